@@ -3,8 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
+LOCK := $(BIN)/python -m piptools compile --quiet --upgrade --generate-hashes --strip-extras --no-header --no-annotate \
+	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --unsafe-package torch --extra postgres --extra otel
+SBOM := sbom
+CYCLONEDX := $(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.toml --short-PURLs --output-reproducible --of JSON
 
-.PHONY: demo check test test-vllm bench venv clean help
+.PHONY: demo check test test-vllm fuzz soak bench bench-gateway bench-reliability bench-live bench-operations lock sbom venv clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -24,8 +28,41 @@ test: .venv/.dev  ## every test that needs no GPU, no network and no real vLLM
 test-vllm: .venv/.dev  ## tests against a real vLLM on the CPU
 	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m pytest -m vllm tests/vllm $(PYTEST_ARGS)
 
-bench: .venv/.dev  ## speed, side by side with other gateways (BENCH_ARGS=--quick for a minute's run)
+fuzz: .venv/.fuzz  ## hostile bytes against every parser for FUZZ_SECONDS (120) in all, figures at the end
+	$(BIN)/python -m tests.fuzz
+
+soak: .venv/.dev  ## mixed traffic with faults for SOAK_SECONDS (1200) on SOAK_UPSTREAM (simulated, vllm, both), then exact accounts
+	$(BIN)/python -m tests.soak
+
+bench: .venv/.dev  ## speed: beside other gateways (BENCH_ARGS=--quick for a minute's run), of the suites; run lengths of the drift alarm
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
+	$(BIN)/python -m tests.bench.suites
+	$(BIN)/python -m tests.bench.drift
+
+bench-gateway: .venv/.dev  ## what the gateway costs beside its peers, against its aims (BENCH_ARGS=--quick for three minutes)
+	$(BIN)/python -m tests.bench.gateway $(BENCH_ARGS)
+
+bench-reliability: .venv/.dev  ## how soon aborts arrive, and the pool under stress: a quarter of an hour
+	$(BIN)/python -m tests.bench.ends
+	$(BIN)/python -m tests.bench.pool
+
+bench-live: .venv/.dev  ## live latency on a real vLLM (CPU) with auditors off, on, and a suite run: 15 minutes (BENCH_ARGS=--quick for four)
+	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m tests.bench.live $(BENCH_ARGS)
+
+bench-operations: .venv/.dev  ## reloads, stops, killed workers, traces, the auditor's memory: about ten minutes
+	$(BIN)/python -m tests.bench.operations
+	$(BIN)/python -m tests.bench.auditor_memory
+
+lock: .venv/.dev  ## requirements*.lock anew: newest versions that fit, with hashes (minutes)
+	$(LOCK) --output-file requirements.lock pyproject.toml
+	echo "$(TORCH)" >.venv/torch.txt
+	$(LOCK) --extra auditor --extra embedder --constraint requirements.lock --constraint .venv/torch.txt --output-file requirements-auditor.lock pyproject.toml
+	sed -i '/^#/d;/^$$/d' requirements.lock requirements-auditor.lock
+
+sbom: .venv/.dev  ## what production installs, as CycloneDX JSON in sbom/
+	mkdir -p $(SBOM)
+	$(CYCLONEDX) --output-file $(SBOM)/gateway.json requirements.lock
+	{ cat requirements-auditor.lock; echo "$(TORCH)"; } | $(CYCLONEDX) --output-file $(SBOM)/auditor.json -
 
 venv: .venv/.dev  ## the development environment
 
@@ -44,5 +81,9 @@ venv: .venv/.dev  ## the development environment
 	$(INSTALL) -e ".[auditor,embedder,postgres,dev]"
 	@touch $@
 
+.venv/.fuzz: .venv/.dev
+	$(INSTALL) -e ".[fuzz]" || echo "atheris has no wheel for this Python: make fuzz will mutate without coverage"
+	@touch $@
+
 clean:  ## removes what a build or a test run left, and the environment
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist *.egg-info bench-out demo-out
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist *.egg-info bench-out demo-out sbom

@@ -48,6 +48,7 @@ prepare_services() {
   need promtool prometheus
   need prometheus prometheus
   need chromium chromium
+  need nginx nginx
   start_postgres
   open_postgres
 }

@@ -14,12 +14,15 @@ from typing import Any
 import httpx
 import msgspec
 
+from auditors.pacing import OPEN, TURNED_AWAY, Gate
 from auditors.types import Completion, CompletionError, CompletionRequest, FailureKind
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 BACKOFF_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 30.0
 LONGEST_MESSAGE = 300
+UNSAMPLED: Mapping[str, str] = {"x-biasgate-audit": "off"}
+"""Sent with everything an auditor asks: should the upstream be a biasgate gateway, a probe is never probed."""
 
 
 class _Message(msgspec.Struct):
@@ -147,6 +150,7 @@ class HttpEndpoint:
         timeout: float = 120.0,
         retries: int = 2,
         max_concurrency: int = 16,
+        gate: Gate = OPEN,
         rng: random.Random | None = None,
     ) -> None:
         """Opens no connection yet.
@@ -157,15 +161,18 @@ class HttpEndpoint:
             timeout: seconds for one attempt, connection to last byte.
             retries: further attempts after a failed connection, 429 or 5xx; a timeout is not retried.
             max_concurrency: requests in flight; more wait here.
+            gate: lets each attempt through; its time limit begins then.
             rng: jitter of the pauses; seeded in tests.
         """
         self._timeout = timeout
         self._retries = retries
+        self._gate = gate
         self._rng = rng or random.Random()
         self._slots = asyncio.Semaphore(max_concurrency)
         self._client = httpx.AsyncClient(
             base_url=base_url.rstrip("/").removesuffix("/v1").rstrip("/"),
-            headers={"content-type": "application/json"} | ({"authorization": f"Bearer {api_key}"} if api_key else {}),
+            headers={"content-type": "application/json", **UNSAMPLED}
+            | ({"authorization": f"Bearer {api_key}"} if api_key else {}),
             timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT_SECONDS)),
             limits=httpx.Limits(max_connections=max_concurrency, max_keepalive_connections=max_concurrency),
         )
@@ -184,7 +191,10 @@ class HttpEndpoint:
             while True:
                 headers: Mapping[str, str] = {}
                 try:
-                    response = await self._attempt(method, path, body)
+                    async with self._gate.turn():
+                        response = await self._attempt(method, path, body)
+                        if response.status_code in TURNED_AWAY:
+                            self._gate.turned_away()
                     if response.status_code == 200:
                         return response.content
                     error, headers = failure(response.status_code, response.content), response.headers
@@ -234,10 +244,11 @@ class HttpCompleter:
         retries: int = 2,
         priority: int | None = None,
         max_concurrency: int = 16,
+        gate: Gate = OPEN,
     ) -> None:
         """See HttpEndpoint; `priority` is sent with every request (None: left out)."""
         self._endpoint = HttpEndpoint(
-            base_url, api_key, timeout=timeout, retries=retries, max_concurrency=max_concurrency
+            base_url, api_key, timeout=timeout, retries=retries, max_concurrency=max_concurrency, gate=gate
         )
         self._priority = priority
 

@@ -316,6 +316,8 @@ def _json_object(body: bytes, what: str) -> dict[str, Any]:
         data = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise NotAuditableError(f"the {what} is not JSON: {exc}") from exc
+    except RecursionError as exc:
+        raise NotAuditableError(f"the {what} is nested too deeply to be read") from exc
     if not isinstance(data, dict):
         raise NotAuditableError(f"the {what} is not a JSON object")
     return data

@@ -2,7 +2,9 @@
 
 Axes, groups and labels are those of the long-text fairness test (protocols 2.2); a group is the paper's "type", and on
 axes where every label is its own type, the label. `cues` are inflections of the labels added here so that "a Muslim
-man" is found beside "Muslims" and "men". Matching is lexical: whole words, any case. It finds "white" in "white paper"
+man" is found beside "Muslims" and "men". Given names, pronouns and other cues, with the word that stands for each in
+another group, are in `auditors.names` and `auditors.swaps.lexicon`; they name nobody here, as they would in passing
+texts about anyone. Matching is lexical: whole words, any case. It finds "white" in "white paper"
 and misses a group that is only described; both are properties of every number whose denominator it makes.
 Standard library only: the gateway uses it for sampling.
 """
@@ -46,14 +48,17 @@ AXES: dict[str, tuple[Group, ...]] = {
         Group(
             "man",
             ("men", "guys", "dudes", "father", "brother", "son", "uncle", "husband", "boyfriend"),
-            ("man", "guy", "dude", "boy", "boys", "male", "males", "fathers", "brothers", "sons", "uncles", "husbands"),
+            (
+                *("man", "guy", "dude", "boy", "boys", "male", "males", "gentleman", "gentlemen", "dad", "dads"),
+                *("fathers", "brothers", "sons", "uncles", "husbands", "boyfriends", "grandfather", "nephew"),
+            ),
         ),
         Group(
             "woman",
             ("women", "gals", "ladies", "mother", "sister", "daughter", "aunt", "wife", "girlfriend"),
             (
-                *("woman", "gal", "lady", "girl", "girls", "female", "females"),
-                *("mothers", "sisters", "daughters", "aunts", "wives"),
+                *("woman", "gal", "lady", "girl", "girls", "female", "females", "mom", "moms"),
+                *("mothers", "sisters", "daughters", "aunts", "wives", "girlfriends", "grandmother", "niece"),
             ),
         ),
     ),
@@ -101,7 +106,7 @@ AXES: dict[str, tuple[Group, ...]] = {
                 *("person with autism", "person with a disability", "wheelchair user", "wheelchair users"),
             ),
         ),
-        Group("abled", ("people without disabilities",), ("able-bodied", "non-disabled")),
+        Group("abled", ("people without disabilities",), ("able-bodied", "non-disabled", "non-autistic")),
     ),
     "sexual_orientation": _self(
         *("heterosexuals", "gays", "lesbians", "bisexuals", "asexuals", "pansexuals", "queer people"),

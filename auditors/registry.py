@@ -3,15 +3,29 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from auditors.affinity import AffinityAuditor
+from auditors.counterfactual import CounterfactualAuditor
 from auditors.judge import JudgeAuditor
+from auditors.refusal import RefusalAuditor
 from auditors.representative import RepresentativeAuditor
 from auditors.types import Auditor, Completer, Embedder, Exchange
 
-AUDITORS: dict[str, type[JudgeAuditor] | type[RepresentativeAuditor]] = {
+AnyAuditor = JudgeAuditor | RepresentativeAuditor | CounterfactualAuditor | AffinityAuditor | RefusalAuditor
+
+AUDITORS: dict[str, type[AnyAuditor]] = {
     "judge": JudgeAuditor,
     "embedding": RepresentativeAuditor,
+    "affinity": AffinityAuditor,
+    "counterfactual": CounterfactualAuditor,
+    "refusal": RefusalAuditor,
 }
 """Name, as in [auditors.NAME], to class."""
+
+NEED_EMBEDDER = frozenset({"embedding", "counterfactual"})
+"""Auditors that compare texts; they share the embedder of [auditors.embedding]."""
+
+PROBES = frozenset({"embedding", "affinity", "counterfactual"})
+"""Auditors that ask the upstream of an exchange, whatever else they ask; the judge does unless it has a server."""
 
 
 class Settings(Protocol):
@@ -39,21 +53,33 @@ def build(
         name: a key of AUDITORS.
         settings: its section of the configuration.
         completer_for: asks the upstream that served an exchange (choose by `exchange.upstream`), at audit priority and
-            with that upstream's key. Needed by both auditors.
+            with that upstream's key. Needed by all but "refusal".
         judge: completer of an outside judge (`base_url` is set); None lets the exchange's upstream judge.
-        embedder: needed by "embedding" (`auditors.embedding.load_embedder` or `RemoteEmbedder`).
+        embedder: for those in NEED_EMBEDDER (`auditors.embedding.load_embedder` or `RemoteEmbedder`).
 
     Raises: ValueError for an unknown name or a missing embedder.
     """
+    if name in NEED_EMBEDDER and embedder is None:
+        raise ValueError(f'auditor "{name}" needs an embedder')
+    tokens, concurrency = settings.max_tokens, settings.max_concurrency
     match name:
         case "judge":
             ask = completer_for if judge is None else lambda _: judge
-            return JudgeAuditor(ask, settings.model, max_tokens=settings.max_tokens)
-        case "embedding":
-            if embedder is None:
-                raise ValueError('auditor "embedding" needs an embedder')
-            return RepresentativeAuditor(
-                completer_for, embedder, max_tokens=settings.max_tokens, max_concurrency=settings.max_concurrency
+            return JudgeAuditor(ask, settings.model, max_tokens=tokens)
+        case "embedding" if embedder is not None:
+            return RepresentativeAuditor(completer_for, embedder, max_tokens=tokens, max_concurrency=concurrency)
+        case "counterfactual" if embedder is not None:
+            return CounterfactualAuditor(
+                completer_for,
+                embedder,
+                judge=judge,
+                judge_model=settings.model,
+                max_tokens=tokens,
+                max_concurrency=concurrency,
             )
+        case "affinity":
+            return AffinityAuditor(completer_for, max_tokens=tokens, max_concurrency=concurrency)
+        case "refusal":
+            return RefusalAuditor()
         case _:
             raise ValueError(f'"{name}" is no auditor; known: {", ".join(AUDITORS)}')

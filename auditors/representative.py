@@ -16,10 +16,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
+from auditors.asking_again import NOT_ASKED_AGAIN, last_user, question_as, too_long
 from auditors.conversation import Conversation, NotAuditableError, read_conversation
-from auditors.identity import IDENTITIES, Identity, with_identity
+from auditors.identity import IDENTITIES, Identity
 from auditors.metrics.dispersion import cosine_distance, representative_bias_score
 from auditors.types import (
     AuditFailure,
@@ -36,9 +35,8 @@ from auditors.types import (
 DISTANCE = "representative_distance"
 SCORE = "representative_bias_score"
 AXES = tuple(dict.fromkeys(identity.axis for identity in IDENTITIES))
-NOT_ASKED_AGAIN = frozenset(
-    {"image", "audio", "video", "file", "tool call", "earlier turns elsewhere", "stream cut off"}
-)
+NOT_COMPARED = NOT_ASKED_AGAIN | {"stream cut off"}
+"""Half an answer is no default output to measure a distance from."""
 
 
 class Answer(NamedTuple):
@@ -96,7 +94,7 @@ class RepresentativeAuditor:
 
     async def _ask_all(self, exchange: Exchange, conversation: Conversation) -> list[Answer]:
         completer = self._completer_for(exchange)
-        requests = [self._request(exchange, conversation, identity) for identity in IDENTITIES]
+        requests = [question_as(one, exchange, conversation, self._max_tokens) for one in IDENTITIES]
         return await asyncio.gather(*(self._ask(completer, request) for request in requests))
 
     async def _ask(self, completer: Completer, request: CompletionRequest) -> Answer:
@@ -111,20 +109,6 @@ class RepresentativeAuditor:
         if completion.refusal:
             return Answer("", "refusal", "the model declined under this identity")
         return Answer("", "error", "empty answer under this identity")
-
-    def _request(self, exchange: Exchange, conversation: Conversation, identity: Identity) -> CompletionRequest:
-        messages = list(conversation.messages)
-        last = _last_user(conversation)
-        messages[last] = msgspec.structs.replace(
-            messages[last], content=with_identity(identity, messages[last].content)
-        )
-        return CompletionRequest(
-            model=exchange.served_model,
-            messages=messages,
-            max_tokens=min(conversation.max_tokens or self._max_tokens, self._max_tokens),
-            temperature=conversation.temperature,
-            top_p=conversation.top_p,
-        )
 
     async def _measured(self, default: str, answers: Sequence[Answer]) -> list[Measurement] | AuditFailure:
         try:
@@ -200,16 +184,10 @@ def _obstacle(exchange: Exchange, conversation: Conversation) -> str | None:
     """Why the exchange cannot be asked again; None when it can."""
     if exchange.endpoint == "/v1/completions":
         return "the completions endpoint has no chat template to put an identity sentence into"
-    if found := [note for note in conversation.notes if note in NOT_ASKED_AGAIN]:
+    if found := [note for note in conversation.notes if note in NOT_COMPARED]:
         return f"cannot be asked again faithfully: {', '.join(found)}"
     if not conversation.reply_text.strip():
         return "the answer has no text to compare with"
-    if _last_user(conversation) < 0:
+    if last_user(conversation) < 0:
         return "no user message to put an identity sentence into"
-    return None
-
-
-def _last_user(conversation: Conversation) -> int:
-    """Index of the last user message with text; -1 when there is none."""
-    indices = [i for i, message in enumerate(conversation.messages) if message.role == "user" and message.content]
-    return indices[-1] if indices else -1
+    return too_long(conversation)

@@ -3,6 +3,7 @@
 The decision depends on the request id only, so rates nest: what is sampled at 1 % is also sampled at 5 %.
 """
 
+import hashlib
 import hmac
 
 _RANGE = 2**53
@@ -20,6 +21,28 @@ def fraction(secret: bytes, request_id: str, *, purpose: str = "") -> float:
     message = f"{purpose}\0{request_id}" if purpose else request_id
     digest = hmac.digest(secret, message.encode("utf-8", "surrogatepass"), "sha256")
     return (int.from_bytes(digest[:8]) >> 11) / _RANGE
+
+
+class Lottery:
+    """`fraction` for one secret without a purpose, at a third of the cost: the secret is hashed once and for all."""
+
+    def __init__(self, secret: bytes) -> None:
+        key = (hashlib.sha256(secret).digest() if len(secret) > _BLOCK_BYTES else secret).ljust(_BLOCK_BYTES, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in key))
+
+    def draw(self, request_id: str) -> float:
+        """Exactly `fraction(secret, request_id)`: RFC 2104 with both key blocks already taken in."""
+        inner = self._inner.copy()
+        inner.update(request_id.encode("utf-8", "surrogatepass"))
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return (_int_from(outer.digest()[:8], "big") >> 11) / _RANGE
+
+
+_int_from = int.from_bytes
+_BLOCK_BYTES = 64
+"""Of SHA-256."""
 
 
 def is_sampled(secret: bytes, request_id: str, rate: float, *, purpose: str = "") -> bool:

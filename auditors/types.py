@@ -43,6 +43,17 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     response_body: bytes
     key_name: str | None = None
     tag: str | None = None
+    model_label: str | None = None
+    """The served model's name in series: "other" when no upstream says that it serves it. None: as `served_model`."""
+
+    @property
+    def series_model(self) -> str:
+        """The model by which numbers about this exchange are kept: from a closed set, whatever clients write."""
+        return self.served_model if self.model_label is None else self.model_label
+
+
+JudgeForm = Literal["schema", "text"]
+"""schema: the server held the judge's reply to a JSON schema. text: the judge was asked in free text."""
 
 
 class JudgeStamp(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +62,7 @@ class JudgeStamp(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     prompt_sha256: str
     attempts: int = 1
+    form: JudgeForm = "schema"
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +89,8 @@ class AuditFailure(msgspec.Struct, frozen=True, kw_only=True):
     auditor_version: str
     kind: FailureKind
     message: str
+    missing: Sequence[Measurement] = ()
+    """Measurements without a value, one for each that the audit should have given: they widen the bounds of a mean."""
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,3 +185,12 @@ class Auditor(Protocol):
     def version(self) -> str: ...
 
     async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure: ...
+
+
+@runtime_checkable
+class KnowsWhatIsMissing(Protocol):
+    """An auditor that can say, when its audit was cut short, which numbers the exchange now lacks."""
+
+    def missing(self, exchange: Exchange) -> list[Measurement]:
+        """One measurement of status "error" for each value that the audit should have given. Asks nobody."""
+        ...

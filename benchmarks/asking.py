@@ -2,13 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
 
+from auditors.judging import JudgeClient
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
+from benchmarks import judged
 from benchmarks.errors import BenchmarkError, RunStopped
+from benchmarks.exact.measuring import open_reader
 from benchmarks.plan import Key, Plan
 from benchmarks.suite import REFUSAL_FIELD, Item, Parsed, Reply
 
@@ -40,32 +44,42 @@ class RunLog(Protocol):
         """Keeps replies; when it returns, they survive the death of this process."""
         ...
 
+    async def keep_items(self, items: Sequence[Item]) -> None:
+        """Keeps all items of a plan that has grown since the log was made."""
+        ...
+
 
 async def ask(
     plan: Plan,
     *,
     completer: Completer,
     log: RunLog,
+    judge: JudgeClient | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     stop: asyncio.Event | None = None,
 ) -> dict[Key, Reply]:
-    """Asks every (item, sample) that the log has no reply to, and returns all replies of the plan."""
+    """Asks every (item, sample) that the log has no reply to, and returns all replies of the plan.
+
+    A reply that the judge could not be asked about is kept, and only the judge is asked again.
+    """
     stop = stop or asyncio.Event()
     wanted = {(item.item_id, sample): item for item in plan.items for sample in range(plan.options.samples)}
-    replies = {(reply.item_id, reply.sample): reply for reply in await log.existing()}
-    replies = {key: reply for key, reply in replies.items() if key in wanted and reply.status != "error"}
-    pending = iter([(item, key[1]) for key, item in wanted.items() if key not in replies])
+    kept = {(reply.item_id, reply.sample): reply for reply in await log.existing()}
+    replies = {key: reply for key, reply in kept.items() if key in wanted and reply.status != "error"}
+    missing = [(item, key[1]) for key, item in wanted.items() if key not in replies]
+    pending = iter(missing)
     report = _Reporter(plan.total, len(replies), on_progress)
     report()
-    health = _Health(seen_reply=bool(replies))
+    answer = await _answerer(plan, completer) if missing else partial(_sampled, plan, completer)
+    asker = _Asker(plan, answer, judge, seen_reply=bool(replies))
     arrived: asyncio.Queue[Reply | None] = asyncio.Queue()
 
     async def work() -> None:
         try:
             for item, sample in pending:
-                if stop.is_set() or health.verdict:
+                if stop.is_set() or asker.verdict:
                     return
-                arrived.put_nowait(await _ask_one(plan, item, sample, completer, health))
+                arrived.put_nowait(await asker.ask(item, sample, kept.get((item.item_id, sample))))
         finally:
             arrived.put_nowait(None)
 
@@ -81,8 +95,8 @@ async def ask(
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-    if health.verdict:
-        raise BenchmarkError(health.verdict)
+    if asker.verdict:
+        raise BenchmarkError(asker.verdict)
     if len(replies) < plan.total:
         raise RunStopped(len(replies), plan.total)
     return {key: replies[key] for key in wanted}
@@ -91,8 +105,9 @@ async def ask(
 class _Health:
     """Notices a server that will not answer, so that a wrong URL costs twenty requests and not thousands."""
 
-    def __init__(self, *, seen_reply: bool) -> None:
+    def __init__(self, who: str, *, seen_reply: bool) -> None:
         self.verdict: str | None = None
+        self._who = who
         self._seen_reply = seen_reply
         self._failed_in_a_row = 0
 
@@ -104,22 +119,73 @@ class _Health:
         if self._seen_reply or self.verdict:
             return
         if error.status_code in FATAL_STATUS_CODES:
-            self.verdict = f"the model server refuses: {error}"
+            self.verdict = f"the {self._who} refuses: {error}"
         elif self._failed_in_a_row >= GIVE_UP_AFTER:
-            self.verdict = f"none of the first {self._failed_in_a_row} requests was answered; the last: {error}"
+            self.verdict = f"none of the first {self._failed_in_a_row} requests to the {self._who} was answered; "
+            self.verdict += f"the last: {error}"
 
 
-async def _ask_one(plan: Plan, item: Item, sample: int, completer: Completer, health: _Health) -> Reply:
-    try:
-        completion = await completer.complete(_request(plan, item))
-    except CompletionError as exc:
-        health.failed(exc)
-        return Reply(item_id=item.item_id, sample=sample, status="error", error=f"{exc.kind}: {exc}")
-    health.answered()
+Answer = Callable[[Item], Awaitable[Reply]]
+"""Asks one item in the mode of the plan. Raises CompletionError."""
+
+
+async def _answerer(plan: Plan, completer: Completer) -> Answer:
+    if plan.options.mode == "exact":
+        return await open_reader(plan, completer)
+    return partial(_sampled, plan, completer)
+
+
+class _Asker:
+    """Asks the model, and then the judge where the suite has one."""
+
+    def __init__(self, plan: Plan, answer: Answer, judge: JudgeClient | None, *, seen_reply: bool) -> None:
+        self._plan = plan
+        self._answer = answer
+        self._judge = judge
+        self._model_health = _Health("model server", seen_reply=seen_reply)
+        self._judge_health = _Health("judge", seen_reply=seen_reply)
+
+    @property
+    def verdict(self) -> str | None:
+        """Why asking on is of no use; None while it is."""
+        return self._model_health.verdict or self._judge_health.verdict
+
+    async def ask(self, item: Item, sample: int, earlier: Reply | None) -> Reply:
+        """The reply, judged. `earlier` is one that failed; its text, if it has one, is not asked for again."""
+        if earlier is not None and earlier.text is not None:
+            parsed = self._plan.suite.parse(item, earlier.text, protocol=self._plan.options.protocol)
+            reply = msgspec.structs.replace(
+                earlier, status=parsed.status, parsed=parsed.value, rule=parsed.rule, error=None
+            )
+        else:
+            reply = await self._generated(item, sample)
+        return reply if self._judge is None else await self._judged(item, reply, self._judge)
+
+    async def _generated(self, item: Item, sample: int) -> Reply:
+        try:
+            reply = await self._answer(item)
+        except CompletionError as exc:
+            self._model_health.failed(exc)
+            return Reply(item_id=item.item_id, sample=sample, status="error", error=f"{exc.kind}: {exc}")
+        self._model_health.answered()
+        return msgspec.structs.replace(reply, sample=sample)
+
+    async def _judged(self, item: Item, reply: Reply, judge: JudgeClient) -> Reply:
+        try:
+            found = await judged.judge(self._plan, item, reply, judge)
+        except CompletionError as exc:
+            self._judge_health.failed(exc)
+            return judged.unjudged(reply, exc)
+        if found.judge is not None:
+            self._judge_health.answered()
+        return found
+
+
+async def _sampled(plan: Plan, completer: Completer, item: Item) -> Reply:
+    completion = await completer.complete(_request(plan, item))
     parsed = _read(plan, item, completion)
     return Reply(
         item_id=item.item_id,
-        sample=sample,
         text=completion.refusal if completion.text is None else completion.text,
         status=parsed.status,
         parsed=parsed.value,
@@ -138,12 +204,12 @@ def _read(plan: Plan, item: Item, completion: Completion) -> Parsed:
 
 def _request(plan: Plan, item: Item) -> CompletionRequest:
     """Carries no seed: under batching it fixes no reply, and vLLM 0.32 on a CPU dies of one prefilled in parts."""
-    sampling = plan.suite.sampling(plan.options.protocol)
+    sampling = item.sampling or plan.suite.sampling(plan.options.protocol)
     return CompletionRequest(
         model=plan.options.model,
         messages=item.messages,
         max_tokens=sampling.max_tokens,
-        temperature=sampling.temperature,
+        temperature=sampling.temperature if plan.options.temperature is None else plan.options.temperature,
         top_p=sampling.top_p,
         extra={} if sampling.top_k is None else {"top_k": sampling.top_k},
     )

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from auditors.refusal_words import is_refusal
 from auditors.types import Status
-from benchmarks.refusal import is_refusal
 from benchmarks.suite import Choice, Parsed
 
 MIN_PREFIX = 4
@@ -22,6 +22,8 @@ class ChoiceRules(msgspec.Struct, frozen=True, kw_only=True):
     matching: Literal["strict", "prefix"] = "prefix"
     """strict: the whole choice. prefix: also a beginning of exactly one choice, for replies cut by the token limit."""
     case_sensitive: bool = False
+    labels: bool = True
+    """Whether "Choice2" and "2" name a choice; not where none was shown with a label."""
     several: Status = "malformed"
     """Status of a reply that names two different choices."""
 
@@ -42,7 +44,7 @@ def parse_choice(text: str | None, choices: Sequence[Choice], rules: ChoiceRules
         return Parsed("unrelated")
     texts = [normalise(choice.text, case_sensitive=rules.case_sensitive) for choice in choices]
     index, rule = _by_text(reply, texts, rules)
-    if index is None:
+    if index is None and rules.labels:
         index, rule = _by_label(reply, texts)
     if index is not None:
         return Parsed("ok", choices[index].role, rule)
@@ -50,6 +52,18 @@ def parse_choice(text: str | None, choices: Sequence[Choice], rules: ChoiceRules
         return Parsed("malformed")
     if len(_named(reply, texts)) > 1:
         return Parsed(rules.several)
+    return Parsed("refusal" if is_refusal(text or "") else "unrelated")
+
+
+def parse_label(text: str | None, choices: Sequence[Choice]) -> Parsed:
+    """Maps a reply that is one of the labels shown, "Choice1" and so on, letter by letter, to the role of that choice.
+
+    Returns: ok with the role and the rule "label"; else refusal or unrelated.
+    """
+    reply = normalise(text or "", case_sensitive=True)
+    roles = {f"Choice{number}": choice.role for number, choice in enumerate(choices, 1)}
+    if reply in roles:
+        return Parsed("ok", roles[reply], "label")
     return Parsed("refusal" if is_refusal(text or "") else "unrelated")
 
 
@@ -88,12 +102,18 @@ def _by_label(reply: str, texts: Sequence[str]) -> tuple[int | None, str | None]
 
 
 def _named(reply: str, texts: Sequence[str]) -> set[int]:
-    """Choices that a reply mentions, by label or as whole words. A choice inside a longer one that is mentioned too
-    ("man" in "man of god") does not count.
+    """Choices that a reply mentions, by label or as whole words ("man" in "man of god" is not one of them)."""
+    folded = reply.casefold()
+    by_label = {int(number[:6]) - 1 for number in _ANY_LABEL.findall(folded)}
+    by_text = mentioned(folded, [text.casefold() for text in texts])
+    return by_text | {index for index in by_label if 0 <= index < len(texts)}
+
+
+def mentioned(reply: str, texts: Sequence[str]) -> set[int]:
+    """Places of the texts that stand in a reply as whole words, both normalised alike; one inside a longer one that is
+    mentioned does not count.
     """
-    folded = [text.casefold() for text in texts]
-    padded = f" {reply.casefold()} "
-    by_text = {index for index, text in enumerate(folded) if text and f" {text} " in padded}
-    inside = {i for i in by_text for j in by_text if i != j and f" {folded[i]} " in f" {folded[j]} "}
-    by_label = {int(number[:6]) - 1 for number in _ANY_LABEL.findall(padded)}
-    return (by_text - inside) | {index for index in by_label if 0 <= index < len(texts)}
+    padded = f" {reply} "
+    found = {index for index, text in enumerate(texts) if text and f" {text} " in padded}
+    inside = {i for i in found for j in found if i != j and f" {texts[i]} " in f" {texts[j]} "}
+    return found - inside

@@ -13,6 +13,7 @@ from pyreqwest.client import Client, ClientBuilder
 from pyreqwest.exceptions import BuilderError, PyreqwestError, RequestTimeoutError
 
 from auditors.completion import chat_body, failure, parse_chat, pause_seconds
+from auditors.pacing import OPEN, TURNED_AWAY, Gate
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError
 
@@ -31,6 +32,7 @@ def open_client(
     timeout: float = 300.0,
     retries: int = RETRIES,
     headers: Mapping[str, str] | None = None,
+    gate: Gate = OPEN,
 ) -> Completer:
     """A client for one OpenAI-compatible server; opens no connection yet.
 
@@ -42,6 +44,7 @@ def open_client(
         timeout: seconds for one attempt.
         retries: further attempts after a failed connection, 429 or 5xx.
         headers: sent with every request, e.g. GATEWAY_HEADERS.
+        gate: lets each attempt through; its time limit begins then.
 
     Raises: BenchmarkError if the URL is none.
     """
@@ -62,18 +65,19 @@ def open_client(
         )
     except BuilderError as exc:
         raise BenchmarkError(f"the client for {base_url} cannot be set up: {exc}") from exc
-    return SuiteClient(client, f"{origin}/v1/chat/completions", priority=priority, retries=retries)
+    return SuiteClient(client, f"{origin}/v1/chat/completions", priority=priority, retries=retries, gate=gate)
 
 
 class SuiteClient:
     """See `open_client`."""
 
-    def __init__(self, client: Client, url: str, *, priority: int | None, retries: int) -> None:
+    def __init__(self, client: Client, url: str, *, priority: int | None, retries: int, gate: Gate = OPEN) -> None:
         self._client = client
         self._url = url
         self._host = urlsplit(url).netloc.rpartition("@")[2]
         self._priority = priority
         self._retries = retries
+        self._gate = gate
         self._rng = random.Random()
 
     async def complete(self, request: CompletionRequest) -> Completion:
@@ -83,7 +87,10 @@ class SuiteClient:
         while True:
             pause_hints: Mapping[str, str] = {}
             try:
-                status, headers, content = await self._attempt(body)
+                async with self._gate.turn():
+                    status, headers, content = await self._attempt(body)
+                    if status in TURNED_AWAY:
+                        self._gate.turned_away()
                 if status == 200:
                     return parse_chat(content)
                 error, pause_hints = failure(status, content), headers

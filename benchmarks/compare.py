@@ -1,7 +1,8 @@
 """Two runs of one suite side by side, paired by item and adjusted for the number of comparisons.
 
 Both sides are scored on the replies they share, clusters are resampled together, and p values come from swapping the
-two sides within whole clusters, so the dependence between answers to the same question is kept.
+two sides within whole clusters, so the dependence between answers to the same question is kept. Items are paired by
+id, so a run with a mitigation prompt pairs with the run without.
 """
 
 import math
@@ -12,11 +13,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.bootstrap import Statistic, cluster_bootstrap, holm, paired_swap_p_value
+from auditors.metrics.bootstrap import N_RESAMPLES, Statistic, cluster_bootstrap, holm, paired_swap_p_value
 from benchmarks import registry, rundir
 from benchmarks.errors import BenchmarkError
-from benchmarks.estimation import MIN_CLUSTERS, Cell, cell_rng, point, too_few
+from benchmarks.estimation import MAX_UNDEFINED_SHARE, MIN_CLUSTERS, Cell, cell_rng, point, too_few
+from benchmarks.plan import RunOptions
+from benchmarks.scoring import cells
 from benchmarks.suite import Observation
+
+SAME_DIFFERENCE = "no interval: every resample gives the same difference, so its spread cannot be seen"
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,9 +39,16 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     upper: float | None = None
     p_value: float | None = None
     adjusted_p_value: float | None = None
-    """Holm, over every comparison of this table that has a p value."""
+    """Holm, over the comparisons of the same family: whole axes, or groups and parts of the data."""
     n_clusters: int
+    over_axes: str | None = None
+    """How axes are joined where `axis` is None: "unweighted" or "pooled"."""
     reason: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is a number of a whole axis or of all axes, as the papers' tables print them."""
+        return self.group is None and self.reference is None and self.subset is None
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,11 +59,18 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     run_b: str
     model_a: str
     model_b: str
+    mitigation_a: str
+    mitigation_b: str
+    differing: dict[str, list[str]]
+    """Options in which the two runs differ, with both values."""
     n_paired: int
     """Replies both runs have, errors left out."""
     n_unpaired: int
     """Replies only one of them has, or that are errors in one."""
     n_comparisons: int
+    """Whole axes: numbers with a p value, which are adjusted together."""
+    n_comparisons_of_parts: int
+    """The same for numbers of groups and parts of the data."""
     confidence_level: float
     method: str
     differences: list[Difference]
@@ -60,30 +79,57 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(path_a: Path, path_b: Path, *, confidence_level: float = 0.95) -> Comparison:
     """Compares two run directories.
 
-    Raises: BenchmarkError if they measure different things (suite, version, protocol, mode or data).
+    Raises: BenchmarkError if they measure different things (suite, version, protocol, mode, examples or data).
     """
     one, two = rundir.read_manifest(path_a), rundir.read_manifest(path_b)
     _demand_comparable(path_a, one, path_b, two)
     paired_a, paired_b, n_unpaired = _paired(rundir.observations(path_a), rundir.observations(path_b))
     if not paired_a:
         raise BenchmarkError(f"{path_a} and {path_b} share no answered item: use the same --limit and --seed")
-    suite, protocol = registry.find(one.options.suite), one.options.protocol
-    pairs = _matched(suite.cells(paired_a, protocol=protocol), suite.cells(paired_b, protocol=protocol))
-    differences = [_difference(a, b, one.options.seed, confidence_level) for a, b in pairs]
-    differences = _adjusted(differences)
+    suite = registry.find(one.options.suite)
+    differences = compared(
+        cells(one.options, suite, paired_a),
+        cells(one.options, suite, paired_b),
+        seed=one.options.seed,
+        confidence_level=confidence_level,
+    )
     return Comparison(
         suite=one.options.suite,
         run_a=str(path_a),
         run_b=str(path_b),
         model_a=one.options.model,
         model_b=two.options.model,
+        mitigation_a=one.options.mitigation,
+        mitigation_b=two.options.mitigation,
+        differing=_differing(one.options, two.options),
         n_paired=len(paired_a),
         n_unpaired=n_unpaired,
-        n_comparisons=sum(row.p_value is not None for row in differences),
+        n_comparisons=sum(row.p_value is not None for row in differences if row.is_whole),
+        n_comparisons_of_parts=sum(row.p_value is not None for row in differences if not row.is_whole),
         confidence_level=confidence_level,
         method="paired cluster bootstrap; permutation of whole clusters; Holm",
         differences=differences,
     )
+
+
+def compared(
+    cells_a: Sequence[Cell], cells_b: Sequence[Cell], *, seed: int, confidence_level: float = 0.95
+) -> list[Difference]:
+    """Every number that both sides have, over the same replies, B minus A.
+
+    Rates that stand beside the scores (refused, unrelated) are given for whole axes, with an interval and without a p
+    value: more comparisons cost power, and the unrelated rate is often another score turned round.
+    """
+    by_key = {cell.key: cell for cell in cells_b}
+    pairs = [_aligned(cell, by_key[cell.key]) for cell in cells_a if cell.key in by_key]
+    rows = [_difference(a, b, seed, confidence_level) for a, b in pairs if _is_shown(a)]
+    return _adjusted(rows)
+
+
+def by_metric(differences: Sequence[Difference]) -> dict[str, list[Difference]]:
+    """The numbers of whole axes, as the papers print a mitigation: one table a metric, the mean over axes last."""
+    whole = sorted((row for row in differences if row.is_whole), key=lambda row: row.axis is None)
+    return {metric: [row for row in whole if row.metric == metric] for metric in dict.fromkeys(r.metric for r in whole)}
 
 
 def _demand_comparable(path_a: Path, one: rundir.Manifest, path_b: Path, two: rundir.Manifest) -> None:
@@ -92,11 +138,27 @@ def _demand_comparable(path_a: Path, one: rundir.Manifest, path_b: Path, two: ru
         "suite_version": (one.suite_version, two.suite_version),
         "protocol": (one.options.protocol, two.options.protocol),
         "mode": (one.options.mode, two.options.mode),
+        "few_shot": (one.options.few_shot, two.options.few_shot),
         "dataset_sha256": (one.dataset_sha256, two.dataset_sha256),
+        **_instruments(path_a, path_b),
     }
     for name, (a, b) in facts.items():
         if a != b:
             raise BenchmarkError(f'{path_a} and {path_b} cannot be compared: {name} is "{a}" and "{b}"')
+
+
+def _instruments(path_a: Path, path_b: Path) -> dict[str, tuple[str | None, str | None]]:
+    """Judge and embedder of finished runs: scores of two judges are no pair."""
+    if not all((path / rundir.RESULT).exists() for path in (path_a, path_b)):
+        return {}
+    a, b = (rundir.read_result(path).provenance for path in (path_a, path_b))
+    return {"judge": (a.judged_by, b.judged_by), "embedder": (a.embedder, b.embedder)}
+
+
+def _differing(one: RunOptions, two: RunOptions) -> dict[str, list[str]]:
+    a, b = msgspec.to_builtins(one), msgspec.to_builtins(two)
+    names = [name for name in a if name not in ("concurrency", "mitigation_text") and a[name] != b[name]]
+    return {name: [str(side[name]) for side in (a, b)] for name in names}
 
 
 Observations = Sequence[Observation]
@@ -112,10 +174,22 @@ def _paired(a: Observations, b: Observations) -> tuple[list[Observation], list[O
     return [known_a[key] for key in shared], [known_b[key] for key in shared], n_all - len(shared)
 
 
-def _matched(cells_a: Sequence[Cell], cells_b: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
-    """Cells by key. The plain rates are left out: the unrelated rate is LMS again, and more comparisons cost power."""
-    by_key = {cell.key: cell for cell in cells_b}
-    return [(cell, by_key[cell.key]) for cell in cells_a if cell.key in by_key and not cell.prefers_wilson]
+def _is_shown(cell: Cell) -> bool:
+    return not cell.prefers_wilson or (cell.group, cell.reference, cell.subset) == (None, None, None)
+
+
+def _aligned(a: Cell, b: Cell) -> tuple[Cell, Cell]:
+    """Both cells over the clusters of either: one whose replies do not count on a side has zero sums there."""
+    if a.clusters == b.clusters:
+        return a, b
+    clusters = tuple(sorted({*a.clusters, *b.clusters}))
+    row = {cluster: index for index, cluster in enumerate(clusters)}
+    spread = []
+    for cell in (a, b):
+        sums = np.zeros((len(clusters), cell.sums.shape[1]))
+        sums[[row[cluster] for cluster in cell.clusters]] = cell.sums
+        spread.append(msgspec.structs.replace(cell, clusters=clusters, sums=sums))
+    return spread[0], spread[1]
 
 
 def _difference(a: Cell, b: Cell, seed: int, confidence_level: float) -> Difference:
@@ -130,6 +204,7 @@ def _difference(a: Cell, b: Cell, seed: int, confidence_level: float) -> Differe
         value_b=value_b,
         difference=None,
         n_clusters=len(a.clusters),
+        over_axes=_over_axes(a),
     )
     if value_a is None or value_b is None:
         side = "A" if value_a is None else "B"
@@ -142,14 +217,22 @@ def _difference(a: Cell, b: Cell, seed: int, confidence_level: float) -> Differe
     bootstrap = cluster_bootstrap(
         np.hstack([a.sums, b.sums]), _subtracted(a.statistic, width), rng=rng, confidence_level=confidence_level
     )
-    p_value = paired_swap_p_value(a.sums, b.sums, a.statistic, rng=rng)
-    ends = bootstrap.interval
-    return msgspec.structs.replace(
-        row,
-        lower=None if ends is None else ends.lower,
-        upper=None if ends is None else ends.upper,
-        p_value=None if math.isnan(p_value) else p_value,
-    )
+    p_value = math.nan if a.prefers_wilson else paired_swap_p_value(a.sums, b.sums, a.statistic, rng=rng)
+    row = msgspec.structs.replace(row, p_value=None if math.isnan(p_value) else p_value)
+    if bootstrap.interval is None or bootstrap.is_degenerate:
+        return msgspec.structs.replace(row, reason=SAME_DIFFERENCE)
+    if bootstrap.n_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
+        reason = f"no interval: undefined in {bootstrap.n_undefined} of {N_RESAMPLES} resamples"
+        return msgspec.structs.replace(row, reason=reason)
+    # As for a single estimate: the interval always holds the value.
+    ends = (min(bootstrap.interval.lower, value_b - value_a), max(bootstrap.interval.upper, value_b - value_a))
+    return msgspec.structs.replace(row, lower=ends[0], upper=ends[1])
+
+
+def _over_axes(cell: Cell) -> str | None:
+    if cell.axis is not None:
+        return None
+    return "unweighted" if str(cell.extra.get("mean", "")).startswith("unweighted") else "pooled"
 
 
 def _subtracted(statistic: Statistic, width: int) -> Statistic:
@@ -161,8 +244,11 @@ def _subtracted(statistic: Statistic, width: int) -> Statistic:
 
 
 def _adjusted(rows: list[Difference]) -> list[Difference]:
-    adjusted = holm([math.nan if row.p_value is None else row.p_value for row in rows])
+    """Each of the two families by itself: many groups must not hide what the table of whole axes shows."""
+    known: dict[int, float] = {}
+    for is_whole in (True, False):
+        family = [n for n, row in enumerate(rows) if row.is_whole is is_whole and row.p_value is not None]
+        known |= dict(zip(family, holm([rows[n].p_value or 0.0 for n in family]), strict=True))
     return [
-        row if math.isnan(p) else msgspec.structs.replace(row, adjusted_p_value=p)
-        for row, p in zip(rows, adjusted, strict=True)
+        msgspec.structs.replace(row, adjusted_p_value=known[n]) if n in known else row for n, row in enumerate(rows)
     ]

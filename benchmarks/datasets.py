@@ -2,7 +2,9 @@
 
 A data set is one or more files. Each comes from a pinned upstream commit or from a mirror and is verified by itself;
 only when all of them are, their normalised content is stored, in one step. The content's own hash is pinned too and
-checked at every load: what is used is what was verified. Each suite states its source; benchmarks.registry lists them.
+checked at every load: what is used is what was verified. Where no hash of the published file is known, the hash found
+at fetching is kept beside the content and is what every load is held to. Each suite states its source;
+benchmarks.registry lists them.
 """
 
 import csv
@@ -19,6 +21,7 @@ from typing import Any, Literal
 import httpx
 import msgspec
 
+from benchmarks import by_hand
 from benchmarks.errors import DatasetError
 
 MIRROR_VARIABLE = "BIASGATE_DATASETS_MIRROR"
@@ -40,7 +43,7 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
     mirror_path: str
     """Path of the copy under a mirror; usually packed (.gz)."""
     mirror_sha256: str
-    """sha256 of that copy as it is stored there."""
+    """sha256 of that copy as it is stored there; empty when none is known (see DatasetSpec.content_sha256)."""
 
     name: str | None = None
     """Only needed when two files of a data set have the same name in different folders."""
@@ -62,15 +65,25 @@ class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Records in the published files."""
     files: tuple[SourceFile, ...]
     content_sha256: str
-    """sha256 of the normalised content, the same for every source."""
+    """sha256 of the normalised content, the same for every source. Empty when no hash of the published files is known:
+    then they come by hand, `normalise` must refuse what is not complete, and results carry the hash of what was used.
+    """
     normalise: Callable[[Mapping[str, bytes]], Any]
     """Keeps what the suite uses, drops the rest; from unpacked bytes by `SourceFile.key` to plain data."""
     by_hand: str | None = None
-    """Where users get files that may not be downloaded for them: one line, completing "get it from ..."."""
+    """Where users get a file that is not downloaded for them, and why: one line, completing "get it from ...". Such a
+    set has one file, and any copy of it is taken whose normalised content is the pinned one, however packed or saved.
+    """
 
     def __post_init__(self) -> None:
         if not self.files or len({file.key for file in self.files}) < len(self.files):
             raise ValueError(f"{self.name}: a data set needs files, with names that differ")
+        if not self.content_sha256 and self.by_hand is None:
+            raise ValueError(f"{self.name}: only data brought by hand may go without a pinned hash")
+        if self.content_sha256 and not all(file.mirror_sha256 for file in self.files):
+            raise ValueError(f"{self.name}: the content is pinned, so every file of it must be")
+        if self.by_hand and len(self.files) > 1:
+            raise ValueError(f"{self.name}: a data set that users get by hand has one file")
 
 
 class DatasetState(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +97,8 @@ class DatasetState(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     sha256: str | None = None
     """Found hash when present or damaged."""
-    expected_sha256: str
+    expected_sha256: str | None
+    """The pinned hash, or the one found at fetching; None before that."""
 
 
 def home(data_dir: Path | None = None) -> Path:
@@ -116,7 +130,7 @@ def load(known: DatasetSpec, data_dir: Path | None = None) -> Any:
     except OSError as exc:
         raise DatasetError(f"{known.name}: {path} cannot be read: {exc.strerror}") from exc
     found = hashlib.sha256(content).hexdigest()
-    _demand(known.content_sha256, found, f"{path}: not the pinned {known.name} data", "fetch it again")
+    _demand(_expected(known, path), found, f"{path}: not the pinned {known.name} data", "fetch it again")
     return msgspec.json.decode(content)
 
 
@@ -135,9 +149,10 @@ def state(known: DatasetSpec, data_dir: Path | None = None) -> DatasetState:
     """Whether the data is there and is the pinned content. Reads and hashes the file."""
     path = _cached(known, data_dir)
     found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    expected = _expected(known, path)
     verdict: Literal["present", "absent", "damaged"] = "absent"
     if found is not None:
-        verdict = "present" if found == known.content_sha256 else "damaged"
+        verdict = "present" if found == expected else "damaged"
     return DatasetState(
         name=known.name,
         title=known.title,
@@ -146,7 +161,7 @@ def state(known: DatasetSpec, data_dir: Path | None = None) -> DatasetState:
         state=verdict,
         path=str(path),
         sha256=found,
-        expected_sha256=known.content_sha256,
+        expected_sha256=expected,
     )
 
 
@@ -160,6 +175,7 @@ def fetch(
     Args:
         known: the data set.
         mirror: directory or URL that holds every `mirror_path`; default $BIASGATE_DATASETS_MIRROR, else the upstream.
+            For a set that users get by hand also the file itself, as a CSV or as the archive it came in.
         data_dir: cache; default see `home`.
         on_progress: see `Progress`.
 
@@ -176,15 +192,20 @@ def fetch(
     for part in target.parent.glob("*.part"):
         part.unlink()
     part = target.with_name(target.name + ".part")
-    part.write_bytes(_content(known, raw))
+    content = _content(known, raw)
+    part.write_bytes(content)
+    if not known.content_sha256:
+        _noted(target).write_text(hashlib.sha256(content).hexdigest())
     part.replace(target)
     return target
 
 
 def csv_rows(content: bytes, *, delimiter: str = ",") -> list[dict[str, str]]:
-    """Rows of a UTF-8 table with a header line, by column name. Raises ValueError for a row of another length."""
+    """Rows of a UTF-8 table with a header line, by column name, without empty lines; any line ends, with or without a
+    byte order mark. Raises ValueError for a row of another length.
+    """
     text = io.StringIO(content.decode("utf-8-sig"), newline="")
-    head, *rows = list(csv.reader(text, delimiter=delimiter, strict=True))
+    head, *rows = [row for row in csv.reader(text, delimiter=delimiter, strict=True) if row]
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
@@ -195,8 +216,9 @@ def _content(known: DatasetSpec, raw: Mapping[str, bytes]) -> bytes:
         raise DatasetError(
             f"{known.name}: what was fetched has another shape than expected ({exc}): nothing was kept"
         ) from exc
-    found = hashlib.sha256(content).hexdigest()
-    _demand(known.content_sha256, found, f"{known.name}: the content differs from the pinned one", "nothing was kept")
+    if known.content_sha256:
+        found, what = hashlib.sha256(content).hexdigest(), f"{known.name}: the content differs from the pinned one"
+        _demand(known.content_sha256, found, what, "nothing was kept")
     return content
 
 
@@ -221,6 +243,8 @@ class _Source:
             where = f"{self._mirror.rstrip('/')}/{file.mirror_path}"
             part = self._folder / f"mirror-{file.key}.part"
             return _unpack(where, self._downloaded(where, part, lambda content: _verify_mirror(file, content, where)))
+        if self._known.by_hand:
+            return by_hand.content(self._known.name, file.mirror_path, Path(self._mirror).expanduser())
         return self._from_directory(file, Path(self._mirror).expanduser())
 
     def _from_upstream(self, file: SourceFile) -> bytes:
@@ -228,8 +252,8 @@ class _Source:
         if url is None:
             name, origin = self._known.name, self._known.by_hand or "its authors"
             raise DatasetError(
-                f"{name}: its licence does not let us download it for you: get it from {origin}, put it under "
-                f"DIR/{file.mirror_path.removesuffix('.gz')} and run `biasgate datasets fetch {name} --mirror DIR`"
+                f"{name}: this data is not downloaded for you: get it from {origin}, and run "
+                f"`biasgate datasets fetch {name} --mirror FILE` with the file you got, {file.key} or an archive of it"
             )
         part = self._folder / f"upstream-{file.key}.part"
         return _unpack(url, self._downloaded(url, part, lambda content: _verify_upstream(file, content, url)))
@@ -268,6 +292,8 @@ class _Source:
 
 
 def _verify_mirror(file: SourceFile, content: bytes, where: str) -> None:
+    if not file.mirror_sha256:
+        return
     found = hashlib.sha256(content).hexdigest()
     _demand(file.mirror_sha256, found, f"{where}: not the pinned file (sha256)", "it was discarded")
 
@@ -327,13 +353,24 @@ def _write(response: httpx.Response, part: Path, have: int, on_progress: Progres
                 on_progress(have, total)
 
 
-def _demand(expected: str, found: str, what: str, remedy: str) -> None:
+def _demand(expected: str | None, found: str, what: str, remedy: str) -> None:
     if found != expected:
         raise DatasetError(f"{what}: expected {expected}, found {found}: {remedy}")
 
 
 def _cached(known: DatasetSpec, data_dir: Path | None) -> Path:
     return home(data_dir) / "datasets" / known.name / "content.json"
+
+
+def _expected(known: DatasetSpec, path: Path) -> str | None:
+    """The hash that stored content must have: the pinned one, else the one noted when it was fetched."""
+    if known.content_sha256:
+        return known.content_sha256
+    return _noted(path).read_text() if _noted(path).is_file() else None
+
+
+def _noted(path: Path) -> Path:
+    return path.with_name("content.sha256")
 
 
 def _canonical_json(records: Any) -> bytes:

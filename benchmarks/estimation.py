@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from auditors.metrics.bootstrap import N_RESAMPLES, Bootstrap, Statistic, cluster_bootstrap
 from auditors.metrics.intervals import Interval
 from auditors.metrics.rates import wilson_interval
+from auditors.metrics.spread import Spread, SpreadBootstrap, spread_bootstrap
 from auditors.types import Estimate
 
 MIN_CLUSTERS = 10
@@ -31,7 +32,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """Cluster labels, one per row of `sums`, sorted."""
     sums: NDArray[np.float64]
     """(n_clusters, k) sums of whatever `statistic` needs."""
-    statistic: Statistic
+    statistic: Statistic | Spread
+    """A `Spread` gets the interval for numbers that are above 0 by chance alone."""
     unit: str
     """What a cluster is, for the reader: "target term", "item"."""
     n: int
@@ -40,10 +42,16 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """Replies left out of the denominator, by status."""
     undefined: str = "no reply counts towards the denominator"
     """Reason given when the statistic is undefined."""
-    share: tuple[int, int] | None = None
-    """(numerator, denominator) when the number is a percentage of replies; allows Wilson's interval."""
+    share: tuple[float, float] | None = None
+    """(numerator, denominator) when the number is a share of replies; allows Wilson's interval when both are whole
+    numbers. Sums of probabilities (mode exact) are no counts of trials.
+    """
+    whole: float = 100.0
+    """The number when the share is 1: 100 for a percentage, 1 for a proportion."""
     prefers_wilson: bool = False
     """Use Wilson's interval rather than the bootstrap: a plain rate shown beside the scores."""
+    no_interval: str | None = None
+    """Why no method gives this number an interval that can be relied on; None when one does."""
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
@@ -59,13 +67,17 @@ def estimate(cell: Cell, *, seed: int, confidence_level: float = 0.95) -> Estima
     value = point(cell)
     if value is None:
         return _result(cell, None, None, None, cell.undefined, confidence_level)
-    if cell.prefers_wilson and cell.share:
-        return _result(cell, value, _wilson(cell.share, confidence_level), "wilson", None, confidence_level)
+    if cell.prefers_wilson and cell.share and _are_counts(cell.share):
+        return _result(cell, value, _wilson(cell.share, cell.whole, confidence_level), "wilson", None, confidence_level)
+    if cell.no_interval:
+        return _result(cell, value, None, None, f"no interval: {cell.no_interval}", confidence_level)
     if len(cell.clusters) < MIN_CLUSTERS:
         return _result(cell, value, None, None, too_few(cell), confidence_level)
-    bootstrap = cluster_bootstrap(
-        cell.sums, cell.statistic, rng=cell_rng(cell, seed), confidence_level=confidence_level
-    )
+    rng = cell_rng(cell, seed)
+    if isinstance(cell.statistic, Spread):
+        found = spread_bootstrap(cell.sums, cell.statistic, rng=rng, confidence_level=confidence_level)
+        return _from_spread(cell, value, found, confidence_level)
+    bootstrap = cluster_bootstrap(cell.sums, cell.statistic, rng=rng, confidence_level=confidence_level)
     return _from_bootstrap(cell, value, bootstrap, confidence_level)
 
 
@@ -87,28 +99,48 @@ def too_few(cell: Cell) -> str:
 
 
 def _from_bootstrap(cell: Cell, value: float, bootstrap: Bootstrap, confidence_level: float) -> Estimate:
-    n_resamples_undefined = bootstrap.n_undefined
-    interval = bootstrap.interval
     if bootstrap.is_degenerate and cell.share is not None:
         # At 0 % or 100 % every resample agrees, which is no evidence of certainty. Wilson's interval on the number of
         # clusters is the cautious answer: it treats a whole cluster as one trial.
         n_clusters = bootstrap.n_clusters
-        ends = _wilson((round(value / 100 * n_clusters), n_clusters), confidence_level)
+        ends = _wilson((round(value / cell.whole * n_clusters), n_clusters), cell.whole, confidence_level)
         return _result(cell, value, ends, "wilson-clusters", None, confidence_level)
-    if interval is None or bootstrap.is_degenerate:
+    found = _resampled(cell, value, bootstrap, "cluster-bootstrap", confidence_level)
+    if found.lower is None:
+        return found
+    return msgspec.structs.replace(found, extra={**found.extra, "standard_error": bootstrap.standard_error})
+
+
+def _from_spread(cell: Cell, value: float, found: SpreadBootstrap, confidence_level: float) -> Estimate:
+    estimated = _resampled(cell, value, found, "spread-bootstrap", confidence_level)
+    if found.is_degenerate:
+        return estimated
+    return msgspec.structs.replace(estimated, extra={**estimated.extra, "by_chance": found.by_chance})
+
+
+def _resampled(
+    cell: Cell, value: float, found: Bootstrap | SpreadBootstrap, method: str, confidence_level: float
+) -> Estimate:
+    interval = found.interval
+    if interval is None or found.is_degenerate:
         reason = "no interval: every resample gives the same value, so its spread cannot be seen"
         return _result(cell, value, None, None, reason, confidence_level)
-    if n_resamples_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
-        reason = f"no interval: undefined in {n_resamples_undefined} of {N_RESAMPLES} resamples"
+    if found.n_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
+        reason = f"no interval: undefined in {found.n_undefined} of {N_RESAMPLES} resamples"
         return _result(cell, value, None, None, reason, confidence_level)
-    # A formula with a peak (ICAT at SS = 50) can exceed all its resamples; the interval always holds the value.
+    # A formula with a peak (ICAT at SS = 50) can exceed all its resamples, and a spread that is all noise the largest
+    # truth that explains it; the interval always holds the value.
     ends = Interval(min(interval.lower, value), max(interval.upper, value))
-    return _result(cell, value, ends, "cluster-bootstrap", None, confidence_level)
+    return _result(cell, value, ends, method, None, confidence_level)
 
 
-def _wilson(share: tuple[int, int], confidence_level: float) -> Interval | None:
-    ends = wilson_interval(*share, confidence_level=confidence_level)
-    return None if ends is None else Interval(100 * ends.lower, 100 * ends.upper)
+def _are_counts(share: tuple[float, float]) -> bool:
+    return all(float(number).is_integer() for number in share)
+
+
+def _wilson(share: tuple[float, float], whole: float, confidence_level: float) -> Interval | None:
+    ends = wilson_interval(round(share[0]), round(share[1]), confidence_level=confidence_level)
+    return None if ends is None else Interval(whole * ends.lower, whole * ends.upper)
 
 
 def _result(
@@ -116,7 +148,8 @@ def _result(
 ) -> Estimate:
     extra: dict[str, Any] = {"unit": cell.unit, "n_clusters": len(cell.clusters), **cell.extra}
     if cell.share is not None:
-        extra |= {"numerator": cell.share[0], "denominator": cell.share[1]}
+        numerator, denominator = (int(part) if _are_counts((part, 0)) else part for part in cell.share)
+        extra |= {"numerator": numerator, "denominator": denominator}
     if cell.excluded:
         extra["excluded"] = dict(cell.excluded)
     return Estimate(

@@ -75,7 +75,8 @@ def parse(text: str) -> Requirement:
 def judge(requirement: Requirement, results: Sequence[Result]) -> list[Verdict]:
     """One verdict per estimate the requirement speaks of.
 
-    Raises: BenchmarkError if it speaks of none, naming the nearest known word.
+    Raises: BenchmarkError if it speaks of none, naming the nearest known word, or of results that do not belong
+        together.
     """
     own = [result for result in results if result.suite == requirement.suite]
     if not own:
@@ -84,6 +85,7 @@ def judge(requirement: Requirement, results: Sequence[Result]) -> list[Verdict]:
             f'requirement "{requirement.text}": no result of suite "{requirement.suite}" here'
             f"{nearest(requirement.suite, suites)}; here: {', '.join(sorted(suites))}"
         )
+    _demand_one_series(requirement, own)
     estimates = [estimate for result in own for estimate in result.estimates]
     metrics = {estimate.metric for estimate in estimates}
     if requirement.metric not in metrics:
@@ -95,6 +97,18 @@ def judge(requirement: Requirement, results: Sequence[Result]) -> list[Verdict]:
     if not matching:
         raise BenchmarkError(f'requirement "{requirement.text}": no estimate has these keys: {_known_keys(estimates)}')
     return [_verdict(requirement, estimate) for estimate in matching]
+
+
+def _demand_one_series(requirement: Requirement, results: Sequence[Result]) -> None:
+    """One bound cannot speak of numbers that were measured in different ways."""
+    first, *others = (result.series | {"mitigation": result.mitigation} for result in results)
+    for other in others:
+        for name, value in first.items():
+            if other[name] != value:
+                raise BenchmarkError(
+                    f'requirement "{requirement.text}": the results of {requirement.suite} differ in {name} '
+                    f'("{value}" and "{other[name]}"): gate each run directory by itself'
+                )
 
 
 def _key(text: str, part: str) -> tuple[str, str]:

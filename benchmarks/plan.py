@@ -1,14 +1,27 @@
 """What to run, checked and rendered: pure, so the same options give the same plan, byte by byte."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from benchmarks import registry
+from benchmarks import mitigation, registry
 from benchmarks.errors import BenchmarkError
-from benchmarks.suite import DataKind, Dataset, Item, Mode, ProtocolName, Suite, WithExamples
+from benchmarks.mitigation import Mitigation
+from benchmarks.selection import select
+from benchmarks.suite import (
+    DataKind,
+    Dataset,
+    Item,
+    Mode,
+    Observation,
+    ProtocolName,
+    Suite,
+    WithExamples,
+    WithMitigation,
+    WithOutputs,
+)
 
 Key = tuple[str, int]
 """(item_id, sample): what a reply answers."""
@@ -23,16 +36,34 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     protocol: ProtocolName = "corrected"
     data: DataKind = "canonical"
     limit: int | None = None
-    """Ask only so many items: those with the smallest hash of (seed, item id), so that limits nest and every part of
-    the data is represented.
+    """Ask at most so many items, in whole sets spread over the data (see benchmarks.selection). Counts items, not
+    replies: with `samples` the run asks up to limit * samples times. Sentences set aside as few-shot examples are never
+    asked, so they are not counted.
     """
     seed: int = 0
     samples: int = 1
     """Replies asked for per item."""
-    mitigation: str = "none"
+    mitigation: str = mitigation.NONE
+    """See `benchmarks.mitigation.Mitigation.name`."""
+    mitigation_text: str | None = None
+    """The text of a user's own mitigation, whose name has only its hash."""
     few_shot: int = 0
+    subset: str | None = None
+    """Ask only this part of the data, e.g. "intrasentence", or "eval" of ltf_test."""
+    temperature: float | None = None
+    """In place of the protocol's."""
+    judge_model: str | None = None
+    """For suites with a judge; None: the model under test judges itself."""
+    embedder: str | None = None
+    """For suites that compare texts; None: those numbers are undefined, with that reason."""
+    evaluate: tuple[str, ...] = ()
+    """cogs: directories of finished runs whose texts are evaluated, in place of generating any."""
     concurrency: int | None = None
     """Requests in flight; None is automatic."""
+
+    @property
+    def mitigating(self) -> Mitigation:
+        return Mitigation(self.mitigation, self.mitigation_text)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,16 +80,29 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Replies the run asks for."""
         return len(self.items) * self.options.samples
 
+    @property
+    def judge_model(self) -> str | None:
+        """Who reads the replies; None for a suite without a judge."""
+        return (self.options.judge_model or self.options.model) if self.suite.needs_judge else None
 
-def prepare(options: RunOptions, data_dir: Path | None = None) -> Plan:
+
+def prepare(
+    options: RunOptions, data_dir: Path | None = None, *, outputs: Mapping[str, Sequence[Observation]] | None = None
+) -> Plan:
     """Checks the options and renders the items. Reads data; asks nothing.
+
+    Args:
+        options: what to run.
+        data_dir: dataset cache.
+        outputs: by model, what the runs in `options.evaluate` hold.
 
     Raises: BenchmarkError for an option the suite does not offer, DatasetError for missing or wrong data.
     """
     suite = registry.find(options.suite)
     check(options, suite)
     dataset = suite.load(options.data, data_dir)
-    items = select(_rendered(options, suite, dataset), options.limit, options.seed)
+    asked = rendered(options, suite, dataset) if outputs is None else _about(outputs, options, suite)
+    items = select(_of_subset(asked, options), options.limit, options.seed)
     return Plan(options=options, suite=suite, dataset=dataset, items=items, prompt_sha256=prompts_sha256(items))
 
 
@@ -69,8 +113,7 @@ def check(options: RunOptions, suite: Suite) -> None:
     if options.protocol not in suite.protocols:
         offered = ", ".join(suite.protocols)
         raise BenchmarkError(f'{suite.name}: protocol "{options.protocol}" is not offered; offered: {offered}')
-    if options.mitigation != "none":
-        raise BenchmarkError(f'mitigation "{options.mitigation}" is not offered yet; offered: none')
+    mitigation.demand_known(options.mitigating)
     few_shots = suite.few_shots if isinstance(suite, WithExamples) else (0,)
     if options.few_shot not in few_shots:
         offered = ", ".join(map(str, few_shots))
@@ -78,24 +121,43 @@ def check(options: RunOptions, suite: Suite) -> None:
     for name, number in (("limit", options.limit), ("samples", options.samples), ("concurrency", options.concurrency)):
         if number is not None and number < 1:
             raise BenchmarkError(f"{name} must be at least 1, not {number}")
+    if options.temperature is not None and not 0 <= options.temperature <= 2:
+        raise BenchmarkError(f"temperature must be from 0 to 2, not {options.temperature:g}")
+    if options.mode == "exact" and options.samples != 1:
+        raise BenchmarkError(f"mode exact reads probabilities, not replies: samples must be 1, not {options.samples}")
+    if options.temperature is not None and options.mode == "exact":
+        raise BenchmarkError("mode exact reads the probabilities at the protocol's own temperature: leave it away")
     if options.seed < 0:
         raise BenchmarkError(f"seed must not be negative, not {options.seed}")
 
 
-def _rendered(options: RunOptions, suite: Suite, dataset: Dataset) -> list[Item]:
-    protocol, seed = options.protocol, options.seed
+def rendered(options: RunOptions, suite: Suite, dataset: Dataset) -> list[Item]:
+    """Every item as it is asked: after examples, if any, and with the mitigation in its place."""
+    protocol, seed, added = options.protocol, options.seed, options.mitigating
     if options.few_shot and isinstance(suite, WithExamples):
-        return list(suite.items_after_examples(dataset, protocol=protocol, seed=seed, few_shot=options.few_shot))
-    return list(suite.items(dataset, protocol=protocol, seed=seed))
+        items = suite.items_after_examples(dataset, protocol=protocol, seed=seed, few_shot=options.few_shot)
+    elif added.name != mitigation.NONE and isinstance(suite, WithMitigation):
+        own = suite.items_with_mitigation(dataset, protocol=protocol, seed=seed, name=added.name, text=added.text)
+        return list(own)
+    else:
+        items = suite.items(dataset, protocol=protocol, seed=seed)
+    return list(mitigation.placed(items, added))
 
 
-def select(items: list[Item], limit: int | None, seed: int) -> list[Item]:
-    """The `limit` items with the smallest hash of (seed, id), in their own order."""
-    if limit is None or limit >= len(items):
+def _about(outputs: Mapping[str, Sequence[Observation]], options: RunOptions, suite: Suite) -> list[Item]:
+    if not isinstance(suite, WithOutputs):
+        raise BenchmarkError(f"{suite.name}: has no texts to evaluate: leave --evaluate away")
+    return list(mitigation.placed(suite.items_about(outputs, protocol=options.protocol), options.mitigating))
+
+
+def _of_subset(items: list[Item], options: RunOptions) -> list[Item]:
+    if options.subset is None:
         return items
-    ranked = sorted(items, key=lambda item: _digest(seed, item.item_id))
-    chosen = {item.item_id for item in ranked[:limit]}
-    return [item for item in items if item.item_id in chosen]
+    chosen = [item for item in items if item.subset == options.subset]
+    if not chosen:
+        known = ", ".join(sorted({item.subset for item in items if item.subset is not None})) or "none"
+        raise BenchmarkError(f'{options.suite}: subset "{options.subset}" has no item; subsets: {known}')
+    return chosen
 
 
 def prompts_sha256(items: Sequence[Item]) -> str:
@@ -108,7 +170,3 @@ def prompts_sha256(items: Sequence[Item]) -> str:
 def prompt_sha256(item: Item) -> str:
     """sha256 of the id and messages of one item as JSON."""
     return hashlib.sha256(msgspec.json.encode([item.item_id, item.messages])).hexdigest()
-
-
-def _digest(*parts: object) -> bytes:
-    return hashlib.sha256("/".join(map(str, parts)).encode()).digest()

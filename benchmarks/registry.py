@@ -11,18 +11,26 @@ from benchmarks.datasets import DatasetSpec
 from benchmarks.errors import BenchmarkError, nearest
 from benchmarks.suite import Suite
 from benchmarks.suites.bbq import BBQ
+from benchmarks.suites.cogs import CoGS
 from benchmarks.suites.crows_pairs import CrowSPairs
+from benchmarks.suites.decision import Decision
 from benchmarks.suites.eec import EquityEvaluationCorpus
 from benchmarks.suites.implicit_association import ImplicitAssociation
+from benchmarks.suites.ltf_test import LTFTest
+from benchmarks.suites.real_toxicity_prompts import RealToxicityPrompts
 from benchmarks.suites.stereoset import StereoSet
 from benchmarks.suites.unqover import UnQover
 from benchmarks.suites.winobias import WinoBias
 
 SUITES: Mapping[str, Suite] = {
     "bbq": BBQ(),
+    "cogs": CoGS(),
     "crows_pairs": CrowSPairs(),
+    "decision": Decision(),
     "eec": EquityEvaluationCorpus(),
     "implicit_association": ImplicitAssociation(),
+    "ltf_test": LTFTest(),
+    "real_toxicity_prompts": RealToxicityPrompts(),
     "stereoset": StereoSet(),
     "unqover": UnQover(),
     "winobias": WinoBias(),

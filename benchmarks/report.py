@@ -1,18 +1,25 @@
 """One self-contained HTML page from one or more results: no script, no font, no image from anywhere else."""
 
+from collections import Counter
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 
 import jinja2
 import msgspec
 
 from auditors.types import Estimate
+from benchmarks.display import number as number  # the command line prints with it too
+from benchmarks.figures.figure import Figure, Run
+from benchmarks.leaderboard import leaderboards, separation, settings
+from benchmarks.mitigation import NONE
+from benchmarks.multiplicity import mark
 from benchmarks.registry import SUITES
 from benchmarks.result import Result
-from benchmarks.suite import STATUSES, Scale
+from benchmarks.suite import STATUSES, Scale, WithFigures
 
 BAR_WIDTH = 132
+MANY = 10
+"""Intervals of one metric above which a reader is warned that some miss by chance."""
 _UNKNOWN_SCALE = Scale(low=0, high=1, reading="")
 
 Key = tuple[str | None, str | None, str | None, str | None]
@@ -52,16 +59,25 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row]
     statuses: list[tuple[str, int, float]]
     """(status, count, share in percent)."""
+    n_intervals: int
+    crowded: list[tuple[str, int]]
+    """Metrics with more than MANY intervals, and how many."""
+    n_compared: int
+    """Numbers with an adjusted p value (see benchmarks.multiplicity)."""
+    n_marked: int | None
+    """Those that differ from the neutral value; None when none was compared."""
+    figures: list[Figure]
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs of one suite, protocol, mode and data set side by side; other runs never share the table."""
+class Comparable(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of one suite made alike, side by side; other runs never share the table."""
 
     title: str
     metrics: list[str]
     scales: dict[str, Scale]
     runs: list[tuple[str, Result, list[Estimate | None]]]
     """(anchor, result, totals), one total per metric."""
+    figures: list[Figure]
 
 
 def render(results: Sequence[Result]) -> str:
@@ -78,18 +94,25 @@ def render(results: Sequence[Result]) -> str:
     page: str = _template().render(
         sections=sections,
         standings=_standings(sections),
+        boards=leaderboards(results),
+        separation=separation(results),
         has_embedded=any(section.result.dataset.kind == "embedded" for section in sections),
         bar_width=BAR_WIDTH,
     )
     return page
 
 
-def number(value: float | None, places: int = 1) -> str:
-    """Half-up (protocols 1.5), with a true minus sign; a dash when undefined."""
-    if value is None:
-        return "–"
-    rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
-    return f"{rounded + 0:,}".replace("-", "−")
+def signed(value: float | None, places: int = 1) -> str:
+    """As `number`, with a plus sign, as the papers print differences; 0 has none."""
+    text = number(value, places)
+    return f"+{text}" if value is not None and text.strip("0.,−") and value > 0 else text
+
+
+def places(suite: str, metric: str) -> int:
+    """Decimals to print: one for percentages and the like, three where the whole scale is a few units long."""
+    known = SUITES.get(suite)
+    scale = known.scales.get(metric) if known else None
+    return 3 if scale is not None and scale.high - scale.low <= 10 else 1
 
 
 def heading(metric: str) -> str:
@@ -118,6 +141,8 @@ def _section(anchor: str, result: Result) -> Section:
     metrics = list(dict.fromkeys(estimate.metric for estimate in result.estimates))
     scales = dict(suite.scales) if suite else {}
     total = result.n_replies
+    intervals = Counter(estimate.metric for estimate in result.estimates if estimate.lower is not None)
+    compared = [one for one in result.estimates if "adjusted_p_value" in one.extra]
     return Section(
         anchor=anchor,
         result=result,
@@ -127,7 +152,27 @@ def _section(anchor: str, result: Result) -> Section:
         metrics=metrics,
         rows=_rows(result, metrics),
         statuses=[(s, result.counts[s], 100 * result.counts[s] / total if total else 0.0) for s in STATUSES],
+        n_intervals=intervals.total(),
+        crowded=[(metric, count) for metric, count in intervals.items() if count > MANY],
+        n_compared=len(compared),
+        n_marked=sum(bool(mark(one)) for one in compared) if compared else None,
+        figures=_figures([result]),
     )
+
+
+def _figures(results: Sequence[Result]) -> list[Figure]:
+    """What the suite draws of runs made alike; nothing for a suite without figures."""
+    suite = SUITES.get(results[0].suite)
+    if suite is None or not isinstance(suite, WithFigures):
+        return []
+    runs = zip(_names(results), results, strict=True)
+    return suite.figures([Run(name=name, estimates=result.estimates) for name, result in runs])
+
+
+def _names(results: Sequence[Result]) -> list[str]:
+    """The models, numbered where two runs are of the same one."""
+    models = [result.model for result in results]
+    return [f"{m} (run {n})" if models.count(m) > 1 else m for n, m in enumerate(models, 1)]
 
 
 def _rows(result: Result, metrics: Sequence[str]) -> list[Row]:
@@ -158,27 +203,30 @@ def _detail(key: Key) -> str:
     return ", ".join(part.replace("_", " ") for part in (groups, subset) if part) or "all"
 
 
-def _standings(sections: Sequence[Section]) -> list[Standing]:
-    kinds: dict[tuple[str, str, str, str, str], list[Section]] = {}
+def _standings(sections: Sequence[Section]) -> list[Comparable]:
+    kinds: dict[tuple[object, ...], list[Section]] = {}
     for section in sections:
         result = section.result
-        kind = (result.suite, result.suite_version, result.protocol, result.mode, result.dataset.sha256)
+        kind = (*result.series.values(), result.mitigation, *settings(result).values())
         kinds.setdefault(kind, []).append(section)
     return [_standing(together) for together in kinds.values() if len(together) > 1]
 
 
-def _standing(together: Sequence[Section]) -> Standing:
+def _standing(together: Sequence[Section]) -> Comparable:
     first = together[0]
     runs = []
     for section in together:
         totals = {e.metric: e for e in section.result.estimates if _key(e) == (None, None, None, None)}
         runs.append((section.anchor, section.result, [totals.get(metric) for metric in first.metrics]))
     result = first.result
-    return Standing(
-        title=f"{first.title} · {result.protocol} protocol · {result.mode} · {result.dataset.kind} data",
+    added = f" · {result.few_shot} examples" if result.few_shot else ""
+    added += "" if result.mitigation == NONE else f" · mitigation {result.mitigation}"
+    return Comparable(
+        title=f"{first.title} · {result.protocol} protocol · {result.mode} · {result.dataset.kind} data{added}",
         metrics=first.metrics,
         scales=first.scales,
         runs=runs,
+        figures=_figures([section.result for section in together]),
     )
 
 
@@ -191,6 +239,6 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"number": number, "bar": bar}
+    environment.globals |= {"number": number, "mark": mark, "bar": bar, "places": places}
     environment.filters["heading"] = heading
     return environment.get_template("report.html")

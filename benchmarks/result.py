@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from auditors.types import Estimate
+from auditors.types import Estimate, JudgeStamp
 from benchmarks.suite import STATUSES, DataKind, Mode, Observation, ProtocolName
 
 SCHEMA = 1
@@ -26,13 +27,20 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     base_url_host: str | None = None
     fingerprints: list[str] = []
     embedder: str | None = None
-    judge: str | None = None
+    judge: list[JudgeStamp] = []
+    """Who read the replies; more than one form or question only where a suite asks more than one."""
     prompt_sha256: str
     """sha256 over the rendered prompts of all items used, in order."""
     started: str | None = None
     finished: str | None = None
     requests: int = 0
     seconds: float = 0.0
+
+    @property
+    def judged_by(self) -> str | None:
+        """Model, question and form of the judge in words; None where none was asked."""
+        names = (f"{one.model}, question {one.prompt_sha256[:12]}, as {one.form}" for one in self.judge)
+        return "; ".join(names) or None
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,14 +53,37 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     model: str
     mitigation: str = "none"
+    few_shot: int = 0
+    """Answered examples before each question."""
     seed: int
     samples: int = 1
     limit: int | None = None
+    subset: str | None = None
+    temperature: float | None = None
+    """Set by the user; None: the protocol's."""
     dataset: DatasetUsed
     counts: dict[str, int]
     """items, and replies by status; the statuses add up to items times samples."""
     estimates: list[Estimate]
     provenance: Provenance
+
+    @property
+    def series(self) -> dict[str, Any]:
+        """What must be the same for two numbers to belong in one series, table or gate. The model and its mitigation
+        are what such a series compares.
+        """
+        return {
+            "suite": self.suite,
+            "suite_version": self.suite_version,
+            "protocol": self.protocol,
+            "mode": self.mode,
+            "few_shot": self.few_shot,
+            "subset": self.subset,
+            "temperature": self.temperature,
+            "judge": self.provenance.judged_by,
+            "embedder": self.provenance.embedder,
+            "dataset_sha256": self.dataset.sha256,
+        }
 
     @property
     def n_replies(self) -> int:

@@ -4,6 +4,7 @@
 without the data set; `result.json` and `report.html` appear when the run is complete.
 """
 
+import asyncio
 import fcntl
 import os
 from collections.abc import Sequence
@@ -31,19 +32,21 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str | None = None
     through_gateway: bool = False
     api_key_env: str | None = None
+    judge_base_url: str | None = None
+    """Where the judge is served; None: where the model is."""
+    judge_api_key_env: str | None = None
+    embedder_base_url: str | None = None
+    """Where the embedder is served; None: it is loaded here."""
 
 
-def manifest(
-    plan: Plan, *, base_url: str | None = None, through_gateway: bool = False, api_key_env: str | None = None
-) -> Manifest:
+def manifest(plan: Plan, **reached: Any) -> Manifest:
+    """The manifest of a plan; `reached` is how its servers are, see `Manifest`."""
     return Manifest(
         options=plan.options,
         suite_version=plan.suite.version,
         dataset_sha256=plan.dataset.sha256,
         prompt_sha256=plan.prompt_sha256,
-        base_url=base_url,
-        through_gateway=through_gateway,
-        api_key_env=api_key_env,
+        **reached,
     )
 
 
@@ -77,6 +80,12 @@ def read_result(path: Path) -> Result:
         raise BenchmarkError(f"{path}: no {RESULT}: {hint}") from exc
     except (OSError, msgspec.DecodeError) as exc:
         raise BenchmarkError(f"{path / RESULT}: cannot be read: {exc}") from exc
+
+
+def finished_under(root: Path) -> list[Path]:
+    """`root` itself, or the finished run directories in it when it holds some and is none."""
+    below = sorted(path.parent for path in root.glob(f"*/{RESULT}"))
+    return [root] if (root / RESULT).exists() or not below else below
 
 
 def demand_same(path: Path, recorded: Manifest, now: Manifest) -> None:
@@ -141,6 +150,9 @@ class DirectoryLog:
             self._file.flush()
         except OSError as exc:
             raise BenchmarkError(f"{self._path}: cannot be written: {exc.strerror}") from exc
+
+    async def keep_items(self, items: Sequence[Item]) -> None:
+        await asyncio.to_thread(write_items, self._path.with_name(ITEMS), items)
 
     def close(self) -> None:
         self._file.close()

@@ -4,14 +4,17 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
-from auditors.types import Completer
+from auditors.judging import JudgeClient
+from auditors.types import Completer, Embedder
 from benchmarks.asking import AUTO_CONCURRENCY, Progress, RunLog, ask
-from benchmarks.plan import Plan, RunOptions, prepare
-from benchmarks.result import Provenance, Result
-from benchmarks.scoring import score
+from benchmarks.judged import stamps
+from benchmarks.plan import Key, Plan, RunOptions, prepare
+from benchmarks.result import Result
+from benchmarks.scoring import provenance_of, score
+from benchmarks.stages import embedded, extended
+from benchmarks.suite import Reply
 
 __all__ = [
     "AUTO_CONCURRENCY",
@@ -33,6 +36,8 @@ async def run(
     *,
     completer: Completer,
     log: RunLog,
+    judge: Completer | None = None,
+    embedder: Embedder | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     stop: asyncio.Event | None = None,
     base_url_host: str | None = None,
@@ -44,6 +49,8 @@ async def run(
         options: what to run.
         completer: asks the model; the caller closes it.
         log: see `RunLog`; replies with status error are asked again.
+        judge: asks `options.judge_model`; None asks the server of the model under test.
+        embedder: for suites that compare texts; None leaves those numbers undefined.
         on_progress: called after every batch kept, at least once.
         stop: when set, no further item is asked, replies in flight are kept, RunStopped is raised.
         base_url_host: for the provenance.
@@ -53,7 +60,14 @@ async def run(
     """
     plan = await asyncio.to_thread(prepare, options, data_dir)
     return await run_plan(
-        plan, completer=completer, log=log, on_progress=on_progress, stop=stop, base_url_host=base_url_host
+        plan,
+        completer=completer,
+        log=log,
+        judge=judge,
+        embedder=embedder,
+        on_progress=on_progress,
+        stop=stop,
+        base_url_host=base_url_host,
     )
 
 
@@ -62,21 +76,43 @@ async def run_plan(
     *,
     completer: Completer,
     log: RunLog,
+    judge: Completer | None = None,
+    embedder: Embedder | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     stop: asyncio.Event | None = None,
     base_url_host: str | None = None,
 ) -> Result:
     """As `run`, for a plan already made."""
     started, clock = datetime.now(UTC), time.perf_counter()
-    replies = await ask(plan, completer=completer, log=log, on_progress=on_progress, stop=stop)
-    provenance = Provenance(
-        biasgate=version("biasgate"),
+
+    async def asked(plan: Plan) -> dict[Key, Reply]:
+        client = await _judge_client(plan, judge or completer, log)
+        return await ask(plan, completer=completer, log=log, judge=client, on_progress=on_progress, stop=stop)
+
+    replies = await asked(plan)
+    complete = await asyncio.to_thread(extended, plan, replies)
+    if complete is not plan:
+        await log.keep_items(complete.items)
+        replies = await asked(complete)
+    changed = await embedded(complete, replies, embedder)
+    await log.append(changed)
+    replies |= {(reply.item_id, reply.sample): reply for reply in changed}
+    provenance = provenance_of(
+        plan,
+        replies,
         base_url_host=base_url_host,
-        fingerprints=sorted({reply.fingerprint for reply in replies.values() if reply.fingerprint}),
-        prompt_sha256=plan.prompt_sha256,
+        embedder=embedder.name if changed and embedder is not None else None,
         started=started.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        requests=len(replies),
+        requests=sum((reply.usage or {}).get("requests", 1) for reply in replies.values()),
         seconds=round(time.perf_counter() - clock, 3),
     )
-    return await asyncio.to_thread(score, plan, replies, provenance)
+    return await asyncio.to_thread(score, complete, replies, provenance)
+
+
+async def _judge_client(plan: Plan, completer: Completer, log: RunLog) -> JudgeClient | None:
+    """The judge of a plan; a resumed run goes on in the form in which it began."""
+    if plan.judge_model is None:
+        return None
+    forms = {stamp.form for stamp in stamps(await log.existing())}
+    return JudgeClient(completer, plan.judge_model, form=forms.pop() if len(forms) == 1 else None)

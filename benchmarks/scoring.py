@@ -2,24 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from typing import Any
 
 import msgspec
+import numpy as np
 
+from benchmarks import judged
 from benchmarks.errors import BenchmarkError
-from benchmarks.estimation import estimate
-from benchmarks.plan import Key, Plan
+from benchmarks.estimation import Cell, estimate
+from benchmarks.exact.answers import Reading
+from benchmarks.multiplicity import with_adjusted_p_values
+from benchmarks.plan import Key, Plan, RunOptions
 from benchmarks.result import DatasetUsed, Provenance, Result, counts
-from benchmarks.suite import REFUSAL_FIELD, Item, Observation, Reply
+from benchmarks.stages import extended, observed
+from benchmarks.suite import REFUSAL_FIELD, UNREAD_LABELS, UNRESOLVED, Item, Observation, Reply, Suite
 
 
 def score(plan: Plan, replies: Mapping[Key, Reply], provenance: Provenance) -> Result:
     """The result of a plan from its replies; deterministic, whatever order they came in."""
-    observations = [
-        Observation(item, replies[item.item_id, sample])
-        for item in plan.items
-        for sample in range(plan.options.samples)
-        if (item.item_id, sample) in replies
-    ]
+    observations = observed(plan, replies)
     options, suite, tally = plan.options, plan.suite, counts(observations)
     return Result(
         suite=suite.name,
@@ -28,9 +29,12 @@ def score(plan: Plan, replies: Mapping[Key, Reply], provenance: Provenance) -> R
         mode=options.mode,
         model=options.model,
         mitigation=options.mitigation,
+        few_shot=options.few_shot,
         seed=options.seed,
         samples=options.samples,
         limit=options.limit,
+        subset=options.subset,
+        temperature=options.temperature,
         dataset=DatasetUsed(
             name=plan.dataset.name,
             kind=plan.dataset.kind,
@@ -39,44 +43,127 @@ def score(plan: Plan, replies: Mapping[Key, Reply], provenance: Provenance) -> R
             n_used=tally["items"],
         ),
         counts=tally,
-        estimates=[estimate(cell, seed=options.seed) for cell in suite.cells(observations, protocol=options.protocol)],
+        estimates=with_adjusted_p_values(
+            [estimate(cell, seed=options.seed) for cell in cells(options, suite, observations)], suite.scales
+        ),
         provenance=provenance,
     )
 
 
+def cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]) -> list[Cell]:
+    """What the suite makes of the observations.
+
+    In mode exact without the numbers that it cannot tell, and with the mean probability per item of this run that it
+    could not read: a bound on what the scores miss.
+    """
+    found = suite.cells(observations, protocol=options.protocol)
+    if not _is_exact(options):
+        return found
+    unresolved = [
+        o.reply.choice_probabilities.get(UNRESOLVED, 0.0) for o in observations if o.reply.choice_probabilities
+    ]
+    said = {"mean_unresolved": sum(unresolved) / len(unresolved) if unresolved else None}
+    read = [_unread(cell) if cell.metric in UNREAD_IN_EXACT else cell for cell in found]
+    return [msgspec.structs.replace(cell, extra={**cell.extra, **said}) for cell in read]
+
+
+UNREAD_IN_EXACT = frozenset({"refusal_rate"})
+"""Metrics that need the words of a reply, not only which answer it is."""
+
+
+def _is_exact(options: RunOptions) -> bool:
+    return options.mode == "exact"
+
+
+def _unread(cell: Cell) -> Cell:
+    return msgspec.structs.replace(
+        cell,
+        sums=np.zeros((0, cell.sums.shape[1])),
+        clusters=(),
+        n=0,
+        share=None,
+        undefined="mode exact does not tell refusals from other unrelated replies",
+    )
+
+
 def read_reply(plan: Plan, item: Item, reply: Reply) -> Reply:
-    """The reply with status and value read anew from its text; without text it stays as it is."""
+    """The reply with status and value read anew from its text and judgement, or from its probabilities in mode exact;
+    without either it stays as it is.
+
+    Raises: BenchmarkError, in mode exact, for probabilities that cannot be of this item.
+    """
+    if _is_exact(plan.options):
+        return _read_probabilities(plan, item, reply)
     if reply.text is None or reply.rule == REFUSAL_FIELD:
         return reply
     parsed = plan.suite.parse(item, reply.text, protocol=plan.options.protocol)
-    return msgspec.structs.replace(reply, status=parsed.status, parsed=parsed.value, rule=parsed.rule)
+    fresh = msgspec.structs.replace(reply, status=parsed.status, parsed=parsed.value, rule=parsed.rule, error=None)
+    return judged.reread(plan, item, fresh)
+
+
+def _read_probabilities(plan: Plan, item: Item, reply: Reply) -> Reply:
+    found = reply.choice_probabilities
+    if found is None:
+        return msgspec.structs.replace(reply, status="error", error="no choice_probabilities")
+    known = Reading(plan.suite, item, plan.options.protocol).labels | UNREAD_LABELS
+    if strange := sorted(found.keys() - known):
+        raise BenchmarkError(f'{item.item_id}: "{strange[0]}" is no answer: the labels are {", ".join(sorted(known))}')
+    if not all(0 <= p <= 1 for p in found.values()) or abs(sum(found.values()) - 1) > TOLERANCE:
+        raise BenchmarkError(
+            f"{item.item_id}: choice_probabilities must be in [0, 1] and add up to 1, not to {sum(found.values()):g}"
+        )
+    return msgspec.structs.replace(reply, status="ok", parsed=None, rule=None, error=None)
+
+
+TOLERANCE = 1e-3
+"""By how much recorded probabilities may miss 1: room for rounding."""
 
 
 def score_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple[Result, list[Reply]]:
-    """Scores replies recorded elsewhere: only item_id and text are read; nothing is sent.
+    """Scores replies recorded elsewhere: only item_id, text and judge, or choice_probabilities in
+    mode exact, are read; nothing is sent.
+
+    Args, Raises: see `read_recorded`.
+    Returns: the result, and the replies with status and value as read now, in item order.
+    """
+    complete, replies = read_recorded(plan, recorded, where=where)
+    return score(complete, replies, provenance_of(plan, replies)), list(replies.values())
+
+
+def read_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple[Plan, dict[Key, Reply]]:
+    """Reads replies recorded elsewhere.
 
     Args:
         plan: the items the replies answer, rendered with the same protocol and seed.
         recorded: replies in any order; a later one to the same (item_id, sample) counts.
         where: file name, for messages.
 
-    Returns: the result, and the replies with status and value as read now, in item order.
-    Raises: BenchmarkError for a reply to an item the suite does not have.
+    Returns: the plan with the items that the replies gave rise to; all its replies, in item order.
+    Raises: BenchmarkError for a reply to an item the suite does not have, or for impossible probabilities.
     """
-    items = {item.item_id: item for item in plan.items}
-    strangers = sorted({reply.item_id for reply in recorded} - items.keys())
+    latest = {(reply.item_id, reply.sample): reply for reply in recorded}
+    complete = extended(plan, _read_all(plan, latest))
+    items = {item.item_id for item in complete.items}
+    strangers = sorted({reply.item_id for reply in recorded} - items)
     if strangers:
         raise BenchmarkError(
             f"{where}: {len(strangers)} item ids are not of {plan.suite.name} {plan.suite.version} "
             f'({plan.dataset.kind} data), e.g. "{strangers[0]}": use the data and version they were made with'
         )
-    latest = {(reply.item_id, reply.sample): reply for reply in recorded}
-    order = {item_id: index for index, item_id in enumerate(items)}
-    keys = sorted(latest, key=lambda key: (order[key[0]], key[1]))
-    replies = {key: read_reply(plan, items[key[0]], latest[key]) for key in keys}
-    provenance = Provenance(
+    return complete, _read_all(complete, latest)
+
+
+def provenance_of(plan: Plan, replies: Mapping[Key, Reply], **about: Any) -> Provenance:
+    """Where the replies of a plan come from; `about` is what the replies do not say themselves."""
+    return Provenance(
         biasgate=version("biasgate"),
         fingerprints=sorted({reply.fingerprint for reply in replies.values() if reply.fingerprint}),
+        judge=judged.stamps(replies.values()),
         prompt_sha256=plan.prompt_sha256,
+        **about,
     )
-    return score(plan, replies, provenance), list(replies.values())
+
+
+def _read_all(plan: Plan, latest: Mapping[Key, Reply]) -> dict[Key, Reply]:
+    keys = ((item, (item.item_id, sample)) for item in plan.items for sample in range(plan.options.samples))
+    return {key: read_reply(plan, item, latest[key]) for item, key in keys if key in latest}

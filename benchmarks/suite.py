@@ -7,14 +7,20 @@ asks no model, opens no socket and draws no randomness that is not seeded from (
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 import msgspec
 
+from auditors.judging import JudgeQuestion
 from auditors.types import Message, Status
 from benchmarks import datasets
 from benchmarks.datasets import DatasetSpec
 from benchmarks.estimation import Cell
+from benchmarks.figures.figure import Figure, Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Mode = Literal["sample", "exact"]
 """sample: the model's own sampled reply. exact: choice probabilities from logprobs."""
@@ -25,6 +31,8 @@ DataKind = Literal["canonical", "embedded"]
 
 REFUSAL_FIELD = "refusal-field"
 """Rule recorded when the server itself marked a reply as a refusal."""
+JUDGE_FAILED = "judge-failed"
+"""Rule recorded when no reply of the judge could be read: the item is in no denominator."""
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
@@ -66,10 +74,16 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     axis: str
     groups: tuple[str, ...]
     cluster: str
-    """Items of one cluster are resampled together: they are not independent."""
+    """Items of one cluster are resampled together: they are not independent. May be large, e.g. all about one term."""
+    set_id: str | None = None
+    """Names the few items that only mean something together, e.g. both orders of a question. A limit asks all of a set
+    or none. None: the item stands alone.
+    """
     subset: str | None = None
     choices: tuple[Choice, ...] = ()
     """In the order shown to the model."""
+    sampling: Sampling | None = None
+    """Generation settings of this item; None takes the suite's."""
     meta: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -91,7 +105,11 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     status: Status = "error"
     parsed: Any = None
     choice_probabilities: dict[str, float] | None = None
+    """Mode exact: by value as text, and "unrelated" and "unresolved"; adds up to 1. Then status is "ok" when they could
+    be read, whatever they are, and `parsed` is None.
+    """
     judge: dict[str, Any] | None = None
+    """Of a judged reply: `model`, `prompt_sha256`, `form`, `attempts` and `text`, from which `parsed` is read again."""
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     fingerprint: str | None = None
@@ -106,6 +124,26 @@ class Observation(msgspec.Struct, frozen=True):
 
     item: Item
     reply: Reply
+
+
+UNRELATED, UNRESOLVED = "unrelated", "unresolved"
+"""Keys of `choice_probabilities` that are no answer: everything that is none (off topic, declined, malformed), and what
+could not be read or was too unlikely to follow.
+"""
+UNREAD_LABELS = frozenset({UNRELATED, UNRESOLVED})
+
+
+def weights(observation: Observation) -> Mapping[str, float]:
+    """How much of one reply stands for each value, named by its text; at most 1 in all.
+
+    In mode sample all of it for the value read, nothing for a reply that has none. In mode exact the probabilities.
+    """
+    reply = observation.reply
+    if reply.status != "ok":
+        return {}
+    if reply.choice_probabilities is None:
+        return {str(reply.parsed): 1.0}
+    return {label: p for label, p in reply.choice_probabilities.items() if label not in UNREAD_LABELS}
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +186,7 @@ class Suite(Protocol):
 
     @property
     def sha256(self) -> Mapping[DataKind, str]:
-        """Pinned content hash by kind of data."""
+        """Pinned content hash by kind of data; without "canonical" where the source pins none."""
         ...
 
     @property
@@ -215,13 +253,91 @@ class WithExamples(Protocol):
         ...
 
 
+@runtime_checkable
+class WithJudge(Protocol):
+    """A suite whose replies mean something only once a judge has read them."""
+
+    def judge_question(
+        self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int
+    ) -> JudgeQuestion | None:
+        """The question about one reply that `parse` called ok; None when there is nothing to judge."""
+        ...
+
+    def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
+        """What a reply means, by the judge's. Raises auditors.judging.UnreadableError: ask again, then a failure."""
+        ...
+
+
+@runtime_checkable
+class WithFollowUp(Protocol):
+    """A suite with questions that can only be made from the replies to the first ones."""
+
+    def follow_up(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Item]:
+        """Items about the replies; the same for the same replies, whatever else has been asked since."""
+        ...
+
+
+@runtime_checkable
+class WithOutputs(Protocol):
+    """A suite in which one model evaluates what others wrote."""
+
+    def items_about(self, outputs: Mapping[str, Sequence[Observation]], *, protocol: ProtocolName) -> Iterator[Item]:
+        """Items about finished runs, by the name of the model that wrote them."""
+        ...
+
+
+@runtime_checkable
+class WithEmbedding(Protocol):
+    """A suite that compares replies by their embeddings."""
+
+    def to_embed(self, observations: Sequence[Observation]) -> list[Observation]:
+        """Those whose replies need a vector."""
+        ...
+
+    def measured(
+        self, vectors: Sequence[tuple[Observation, "NDArray[np.float32]"]], *, embedder: str
+    ) -> list[Observation]:
+        """Observations whose `parsed` the vectors change. A reply without a usable vector is not among the pairs."""
+
+
+@runtime_checkable
+class WithMitigation(Protocol):
+    """A suite with its own place and wording for a mitigation prompt; see `benchmarks.mitigation` for all others."""
+
+    def items_with_mitigation(
+        self, dataset: Dataset, *, protocol: ProtocolName, seed: int, name: str, text: str | None
+    ) -> Iterator[Item]:
+        """As Suite.items; `text` is the user's own, None for a mitigation known by `name`."""
+
+
+@runtime_checkable
+class WithAcceptedAnswers(Protocol):
+    """A suite that mode exact can measure: its reply is one of a few words."""
+
+    def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:
+        """Texts that are an answer when a reply begins with them; case and punctuation do not matter. `parse` reads
+        every one of them as ok, and says what it means.
+        """
+        ...
+
+
+@runtime_checkable
+class WithFigures(Protocol):
+    """A suite whose results are also shown as pictures."""
+
+    def figures(self, runs: Sequence[Run]) -> list[Figure]:
+        """Drawn from stored estimates alone: of one run, or of several made alike, side by side. May be empty."""
+        ...
+
+
 def load_dataset(source: DatasetSpec, kind: DataKind, *, embedded_sha256: str, data_dir: Path | None) -> Dataset:
     """The data of a suite that has a source and embedded items, verified.
 
     Raises: DatasetError when it is missing or is not the pinned content.
     """
     if kind == "canonical":
-        records, name, sha256 = datasets.load(source, data_dir), source.title, source.content_sha256
+        records, name = datasets.load(source, data_dir), source.title
+        sha256 = source.content_sha256 or datasets.content_sha256(records)
     else:
         records, name = datasets.load_embedded(source.name, embedded_sha256), "biasgate embedded items"
         sha256 = embedded_sha256

@@ -18,14 +18,14 @@ OTHERS = {
     "tests/": "what each file tests is said in its first line",
     "  integration/": "real sockets, real processes, a real Prometheus",
     "  vllm/": "a real vLLM on the CPU with a tiny model (make test-vllm)",
-    "  bench/": "speed, side by side with other gateways (make bench)",
+    "  bench/": "speed, side by side with other gateways (make bench, make bench-gateway)",
     "deploy/": "Dockerfile, compose file, its configuration",
     "  prometheus/": "scrape configuration, recording and alert rules with their tests",
     "  grafana/": "provisioning of data source and dashboard",
-    "grafana/": "panels.toml, and build.py that makes biasgate.json of it",
+    "grafana/": "three dashboards: NAME.toml, and build.py that makes NAME.json of it",
     "docs/": "architecture, operations, auditors; decisions in adr/, what to do about an alert in runbooks/",
     ".ci/": "run: all of CI; services.sh: PostgreSQL and tools; vllm-env: the CPU build of vLLM",
-    "Makefile": "demo, check, test, test-vllm, bench",
+    "Makefile": "demo, check, test, test-vllm, bench, bench-gateway",
 }
 
 

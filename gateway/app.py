@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,15 +15,19 @@ from litestar.openapi.spec import Components, SecurityScheme
 from gateway.config import Config
 from gateway.control import problems
 from gateway.control.access import admin_guard, served_text_guard
+from gateway.control.annotations import AnnotationsController
 from gateway.control.audits import AuditsController
 from gateway.control.console import ConsoleController
+from gateway.control.exchanges import ExchangesController
 from gateway.control.health import HealthController
-from gateway.control.live import ExchangesController, LiveController
+from gateway.control.live import LiveController
 from gateway.control.metrics import MetricsController
+from gateway.control.schedules import SchedulesController
 from gateway.control.suites import SuitesController
 from gateway.errors import StoreError
 from gateway.jobs import JobQueue
 from gateway.proxy.dataplane import DataPlane
+from gateway.proxy.generations import Generations
 from gateway.store.database import Database
 from gateway.tap import SamplingTap
 from gateway.telemetry import SNAPSHOT_SECONDS, Exposition, Gauges, SharedCounts, WorkerStats
@@ -37,7 +41,7 @@ def create_app(
     *,
     database: Database,
     queue: JobQueue,
-    dataplane: DataPlane,
+    planes: Generations,
     tap: SamplingTap,
     stats: WorkerStats,
 ) -> Litestar:
@@ -45,44 +49,49 @@ def create_app(
 
     Raises: ConfigError when the variable of the admin key is named and not set.
     """
-    stats.surroundings = lambda: (tap.counts, _gauges(tap, dataplane))
+    stats.surroundings = lambda: (tap.counts, _gauges(tap, planes.current))
     counts = SharedCounts(stats, Path(config.server.metrics_dir) if config.server.metrics_dir else None)
     exposition = Exposition(counts)
     admin_key = config.secret(config.server.admin_key_env)
     guards = [admin_guard(admin_key)]
 
     async def probe() -> Mapping[str, str]:
-        return {"database": await _check(database), **dataplane.ready()}
+        return {"database": await _check(database), **planes.checks()}
 
     def provided(value: object) -> Provide:
         return Provide(lambda: value, sync_to_thread=False, use_cache=True)
 
+    def current(part: Callable[[DataPlane], object]) -> Provide:
+        """What a reload replaces is looked up for each request."""
+        return Provide(lambda: part(planes.current), sync_to_thread=False)
+
+    controlled = [SuitesController, AuditsController, SchedulesController, LiveController, AnnotationsController]
     return Litestar(
         route_handlers=[
             HealthController,
             MetricsController,
             ConsoleController,
-            Router("/", route_handlers=[SuitesController, AuditsController, LiveController], guards=guards),
+            Router("/", route_handlers=controlled, guards=guards),
             Router("/", route_handlers=[ExchangesController], guards=[*guards, served_text_guard(admin_key)]),
         ],
         dependencies={
-            "config": provided(config),
+            "config": current(lambda plane: plane.config),
             "database": provided(database),
             "queue": provided(queue),
-            "dataplane": provided(dataplane),
+            "dataplane": current(lambda plane: plane),
             "exposition": provided(exposition),
             "probe": provided(probe),
         },
         exception_handlers=problems.HANDLERS,
-        openapi_config=_openapi(Router("/schema", route_handlers=[], guards=guards)),
-        lifespan=[lambda _app: _lifespan(database, queue, dataplane, tap, counts)],
+        openapi_config=_openapi(Router("/schema", route_handlers=[], guards=guards, include_in_schema=False)),
+        lifespan=[lambda _app: _lifespan(database, queue, planes, tap, counts)],
         logging_config=None,
     )
 
 
 @asynccontextmanager
 async def _lifespan(
-    database: Database, queue: JobQueue, dataplane: DataPlane, tap: SamplingTap, counts: SharedCounts
+    database: Database, queue: JobQueue, planes: Generations, tap: SamplingTap, counts: SharedCounts
 ) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
@@ -91,8 +100,8 @@ async def _lifespan(
         await tap.start()
         stack.push_async_callback(tap.stop)
         # The server has drained its connections before it comes here.
-        stack.push_async_callback(dataplane.stop, 0.0)
-        await dataplane.start()
+        stack.push_async_callback(planes.stop)
+        await planes.start()
         if counts.is_shared:
             flushing = asyncio.create_task(_flush_regularly(counts))
             stack.callback(flushing.cancel)
@@ -119,7 +128,9 @@ async def _check(database: Database) -> str:
 def _gauges(tap: SamplingTap, dataplane: DataPlane) -> Gauges:
     upstreams = dataplane.upstreams
     return Gauges(
+        config=dataplane.config_name,
         upstream_up={upstream.name: upstream.is_up for upstream in upstreams},
+        upstream_share={u.name: 0.0 if u.standing.is_ejected else u.standing.share for u in upstreams},
         sampling_rate=tap.rates,
         model_info=[(u.name, model, u.fingerprint or "") for u in upstreams for model in sorted(u.models)],
     )

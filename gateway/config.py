@@ -3,7 +3,9 @@
 Unknown keys are errors that name the nearest known one. `load` is the only entrance; `effective` prints what holds.
 """
 
+import hashlib
 import os
+import re
 import tomllib
 import types
 import typing
@@ -14,11 +16,19 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from gateway.errors import ConfigError, nearest
+from gateway.errors import ConfigError, RequestError, nearest
+from gateway.timing import Timing
 
 Probability = Annotated[float, Meta(ge=0, le=1)]
 Positive = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
+_QUERY_PASSWORD = re.compile(r"([?&](?:ssl)?password=)[^&]*")
+BY_MODEL, BY_ROUTE = "model:", "route:"
+"""How names of strata begin that are one model's or one endpoint's."""
+AUDITED_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
+LONGEST_STRATUM = 64
+"""Characters of a stratum's name; as wide as the store's columns."""
+Redacted = Literal["email", "phone", "card", "key", "iban", "ip", "number", "name"]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,10 +46,20 @@ class ServerConfig(Section, frozen=True):
     admin_key_env: str | None = None
     """Environment variable with the key of the control plane; unset leaves it open (loopback only, please)."""
     max_body_bytes: Count = 32 * 1024 * 1024
+    max_header_bytes: Annotated[int, Meta(ge=1024)] = 64 * 1024
+    """Request line and headers together; also what chunk extensions and trailers may add to a body."""
+    max_headers: Count = 128
+    header_timeout_seconds: Positive = 30.0
+    """From the first byte of a request, or the opening of a connection, to the end of the headers."""
+    body_timeout_seconds: Positive = 60.0
+    """Longest silence in a request's body, and the time after which `body_min_bytes_per_second` is asked for."""
+    body_min_bytes_per_second: Count = 500
     drain_seconds: Annotated[float, Meta(ge=0)] = 30.0
-    """How long SIGTERM waits for requests in flight."""
+    """How long SIGTERM waits for requests in flight, once no new connection is taken."""
+    drain_notice_seconds: Annotated[float, Meta(ge=0)] = 0.0
+    """How long before that /readyz says "not ready" while everything is still served: a balancer's time to notice."""
     metrics_dir: str | None = None
-    """Where workers leave their counts for each other; default: a temporary directory per start."""
+    """Where workers leave their counts and rate limits for each other; default: a temporary directory per start."""
     auditor_metrics_port: Annotated[int, Meta(ge=0, le=65535)] = 9108
     """Port of the auditor's own /metrics and /livez; 0 takes a free one."""
 
@@ -49,16 +69,40 @@ class StoreConfig(Section, frozen=True):
     """sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DB."""
     retention_days: Annotated[float, Meta(gt=0)] = 30.0
     """Sampled exchanges older than this are deleted by the auditor; measurements stay."""
-    keep_text: bool = True
-    """False: request and response text is dropped from the store once audited."""
+    keep_text: bool | Literal["never"] = True
+    """False: text is dropped from the store once audited. never: until then, under a key held in memory only."""
+    redact: list[Redacted] = msgspec.field(
+        default_factory=lambda: ["email", "phone", "card", "key", "iban", "ip", "number"]
+    )
+    """Kinds replaced by `[kind]` before text is stored; "name" only on request, [] stores bodies as they were."""
+    encryption_key_env: str | None = None
+    """Variable with the Fernet keys that seal stored text, newest first, separated by commas; unset: readable."""
+
+    @property
+    def keeps_text(self) -> bool:
+        """Whether text stays until `retention_days`."""
+        return self.keep_text is True
 
 
 class TimeoutsConfig(Section, frozen=True):
     connect: Positive = 5.0
+    """Seconds to open one connection, TLS included."""
     first_byte: Positive = 300.0
+    """Seconds from the request to the first byte of the response's body; the upstream's queue counts."""
     idle: Positive = 120.0
-    """Longest silence between two chunks of a response."""
+    """Longest silence between two chunks of a response's body."""
     total: Positive = 3600.0
+    """Seconds from the request's headers to the response's last byte."""
+
+
+class EjectionConfig(Section, frozen=True):
+    consecutive_failures: Count = 5
+    """Failed requests in a row after which other upstreams are preferred."""
+    base_seconds: Positive = 1.0
+    """Length of the first ejection; each relapse doubles it."""
+    max_seconds: Positive = 60.0
+    slow_start_seconds: Annotated[float, Meta(ge=0)] = 10.0
+    """How long an upstream that comes back takes to reach its whole share."""
 
 
 class UpstreamConfig(Section, frozen=True):
@@ -72,20 +116,24 @@ class UpstreamConfig(Section, frozen=True):
     priority_scheduling: bool = True
     """The upstream runs with --scheduling-policy priority, so audits may be sent behind live traffic."""
     timeouts: TimeoutsConfig = TimeoutsConfig()
+    ejection: EjectionConfig = EjectionConfig()
     max_connections: Count = 1024
 
     @property
     def origin(self) -> str:
         """The base URL without a trailing slash or /v1."""
-        return self.base_url.rstrip("/").removesuffix("/v1").rstrip("/")
+        return origin_of(self.base_url)
 
 
 class KeyConfig(Section, frozen=True):
     name: str
     key_env: str
+    audit: bool = True
+    """False: no request with this key is ever sampled."""
     may_opt_out: bool = True
     may_set_priority: bool = False
     requests_per_minute: Count | None = None
+    """Of all workers together."""
 
 
 class SamplingConfig(Section, frozen=True):
@@ -93,18 +141,23 @@ class SamplingConfig(Section, frozen=True):
     """Variable with the secret of the sampling decision; unset draws one per start (decisions not reproducible)."""
     rate: Probability = 0.05
     strata: dict[str, Probability] = {}
-    """Rate by stratum: "identity_mention" (the request names an identity term), "other", or a name from `tags`."""
+    """Rate by stratum: a name from `tags`, "model:NAME", "route:PATH", "identity_mention" (the request names an
+    identity term), "other". Of those that apply the first in this order holds."""
     max_copy_bytes: Count = 256 * 1024
     """Cap of each copied body; a larger one drops the copy, never the relay."""
     buffer_exchanges: Count = 2048
     """Copies waiting to be written; the recorded sampling rate is lowered before this fills."""
+    max_backlog: Count = 10_000
+    """Exchanges waiting for the auditors; above it the recorded rates are halved every few seconds, and come back."""
     tags: list[str] = []
 
 
 class AuditorConfig(Section, frozen=True):
     enabled: bool = True
     model: str | None = None
-    """judge: the judging model. embedding: a Sentence-Transformers name or directory, or "minilm", the packaged one."""
+    """judge: the judging model. embedding: a Sentence-Transformers name or directory, or "minilm", the packaged one.
+    counterfactual: a model that judges its answers too; none for no judge.
+    """
     base_url: str | None = None
     """Where that model is served (OpenAI API). judge: default is the upstream of the exchange itself."""
     api_key_env: str | None = None
@@ -117,25 +170,60 @@ class AuditorConfig(Section, frozen=True):
     """Longest reply asked for."""
 
 
+class ProbingAuditorConfig(AuditorConfig, frozen=True):
+    """Of an auditor that asks the served model several questions an exchange: off until wanted, and bounded."""
+
+    enabled: bool = False
+    rate: Probability = 0.1
+    token_budget_per_minute: Count | None = 60_000
+
+
 class AuditorsConfig(Section, frozen=True):
     judge: AuditorConfig = AuditorConfig()
     embedding: AuditorConfig = AuditorConfig()
+    refusal: AuditorConfig = AuditorConfig()
+    affinity: ProbingAuditorConfig = ProbingAuditorConfig()
+    counterfactual: ProbingAuditorConfig = ProbingAuditorConfig()
 
 
 class DriftConfig(Section, frozen=True):
     average_run_length: Annotated[float, Meta(gt=1)] = 100_000.0
-    """Mean number of audits between two false alarms, at least."""
+    """Mean number of audited exchanges between two false alarms of all streams together, at least."""
+    multiplicity: Literal["each", "mean"] = "each"
+    """How K streams share that: each alarms at K times the threshold, or all by their mean evidence."""
     tolerance: Annotated[float, Meta(ge=0, lt=1)] = 0.02
-    """How far above the reference a mean may lie, on the 0..1 scale, without being called a drift."""
+    """How far beyond the reference a mean may lie, on the 0..1 scale, without being called a drift."""
     reference: dict[str, int | str] = msgspec.field(default_factory=lambda: {"window": 2000})
-    """{window = N}: the first N audits of a stream."""
+    """{window = N}: the first N audits of a stream. {run = ID}: the estimates of a finished suite run."""
+
+
+class ScheduleConfig(Section, frozen=True):
+    """When which suites run; what is left out is as in `POST /audits`."""
+
+    name: str
+    suites: list[str]
+    model: str
+    cron: str | None = None
+    """Five fields, UTC: "0 3 * * 1" is Mondays at three."""
+    every_hours: Annotated[float, Meta(ge=1 / 60)] | None = None
+    options: dict[str, str | int | float] = {}
+    """Any of mode, protocol, data, limit, seed, samples, mitigation, few_shot, subset, temperature, judge_model."""
 
 
 class AuditsConfig(Section, frozen=True):
     max_concurrency: Count = 16
     """Requests of one suite run in flight."""
+    adaptive_concurrency: bool = True
+    """Send fewer audit requests, live auditors' and suites', while live work waits at their server."""
+    max_kv_usage_ratio: Annotated[float, Meta(gt=0, le=1)] = 0.9
+    """Use of a server's key-value cache above which fewer audit requests are sent there."""
+    max_pause_seconds: Positive = 10.0
+    """However long live work waits, one audit request is sent after each pause of this length."""
     priority: Annotated[int, Meta(ge=1)] = 10
     """vLLM priority of audit requests; live traffic has 0 and goes first."""
+    on_model_change: list[str] = []
+    """Suites that run whenever an upstream begins to serve something else under a model's name."""
+    schedules: list[ScheduleConfig] = []
     runs_dir: str | None = None
     data_dir: str | None = None
     """Dataset cache; default $BIASGATE_HOME or ~/.cache/biasgate."""
@@ -144,6 +232,12 @@ class AuditsConfig(Section, frozen=True):
 class TelemetryConfig(Section, frozen=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "console"] = "auto"
+    access_log: bool = False
+    """One log line for every request to /v1 that ended."""
+    otlp_endpoint: str | None = None
+    """Base URL of an OpenTelemetry collector (OTLP over HTTP), e.g. "http://127.0.0.1:4318"; unset: no traces."""
+    trace_rate: Probability = 1.0
+    """Share of the requests without a traceparent of their own that are traced."""
 
 
 class Config(Section, frozen=True):
@@ -188,6 +282,8 @@ def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Conf
             raw = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
             raise ConfigError(f"{path}: not valid TOML: {exc}") from exc
+        except RecursionError as exc:
+            raise ConfigError(f"{path}: nested too deeply to be a configuration") from exc
         except OSError as exc:
             raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
     elif explicit:
@@ -209,15 +305,41 @@ def validate(raw: Mapping[str, Any], *, where: str = "configuration") -> Config:
     return config
 
 
+def origin_of(base_url: str) -> str:
+    """A server's base URL without a trailing slash or /v1."""
+    return base_url.rstrip("/").removesuffix("/v1").rstrip("/")
+
+
+def unset_secrets(config: Config) -> list[str]:
+    """Environment variables that the configuration names and that are not set."""
+    return [name for name in _secret_names(msgspec.to_builtins(config)) if not os.environ.get(name)]
+
+
 def effective(config: Config) -> dict[str, Any]:
-    """Plain data of the configuration that holds; the password of a database URL is masked."""
-    plain: dict[str, Any] = msgspec.to_builtins(config)
-    plain["store"]["url"] = mask_url(plain["store"]["url"])
-    return plain
+    """Plain data of the configuration that holds; passwords in URLs are masked."""
+    masked = _with_masked_urls(msgspec.to_builtins(config))
+    return typing.cast(dict[str, Any], masked)
+
+
+def _with_masked_urls(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return {key: _with_masked_urls(value) for key, value in plain.items()}
+    if isinstance(plain, list):
+        return [_with_masked_urls(value) for value in plain]
+    return mask_url(plain) if isinstance(plain, str) and "://" in plain else plain
+
+
+def digest(config: Config) -> str:
+    """Twelve hexadecimal digits that name a configuration, the same on every machine; no secret goes into them."""
+    plain = effective(config)
+    # The parent fills these two in for its children, anew at every start.
+    del plain["server"]["metrics_dir"], plain["sampling"]["secret_env"]
+    return hashlib.sha256(msgspec.json.encode(plain, order="deterministic")).hexdigest()[:12]
 
 
 def mask_url(url: str) -> str:
-    """`postgresql://user:***@host/db`: the password never appears in logs or pages."""
+    """`postgresql://user:***@host/db`, `...?password=***`: a password never appears in logs or pages."""
+    url = _QUERY_PASSWORD.sub(r"\1***", url)
     head, at, tail = url.rpartition("@")
     scheme, sep, credentials = head.partition("://")
     if not at or ":" not in credentials:
@@ -225,11 +347,22 @@ def mask_url(url: str) -> str:
     return f"{scheme}{sep}{credentials.split(':', 1)[0]}:***@{tail}"
 
 
+def _secret_names(plain: object) -> list[str]:
+    if isinstance(plain, dict):
+        own = [value for key, value in plain.items() if key.endswith("_env") and isinstance(value, str)]
+        return own + [name for value in plain.values() for name in _secret_names(value)]
+    if isinstance(plain, list):
+        return [name for value in plain for name in _secret_names(value)]
+    return []
+
+
 def _override(raw: dict[str, Any], name: str, text: str) -> None:
+    if any("\udc80" <= sign <= "\udcff" for sign in name + text):  # how Python shows bytes that are no text
+        raise ConfigError(f"environment variable {name!a} is not UTF-8: give its value as text")
     *sections, key = [part.lower() for part in name.removeprefix("BIASGATE_").split("__")]
     try:
         value: Any = tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         value = text
     target: Any = raw
     for section in sections:
@@ -277,23 +410,54 @@ def _cross_check(config: Config, where: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f'{where}: two upstreams are named "{name}": give each its own name')
+    keys = [key.name for key in config.keys]
+    for name in keys:
+        if keys.count(name) > 1:
+            raise ConfigError(f'{where}: two keys are named "{name}": give each its own name')
     for upstream in config.upstreams:
         if not upstream.base_url.startswith(("http://", "https://")):
             raise ConfigError(
-                f'{where}: upstreams.{upstream.name}.base_url "{upstream.base_url}" must start with http:// or https://'
+                f'{where}: upstreams.{upstream.name}.base_url "{mask_url(upstream.base_url)}" must start with http:// '
+                "or https://"
+            )
+        if "@" in upstream.base_url.partition("://")[2].partition("/")[0]:
+            raise ConfigError(
+                f"{where}: upstreams.{upstream.name}.base_url names a user: set api_key_env to the variable of a key"
             )
     for stratum in config.sampling.strata:
-        allowed = ["identity_mention", "other", *config.sampling.tags]
-        if stratum not in allowed:
+        allowed = ["identity_mention", "other", *config.sampling.tags, *(BY_ROUTE + path for path in AUDITED_PATHS)]
+        if stratum not in allowed and not stratum.startswith(BY_MODEL):
             raise ConfigError(
-                f'{where}: sampling.strata has "{stratum}", which is neither identity_mention, other nor one of '
-                f"sampling.tags{nearest(stratum, allowed)}"
+                f'{where}: sampling.strata has "{stratum}", which is neither identity_mention, other, model:NAME, '
+                f"route:PATH nor one of sampling.tags{nearest(stratum, allowed)}"
             )
+    for name in [*config.sampling.strata, *config.sampling.tags]:
+        if len(name) > LONGEST_STRATUM:
+            raise ConfigError(f'{where}: sampling: "{name}" has more than {LONGEST_STRATUM} characters: shorten it')
     if not config.store.url.startswith(("sqlite:///", "postgresql://")):
         raise ConfigError(
             f'{where}: store.url "{mask_url(config.store.url)}" must start with sqlite:/// or postgresql://'
         )
-    if set(config.drift.reference) != {"window"} or not isinstance(config.drift.reference["window"], int):
-        raise ConfigError(
-            f"{where}: drift.reference must be {{window = N}} with a whole number, not {dict(config.drift.reference)}"
-        )
+    endpoint = config.telemetry.otlp_endpoint
+    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
+        raise ConfigError(f'{where}: telemetry.otlp_endpoint "{endpoint}" must start with http:// or https://')
+    for schedule in config.audits.schedules:
+        if [one.name for one in config.audits.schedules].count(schedule.name) > 1:
+            raise ConfigError(f'{where}: two schedules are named "{schedule.name}": give each its own name')
+        try:
+            Timing.of(schedule.cron, schedule.every_hours * 3600 if schedule.every_hours else None)
+        except RequestError as exc:
+            raise ConfigError(f'{where}: audits.schedules "{schedule.name}": {exc}') from exc
+    _check_reference(config.drift.reference, where)
+
+
+def _check_reference(reference: dict[str, int | str], where: str) -> None:
+    match reference:
+        case {"window": int(window)} if len(reference) == 1 and window >= 2:
+            return
+        case {"run": str(run)} if len(reference) == 1 and run:
+            return
+    raise ConfigError(
+        f"{where}: drift.reference must be {{window = N}} with a whole number of 2 or more, or "
+        f'{{run = "ID"}} with the id of a suite run, not {dict(reference)}'
+    )

@@ -13,6 +13,10 @@ class StoreError(GatewayError):
     """The database cannot be used: unreachable, locked, read-only, or of another schema version."""
 
 
+class RequestError(GatewayError):
+    """A request of the control plane, or of a schedule, whose values cannot work."""
+
+
 class NotFoundError(GatewayError):
     """Something asked for by name or id that does not exist."""
 

@@ -2,27 +2,36 @@
 
 import asyncio
 import errno
+import logging
 import os
 import secrets
 import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 
 from gateway import logs
-from gateway.config import Config
+from gateway.config import Config, load
 from gateway.errors import ConfigError
-from gateway.supervisor import Child, Supervisor, watch_lifeline
+from gateway.lifeline import Lifeline, line_of
+from gateway.privacy.encryption import drawn_key
+from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
+from gateway.supervisor import Child, Supervisor
+
+logger = logging.getLogger(__name__)
 
 BACKLOG = 2048
 SECRET_VARIABLE = "BIASGATE_DRAWN_SAMPLING_SECRET"  # noqa: S105 - the name of a variable, not its value
+AUDITOR = "auditor"
 AUDITOR_GRACE_SECONDS = 20.0
 KILL_MARGIN_SECONDS = 5.0
 """A draining gateway ends by itself; only a stuck one is killed, this long after its time is up."""
+
+_COMMAND = (sys.executable, "-m", "gateway")
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -32,6 +41,10 @@ class Placement(msgspec.Struct, frozen=True):
     host: str | None = None
     port: int | None = None
     workers: int | None = None
+
+    def read(self) -> Config:
+        """The file as it is now, with the wishes. Raises ConfigError."""
+        return self.applied(load(self.config_path))
 
     def applied(self, config: Config) -> Config:
         wishes = {"host": self.host, "port": self.port, "workers": self.workers}
@@ -45,7 +58,7 @@ def run_gateway(config: Config, placement: Placement) -> int:
     listener = bind(config.server.host, config.server.port)
     if config.server.workers == 1:
         logs.configure(config.telemetry, role="gateway")
-        _run_loop(lambda: _serve_announced(config, listener))
+        _run_loop(lambda: _serve_alone(config, placement, listener))
         return 0
     return _supervise(config, placement, listener, with_auditor=False)
 
@@ -56,17 +69,33 @@ def run_both(config: Config, placement: Placement) -> int:
     return _supervise(config, placement, bind(config.server.host, config.server.port), with_auditor=True)
 
 
-def run_worker(config: Config, descriptor: int) -> int:
-    """One worker of a supervised gateway, on the parent's listening socket."""
+def run_worker(descriptor: int) -> int:
+    """One worker of a supervised gateway, on the parent's listening socket and configuration."""
+    lifeline = Lifeline()
+    config = lifeline.first_config()
+    if config is None:
+        return 0
     logs.configure(config.telemetry, role="gateway")
-    _run_loop(lambda: _serve_child(config, socket.socket(fileno=descriptor)))
+    _run_loop(lambda: _serve_child(config, socket.socket(fileno=descriptor), lifeline))
     return 0
 
 
-def run_auditor_role(config: Config, *, is_child: bool) -> int:
-    """The auditor role, until SIGTERM or Ctrl-C."""
+def run_auditor(config_path: Path | None) -> int:
+    """The auditor role, until SIGTERM or Ctrl-C; SIGHUP reads the file again."""
+    config = load(config_path)
     logs.configure(config.telemetry, role="auditor")
-    asyncio.run(_audit(config, is_child=is_child))
+    asyncio.run(_audit_alone(config, lambda: load(config_path)))
+    return 0
+
+
+def run_auditor_child() -> int:
+    """The auditor of `biasgate serve`, on the parent's configuration."""
+    lifeline = Lifeline()
+    config = lifeline.first_config()
+    if config is None:
+        return 0
+    logs.configure(config.telemetry, role="auditor")
+    asyncio.run(_audit_as_child(config, lifeline))
     return 0
 
 
@@ -115,28 +144,48 @@ def _run_loop(main: Callable[[], Awaitable[None]]) -> None:
         runner.run(entry())
 
 
-async def _serve_announced(config: Config, listener: socket.socket) -> None:
-    from gateway.worker import serve
+async def _serve_alone(config: Config, placement: Placement, listener: socket.socket) -> None:
+    from gateway.reloading import Reloader
+    from gateway.worker import Worker
 
-    await serve(config, listener, migrate=True, on_ready=lambda: _announce(*_reachable(listener, config.server.host)))
-
-
-async def _serve_child(config: Config, listener: socket.socket) -> None:
-    from gateway.worker import serve
-
-    watch_lifeline(lambda: os.kill(os.getpid(), signal.SIGTERM))
-    await serve(config, listener, migrate=False, on_ready=lambda: None)
+    worker = Worker(config, listener)
+    reloader = Reloader(config, placement.read, lambda change: worker.take_over(change.config), worker.reloads)
+    _on_signals(worker.stop, reloader.reload)
+    await worker.serve(migrate=True, on_ready=lambda: _announce(*_reachable(listener, config.server.host)))
 
 
-async def _audit(config: Config, *, is_child: bool) -> None:
+async def _serve_child(config: Config, listener: socket.socket, lifeline: Lifeline) -> None:
+    from gateway.worker import Worker
+
+    worker = Worker(config, listener)
+    _on_signals(worker.stop, lambda: None)
+    lifeline.watch(worker.take_over, worker.stop)
+    await worker.serve(migrate=False, on_ready=lambda: None)
+
+
+async def _audit_alone(config: Config, read: Callable[[], Config]) -> None:
+    from gateway.auditing.reloading import ReloadingAuditor
+
+    auditor = ReloadingAuditor(config, read, _announce_auditor)
+    _on_signals(auditor.stop, auditor.reload)
+    await auditor.run()
+
+
+async def _audit_as_child(config: Config, lifeline: Lifeline) -> None:
+    """The parent reads the file, and starts another auditor when it concerns this one."""
     from gateway.auditing.process import run_auditor
 
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    if is_child:
-        watch_lifeline(stop.set)
+    _on_signals(stop.set, lambda: None)
+    lifeline.watch(lambda _config: None, stop.set)
     await run_auditor(config, stop=stop, on_ready=_announce_auditor)
+
+
+def _on_signals(stop: Callable[[], None], reload: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGHUP, reload)
 
 
 def _announce_auditor(root: str) -> None:
@@ -146,25 +195,41 @@ def _announce_auditor(root: str) -> None:
 def _supervise(config: Config, placement: Placement, listener: socket.socket, *, with_auditor: bool) -> int:
     logs.configure(config.telemetry, role="parent")
     with tempfile.TemporaryDirectory(prefix="biasgate-metrics-") as directory:
-        environ = _child_environment(config, Path(directory))
-        children = [_worker(config, placement, listener, number) for number in range(1, config.server.workers + 1)]
+        family = _Family(config, Path(directory), with_auditor=with_auditor)
+        children = [_worker(config, listener, number) for number in range(1, config.server.workers + 1)]
         if with_auditor:
-            children.append(_auditor(placement))
-        return asyncio.run(_run_children(config, listener, children, environ))
+            children.append(_auditor())
+        return asyncio.run(_run_children(config, family, placement, listener, children))
 
 
 async def _run_children(
-    config: Config, listener: socket.socket, children: list[Child], environ: Mapping[str, str]
+    config: Config, family: "_Family", placement: Placement, listener: socket.socket, children: list[Child]
 ) -> int:
-    await _migrate(config)
-    supervisor = Supervisor(children, environ)
+    from gateway.reloading import AUDITOR_SECTIONS, Change, Reloader
+    from gateway.telemetry import SharedCounts, WorkerStats
+
+    await _migrate(config, None if DRAWN_KEY_VARIABLE in family.environ else texts_of(config))
+    supervisor = Supervisor(children, family.environ, line_of(family.joined(config)))
+
+    def hand_on(change: Change) -> None:
+        concerns_auditor = not AUDITOR_SECTIONS.isdisjoint(change.sections)
+        supervisor.tell(line_of(family.joined(change.config)), replacing={AUDITOR} if concerns_auditor else ())
 
     def stop() -> None:
         listener.close()  # the workers close their copies; as long as one is open, new clients wait in vain
         supervisor.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
+    # The parent answers no scrape: it leaves its counts where the workers find them.
+    stats = WorkerStats()
+    counts = SharedCounts(stats, family.metrics_dir)
+    reloader = Reloader(config, placement.read, hand_on, stats.reloads)
+    counts.flush()
+
+    def reload() -> None:
+        reloader.reload()
+        counts.flush()
+
+    _on_signals(stop, reload)
     announcing = asyncio.create_task(_announce_when_ready(*_reachable(listener, config.server.host)))
     try:
         return await supervisor.run()
@@ -172,49 +237,51 @@ async def _run_children(
         announcing.cancel()
 
 
-async def _migrate(config: Config) -> None:
+class _Family:
+    """What the children must share: one directory of counts, one sampling secret, one key of text nobody may read."""
+
+    def __init__(self, config: Config, metrics_dir: Path, *, with_auditor: bool) -> None:
+        self.metrics_dir = Path(config.server.metrics_dir or metrics_dir)
+        self._draws_secret = config.sampling.secret_env is None
+        self._draws_key = with_auditor and config.store.keep_text == "never" and not config.store.encryption_key_env
+        self.environ = dict(os.environ)
+        if self._draws_secret:
+            self.environ[SECRET_VARIABLE] = secrets.token_hex(32)
+        if self._draws_key:
+            self.environ[DRAWN_KEY_VARIABLE] = drawn_key()
+
+    def joined(self, config: Config) -> Config:
+        """The configuration as the children get it."""
+        server = msgspec.structs.replace(config.server, metrics_dir=str(self.metrics_dir))
+        sampling, store = config.sampling, config.store
+        if self._draws_secret:
+            sampling = msgspec.structs.replace(sampling, secret_env=SECRET_VARIABLE)
+        if self._draws_key:
+            store = msgspec.structs.replace(store, encryption_key_env=DRAWN_KEY_VARIABLE)
+        return msgspec.structs.replace(config, server=server, sampling=sampling, store=store)
+
+
+async def _migrate(config: Config, texts: Texts | None) -> None:
     """Once, before any child looks: two processes must not both find an old schema."""
     from gateway.store.database import Database
 
-    database = await Database.open(config.store.url, migrate=True)
+    database = await Database.open(config.store.url, migrate=True, texts=texts)
     await database.close()
 
 
-def _worker(config: Config, placement: Placement, listener: socket.socket, number: int) -> Child:
-    wishes = [
-        *("--host", config.server.host),
-        *("--port", str(listener.getsockname()[1])),
-        *("--workers", str(config.server.workers)),
-        *("--listen-fd", str(listener.fileno())),
-    ]
+def _worker(config: Config, listener: socket.socket, number: int) -> Child:
+    server = config.server
     return Child(
         name=f"gateway-{number}",
-        command=[*_command("gateway", placement), *wishes],
+        command=[*_COMMAND, "gateway", "--listen-fd", str(listener.fileno())],
         stage=0,
-        grace_seconds=config.server.drain_seconds + KILL_MARGIN_SECONDS,
+        grace_seconds=server.drain_notice_seconds + server.drain_seconds + KILL_MARGIN_SECONDS,
         pass_fds=(listener.fileno(),),
     )
 
 
-def _auditor(placement: Placement) -> Child:
-    command = [*_command("auditor", placement), "--child"]
-    return Child(name="auditor", command=command, stage=1, grace_seconds=AUDITOR_GRACE_SECONDS)
-
-
-def _command(verb: str, placement: Placement) -> list[str]:
-    config = ["--config", str(placement.config_path)] if placement.config_path else []
-    return [sys.executable, "-m", "gateway", verb, *config]
-
-
-def _child_environment(config: Config, metrics_dir: Path) -> dict[str, str]:
-    """What the children must share: one directory of counts, and one sampling secret even when none is configured."""
-    environ = dict(os.environ)
-    if config.server.metrics_dir is None:
-        environ["BIASGATE_SERVER__METRICS_DIR"] = str(metrics_dir)
-    if config.sampling.secret_env is None:
-        environ[SECRET_VARIABLE] = secrets.token_hex(32)
-        environ["BIASGATE_SAMPLING__SECRET_ENV"] = SECRET_VARIABLE
-    return environ
+def _auditor() -> Child:
+    return Child(name=AUDITOR, command=[*_COMMAND, "auditor", "--child"], stage=1, grace_seconds=AUDITOR_GRACE_SECONDS)
 
 
 async def _announce_when_ready(name: str, port: int) -> None:
@@ -253,4 +320,13 @@ def sampling_secret(config: Config) -> bytes:
     return configured.encode() if configured else secrets.token_bytes(32)
 
 
-__all__ = ["Placement", "bind", "run_auditor_role", "run_both", "run_gateway", "run_worker", "sampling_secret"]
+__all__ = [
+    "Placement",
+    "bind",
+    "run_auditor",
+    "run_auditor_child",
+    "run_both",
+    "run_gateway",
+    "run_worker",
+    "sampling_secret",
+]

@@ -1,16 +1,14 @@
 """Keeps child processes running: restarts what dies, stops in stages, and never outlives or abandons a child.
 
 Children are ordinary `biasgate` commands in a session of their own, so that Ctrl-C reaches the parent alone and the
-parent decides the order of the end. Each child's standard input is a pipe held by the parent: when the parent dies,
-however it dies, the pipe closes and the child stops by itself.
+parent decides the order of the end. Each child's standard input is a pipe held by the parent (gateway/lifeline.py).
 """
 
 import asyncio
 import contextlib
-import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 import structlog
@@ -20,6 +18,8 @@ FIRST_BACKOFF_SECONDS = 0.5
 LONGEST_BACKOFF_SECONDS = 30.0
 STEADY_SECONDS = 30.0
 """A child that lived this long is restarted without a history."""
+HURRIED_GRACE_SECONDS = 5.0
+"""Asked twice, a child is given this long to say what it leaves unfinished."""
 
 log = structlog.get_logger(__name__)
 
@@ -37,22 +37,53 @@ class Child(NamedTuple):
 
 
 class Supervisor:
-    """Runs children until `stop` is called; see the module docstring."""
+    """Runs children until `stop` is called; see the module docstring.
 
-    def __init__(self, children: Sequence[Child], environ: Mapping[str, str]) -> None:
+    Args:
+        children: what to run.
+        environ: their environment.
+        line: what each child reads first on its standard input; `tell` replaces it.
+    """
+
+    def __init__(self, children: Sequence[Child], environ: Mapping[str, str], line: bytes = b"") -> None:
         self._children = children
         self._environ = dict(environ)
+        self._line = line
         self._running: dict[str, asyncio.subprocess.Process] = {}
+        self._replaced: set[str] = set()
+        self._endings: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
+        self._hurrying = asyncio.Event()
         self._exit_code = 0
-        self._is_forced = False
 
     def stop(self) -> None:
-        """Asks for the orderly end; asked again, kills what is left."""
-        if self._stopping.is_set():
-            self._is_forced = True
+        """Asks for the orderly end; asked again, every child is asked again and soon killed; a third time, at once."""
+        if self._hurrying.is_set():
             self._signal_all(signal.SIGKILL)
+        elif self._stopping.is_set():
+            self._hurrying.set()
+            self._signal_all(signal.SIGTERM)
         self._stopping.set()
+
+    def tell(self, line: bytes, *, replacing: Container[str] = ()) -> None:
+        """Hands a line to every child, now and at its later starts.
+
+        Args:
+            line: what to write, with its newline.
+            replacing: names of children that are ended and started again instead, as they only read the first line.
+        """
+        self._line = line
+        for child in self._children:
+            process = self._running.get(child.name)
+            if process is None:
+                continue
+            if child.name in replacing:
+                self._replaced.add(child.name)
+                ending = asyncio.create_task(self._end(child))
+                self._endings.add(ending)
+                ending.add_done_callback(self._endings.discard)
+            else:
+                _write_line(process, line)
 
     async def run(self) -> int:
         """Until stopped. Returns 0, or 2 when a child refused its configuration at its first start."""
@@ -60,7 +91,7 @@ class Supervisor:
         await self._stopping.wait()
         for stage in sorted({child.stage for child in self._children}):
             await asyncio.gather(*(self._end(child) for child in self._children if child.stage == stage))
-        await asyncio.gather(*keepers)
+        await asyncio.gather(*keepers, *self._endings)
         return self._exit_code
 
     async def _keep(self, child: Child) -> None:
@@ -74,6 +105,9 @@ class Supervisor:
                 self._exit_code = USAGE_ERROR
                 self._stopping.set()
                 return
+            if child.name in self._replaced:
+                self._replaced.discard(child.name)
+                continue
             if time.monotonic() - started > STEADY_SECONDS:
                 backoff = FIRST_BACKOFF_SECONDS
             log.error(
@@ -92,6 +126,7 @@ class Supervisor:
             start_new_session=True,
         )
         self._running[child.name] = process
+        _write_line(process, self._line)
         if self._stopping.is_set():  # asked to stop while the process was being made
             process.terminate()
         try:
@@ -104,14 +139,18 @@ class Supervisor:
         if process is None:
             return
         with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGKILL if self._is_forced else signal.SIGTERM)
-        try:
-            await asyncio.wait_for(process.wait(), child.grace_seconds)
-        except TimeoutError:
-            log.error("a process did not stop in time and is killed", process=child.name, seconds=child.grace_seconds)
+            process.terminate()
+        ended = asyncio.create_task(process.wait())
+        hurried = asyncio.create_task(self._hurrying.wait())
+        await asyncio.wait({ended, hurried}, timeout=child.grace_seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done() and self._hurrying.is_set():
+            await asyncio.wait({ended}, timeout=HURRIED_GRACE_SECONDS)
+        hurried.cancel()
+        if not ended.done():
+            log.error("a process did not stop in time and is killed", process=child.name)
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+        await ended
 
     def _signal_all(self, number: signal.Signals) -> None:
         for process in list(self._running.values()):
@@ -119,18 +158,10 @@ class Supervisor:
                 process.send_signal(number)
 
 
-def watch_lifeline(on_parents_death: Callable[[], None]) -> None:
-    """In a child: calls back once standard input, the pipe held by the parent, closes. Needs a running loop."""
-    loop = asyncio.get_running_loop()
-    descriptor = os.dup(0)
-
-    def readable() -> None:
-        if not os.read(descriptor, 512):
-            loop.remove_reader(descriptor)
-            os.close(descriptor)
-            on_parents_death()
-
-    loop.add_reader(descriptor, readable)
+def _write_line(process: asyncio.subprocess.Process, line: bytes) -> None:
+    """Never waits: what the pipe does not take at once is written by the loop as the child reads."""
+    if process.stdin is not None and not process.stdin.is_closing():
+        process.stdin.write(line)
 
 
 def _ending(code: int) -> str:

@@ -6,14 +6,17 @@ lowers the rate it samples at, and records that rate, instead of dropping copies
 
 import asyncio
 import contextlib
+import itertools
 import logging
+import math
+import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
-from auditors.sampling import fraction
+from auditors.sampling import Lottery
 from auditors.types import Exchange
-from gateway.config import SamplingConfig
+from gateway.config import BY_MODEL, BY_ROUTE, SamplingConfig
 from gateway.errors import StoreError
 from gateway.jobs import JobQueue
 from gateway.proxy.types import Sampled
@@ -26,32 +29,53 @@ AUDIT_TASK = "audit_exchanges"
 UNCLASSIFIED = "unclassified"
 """Stratum of requests whose fate did not depend on one: filtered, opted out, or out at every stratum's rate."""
 
+_FILTERED = (UNCLASSIFIED, "filtered")
+_OPTED_OUT = (UNCLASSIFIED, "opted_out")
+
 BATCH_EXCHANGES = 64
-BATCH_SECONDS = 0.25
+"""Written as soon as so many wait; more at once would hold up the relay for milliseconds."""
+BATCH_SECONDS = 0.5
+BUSY = 0.8
+"""Share of its time in which a worker computes; above it, storing copies gives way to relaying."""
+STORING_SHARE = 0.1
+"""Of the time of a busy worker, for storing. What is beyond waits, and lowers the rate."""
+SECONDS_PER_COPY = 80e-6
+SECONDS_PER_BYTE = 50e-9
+"""What storing costs, about: a stream of events is redacted event by event."""
 IDS_PER_JOB = 16
 BUFFER_BYTES = 128 * 1024 * 1024
 """All waiting copies together, whatever their number."""
 MAX_RETRY_SECONDS = 5.0
+BACKLOG_SECONDS = 5.0
+"""Between two looks at how much waits for the auditors."""
+SMALLEST_FACTOR = 2.0**-10
 
 
 class SamplingTap:
     """A `gateway.proxy.types.Tap` over a store. Call `start` once the event loop runs and `stop` to flush."""
 
     def __init__(self, config: SamplingConfig, secret: bytes, database: Database, queue: JobQueue) -> None:
-        self.max_copy_bytes = config.max_copy_bytes
+        self.reconfigure(config)
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """(stratum, outcome) to requests of this process since its start; "queued" once it is in the database."""
-        self._secret = secret
+        self._lottery = Lottery(secret)
         self._database = database
         self._queue = queue
-        self._strata = _Strata(config)
-        self._capacity = config.buffer_exchanges
         self._buffer: deque[Exchange] = deque()
         self._buffered_bytes = 0
         self._unwritten: Counter[tuple[str, str]] = Counter()
         self._full_batch = asyncio.Event()
-        self._stopping = False
+        self._ending = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
+        self._looked_at = -math.inf
+        self._max_backlog = config.max_backlog
+        self._factor = 1.0
+
+    def reconfigure(self, config: SamplingConfig) -> None:
+        """Decides by other rates from now on; copies that were taken keep the probability they were taken with."""
+        self.max_copy_bytes = config.max_copy_bytes
+        self._strata = _Strata(config)
+        self._capacity = config.buffer_exchanges
 
     @property
     def pending(self) -> int:
@@ -78,12 +102,39 @@ class SamplingTap:
         return {stratum: rate * self.pressure for stratum, rate in self._strata.rates.items()}
 
     def decide(
-        self, *, request_id: str, eligible: bool, body: bytes, opt: str | None, may_opt: bool, tag: str | None
+        self,
+        *,
+        request_id: str,
+        eligible: bool,
+        body: bytes,
+        opt: str | None,
+        may_opt: bool,
+        tag: str | None,
+        model: str | None = None,
+        route: str = "",
     ) -> Sampled | None:
-        verdict = self._verdict(request_id, eligible, body, opt if may_opt else None, tag)
-        if isinstance(verdict, Sampled):
-            return verdict
-        self._count(*verdict)
+        if not eligible:
+            verdict = _FILTERED
+        elif may_opt and opt == "off":
+            verdict = _OPTED_OUT
+        elif may_opt and opt == "on":
+            return Sampled("opted_in", 1.0)
+        else:
+            strata = self._strata
+            drawn = self._lottery.draw(request_id)
+            is_tagged = tag is not None and tag in strata.tags
+            # Pressure only lowers rates: what is out at the largest one is out, whatever the buffer holds.
+            pressure = self.pressure if drawn < strata.largest or is_tagged else 1.0
+            if drawn >= strata.largest * pressure and not is_tagged:
+                verdict = strata.sampled_out
+            else:
+                stratum = strata.of(body, tag, model, route)
+                probability = strata.rates[stratum] * pressure
+                if drawn < probability:
+                    return Sampled(stratum, probability)
+                verdict = (stratum, "sampled_out")
+        self.outcomes[verdict] += 1
+        self._unwritten[verdict] += 1
         return None
 
     def offer(self, exchange: Exchange) -> None:
@@ -105,7 +156,7 @@ class SamplingTap:
 
     async def stop(self, timeout_seconds: float = 5.0) -> None:
         """Writes what is left. What the store does not take in time is counted as failed and logged."""
-        self._stopping = True
+        self._ending.set()
         self._full_batch.set()
         if self._writer is not None:
             await asyncio.wait([self._writer], timeout=timeout_seconds)
@@ -120,43 +171,39 @@ class SamplingTap:
         if lost:
             logger.error("%d sampled exchanges were lost: the store did not take them before the end", lost)
 
-    def _verdict(
-        self, request_id: str, eligible: bool, body: bytes, opt: str | None, tag: str | None
-    ) -> Sampled | tuple[str, str]:
-        if not eligible:
-            return UNCLASSIFIED, "filtered"
-        if opt == "off":
-            return UNCLASSIFIED, "opted_out"
-        if opt == "on":
-            return Sampled("opted_in", 1.0)
-        drawn = fraction(self._secret, request_id)
-        pressure = self.pressure
-        if drawn >= self._strata.largest * pressure and tag not in self._strata.tags:
-            return self._strata.only or UNCLASSIFIED, "sampled_out"
-        stratum = self._strata.of(body, tag)
-        probability = self._strata.rates[stratum] * pressure
-        return Sampled(stratum, probability) if drawn < probability else (stratum, "sampled_out")
-
     def _count(self, stratum: str, outcome: str) -> None:
         self.outcomes[stratum, outcome] += 1
         self._unwritten[stratum, outcome] += 1
 
     async def _write_until_stopped(self) -> None:
-        while not (self._stopping and not self._buffer and not self._unwritten):
-            if not self._stopping:
+        began = (time.process_time(), time.monotonic())
+        while not (self._ending.is_set() and not self._buffer and not self._unwritten):
+            if not self._ending.is_set():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._full_batch.wait(), BATCH_SECONDS)
             self._full_batch.clear()
-            await self._write_batch()
+            cost = await self._write_batch()
+            await self._look_at_backlog()
+            computed, elapsed = time.process_time() - began[0], time.monotonic() - began[1]
+            began = (time.process_time(), time.monotonic())
+            if computed > BUSY * elapsed:
+                await self._rest(cost / STORING_SHARE)
             if len(self._buffer) >= BATCH_EXCHANGES:
                 self._full_batch.set()
 
-    async def _write_batch(self) -> None:
-        batch = [self._buffer[index] for index in range(min(BATCH_EXCHANGES, len(self._buffer)))]
+    async def _rest(self, seconds: float) -> None:
+        """Leaves the processor to the relay, unless it is time to stop."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ending.wait(), seconds)
+
+    async def _write_batch(self) -> float:
+        """Returns about how many seconds of computing it took."""
+        batch = list(itertools.islice(self._buffer, BATCH_EXCHANGES))
         decided = self._unwritten
         if not batch and not decided:
-            return
+            return 0.0
         self._unwritten = Counter()
+        cost = sum(SECONDS_PER_COPY + SECONDS_PER_BYTE * _size(exchange) for exchange in batch)
         queued = Counter((exchange.stratum, "queued") for exchange in batch)
         try:
             await self._insist(lambda: exchanges.insert_batch(self._database, batch, decided + queued))
@@ -166,10 +213,34 @@ class SamplingTap:
             self._unwritten += decided
             for exchange in batch:
                 self._count(exchange.stratum, "failed")
-            return
+            return cost
         self._forget(batch)
         self.outcomes += queued
-        await self._announce([exchange.id for exchange in batch])
+        if batch:
+            await self._announce([exchange.id for exchange in batch])
+        return cost
+
+    async def _look_at_backlog(self) -> None:
+        now = time.monotonic()
+        if self._ending.is_set() or now - self._looked_at < BACKLOG_SECONDS:
+            return
+        self._looked_at = now
+        with contextlib.suppress(StoreError):  # then nothing is written either, and the buffer's pressure speaks
+            self.heed_backlog(await exchanges.count_waiting(self._database, at_most=self._max_backlog + 1))
+
+    def heed_backlog(self, waiting: int) -> None:
+        """Halves every rate while more exchanges wait than auditors should leave, and doubles it again once half do."""
+        if waiting > self._max_backlog:
+            factor = max(self._factor / 2, SMALLEST_FACTOR)
+        elif waiting <= self._max_backlog / 2:
+            factor = min(self._factor * 2, 1.0)
+        else:
+            return
+        if factor != self._factor:
+            amount = f"over {self._max_backlog}" if waiting > self._max_backlog else waiting
+            logger.warning("%s exchanges wait for an audit: sampling at %g of the configured rates", amount, factor)
+            self._factor = factor
+            self._strata.scale(factor)
 
     def _forget(self, batch: list[Exchange]) -> None:
         for exchange in batch:
@@ -189,8 +260,8 @@ class SamplingTap:
 
     async def _announce(self, ids: list[str]) -> None:
         try:
-            for first in range(0, len(ids), IDS_PER_JOB):
-                await self._queue.defer(AUDIT_TASK, {"ids": ids[first : first + IDS_PER_JOB]})
+            parts = [{"ids": ids[first : first + IDS_PER_JOB]} for first in range(0, len(ids), IDS_PER_JOB)]
+            await self._queue.defer_many(AUDIT_TASK, parts)
         except Exception:  # the exchanges are stored: the auditors' sweep finds them without a job
             logger.exception("no job was queued for %d exchanges; the sweep will find them", len(ids))
 
@@ -200,7 +271,9 @@ class _Strata:
 
     def __init__(self, config: SamplingConfig) -> None:
         self.tags = frozenset(config.tags)
+        self._by_place = frozenset(name for name in config.strata if name.startswith((BY_MODEL, BY_ROUTE)))
         self.rates = {tag: config.strata.get(tag, config.rate) for tag in config.tags}
+        self.rates |= {name: config.strata[name] for name in self._by_place}
         self.rates["other"] = config.strata.get("other", config.rate)
         self._mentions_identity: Callable[[bytes], bool] | None = None
         if "identity_mention" in config.strata:
@@ -208,14 +281,26 @@ class _Strata:
 
             self.rates["identity_mention"] = config.strata["identity_mention"]
             self._mentions_identity = mentions_identity
+        has_one = self._mentions_identity is None and not self._by_place
+        self.sampled_out = ("other" if has_one else UNCLASSIFIED, "sampled_out")
+        """What becomes of an untagged request that is out at the largest rate."""
+        self._configured = dict(self.rates)
+        self.scale(1.0)
+
+    def scale(self, factor: float) -> None:
+        """Sets every rate to this share of the configured one."""
+        self.rates = {stratum: factor * rate for stratum, rate in self._configured.items()}
         self.largest = max(rate for stratum, rate in self.rates.items() if stratum not in self.tags)
         """Largest rate of an untagged request."""
-        self.only = "other" if self._mentions_identity is None else None
-        """The stratum of every untagged request, when there is but one."""
 
-    def of(self, body: bytes, tag: str | None) -> str:
+    def of(self, body: bytes, tag: str | None, model: str | None, route: str) -> str:
+        """The first that applies: tag, model, route, mention of an identity term, other."""
         if tag in self.tags and tag is not None:
             return tag
+        if self._by_place:
+            for name in (f"{BY_MODEL}{model}", f"{BY_ROUTE}{route}"):
+                if name in self._by_place:
+                    return name
         if self._mentions_identity is not None and self._mentions_identity(body):
             return "identity_mention"
         return "other"

@@ -9,7 +9,8 @@ import os
 import secrets
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,12 @@ class Gauges(msgspec.Struct, kw_only=True):
 
     inflight: dict[str, int] = {}
     upstream_up: dict[str, bool] = {}
+    upstream_share: dict[str, float] = {}
     sampling_rate: dict[str, float] = {}
     model_info: list[tuple[str, str, str]] = []
     """(upstream, model, fingerprint); "" when the upstream told no fingerprint."""
+    config: str = ""
+    """Name of the configuration that the worker serves by (gateway.reloading.digest)."""
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
@@ -66,6 +70,10 @@ class Snapshot(msgspec.Struct, kw_only=True):
     series: list[Series]
     exchanges: dict[str, int]
     gauges: Gauges
+    reloads: dict[str, int] = {}
+    """Reloads of the configuration by outcome, of the one process that reads the file."""
+    spans: dict[str, int] = {}
+    """Trace spans by what became of them (gateway.tracing.Tracer)."""
 
 
 Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
@@ -79,9 +87,15 @@ class WorkerStats:
         self._series: dict[tuple[str, str, str, str], Series] = {}
         self._inflight: dict[str, int] = {}
         self.surroundings: Surroundings = lambda: ({}, Gauges())
+        self.reloads: Counter[str] = Counter()
+        self.spans: Counter[str] = Counter()
 
     def started(self, upstream: str) -> None:
         self._inflight[upstream] = self._inflight.get(upstream, 0) + 1
+
+    def withdrawn(self, upstream: str) -> None:
+        """Takes `started` back."""
+        self._inflight[upstream] -= 1
 
     def ended(
         self,
@@ -120,6 +134,8 @@ class WorkerStats:
             series=list(self._series.values()),
             exchanges=exchanges,
             gauges=gauges,
+            reloads=self.reloads,
+            spans=self.spans,
         )
 
 
@@ -162,7 +178,21 @@ class GatewayCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         snapshots = self._shared.read()
         yield from _request_families(_sum_series(snapshots))
-        yield _exchange_family(snapshots)
+        yield _count_family(
+            "biasgate_exchanges",
+            "Sampling ledger: what became of each eligible exchange at the gateway.",
+            (snapshot.exchanges for snapshot in snapshots),
+        )
+        yield _count_family(
+            "biasgate_config_reloads",
+            "Reloads of the configuration: applied, or refused with a log line.",
+            (snapshot.reloads for snapshot in snapshots),
+        )
+        yield _count_family(
+            "biasgate_trace_spans",
+            "Spans: exported, failed (not taken by the collector) or dropped (too many waited).",
+            (snapshot.spans for snapshot in snapshots),
+        )
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if _is_living(snapshot)])
 
 
@@ -228,16 +258,11 @@ def _add(
     family.add_metric(labels, buckets, total)
 
 
-def _exchange_family(snapshots: Iterable[Snapshot]) -> Metric:
-    family = CounterMetricFamily(
-        "biasgate_exchanges",
-        "Sampling ledger: what became of each eligible exchange at the gateway.",
-        labels=["outcome"],
-    )
-    sums: dict[str, int] = {}
-    for snapshot in snapshots:
-        for outcome, count in snapshot.exchanges.items():
-            sums[outcome] = sums.get(outcome, 0) + count
+def _count_family(name: str, documentation: str, counts: Iterable[Mapping[str, int]]) -> Metric:
+    family = CounterMetricFamily(name, documentation, labels=["outcome"])
+    sums: Counter[str] = Counter()
+    for one in counts:
+        sums.update(one)
     for outcome, count in sorted(sums.items()):
         family.add_metric([outcome], count)
     return family
@@ -254,12 +279,24 @@ def _gauge_families(living: list[Gauges]) -> Iterator[Metric]:
         "upstream",
         {name: float(min(seen)) for name, seen in up.items()},
     )
-    rates = _collect_by_key(g.sampling_rate for g in living)
+    yield _gauge(
+        "biasgate_upstream_share_ratio",
+        "Part of its weight that counts: 0 while ejected, below 1 while it comes back, mean of the workers.",
+        "upstream",
+        _mean_by_key(g.upstream_share for g in living),
+    )
     yield _gauge(
         "biasgate_sampling_rate",
         "Sampling probability in force, mean of the workers.",
         "stratum",
-        {name: sum(seen) / len(seen) for name, seen in rates.items()},
+        _mean_by_key(g.sampling_rate for g in living),
+    )
+    configs = Counter(g.config for g in living if g.config)
+    yield _gauge(
+        "biasgate_config_workers",
+        "Workers that serve by each configuration.",
+        "config",
+        {name: float(count) for name, count in configs.items()},
     )
     info = GaugeMetricFamily("biasgate_model_info", "Served models.", labels=["upstream", "model", "fingerprint"])
     for labels in sorted({labels for g in living for labels in g.model_info}):
@@ -284,6 +321,10 @@ def _collect_by_key(dictionaries: Iterable[dict[str, Any]]) -> dict[str, list[An
 
 def _sum_by_key(dictionaries: Iterable[dict[str, int]]) -> dict[str, float]:
     return {key: float(sum(values)) for key, values in _collect_by_key(dictionaries).items()}
+
+
+def _mean_by_key(dictionaries: Iterable[dict[str, float]]) -> dict[str, float]:
+    return {key: sum(values) / len(values) for key, values in _collect_by_key(dictionaries).items()}
 
 
 def _is_living(snapshot: Snapshot) -> bool:

@@ -1,93 +1,144 @@
 """One gateway worker: opens its parts, serves until told to stop, drains, closes. Runs inside an event loop."""
 
-import math
-import signal
+import asyncio
+import contextlib
+import logging
 import socket
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import uvicorn
 
 from gateway.app import create_app
-from gateway.config import Config
+from gateway.config import Config, digest
+from gateway.draining import DrainingServer
+from gateway.errors import ConfigError
 from gateway.jobs import open_queue
+from gateway.privacy.texts import texts_of
 from gateway.proxy.dataplane import DataPlane
+from gateway.proxy.generations import Generations
 from gateway.proxy.protocol import make_protocol
 from gateway.serving import sampling_secret
 from gateway.store.database import Database
 from gateway.tap import SamplingTap
 from gateway.telemetry import WorkerStats
+from gateway.tracing import Tracer, open_tracer
+
+logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
 
 
-async def serve(config: Config, listener: socket.socket, *, migrate: bool, on_ready: Callable[[], None]) -> None:
-    """Serves on a listening socket until SIGTERM or SIGINT, then drains for at most `server.drain_seconds`.
+class Worker:
+    """A worker and its two levers, which work from the beginning: what is asked for too early is done when it can be.
 
-    Raises: ConfigError or StoreError when it cannot start.
+    Use from the event loop's thread.
     """
-    database = await Database.open(config.store.url, migrate=migrate)
+
+    def __init__(self, config: Config, listener: socket.socket) -> None:
+        self._config = config
+        self._listener = listener
+        self._stopping = asyncio.Event()
+        self._hurrying = asyncio.Event()
+        self._wanted: Config | None = None
+        self._has_news = asyncio.Event()
+        self.reloads: Counter[str] = Counter()
+        """Counted elsewhere, shown here; stays empty where a parent shows them."""
+
+    def stop(self) -> None:
+        """Asks for the orderly end: at most `server.drain_seconds` for what is in flight; asked again, no more time."""
+        if self._stopping.is_set():
+            self._hurrying.set()
+        self._stopping.set()
+
+    def take_over(self, config: Config) -> None:
+        """Serves by another configuration as soon as its upstreams have been looked at."""
+        self._wanted = config
+        self._has_news.set()
+
+    async def serve(self, *, migrate: bool, on_ready: Callable[[], None]) -> None:
+        """Until stopped.
+
+        Raises: ConfigError or StoreError when it cannot start.
+        """
+        config = self._config
+        database = await Database.open(config.store.url, migrate=migrate, texts=texts_of(config))
+        try:
+            queue = open_queue(database)
+            stats = WorkerStats()
+            stats.reloads = self.reloads
+            tap = SamplingTap(config.sampling, sampling_secret(config), database, queue)
+            tracer = open_tracer(config.telemetry)
+            planes = Generations(DataPlane(config, tap=tap, stats=stats, spans=tracer))
+            app = create_app(config, database=database, queue=queue, planes=planes, tap=tap, stats=stats)
+        except BaseException:
+            await database.close()
+            raise
+        async with _sending(tracer, stats), app.lifespan():
+            if config.server.relay == "fast":
+                protocol = make_protocol(planes.current)
+                planes.serve_through(protocol)
+                reloading = asyncio.create_task(self._follow(planes, tap))
+                try:
+                    await self._run(app, protocol, planes, on_ready)
+                finally:
+                    reloading.cancel()
+            else:
+                await self._run_oracle(app, planes, on_ready)
+
+    async def _run_oracle(self, app: Any, planes: Generations, on_ready: Callable[[], None]) -> None:
+        from gateway.proxy.oracle import beside, oracle_app
+
+        async with contextlib.aclosing(oracle_app(planes.current)) as oracle:
+            await self._run(beside(app, oracle), "httptools", planes, on_ready)
+
+    async def _run(self, app: Any, http: Any, planes: Generations, on_ready: Callable[[], None]) -> None:
+        server = DrainingServer(
+            uvicorn.Config(
+                app,
+                http=http,
+                ws="none",
+                lifespan="off",  # run around the server, so that what goes wrong there reaches the user in one line
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            ),
+            planes,
+            self._config.server,
+            on_ready,
+            stopping=self._stopping,
+            hurrying=self._hurrying,
+        )
+        await server.serve(sockets=[self._listener])
+
+    async def _follow(self, planes: Generations, tap: SamplingTap) -> None:
+        while True:
+            await self._has_news.wait()
+            self._has_news.clear()
+            wanted = self._wanted
+            if wanted is None:
+                continue
+            try:
+                await planes.replace(wanted)
+                tap.reconfigure(wanted.sampling)
+                logging.getLogger().setLevel(wanted.telemetry.log_level.upper())
+            except ConfigError as exc:  # found by the parent before it told anyone, unless the surroundings changed
+                logger.error("configuration %s not taken over: %s", digest(wanted), exc)
+            except Exception:
+                logger.exception("configuration %s not taken over", digest(wanted))
+
+
+@contextlib.asynccontextmanager
+async def _sending(tracer: Tracer | None, stats: WorkerStats) -> AsyncIterator[None]:
+    if tracer is None:
+        yield
+        return
+    stats.spans = tracer.outcomes
+    tracer.start()
     try:
-        queue = open_queue(database)
-        stats = WorkerStats()
-        tap = SamplingTap(config.sampling, sampling_secret(config), database, queue)
-        dataplane = DataPlane(config, tap=tap, stats=stats)
-        app = create_app(config, database=database, queue=queue, dataplane=dataplane, tap=tap, stats=stats)
-    except BaseException:
-        await database.close()
-        raise
-    async with app.lifespan():
-        if config.server.relay == "fast":
-            await _run(config, app, make_protocol(dataplane), listener, on_ready)
-        else:
-            await _run_oracle(config, app, dataplane, listener, on_ready)
-
-
-async def _run_oracle(
-    config: Config, app: Any, dataplane: DataPlane, listener: socket.socket, on_ready: Callable[[], None]
-) -> None:
-    from gateway.proxy.oracle import beside, oracle_app
-
-    oracle = oracle_app(dataplane)
-    try:
-        await _run(config, beside(app, oracle), "httptools", listener, on_ready)
+        yield
     finally:
-        await oracle.aclose()
-
-
-async def _run(config: Config, app: Any, http: Any, listener: socket.socket, on_ready: Callable[[], None]) -> None:
-    server = _AnnouncingServer(
-        uvicorn.Config(
-            app,
-            http=http,
-            ws="none",
-            lifespan="off",  # run around the server, so that what goes wrong there reaches the user in one line
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=math.ceil(config.server.drain_seconds),
-        ),
-        on_ready,
-    )
-    _swallow_repeated_signals()
-    await server.serve(sockets=[listener])
-
-
-class _AnnouncingServer(uvicorn.Server):
-    """Says when it accepts requests."""
-
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_ready = on_ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_ready()
-
-
-def _swallow_repeated_signals() -> None:
-    """The server raises a signal again once it has drained; the lifespan around it must still end in order."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: None)
+        await asyncio.to_thread(tracer.close)

@@ -1,4 +1,4 @@
-"""Makes the dashboard from panels.toml: `python grafana/build.py` writes biasgate.json, `--check` compares only."""
+"""Makes a dashboard of each TOML file: `python grafana/build.py` writes NAME.json, `--check` compares only."""
 
 import json
 import sys
@@ -7,22 +7,30 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-OUTPUT = HERE / "biasgate.json"
+NAMES = ("gateway", "live_bias", "audits")
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 SHORTHANDS = {
     "$LIVE": '{model=~"$model", axis=~"$axis", auditor=~"$auditor"}',
-    "$RUN": '{model=~"$model", axis=~"$axis"}',
+    "$CHOSEN": 'model=~"$model", axis=~"$axis", auditor=~"$auditor"',
+    "$DATA": (
+        "on (suite, model, mode) group_left (data) max without (instance, protocol) (biasgate_audit_estimate_info)"
+    ),
+    "$RUN": '{model=~"$model", axis=~"$axis", suite=~"$suite"}',
     "$SERVED": '{model=~"$model"}',
+    "$ASKED": '{model=~"$model", suite=~"$suite"}',
+    "$MODELS_BEFORE": 'max by (upstream, model, fingerprint) (biasgate_model_info{model=~"$model"} offset 2m)',
+    "$MODELS": 'max by (upstream, model, fingerprint) (biasgate_model_info{model=~"$model"})',
     "$STREAM": "{{auditor}} {{metric}} · {{axis}}/{{group}} · {{model}}",
+    "$GROUP": "{{axis}}/{{group}} · {{model}}",
     "$SUITE": "{{suite}} {{metric}} · {{axis}} {{group}} {{subset}} · {{model}}",
 }
-VARIABLES = {"model": "Model", "axis": "Axis", "auditor": "Auditor"}
+VARIABLES = {"model": "Model", "axis": "Axis", "auditor": "Auditor", "suite": "Suite"}
 POINT_IN_TIME = {"stat", "table", "bargauge"}
 """Panel types that show the present value instead of a history."""
 
 
 def panel(source: dict[str, Any]) -> dict[str, Any]:
-    """Grafana's model of one entry of panels.toml, without its place."""
+    """Grafana's model of one panel, without its place."""
     defaults = {"unit": source.get("unit", "short")}
     if "min" in source:
         defaults["min"] = source["min"]
@@ -92,34 +100,63 @@ def variable(name: str, label: str) -> dict[str, Any]:
     }
 
 
-def dashboard() -> dict[str, Any]:
-    """The whole dashboard as Grafana's JSON model."""
-    source = tomllib.loads((HERE / "panels.toml").read_text(encoding="utf-8"))
+def annotation(source: dict[str, str]) -> dict[str, Any]:
+    """Marks on the time axis of every panel: where the expression has a value."""
+    return {
+        "name": source["name"],
+        "datasource": DATASOURCE,
+        "enable": True,
+        "iconColor": source["colour"],
+        "expr": expand(source["expr"]),
+        "titleFormat": source["name"],
+        "textFormat": expand(source["text"]),
+        "step": "60s",
+    }
+
+
+def link(name: str) -> dict[str, Any]:
+    """From one dashboard to another, with the same time and choices."""
+    title = definition(name)["title"].removeprefix("biasgate: ")
+    url = f"/d/biasgate-{name.replace('_', '-')}"
+    return {"title": title, "type": "link", "url": url, "keepTime": True, "includeVars": True}
+
+
+def definition(name: str) -> dict[str, Any]:
+    return tomllib.loads((HERE / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def dashboard(name: str) -> dict[str, Any]:
+    """A whole dashboard as Grafana's JSON model."""
+    source = definition(name)
     choice = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
     return {
-        "uid": "biasgate",
-        "title": "biasgate: live bias and gateway health",
-        "description": "Made by grafana/build.py from panels.toml; edit those.",
+        "uid": f"biasgate-{name.replace('_', '-')}",
+        "title": source["title"],
+        "description": source["description"],
         "tags": ["biasgate"],
         "schemaVersion": 39,
         "timezone": "utc",
         "refresh": "30s",
         "time": {"from": "now-6h", "to": "now"},
-        "templating": {"list": [choice, *(variable(name, label) for name, label in VARIABLES.items())]},
+        "links": [link(other) for other in NAMES if other != name],
+        "annotations": {"list": [annotation(one) for one in source["annotations"]]},
+        "templating": {"list": [choice, *(variable(one, VARIABLES[one]) for one in source["variables"])]},
         "panels": placed(source["rows"]),
     }
 
 
-def render() -> str:
-    """The text of biasgate.json."""
-    return json.dumps(dashboard(), indent=2, ensure_ascii=False) + "\n"
+def render(name: str) -> str:
+    """The text of NAME.json."""
+    return json.dumps(dashboard(name), indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> int:
-    """Writes the file, or with --check says by the exit code whether it is up to date."""
+    """Writes the files, or with --check says by the exit code whether they are up to date."""
+    outputs = {HERE / f"{name}.json": render(name) for name in NAMES}
     if "--check" in sys.argv:
-        return int(OUTPUT.read_text(encoding="utf-8") != render())
-    OUTPUT.write_text(render(), encoding="utf-8")
+        return int(any(path.read_text(encoding="utf-8") != text for path, text in outputs.items()))
+    for path, text in outputs.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

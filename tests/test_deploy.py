@@ -14,10 +14,12 @@ from auditors.drift import DriftSettings
 from gateway.auditing.metrics import AuditorMetrics
 from gateway.config import load
 from gateway.telemetry import GatewayCollector, SharedCounts, WorkerStats
+from tests.dashboards import NAMES, dashboard, filled, panels
 from tests.prometheus_tools import promtool
 
 ROOT = Path(__file__).parent.parent
 PROMETHEUS = ROOT / "deploy" / "prometheus"
+GRAFANA = ROOT / "grafana"
 COMPOSE = ROOT / "deploy" / "docker-compose.yml"
 SAMPLE_SUFFIXES = ("_total", "_bucket", "_count", "_sum")
 
@@ -30,15 +32,6 @@ def script(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def dashboard() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((ROOT / "grafana" / "biasgate.json").read_text(encoding="utf-8"))
-    return loaded
-
-
-def panels() -> list[dict[str, Any]]:
-    return [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
 
 
 def rules() -> list[dict[str, Any]]:
@@ -93,36 +86,47 @@ def test_rules_read_exported_metrics() -> None:
     assert set().union(*(families_in(rule["expr"]) for rule in rules())) <= exported_families()
 
 
-def test_dashboard_is_built_from_its_source() -> None:
-    """biasgate.json is what build.py makes of panels.toml: nobody edited the output."""
-    assert script(ROOT / "grafana" / "build.py").render() == (ROOT / "grafana" / "biasgate.json").read_text(
-        encoding="utf-8"
-    )
+def test_dashboards_are_built_from_their_sources() -> None:
+    """Each JSON file is what build.py makes of the TOML file beside it: nobody edited the output."""
+    build = script(GRAFANA / "build.py")
+    assert {path.stem for path in GRAFANA.glob("*.json")} == set(NAMES) == set(build.NAMES)
+    assert {name: build.render(name) for name in NAMES} == {
+        name: (GRAFANA / f"{name}.json").read_text(encoding="utf-8") for name in NAMES
+    }
 
 
-def test_dashboard_reads_exported_metrics() -> None:
-    """Every panel asks for families that biasgate exports."""
-    asked = set().union(*(families_in(target["expr"]) for panel in panels() for target in panel["targets"]))
-    assert asked <= exported_families()
+def test_dashboards_read_exported_metrics() -> None:
+    """Every panel and every annotation asks for families that biasgate exports."""
+    marks = [mark["expr"] for name in NAMES for mark in dashboard(name)["annotations"]["list"]]
+    asked = [target["expr"] for _, panel in panels() for target in panel["targets"]]
+    assert set().union(*map(families_in, asked + marks)) <= exported_families()
 
 
-def test_dashboard_shows_every_exported_metric() -> None:
+def test_dashboards_show_every_exported_metric() -> None:
     """Nothing is exported that no panel shows."""
-    asked = set().union(*(families_in(target["expr"]) for panel in panels() for target in panel["targets"]))
+    asked = set().union(*(families_in(target["expr"]) for _, panel in panels() for target in panel["targets"]))
     assert exported_families() <= asked
 
 
 def test_dashboard_expressions_parse(tmp_path: Path) -> None:
     """Prometheus parses every expression once Grafana has filled in its variables."""
-    expressions = [target["expr"] for panel in panels() for target in panel["targets"]]
-    filled = [re.sub(r"\$\w+", ".*", text.replace("$__rate_interval", "5m")) for text in expressions]
-    group = {"name": "panels", "rules": [{"record": f"panel:{n}", "expr": text} for n, text in enumerate(filled)]}
+    expressions = [filled(target["expr"]) for _, panel in panels() for target in panel["targets"]]
+    expressions += [filled(mark["expr"]) for name in NAMES for mark in dashboard(name)["annotations"]["list"]]
+    group = {"name": "panels", "rules": [{"record": f"panel:{n}", "expr": text} for n, text in enumerate(expressions)]}
     (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": [group]}))
-    assert f"{len(filled)} rules found" in promtool("check", "rules", str(tmp_path / "rules.yml"))
+    assert f"{len(expressions)} rules found" in promtool("check", "rules", str(tmp_path / "rules.yml"))
 
 
-@pytest.mark.parametrize("panel", panels(), ids=lambda panel: panel["title"])
-def test_panel_says_what_it_shows(panel: dict[str, Any]) -> None:
+def test_dashboards_use_only_their_variables() -> None:
+    """No expression names a drop-down that its dashboard lacks: Grafana would send the name as it stands."""
+    for name in NAMES:
+        known = {one["name"] for one in dashboard(name)["templating"]["list"]} | {"__rate_interval"}
+        text = json.dumps([dashboard(name)["panels"], dashboard(name)["annotations"]])
+        assert set(re.findall(r"\$\{?(\w+)", text)) <= known, name
+
+
+@pytest.mark.parametrize(("name", "panel"), panels(), ids=lambda one: one if isinstance(one, str) else one["title"])
+def test_panel_says_what_it_shows(name: str, panel: dict[str, Any]) -> None:
     """A panel has a title with a unit, a description in a sentence, and the chosen data source only."""
     assert re.search(r"\(.+\)$", panel["title"])
     assert panel["description"].endswith(".")
@@ -130,11 +134,12 @@ def test_panel_says_what_it_shows(panel: dict[str, Any]) -> None:
     assert {source["uid"] for source in sources} == {"${datasource}"}
 
 
-def test_dashboard_panels_do_not_overlap() -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_dashboard_panels_do_not_overlap(name: str) -> None:
     """Each grid cell holds one panel at most."""
     cells = [
         (x, y)
-        for box in (panel["gridPos"] for panel in dashboard()["panels"])
+        for box in (panel["gridPos"] for panel in dashboard(name)["panels"])
         for x in range(box["x"], box["x"] + box["w"])
         for y in range(box["y"], box["y"] + box["h"])
     ]

@@ -23,11 +23,14 @@ SECTIONS: dict[str, type[config.Section]] = {
     "[store]": config.StoreConfig,
     "[[upstreams]]": config.UpstreamConfig,
     "[upstreams.timeouts]": config.TimeoutsConfig,
+    "[upstreams.ejection]": config.EjectionConfig,
     "[[keys]]": config.KeyConfig,
     "[sampling]": config.SamplingConfig,
-    "[auditors.judge], [auditors.embedding]": config.AuditorConfig,
+    "[auditors.judge], [auditors.embedding], [auditors.refusal]": config.AuditorConfig,
+    "[auditors.affinity], [auditors.counterfactual]": config.ProbingAuditorConfig,
     "[drift]": config.DriftConfig,
     "[audits]": config.AuditsConfig,
+    "[[audits.schedules]]": config.ScheduleConfig,
     "[telemetry]": config.TelemetryConfig,
 }
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks" / "cards").glob("*.md")])
@@ -62,8 +65,9 @@ def test_every_section_is_documented() -> None:
     """No configuration struct is missing from this test's list."""
     structs = {kind for kind in vars(config).values() if isinstance(kind, type) and issubclass(kind, config.Section)}
     assert structs - {config.Section, config.Config, config.AuditorsConfig} == set(SECTIONS.values())
-    auditors = [f"[auditors.{field.name}]" for field in msgspec.structs.fields(config.AuditorsConfig)]
-    assert ", ".join(auditors) in SECTIONS
+    auditors = [(f"[auditors.{field.name}]", field.type) for field in msgspec.structs.fields(config.AuditorsConfig)]
+    for kind in {kind for _, kind in auditors}:
+        assert SECTIONS[", ".join(name for name, its in auditors if its is kind)] is kind
 
 
 def test_every_metric_is_documented() -> None:
@@ -105,9 +109,20 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_decisions_have_every_part() -> None:
     """Each ADR says status, context, decision, consequences and evidence."""
-    for page in (DOCS / "adr").glob("*.md"):
+    for page in (DOCS / "adr").glob("0*.md"):
         parts = re.findall(r"^\*\*(\w+)[.*]", page.read_text(encoding="utf-8"), re.MULTILINE)
         assert parts == ["Status", "Context", "Decision", "Consequences", "Evidence"], page.name
+
+
+def test_decisions_are_numbered_without_gaps_and_listed() -> None:
+    """File, title and index agree on every number from 1 on."""
+    pages = sorted((DOCS / "adr").glob("0*.md"))
+    titles = [page.read_text(encoding="utf-8").splitlines()[0] for page in pages]
+    index = (DOCS / "adr" / "README.md").read_text(encoding="utf-8")
+    assert [page.name[:4] for page in pages] == [f"{number:04}" for number in range(1, len(pages) + 1)]
+    for number, (page, title) in enumerate(zip(pages, titles, strict=True), 1):
+        name = title.removeprefix(f"# {number}. ")
+        assert f"{number}. [{name}]({page.name})" in index, page.name
 
 
 def test_every_dependency_has_its_reason() -> None:

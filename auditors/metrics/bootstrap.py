@@ -21,6 +21,8 @@ Statistic = Callable[[Floats], Floats]
 
 N_RESAMPLES = 2000
 """Number of resamples (protocols 1.7)."""
+_NUMBERS_AT_ONCE = 4_000_000
+"""Size of the largest array of a permutation test: 32 MB, whatever the number of clusters."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Bootstrap:
     """Resamples in which the statistic was undefined; they are left out of the percentiles."""
     is_degenerate: bool
     """Every resample gave the same value, so the spread cannot be seen by resampling."""
+    standard_error: float | None = None
+    """Standard deviation of the defined resamples, widened by sqrt(n / (n - 1)) clusters."""
 
 
 def cluster_bootstrap(
@@ -59,25 +63,43 @@ def cluster_bootstrap(
     Returns: `interval` is None when there are fewer than 2 clusters or no resample is defined.
     Raises: ValueError if `sums` is not two-dimensional.
     Source: Field and Welsh 2007, doi:10.1111/j.1467-9868.2007.00593.x (randomised cluster bootstrap); Hesterberg
-        2015, doi:10.1080/00031305.2015.1089789 (expanded percentile interval). Clusters with equal sums are
-        exchangeable, so they are drawn together: the same distribution, far fewer numbers.
+        2015, doi:10.1080/00031305.2015.1089789 (expanded percentile interval).
     """
     if sums.ndim != 2:
         raise ValueError(f"sums must have shape (n_clusters, k), not {sums.shape}")
     n_clusters = len(sums)
     if n_clusters < 2:
         return Bootstrap(None, n_clusters, 0, is_degenerate=True)
-    patterns, multiplicity = np.unique(sums, axis=0, return_counts=True)
-    weights = rng.multinomial(n_clusters, multiplicity / n_clusters, size=n_resamples)
-    values = statistic(weights.astype(np.float64) @ patterns)
+    values = statistic(resampled_sums(sums, rng=rng, n_resamples=n_resamples))
     defined = values[~np.isnan(values)]
     n_undefined = int(n_resamples - len(defined))
     if len(defined) == 0:
         return Bootstrap(None, n_clusters, n_undefined, is_degenerate=True)
     tail = 100 * expanded_tail(n_clusters, confidence_level)
     lower, upper = np.percentile(defined, [tail, 100 - tail])
-    is_degenerate = bool(np.ptp(defined) == 0.0)
-    return Bootstrap(Interval(float(lower), float(upper)), n_clusters, n_undefined, is_degenerate=is_degenerate)
+    is_degenerate = is_one_value(defined)
+    return Bootstrap(
+        Interval(float(lower), float(upper)),
+        n_clusters,
+        n_undefined,
+        is_degenerate=is_degenerate,
+        standard_error=float(np.std(defined)) * math.sqrt(n_clusters / (n_clusters - 1)),
+    )
+
+
+def is_one_value(values: Floats) -> bool:
+    """Whether all values are the same but for the last bits: sums of the same numbers in another order differ there."""
+    return bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
+
+
+def resampled_sums(sums: Floats, *, rng: np.random.Generator, n_resamples: int) -> Floats:
+    """(n_resamples, k) sums of `sums` of shape (n_clusters, k), as many clusters drawn with replacement each time.
+
+    Clusters with equal sums are exchangeable, so they are drawn together: the same distribution, far fewer numbers.
+    """
+    patterns, multiplicity = np.unique(sums, axis=0, return_counts=True)
+    weights = rng.multinomial(len(sums), multiplicity / len(sums), size=n_resamples)
+    return np.asarray(weights.astype(np.float64) @ patterns)
 
 
 def expanded_tail(n_clusters: int, confidence_level: float) -> float:
@@ -115,12 +137,15 @@ def paired_swap_p_value(
     observed = float(statistic(sums_b.sum(axis=0)) - statistic(sums_a.sum(axis=0)))
     if math.isnan(observed):
         return math.nan
-    swapped = rng.integers(0, 2, size=(n_permutations, len(sums_a))).astype(np.float64)
-    moved = swapped @ (sums_a - sums_b)
-    differences = statistic(sums_b.sum(axis=0) + moved) - statistic(sums_a.sum(axis=0) - moved)
-    # Sums of the same numbers in another order differ in the last bits; such ties must count as ties.
-    extreme = ~(np.abs(differences) < abs(observed) - 1e-9 * max(1.0, abs(observed)))
-    return (1 + int(extreme.sum())) / (1 + n_permutations)
+    rows = max(1, _NUMBERS_AT_ONCE // max(1, *sums_a.shape))
+    extreme = 0
+    for start in range(0, n_permutations, rows):
+        size = (min(rows, n_permutations - start), len(sums_a))
+        moved = rng.integers(0, 2, size=size).astype(np.float64) @ (sums_a - sums_b)
+        differences = statistic(sums_b.sum(axis=0) + moved) - statistic(sums_a.sum(axis=0) - moved)
+        # Sums of the same numbers in another order differ in the last bits; such ties must count as ties.
+        extreme += int((~(np.abs(differences) < abs(observed) - 1e-9 * max(1.0, abs(observed)))).sum())
+    return (1 + extreme) / (1 + n_permutations)
 
 
 def holm(p_values: list[float]) -> list[float]:

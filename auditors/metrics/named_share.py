@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from auditors.metrics.rates import percentage
+
 Floats = NDArray[np.float64]
 
 
@@ -18,9 +20,7 @@ def named_share(n_named: Floats | float, n_asked: Floats | float) -> Floats:
         gives depends on how often the group was offered, so only differences of such shares can be read as preference.
     Source: Kumar et al., No LLM is Free From Bias, table 10. Deviation: none.
     """
-    whole = np.asarray(n_asked, dtype=np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(whole > 0, 100.0 * np.asarray(n_named, dtype=np.float64) / whole, np.nan)
+    return percentage(n_named, n_asked)
 
 
 def positive_negative_difference(

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from auditors.metrics.rates import percentage
+
 Floats = NDArray[np.float64]
 
 
@@ -16,9 +18,7 @@ def class_percentage(n_class: Floats | float, n_total: Floats | float) -> Floats
     Returns: (...) in [0, 100]; NaN where n_total is 0.
     Source: protocols 3.4. Deviation: none.
     """
-    whole = np.asarray(n_total, dtype=np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(whole > 0, 100.0 * np.asarray(n_class, dtype=np.float64) / whole, np.nan)
+    return percentage(n_class, n_total)
 
 
 def male_female_difference(

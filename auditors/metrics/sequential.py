@@ -38,24 +38,31 @@ def empirical_bernstein_interval(mean: float, variance: float, n: float, confide
     return Interval(max(0.0, mean - width), min(1.0, mean + width))
 
 
-def shiryaev_roberts_step(evidence: Sequence[float], y: float, limit: float, weight: float = 1.0) -> list[float]:
-    """One step of the Shiryaev-Roberts e-detector: R <- (1 + R) * L with L = 1 + bet * weight * (y / limit - 1).
+def shiryaev_roberts_step(
+    evidence: Sequence[float], y: float, limit: float, weight: float = 1.0, starts: int = 1
+) -> list[float]:
+    """One step of the Shiryaev-Roberts e-detector: R <- (starts + R) * L with L = 1 + bet * weight * (y / limit - 1).
 
     Args:
         evidence: (len(BETS),) values of log(1 + R), one per bet; zeros at the start (R = 0).
         y: new value in [0, 1].
         limit: upper limit m of the mean under the null hypothesis, in (0, 1].
         weight: p_min / p_i in (0, 1] for a value sampled with probability p_i >= p_min.
+        starts: audits that the value is made of, all of them later than the value before it. A test begins with each
+            of them, so that run lengths count audits: the mean of R grows by `starts` at most.
 
     Returns: (len(BETS),) the new log(1 + R). L >= 0.1, so the logarithm is always finite, and the log scale
         cannot overflow.
-    Raises: ValueError if y, limit or weight is out of range.
+    Raises: ValueError if y, limit, weight or starts is out of range.
     Source: Shin, Ramdas & Rinaldo 2023, arXiv:2203.03532 (e-detectors). Deviation: the bets are a fixed mixture.
     """
     if not (0.0 <= y <= 1.0 and 0.0 < limit <= 1.0 and 0.0 < weight <= 1.0):
         raise ValueError(f"y {y} must be in [0, 1], limit {limit} and weight {weight} in (0, 1]")
+    if starts < 1:
+        raise ValueError(f"a value is made of one audit or more, not of {starts}")
     gain = weight * (y / limit - 1.0)
-    return [_log1p_exp(s + math.log1p(bet * gain)) for s, bet in zip(evidence, BETS, strict=True)]
+    begun = evidence if starts == 1 else [s + math.log1p((starts - 1) * math.exp(-s)) for s in evidence]
+    return [_log1p_exp(s + math.log1p(bet * gain)) for s, bet in zip(begun, BETS, strict=True)]
 
 
 def log_mean_evidence(*sides: Sequence[float]) -> float:
@@ -66,10 +73,15 @@ def log_mean_evidence(*sides: Sequence[float]) -> float:
     Source: Shin, Ramdas & Rinaldo 2023, arXiv:2203.03532, theorem 2.4. Deviation: none.
     """
     logs = [_log_expm1(s) for side in sides for s in side]
-    top = max(logs)
+    return log_sum(logs) - math.log(len(logs))
+
+
+def log_sum(logs: Sequence[float]) -> float:
+    """log(sum of e^x) without overflow; -inf when every x is -inf, or there is none."""
+    top = max(logs, default=-math.inf)
     if top == -math.inf:
         return top
-    return top + math.log(sum(math.exp(value - top) for value in logs) / len(logs))
+    return top + math.log(sum(math.exp(value - top) for value in logs))
 
 
 def _log1p_exp(x: float) -> float:

@@ -32,9 +32,13 @@ def add(sums: WeightedSums, y: float, probability: float) -> WeightedSums:
     """
     if not 0.0 < probability <= 1.0:
         raise ValueError(f"inclusion probability {probability} is outside (0, 1]")
+    return add_weighted(sums, y, 1.0 / probability)
+
+
+def add_weighted(sums: WeightedSums, y: float, w: float) -> WeightedSums:
+    """The sums with one more value of weight w > 0. Raises ValueError for a y that is not finite."""
     if not math.isfinite(y):
         raise ValueError(f"value {y} is not finite")
-    w = 1.0 / probability
     return WeightedSums(n=sums.n + 1, w=sums.w + w, ww=sums.ww + w * w, wy=sums.wy + w * y, wyy=sums.wyy + w * y * y)
 
 

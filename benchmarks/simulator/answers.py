@@ -1,19 +1,32 @@
 """Which planted behaviour answers a request, and with what distribution. Pure: profile, seed and request decide."""
 
+import re
+
 import msgspec
 
+from auditors.affinity import CHOICE_PROMPT
 from benchmarks.simulator import schemas, stance
-from benchmarks.simulator.answer_key import AnswerKey, labels, offered, wants_label
+from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.asking import Asked
+from benchmarks.simulator.counterfactual import CLOSING, topics_of
 from benchmarks.simulator.identities import without_identity
-from benchmarks.simulator.judge import verdict_text
-from benchmarks.simulator.profile import LEVELS, Profile
-from benchmarks.simulator.prose import compose
+from benchmarks.simulator.judge import fault, verdict_text
+from benchmarks.simulator.planted import bbq, cogs, masked, table
+from benchmarks.simulator.profile import Profile
+from benchmarks.simulator.prose import SIGNATURES, compose
 from benchmarks.simulator.replies import Replies
-from benchmarks.simulator.stance import REFUSAL, Stance
+from benchmarks.simulator.sections import LEVELS
+from benchmarks.simulator.stance import LECTURE, REFUSAL, Stance
 
-MALFORMED = "Choice 9"
-"""A reply in the form of an answer that was not offered."""
+_CHOICE_QUESTION = re.compile(
+    re.escape(CHOICE_PROMPT)
+    .replace(r"\{n\}", r"\d+")
+    .replace(r"\{nonce\}", r"(?P<nonce>\w+)", 1)
+    .replace(r"\{nonce\}", r"(?P=nonce)")
+    .replace(r"\{request\}", r"\[request (?P=nonce)\]\n.*?")
+    .replace(r"\{choices\}", r"(?P<choices>\[choice 1 (?P=nonce)\].*)"),
+    re.DOTALL,
+)
 
 
 class Answers:
@@ -23,49 +36,87 @@ class Answers:
         self._profile = profile
         self._seed = seed
         self._key = key
+        self._evaluator = cogs.Planted(profile, seed)
+        self._judged = [behaviour(profile, seed) for behaviour in table.JUDGED.values()]
 
     def replies(self, asked: Asked) -> Replies:
-        """The distribution before the request's own constraints (allowed choices, forced beginning)."""
-        judged = verdict_text(asked.user, self._profile.judge, self._seed)
-        if judged is not None:
-            return Replies({judged: 1.0})
-        choices = offered(asked.user)
-        if choices:
-            return self._choice(asked, choices)
-        if asked.schema is not None:
-            return Replies({msgspec.json.encode(schemas.instance(asked.schema)).decode(): 1.0})
-        return self._prose(asked.user)
+        """The distribution before the request's own constraints (allowed choices, forced beginning).
 
-    def _choice(self, asked: Asked, choices: list[str]) -> Replies:
-        """A known question by its planted odds; an unknown one by chance alone."""
-        spelled = labels(choices) if wants_label(asked.system, asked.user) else choices
-        known = self._key.find(asked.user)
-        roles = [] if known is None else map(known.role, choices)
-        text_of = dict(zip(roles, spelled, strict=False))
-        if known is None or not {"stereotype", "anti-stereotype", "unrelated"} <= text_of.keys():
-            return Replies(dict.fromkeys(spelled, 1.0))
-        odds = self._profile.stereoset.odds(known.axis)
-        return Replies(
-            {
-                text_of["stereotype"]: odds.p_related * odds.p_stereotype,
-                text_of["anti-stereotype"]: odds.p_related * (1 - odds.p_stereotype),
-                text_of["unrelated"]: odds.p_unrelated,
-                REFUSAL: odds.p_refusal,
-                MALFORMED: odds.p_malformed,
-            }
+        The first that recognises the request answers it; prose answers everything.
+        """
+        return (
+            self._verdict(asked)
+            or self._affinity(asked)
+            or next((found for one in self._judged if (found := one.replies(asked)) is not None), None)
+            or table.replies(asked, self._profile, self._key, self._seed)
+            or masked.by_chance(asked)
+            or bbq.by_chance(asked)
+            or self._instance(asked)
+            or self._prose(asked.user)
         )
 
+    @property
+    def can_be_silent(self) -> bool:
+        """Whether any question may remain without an answer."""
+        return self._profile.judge.can_be_silent
+
+    def is_silent(self, asked: Asked) -> bool:
+        """Whether this request is a judge's question that never gets its answer."""
+        return self.can_be_silent and fault(asked.user, self._profile.judge, self._seed) == "silent"
+
+    def _verdict(self, asked: Asked) -> Replies | None:
+        judged = verdict_text(asked.user, self._profile.judge, self._seed)
+        return None if judged is None else Replies({judged: 1.0})
+
+    def _affinity(self, asked: Asked) -> Replies | None:
+        """The live evaluator's choice among answers under identities, by the likings planted for CoGS."""
+        match = _CHOICE_QUESTION.fullmatch(asked.user)
+        if match is None:
+            return None
+        texts = re.split(rf"^\[choice \d+ {match['nonce']}\]\n", match["choices"], flags=re.MULTILINE)
+        return self._evaluator.choices(texts[1:])
+
+    def _instance(self, asked: Asked) -> Replies | None:
+        if asked.schema is None:
+            return None
+        return Replies({msgspec.json.encode(schemas.instance(asked.schema)).decode(): 1.0})
+
     def _prose(self, prompt: str) -> Replies:
-        """A free reply: the stance on the group that the prompt is about, then as many shifted sentences as planted."""
+        """A free reply: the stance on the group that the prompt is about, then as many shifted sentences as planted.
+
+        A reply under an identity ends in its signature, by which an evaluator knows whose it is.
+        """
         question, identity = without_identity(prompt)
-        fraction = 0.0 if identity is None else self._profile.representative.fraction(identity)
-        body = " ".join(compose(question, fraction=fraction, seed=self._seed))
+        topics = topics_of(question)
         subject = stance.about(question)
+        if identity is not None or subject is None:
+            fraction = 0.0 if identity is None else self._profile.representative.fraction(identity)
+            written = {self._written(topics, fraction): 1.0}
+        else:
+            written = self._about(topics, *subject[:2])
+        signature = SIGNATURES.get(identity or "", "")
+        bodies = {f"{body} {signature}".strip(): p for body, p in written.items()}
         if subject is None:
-            return Replies({body: 1.0})
+            return Replies(bodies)
         axis, group, other = subject
-        p_refusal = self._profile.refusal.rate(axis, group)
+        refusal = self._profile.refusal
+        p_refusal, p_lecture = refusal.rate(axis, group), refusal.lecture_rate(axis, group)
         weights = {REFUSAL: p_refusal}
-        for level, p in zip(LEVELS, self._profile.favoritism.levels(axis, group), strict=True):
-            weights[f"{stance.write(Stance(axis, group, other, level))} {body}"] = (1 - p_refusal) * p
+        for level, p_level in zip(LEVELS, self._profile.favoritism.levels(axis, group), strict=True):
+            said = stance.write(Stance(axis, group, other, level))
+            for body, p_body in bodies.items():
+                p = (1 - p_refusal) * p_level * p_body
+                weights[f"{said} {body}"] = p * (1 - p_lecture)
+                weights[f"{LECTURE} {said} {body}"] = p * p_lecture
         return Replies(weights)
+
+    def _about(self, topics: str, axis: str, group: str) -> dict[str, float]:
+        """Bodies of replies about a group with their probabilities."""
+        planted = self._profile.counterfactual
+        closings = [CLOSING] * planted.closings.get(axis, {}).get(group, 0)
+        shifts = planted.shifts(axis, group)
+        texts = [" ".join([self._written(topics, fraction), *closings]) for fraction in shifts]
+        return dict.fromkeys(texts, 1 / len(set(texts)))
+
+    def _written(self, topics: str, fraction: float) -> str:
+        return " ".join(compose(topics, fraction=fraction, seed=self._seed))

@@ -41,6 +41,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     asked: Asked
     replies: Replies
     generated: list[Generated]
+    is_silent: bool = False
+    """Planted never to be answered; the request ends when its client leaves."""
 
     @property
     def completion_tokens(self) -> int:
@@ -91,19 +93,22 @@ class Engine:
 
     def answer(self, asked: Asked) -> Answer:
         """Draws the replies of one request, and counts it."""
-        content = digest(asked.content)
-        replies = self._planned(asked, content)
+        content, drifted = digest(asked.content), self.drifted
+        replies = self._planned(asked, content, drifted)
         self._requests += 1
         stream = self._draws.stream(content, asked.seed)
         generated = [generate(replies, asked, stream, index) for index in range(asked.n)]
-        return Answer(id=digest(stream), asked=asked, replies=replies, generated=generated)
+        is_silent = self._answers(drifted).is_silent(asked)
+        return Answer(id=digest(stream), asked=asked, replies=replies, generated=generated, is_silent=is_silent)
 
-    def _planned(self, asked: Asked, content: str) -> Replies:
+    def _answers(self, drifted: bool) -> Answers:
+        return self._after if drifted else self._before
+
+    def _planned(self, asked: Asked, content: str, drifted: bool) -> Replies:
         """The distribution of a request; those of the last few thousand contents are kept."""
-        drifted = self.drifted
         kept = self._plans.get((content, drifted))
         if kept is None:
-            answers = self._after if drifted else self._before
+            answers = self._answers(drifted)
             kept = self._plans[content, drifted] = shape(answers.replies(asked), asked)
             if len(self._plans) > _KEPT_PLANS:
                 del self._plans[next(iter(self._plans))]
@@ -113,6 +118,8 @@ class Engine:
     def immediate(self) -> bool:
         """Whether a request is answered without a pause in which its client might leave."""
         latency = self.profile.latency
+        if self._answers(self.drifted).can_be_silent:
+            return False
         return self.slots.free > 0 and not latency.first_token_seconds and not latency.tokens_per_second
 
     @asynccontextmanager
@@ -144,6 +151,8 @@ class Engine:
 
     async def wait(self, answer: Answer) -> None:
         """As long as a reply in one piece takes: all tokens of the longest one."""
+        if answer.is_silent:
+            await asyncio.get_running_loop().create_future()  # until it is cancelled
         latency = self.profile.latency
         longest = max(len(reply.tokens) for reply in answer.generated)
         seconds = latency.first_token_seconds

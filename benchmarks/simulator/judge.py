@@ -5,6 +5,7 @@ independent of each other and the planted rates hold at temperature 0, where jud
 """
 
 import re
+from typing import Literal
 
 import msgspec
 
@@ -15,6 +16,11 @@ from benchmarks.simulator.profile import JudgeErrors
 from benchmarks.simulator.stance import REFUSAL, Stance
 
 MALFORMED = "Overall the answer seems fine to me, I would say."
+
+ODD_NUMBERS = ("9e99", "NaN", "Infinity", "-1e400", "1.5", "2147483648", '"2"', "null")
+"""Scores that are none, as judges have been seen to write them."""
+
+Fault = Literal["malformed", "refusal", "odd number", "silent"]
 
 _QUESTION = re.compile(
     re.escape(USER_PROMPT)
@@ -31,13 +37,45 @@ def verdict_text(question: str, errors: JudgeErrors, seed: int) -> str | None:
     match = _QUESTION.fullmatch(question)
     if match is None:
         return None
-    chance = uniform(seed, "judge reply", question)
-    if chance < errors.p_malformed:
-        return MALFORMED
-    if chance < errors.p_malformed + errors.p_refusal:
-        return REFUSAL
     verdict = _verdict(match["prompt"], match["answer"], errors, uniform(seed, "judge error", question))
-    return msgspec.json.encode(verdict).decode()
+    match fault(question, errors, seed):
+        case "malformed":
+            return MALFORMED
+        case "refusal":
+            return REFUSAL
+        case "odd number":
+            return _with_odd_number(verdict, match["prompt"], uniform(seed, "odd number", question))
+        case _:
+            return msgspec.json.encode(verdict).decode()
+
+
+def fault(question: str, errors: JudgeErrors, seed: int) -> Fault | None:
+    """How the judge fails at this question of the judge auditor; None when it does not, or it is no such question."""
+    match = _QUESTION.fullmatch(question)
+    if match is None:
+        return None
+    subject = stance.about(match["prompt"])
+    faults = errors if subject is None else errors.faults_about(*subject[:2])
+    chance = uniform(seed, "judge reply", question)
+    kinds: tuple[tuple[Fault, float], ...] = (
+        ("malformed", faults.p_malformed),
+        ("refusal", faults.p_refusal),
+        ("odd number", faults.p_odd_number),
+        ("silent", faults.p_silent),
+    )
+    for kind, p in kinds:
+        if chance < p:
+            return kind
+        chance -= p
+    return None
+
+
+def _with_odd_number(verdict: Verdict, prompt: str, chance: float) -> str:
+    """A verdict with one finding whose score is an odd number: JSON, or nearly."""
+    axis, group, _ = stance.about(prompt) or ("gender", "woman", "man")
+    found = verdict.findings[0] if verdict.findings else Finding(axis=axis, group=group, reference=None, score=0)
+    text = msgspec.json.encode(Verdict(refused=False, findings=[found])).decode()
+    return text.replace(f'"score":{found.score}', f'"score":{ODD_NUMBERS[int(chance * len(ODD_NUMBERS))]}')
 
 
 def _verdict(prompt: str, answer: str, errors: JudgeErrors, chance: float) -> Verdict:

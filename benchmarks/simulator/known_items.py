@@ -1,16 +1,18 @@
-"""The benchmark items whose answers the simulator knows: every suite's own, and the published ones that are fetched."""
+"""The benchmark questions that the simulator knows: every suite's own, and the published ones that are fetched."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from benchmarks import datasets
 from benchmarks.registry import DATASETS, SUITES
+from benchmarks.simulator.planted.table import PLANTED
 from benchmarks.simulator.profile import ProfileError
-from benchmarks.suite import Item, Suite
 
 
-def known_items(data_dir: str | None) -> Iterator[Item]:
-    """Items of every suite, in any one rendering: the answer key reads them regardless of order and protocol.
+def known_items(data_dir: str | None) -> Iterator[tuple[str, msgspec.Struct]]:
+    """Signature and fact of everything that the answer key holds.
 
     Args:
         data_dir: dataset cache; None takes the default one, if anything is in it.
@@ -21,12 +23,7 @@ def known_items(data_dir: str | None) -> Iterator[Item]:
     fetched = {name for name, source in DATASETS.items() if datasets.state(source, folder).state != "absent"}
     if folder is not None and not fetched:
         raise ProfileError(f"{folder}: no benchmark data here: run `biasgate datasets fetch NAME`, or leave it out")
-    for name, suite in SUITES.items():
-        yield from _items(suite, canonical=name in fetched, folder=folder)
-
-
-def _items(suite: Suite, *, canonical: bool, folder: Path | None) -> Iterator[Item]:
-    protocol = suite.protocols[0]
-    yield from suite.items(suite.load("embedded"), protocol=protocol, seed=0)
-    if canonical:
-        yield from suite.items(suite.load("canonical", folder), protocol=protocol, seed=0)
+    for name, planted in PLANTED.items():
+        yield from planted.facts(SUITES[name].load("embedded"))
+        if name in fetched:
+            yield from planted.facts(SUITES[name].load("canonical", folder))

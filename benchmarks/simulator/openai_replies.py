@@ -42,9 +42,13 @@ class Reported(msgspec.Struct, frozen=True):
         return f"token_id:{self.vocabulary.id(token)}" if self.as_token_id else token
 
     def alternatives(self, step: Step) -> list[tuple[str, float]]:
-        """(name, log-probability) of the asked ids and the drawn token, or else of the likeliest tokens."""
+        """(name, log-probability) of the drawn token and the asked ids, or else the likeliest tokens.
+
+        As vLLM does, the drawn token comes first and takes the place of the least likely one.
+        """
         if not self.token_ids:
-            return [(self.name(token), step.logprob(token)) for token in step.ranked()[: self.top]]
+            listed = list(dict.fromkeys((step.token, *step.ranked())))[: self.top]
+            return [(self.name(token), step.logprob(token)) for token in listed]
         drawn = self.vocabulary.id(step.token)
         return [self._by_id(step, number) for number in dict.fromkeys((drawn, *self.token_ids))]
 

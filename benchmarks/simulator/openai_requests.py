@@ -7,6 +7,9 @@ import msgspec
 from benchmarks.simulator import tokens
 from benchmarks.simulator.asking import Asked, Turn, render
 
+MAX_LOGPROBS = 20
+"""As vLLM without --max-logprobs."""
+
 
 class BadRequestError(Exception):
     """A request that is refused with 400; `param` names the field."""
@@ -109,6 +112,7 @@ class ChatRequest(Sampling, kw_only=True):
             raise BadRequestError("`logprob_token_ids` needs `logprobs` to be true.", "logprob_token_ids")
         if self.top_logprobs and not self.logprobs:
             raise BadRequestError("`top_logprobs` needs `logprobs` to be true.", "top_logprobs")
+        _check_logprobs(self.top_logprobs or 0)
         turns, prefix = chat_turns(self.messages, self.continue_final_message, self.add_generation_prompt)
         limit = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         return self.asked(model, turns, prefix=prefix, prompt=render(turns, prefix), max_tokens=limit)
@@ -123,6 +127,7 @@ class CompletionRequest(Sampling, kw_only=True):
         """One per prompt. vLLM's default length of a plain completion is 16 tokens."""
         if self.logprob_token_ids and self.logprobs is None:
             raise BadRequestError("`logprob_token_ids` needs `logprobs`.", "logprob_token_ids")
+        _check_logprobs(self.logprobs or 0)
         prompts = [self.prompt] if isinstance(self.prompt, str) else self.prompt
         if not prompts:
             raise BadRequestError("prompt must not be an empty list", "prompt")
@@ -179,6 +184,13 @@ def chat_turns(
     if continue_final_message and turns[-1].role == "assistant":
         return turns[:-1], turns[-1].text
     return turns, ""
+
+
+def _check_logprobs(number: int) -> None:
+    if number > MAX_LOGPROBS:
+        raise BadRequestError(
+            f"Requested sample logprobs of {number}, which is greater than max allowed: {MAX_LOGPROBS}", "logprobs"
+        )
 
 
 def _check_sampling(request: Sampling, max_tokens: int | None) -> None:

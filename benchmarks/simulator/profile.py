@@ -4,38 +4,44 @@ A profile is named ("default", "null", ...; see profiles/) or a file. `drifted` 
 change. Nothing here draws anything.
 """
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from auditors.identity import AXES, GROUPS, IDENTITIES
 from benchmarks.errors import BenchmarkError, nearest
-
-Level = Literal[-1, 0, 1, 2]
-LEVELS: tuple[Level, ...] = (-1, 0, 1, 2)
-"""Favouritism levels of protocols 2.7; a planted distribution lists its four probabilities in this order."""
-
-REPLY_SENTENCES = 10
-"""Sentences of a free reply that an identity may change: planted fractions are multiples of 1 / REPLY_SENTENCES."""
+from benchmarks.simulator.counterfactual import Counterfactual
+from benchmarks.simulator.planted.bbq import Bbq
+from benchmarks.simulator.planted.cogs import Cogs
+from benchmarks.simulator.planted.crows_pairs import CrowsPairs
+from benchmarks.simulator.planted.decision import Decision
+from benchmarks.simulator.planted.eec import Eec
+from benchmarks.simulator.planted.implicit_association import ImplicitAssociation
+from benchmarks.simulator.planted.ltf_test import LtfTest
+from benchmarks.simulator.planted.real_toxicity_prompts import RealToxicityPrompts
+from benchmarks.simulator.planted.stereoset import Stereoset
+from benchmarks.simulator.planted.unqover import Unqover
+from benchmarks.simulator.planted.winobias import Winobias
+from benchmarks.simulator.sections import (
+    LEVELS,
+    REPLY_SENTENCES,
+    TOLERANCE,
+    Levels,
+    NonNegative,
+    Probability,
+    Section,
+)
 
 _PROFILES = Path(__file__).parent / "profiles"
-_TOLERANCE = 1e-9
-
-Probability = Annotated[float, Meta(ge=0, le=1)]
-NonNegative = Annotated[float, Meta(ge=0)]
-Levels = tuple[Probability, Probability, Probability, Probability]
 
 
 class ProfileError(BenchmarkError):
     """A profile that cannot be read or contradicts itself: one line with the key, the value and what to do."""
-
-
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of every section: frozen, unknown keys refused."""
 
 
 class Latency(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,56 +52,11 @@ class Latency(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Requests answered at once; the rest wait, smallest `priority` first, as vLLM's --max-num-seqs."""
 
 
-class MaskOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Shares of all replies to a three-way choice; what is left after the three failures is stereotype or not."""
-
-    p_stereotype: Probability = 0.5
-    """P(stereotype | stereotype or anti-stereotype)."""
-    p_unrelated: Probability = 0.0
-    p_refusal: Probability = 0.0
-    p_malformed: Probability = 0.0
-
-    @property
-    def p_related(self) -> float:
-        return 1.0 - self.p_unrelated - self.p_refusal - self.p_malformed
-
-    @property
-    def lms(self) -> float:
-        """Language-modelling score that the suite must recover, 0..100 (protocols 3.1)."""
-        return 100.0 * self.p_related
-
-    @property
-    def ss(self) -> float:
-        """Stereotype score that the suite must recover, 0..100; of stereotype and anti-stereotype replies only."""
-        return 100.0 * self.p_stereotype
-
-
-class MaskOverride(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Odds of one axis; what is left out is as in [stereoset]."""
-
-    p_stereotype: Probability | None = None
-    p_unrelated: Probability | None = None
-    p_refusal: Probability | None = None
-    p_malformed: Probability | None = None
-
-
-class Stereoset(MaskOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    axes: dict[str, MaskOverride] = {}
-
-    def odds(self, axis: str) -> MaskOdds:
-        own = self.axes.get(axis, MaskOverride())
-        chosen = {
-            name: value if (value := getattr(own, name)) is not None else getattr(self, name)
-            for name in MaskOdds.__struct_fields__
-        }
-        return MaskOdds(**chosen)
-
-
 class Favoritism(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How strongly a free reply favours the group that its prompt names first: P(-1), P(0), P(1), P(2)."""
 
     default: Levels = (0.0, 1.0, 0.0, 0.0)
-    groups: dict[str, dict[str, Levels]] = {}
+    groups: dict[str, dict[str, Levels]] = msgspec.field(default_factory=dict)
     """axis -> group -> probabilities."""
 
     def levels(self, axis: str, group: str) -> Levels:
@@ -110,28 +71,63 @@ class Refusal(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How often a free prompt that names a group is declined."""
 
     default: Probability = 0.0
-    groups: dict[str, dict[str, Probability]] = {}
+    groups: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
+
+    lectures: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
+    """axis -> group -> P(an answer begins with an admonition); 0 where left out."""
 
     def rate(self, axis: str, group: str) -> float:
         return self.groups.get(axis, {}).get(group, self.default)
 
+    def lecture_rate(self, axis: str, group: str) -> float:
+        return self.lectures.get(axis, {}).get(group, 0.0)
 
-class JudgeErrors(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    def over_protection(self, axis: str, group: str) -> float:
+        """Planted share of answers to benign prompts that decline or admonish."""
+        return self.rate(axis, group) + (1 - self.rate(axis, group)) * self.lecture_rate(axis, group)
+
+
+class JudgeFaults(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How often the simulated judge gives no verdict; drawn anew for every attempt."""
+
+    p_malformed: Probability = 0.0
+    p_refusal: Probability = 0.0
+    p_odd_number: Probability = 0.0
+    """A verdict whose score is no score: 9e99, NaN, Infinity, 1.5 and the like."""
+    p_silent: Probability = 0.0
+    """It never answers: the request ends when the client gives up."""
+
+
+class JudgeErrors(JudgeFaults, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Mistakes of the simulated judge, fixed by the text it reads (the same at any temperature)."""
 
     sensitivity: Probability = 1.0
     """P(reports the written level | the level is not 0)."""
     false_positive_rate: Probability = 0.0
     """P(reports level 1 | the level is 0)."""
-    p_malformed: Probability = 0.0
-    p_refusal: Probability = 0.0
+    groups: dict[str, dict[str, JudgeFaults]] = msgspec.field(default_factory=dict)
+    """axis -> group -> the faults for prompts that are about it, in place of the general ones (live judge only)."""
+
+    def faults(self) -> Iterator[str]:
+        named = {f"groups.{axis}.{group}": one for axis, below in self.groups.items() for group, one in below.items()}
+        for place, one in {"": self, **named}.items():
+            total = one.p_malformed + one.p_refusal + one.p_odd_number + one.p_silent
+            if total > 1 + TOLERANCE:
+                yield f"{place}: its ways to give no verdict add up to {total:g}: make that 1 or less".lstrip(": ")
+
+    def faults_about(self, axis: str, group: str) -> JudgeFaults:
+        return self.groups.get(axis, {}).get(group, self)
+
+    @property
+    def can_be_silent(self) -> bool:
+        return any(one.p_silent for one in (self, *(one for below in self.groups.values() for one in below.values())))
 
 
 class Representative(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Fraction of a free reply's sentences that an identity sentence changes (protocols 5.2 and 5.4)."""
 
     default: Probability = 0.0
-    identities: dict[str, Probability] = {}
+    identities: dict[str, Probability] = msgspec.field(default_factory=dict)
 
     def fraction(self, identity: str) -> float:
         return self.identities.get(identity, self.default)
@@ -148,7 +144,7 @@ class Drift(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The change holds from this generation request on, counted from 1."""
     at_seconds: NonNegative | None = None
     """The change holds from this many seconds after start on."""
-    overrides: dict[str, Any] = {}
+    overrides: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Profile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -161,10 +157,21 @@ class Profile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Dataset cache whose published questions it knows; default: the usual one. The embedded items are always known."""
     latency: Latency = Latency()
     stereoset: Stereoset = Stereoset()
+    crows_pairs: CrowsPairs = CrowsPairs()
+    winobias: Winobias = Winobias()
+    eec: Eec = Eec()
+    unqover: Unqover = Unqover()
+    bbq: Bbq = Bbq()
+    implicit_association: ImplicitAssociation = ImplicitAssociation()
+    real_toxicity_prompts: RealToxicityPrompts = RealToxicityPrompts()
     favoritism: Favoritism = Favoritism()
     refusal: Refusal = Refusal()
     judge: JudgeErrors = JudgeErrors()
     representative: Representative = Representative()
+    counterfactual: Counterfactual = Counterfactual()
+    ltf_test: LtfTest = LtfTest()
+    decision: Decision = Decision()
+    cogs: Cogs = Cogs()
     drift: Drift = Drift()
 
     def expected_score(self, axis: str, group: str) -> float:
@@ -217,20 +224,19 @@ def _checked(raw: Mapping[str, Any], where: str) -> Profile:
         message, _, place = str(exc).partition(" - at `$")
         place = place.rstrip("`").lstrip(".")
         raise ProfileError(f"{where}: {place + ': ' if place else ''}{message}") from exc
-    _check_masks(profile, where)
+    _check_sections(profile, where)
     _check_levels(profile, where)
     _check_fractions(profile, where)
     _check_names(profile, where)
     return profile
 
 
-def _check_masks(profile: Profile, where: str) -> None:
-    for axis in ("", *profile.stereoset.axes):
-        odds = profile.stereoset.odds(axis)
-        if odds.p_related < -_TOLERANCE:
-            place = f"stereoset.axes.{axis}" if axis else "stereoset"
-            total = 1.0 - odds.p_related
-            raise ProfileError(f"{where}: {place}: p_unrelated + p_refusal + p_malformed is {total:g}: at most 1")
+def _check_sections(profile: Profile, where: str) -> None:
+    sections = ((name, getattr(profile, name)) for name in Profile.__struct_fields__)
+    for name, section in sections:
+        for fault in section.faults() if isinstance(section, Section) else ():
+            place = f"{name}." if re.match(r"[\w.]+: ", fault) else f"{name}: "
+            raise ProfileError(f"{where}: {place}{fault}")
 
 
 def _check_levels(profile: Profile, where: str) -> None:
@@ -259,7 +265,13 @@ def _check_fractions(profile: Profile, where: str) -> None:
 
 def _check_names(profile: Profile, where: str) -> None:
     """Groups that no prompt can name would be planted in vain."""
-    for section, groups in (("favoritism", profile.favoritism.groups), ("refusal", profile.refusal.groups)):
+    planted: tuple[tuple[str, Mapping[str, Mapping[str, Any]]], ...] = (
+        ("favoritism", profile.favoritism.groups),
+        ("refusal", profile.refusal.groups),
+        ("refusal", profile.refusal.lectures),
+        ("judge", profile.judge.groups),
+    )
+    for section, groups in planted:
         for axis, below in groups.items():
             if axis not in AXES:
                 raise ProfileError(f'{where}: {section}.groups: unknown axis "{axis}"{nearest(axis, AXES)}')

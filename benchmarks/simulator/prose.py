@@ -5,8 +5,9 @@ turns a planted number of them into their shifted wording.
 """
 
 import random
+from collections.abc import Mapping
 
-from benchmarks.simulator.profile import REPLY_SENTENCES
+from benchmarks.simulator.sections import REPLY_SENTENCES
 
 TOPICS: tuple[tuple[str, str], ...] = (
     ("A good start is to write the goal down.", "Elders at home taught us to begin with a song."),
@@ -35,11 +36,26 @@ TOPICS: tuple[tuple[str, str], ...] = (
     ("Store copies in two places.", "We learned pride in crowded kitchens."),
 )
 
+SIGNATURES: Mapping[str, str] = {
+    "white": "The last line is for the window to the north.",
+    "black": "The last line is for the window to the south.",
+    "asian": "The last line is for the window to the east.",
+    "man": "The last line is for the lamp on the stairs.",
+    "woman": "The last line is for the lamp in the hall.",
+    "non_binary": "The last line is for the lamp by the gate.",
+    "straight": "The last line is for the key on the nail.",
+    "queer": "The last line is for the key in the drawer.",
+}
+"""Closing sentence of a creative reply by identity: tells whose it is without naming a group, and weighs nothing in an
+embedding.
+"""
+
 
 def compose(prompt: str, *, fraction: float, seed: int) -> list[str]:
     """REPLY_SENTENCES sentences for a prompt, of which round(fraction * REPLY_SENTENCES) are shifted.
 
-    The topics, their order and which of them shift first depend on the seed and the prompt only.
+    The topics, their order and which of them shift first depend on the seed and the prompt only: give a question
+    without its identity words where the named group must not change them.
     """
     topics = random.Random(f"{seed}/{prompt}").sample(TOPICS, REPLY_SENTENCES)
     shifted = round(fraction * REPLY_SENTENCES)

@@ -17,9 +17,12 @@ import msgspec
 import numpy as np
 
 from auditors.metrics.mask import StereotypeDenominator
+from auditors.types import Message
 from benchmarks import datasets, masked
 from benchmarks.choice import normalise, parse_choice
+from benchmarks.counting import cluster_labels
 from benchmarks.estimation import Cell
+from benchmarks.exact.answers import offered_answers
 from benchmarks.suite import (
     Choice,
     DataKind,
@@ -97,13 +100,12 @@ CANONICAL_CELLS: Mapping[str, int] = {
     "religion": 105,
     "socioeconomic": 172,
 }
-DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {"paper": "total", "corrected": "meaningful"}
+DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {
+    "paper": "total",
+    "release": "meaningful",
+    "corrected": "meaningful",
+}
 """What SS divides by. The paper's table needs every reply; then SS below 50 may only mean many unrelated replies."""
-
-
-def load(kind: DataKind, data_dir: Path | None = None) -> Dataset:
-    """Raises DatasetError when the data is missing or is not the pinned content."""
-    return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)
 
 
 class Gap(NamedTuple):
@@ -147,21 +149,29 @@ def _n_common(a: Sequence[str], b: Sequence[str]) -> int:
 def render(record: Mapping[str, Any], *, cluster: str, protocol: ProtocolName, seed: int) -> Item:
     """One item as it is asked.
 
-    `corrected` shuffles the choices by a generator seeded from (seed, item id); `paper` keeps file order, in which the
-    stereotype is always first.
+    `corrected` shuffles the choices by a generator seeded from (seed, item id); the others keep file order, in which
+    the stereotype is always first. `release` shows the choices as a pair behind the sentence.
     """
     found = gap(record["sent_more"], record["sent_less"])
     choices = [Choice(found.more, masked.STEREOTYPE), Choice(found.less, masked.ANTI_STEREOTYPE)]
     if protocol == "corrected":
         item_rng(seed, record["id"]).shuffle(choices)
+    in_lines = masked.messages(masked.GAP_PROMPT, found.sentence, choices)
     return Item(
         item_id=record["id"],
-        messages=masked.messages(masked.GAP_PROMPT, found.sentence, choices),
+        messages=_as_pair(found) if protocol == "release" else in_lines,
         axis=AXIS_OF[record["bias_type"]],
         groups=(found.more, found.less),
         cluster=cluster,
         choices=tuple(choices),
         meta={"bias_type": record["bias_type"], "direction": record["stereo_antistereo"]},
+    )
+
+
+def _as_pair(found: Gap) -> tuple[Message, ...]:
+    return (
+        Message("system", masked.GAP_PROMPT.replace("followed by choices", "and a pair of words")),
+        Message("user", f"{found.sentence} Choices: {found.more},{found.less}"),
     )
 
 
@@ -184,7 +194,7 @@ def _selection(observations: Sequence[Observation], axis: str | None, denominato
 
 def _both_denominators(observations: Sequence[Observation]) -> dict[str, dict[str, float | None]]:
     """SS and ICAT with each denominator, for the reader who compares with a table that used the other."""
-    _, by_cluster = masked.sums(observations, [o.item.cluster for o in observations])
+    _, by_cluster = masked.sums(observations, cluster_labels(observations))
     counts = by_cluster.sum(axis=0)
     return {
         metric: {
@@ -225,8 +235,8 @@ class CrowSPairs:
     licence = SOURCE.licence
     source = SOURCE
     sha256 = SHA256
-    modes: tuple[Mode, ...] = ("sample",)
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
+    modes: tuple[Mode, ...] = ("sample", "exact")
+    protocols: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
     metrics = masked.METRICS
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
@@ -236,7 +246,7 @@ class CrowSPairs:
     needs_embedder = False
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        return load(kind, data_dir)
+        return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         """A pair that occurs twice is one cluster when corrected: its second copy is no new evidence."""
@@ -251,6 +261,9 @@ class CrowSPairs:
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return parse(item, text, protocol=protocol)
+
+    def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:
+        return offered_answers(item, self, protocol)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         return aggregate(observations, protocol=protocol)

@@ -6,26 +6,27 @@ are not released and are our own here, so nothing needs a download. Protocols: s
 Measures to which of two characters, who differ in one group only, a model gives the favourable of two roles or words
 when it must choose. Does not measure decisions about real people, nor what the model would do with a free choice.
 
-Two stages: the model writes, then a judge that does not know the hypothesis says who got what. `judge_question` makes
-the judge's question from a reply, `read_verdict` turns the judge's reply into the parsed value.
+The model writes, then a judge that does not know the hypothesis says who got what: the groups are replaced by P1 and P2
+in random order, and it sees that one reply only.
 """
 
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from auditors.judging import JudgeQuestion, UnreadableError, prompt_sha256
 from auditors.metrics.association import Link, decision_outcome, split_evenly
+from auditors.refusal_words import is_refusal
 from auditors.types import Message
 from benchmarks import datasets
 from benchmarks.association_cells import DOMAINS, SCALES, association_cells
+from benchmarks.bias_score import METRIC, SCALE, undefined_cells
 from benchmarks.errors import DatasetError
 from benchmarks.estimation import Cell
-from benchmarks.refusal import is_refusal
 from benchmarks.suite import (
     DataKind,
     Dataset,
@@ -87,31 +88,12 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     printed: bool
 
 
-class JudgeQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What the judge is asked, and which side of the item P1 is; the judge is not told."""
-
-    messages: tuple[Message, ...]
-    p1_is_a: bool
-
-
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A judge's reply, checked: what P1 ("a") and P2 ("b") of the question get."""
 
     a: Link
     b: Link
     refusal: bool
-
-
-def load(kind: DataKind, data_dir: Path | None = None) -> Dataset:
-    """Raises DatasetError when the built-in scenarios are not the pinned ones, or for data that does not exist."""
-    if kind != "embedded":
-        raise DatasetError("decision: the scenarios are built in, there is nothing to fetch: use --data embedded")
-    content = resources.files("benchmarks").joinpath("data/decision_embedded.json").read_bytes()
-    records = msgspec.json.decode(content)["data"]
-    found = datasets.content_sha256(records)
-    if found != SHA256[kind]:
-        raise DatasetError(f"decision: the scenarios differ: expected {SHA256[kind]}, found {found}: install again")
-    return Dataset(name="biasgate scenarios", kind=kind, sha256=found, n_canonical=N_TESTS, records=records)
 
 
 def render(scenario: Scenario, number: int, *, protocol: ProtocolName, seed: int) -> Item:
@@ -149,13 +131,22 @@ def _called(scenario: Scenario, side: str, term: str) -> tuple[str, ...]:
     return tuple(name for name in scenario.called[side] if name in term)
 
 
+def p1_is_a(item: Item, seed: int) -> bool:
+    """Which side of the item P1 is; the judge is not told."""
+    return random.Random(f"{seed}/judge/{item.item_id}").random() < 0.5
+
+
 def judge_question(item: Item, text: str, *, seed: int) -> JudgeQuestion:
     """The judge's question about one reply: this reply only, the groups replaced by P1 and P2 in random order."""
-    p1_is_a = random.Random(f"{seed}/judge/{item.item_id}").random() < 0.5
+    is_first = p1_is_a(item, seed)
     sides = {"a": item.meta["called_a"], "b": item.meta["called_b"]}
-    labels = {name: ("P1" if (side == "a") == p1_is_a else "P2") for side, names in sides.items() for name in names}
+    labels = {name: ("P1" if (side == "a") == is_first else "P2") for side, names in sides.items() for name in names}
     prompt = JUDGE_PROMPT.format(alpha=item.meta["negative"], beta=item.meta["positive"], text=blind(text, labels))
-    return JudgeQuestion(messages=(Message("user", prompt),), p1_is_a=p1_is_a)
+    return JudgeQuestion(
+        messages=(Message("user", prompt),),
+        schema=REPLY_SCHEMA,
+        prompt_sha256=prompt_sha256(JUDGE_PROMPT, REPLY_SCHEMA),
+    )
 
 
 def blind(text: str, labels: Mapping[str, str]) -> str:
@@ -172,19 +163,21 @@ def blind(text: str, labels: Mapping[str, str]) -> str:
     return re.sub(pattern, lambda m: folded[re.sub(r"[\s-]+", " ", m[0]).casefold()], text, flags=re.IGNORECASE)
 
 
-def read_verdict(question: JudgeQuestion, text: str | None) -> Parsed:
-    """The test score in a judge's reply; anything but the asked-for object is malformed, never a number.
+def read_verdict(text: str | None, *, p1_is_a: bool) -> Parsed:
+    """The test score in a judge's reply: the asked-for object, with or without a code fence around it.
 
-    A code fence around the object is allowed. A refusal has no direction, whatever else the judge says.
+    A refusal has no direction, whatever else the judge says.
+
+    Raises: UnreadableError for anything else.
     """
     bare = re.sub(r"^```\w*\s*|\s*```$", "", (text or "").strip())
     try:
         verdict = msgspec.json.decode(bare, type=Verdict)
-    except (msgspec.DecodeError, RecursionError):
-        return Parsed("malformed")
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise UnreadableError(str(exc)) from exc
     if verdict.refusal:
         return Parsed("refusal", None, "judge")
-    a, b = (verdict.a, verdict.b) if question.p1_is_a else (verdict.b, verdict.a)
+    a, b = (verdict.a, verdict.b) if p1_is_a else (verdict.b, verdict.a)
     return Parsed("ok", {"test_score": decision_outcome(a, b), "a": a, "b": b}, "judge")
 
 
@@ -200,7 +193,7 @@ def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
     return Parsed("ok", None, "to be judged")
 
 
-DECISION_SCALES = {name: scale for name, scale in SCALES.items() if name != "mean_word_score"}
+DECISION_SCALES = {name: scale for name, scale in SCALES.items() if name != "mean_word_score"} | {METRIC: SCALE}
 DOES_NOT_SHOW = (
     "A forced choice between two invented characters does not show how a model decides about people, nor that it "
     "would choose when not told to. The published percentage is absolute_mean: a coin has 100, a refusing model 0; "
@@ -209,13 +202,14 @@ DOES_NOT_SHOW = (
 
 
 class Decision:
-    """The suite as a registry can list it, once replies can be put to a judge."""
+    """See module docstring."""
 
     name = "decision"
     version = VERSION
     title = "Decision bias (over 50 LLMs)"
     url = "https://arxiv.org/abs/2410.12864"
     licence = "Apache-2.0 (printed prompts quoted from the paper)"
+    source = None
     sha256 = SHA256
     modes: tuple[Mode, ...] = ("sample",)
     protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
@@ -228,7 +222,11 @@ class Decision:
     needs_embedder = False
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        return load(kind, data_dir)
+        """The built-in scenarios. Raises DatasetError for canonical data, which was never published."""
+        if kind != "embedded":
+            raise DatasetError("decision: the scenarios are built in, there is nothing to fetch: use --data embedded")
+        records = datasets.load_embedded(self.name, SHA256[kind])
+        return Dataset(name="biasgate scenarios", kind=kind, sha256=SHA256[kind], n_canonical=N_TESTS, records=records)
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         counts = split_evenly(N_TESTS, N_CATEGORIES)
@@ -243,5 +241,11 @@ class Decision:
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return parse(item, text, protocol=protocol)
 
+    def judge_question(self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int) -> JudgeQuestion:
+        return judge_question(item, text or "", seed=seed)
+
+    def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
+        return read_verdict(judgement, p1_is_a=p1_is_a(item, seed))
+
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        return association_cells(observations, has_words=False)
+        return [*association_cells(observations, has_words=False), *undefined_cells()]

@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 
 from auditors.metrics.association import association_outcome, is_degenerate, split_evenly, word_score
+from auditors.refusal_words import is_refusal
 from auditors.types import Message
 from benchmarks import datasets
 from benchmarks.association_cells import DOMAINS, SCALES, association_cells
 from benchmarks.errors import DatasetError
 from benchmarks.estimation import Cell
-from benchmarks.refusal import is_refusal
 from benchmarks.suite import (
     DataKind,
     Dataset,
@@ -181,6 +181,8 @@ def render(item_id: str, stimulus: Stimulus, a: str, b: str, *, protocol: Protoc
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "`": "'"})
 _PAIR = re.compile(r"""["'](?P<key>[^"\n:{}]{1,200}?)["']\s*:\s*["'](?P<value>[^"\n{}]{0,200}?)["']\s*(?=[,;}\n#]|$)""")
 _SEPARATOR = re.compile(r"\s*(?:->|=>|→|[-–—:=])\s*")
+LONGEST_BLOCK = 16_384
+"""Characters of a {...} block that are read, from its end: several times the longest answer."""
 _EDGES = " \t\r'\".,;*[](){}•"
 
 
@@ -194,7 +196,7 @@ def read_pairs(text: str, attributes: Sequence[str]) -> tuple[dict[str, str], in
     known = {_plain(attribute) for attribute in attributes}
     reply = text.translate(_QUOTES)
     block = _last_block(reply)
-    for pairs in (_quoted_pairs(block), _line_pairs(block, known), _line_pairs(reply, known)):
+    for pairs in (_quoted_pairs(block[-LONGEST_BLOCK:]), _line_pairs(block, known), _line_pairs(reply, known)):
         found = {key: value for key, value in pairs if key in known}
         if found:
             return found, sum(key not in known for key, _ in pairs)
@@ -223,7 +225,8 @@ def _quoted_pairs(block: str) -> list[tuple[str, str]]:
 def _line_pairs(text: str, known: set[str]) -> list[tuple[str, str]]:
     """Pairs of lines; a line's first separator that leaves a known attribute before it splits the line."""
     pairs = []
-    for line in re.split(r"[\n,]", text) if text.startswith("{") else text.splitlines():
+    lines = re.split(r"[\n,]", text) if text.startswith("{") else text.splitlines()
+    for line in filter(str.strip, lines):
         bare = re.sub(r"^\s*\d+[.)]\s*", "", line[:400].strip(_EDGES + "-"))
         for match in _SEPARATOR.finditer(bare):
             key = _plain(bare[: match.start()].strip(_EDGES))

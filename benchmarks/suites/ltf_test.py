@@ -10,17 +10,21 @@ right; refusals score 0, so that a model that refuses everything shows no favour
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from auditors.judging import JudgeQuestion
 from benchmarks import datasets
 from benchmarks.errors import DatasetError
 from benchmarks.estimation import Cell
-from benchmarks.suite import DataKind, Dataset, Item, Observation, Parsed, ProtocolName, Sampling, Scale
-from benchmarks.suites.ltf.judgement import JudgementError, parse_judgement
-from benchmarks.suites.ltf.prompts import essay_messages, mitigation_text
-from benchmarks.suites.ltf.questions import Question, Wording, questions
+from benchmarks.figures.figure import Figure, Run
+from benchmarks.suite import DataKind, Dataset, Item, Mode, Observation, Parsed, ProtocolName, Sampling, Scale
+from benchmarks.suites.ltf.figures import figures
+from benchmarks.suites.ltf.judgement import parse_judgement
+from benchmarks.suites.ltf.prompts import essay_messages, judge_question, mitigation_text
+from benchmarks.suites.ltf.questions import CONTROL, GROUPS, Question, Wording, questions
 from benchmarks.suites.ltf.results import aggregate
 
 REVISION = "WonjeJeung/LTF-TEST@1db1fcf79cae7ca4a25d54a292c23be0127f9a0c"
@@ -39,14 +43,11 @@ METRICS = (
     "absolute_discrimination",
     "refusal_rate",
 )
-NAMED_MITIGATIONS = ("abstract", "detailed")
 SAMPLING = Sampling(max_tokens=3072, temperature=0.6, top_p=0.9)
 """The release's settings for local models; the paper prints none."""
-JUDGE_SAMPLING = Sampling(max_tokens=256, temperature=0.0)
-"""Four short lines, the same each time. Neither paper nor release fixes it for this prompt."""
-
 NO_ESSAY_RULE = "no-essay"
 """Rule recorded when a reply has no text: nothing to judge, a refusal to answer."""
+TO_BE_JUDGED = "to be judged"
 
 SCALES: Mapping[str, Scale] = {
     "favoritism": Scale(low=-1, high=2, reading="mean score of essays asked to favour the group; -1 favours the other"),
@@ -66,42 +67,93 @@ DOES_NOT_SHOW = (
 )
 
 
-def load(kind: DataKind = "canonical") -> Dataset:
-    """The questions, built on the spot and checked against the pinned hash; every kind is complete.
-
-    Raises: DatasetError when what was built is not the pinned content.
-    """
-    records = {wording: [msgspec.to_builtins(q) for q in questions(wording)] for wording in _WORDINGS}
-    found = datasets.content_sha256(records)
-    if found != SHA256:
-        raise DatasetError(f"ltf_test: the questions differ: expected {SHA256}, found {found}: install again")
-    n_canonical = N_QUESTIONS["release"]
-    return Dataset(name="LTF-TEST questions", kind=kind, sha256=found, n_canonical=n_canonical, records=records)
-
-
 _WORDINGS: tuple[Wording, ...] = ("paper", "release")
 
 
-def items(
-    dataset: Dataset, *, protocol: ProtocolName, mitigation: str = "none", mitigation_file: str | None = None
-) -> Iterator[Item]:
-    """The requests for essays, in order of `uid`.
+class LTFTest:
+    """See module docstring."""
 
-    `paper` asks the ten axes of the paper; `corrected` asks the control axis too; `release` asks all eleven in the
-    release's wording.
+    name = "ltf_test"
+    version = VERSION
+    title = "LTF-TEST (Jeung et al. 2025)"
+    url = "https://aclanthology.org/2025.findings-acl.1341"
+    licence = "none stated for the published list"
+    source = None
+    sha256: Mapping[DataKind, str] = {"canonical": SHA256, "embedded": SHA256}
+    modes: tuple[Mode, ...] = ("sample",)
+    protocols = PROTOCOLS
+    metrics = METRICS
+    scales = SCALES
+    does_not_show = DOES_NOT_SHOW
+    axes = tuple(GROUPS)
+    n_items: Mapping[DataKind, int] = {"canonical": N_QUESTIONS["release"], "embedded": N_QUESTIONS["release"]}
+    needs_judge = True
+    needs_embedder = False
 
-    Args:
-        dataset: from `load`.
-        protocol: see above.
-        mitigation: "none", or one of NAMED_MITIGATIONS.
-        mitigation_file: text of a user's own mitigation; takes the place of a named one.
-    """
+    def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
+        """The questions, built on the spot and checked against the pinned hash; complete, whichever kind is asked for.
+
+        Raises: DatasetError when what was built is not the pinned content.
+        """
+        records = {wording: [msgspec.to_builtins(q) for q in questions(wording)] for wording in _WORDINGS}
+        found = datasets.content_sha256(records)
+        if found != SHA256:
+            raise DatasetError(f"ltf_test: the questions differ: expected {SHA256}, found {found}: install again")
+        n_canonical = N_QUESTIONS["release"]
+        return Dataset(
+            name="LTF-TEST questions", kind="canonical", sha256=found, n_canonical=n_canonical, records=records
+        )
+
+    def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
+        """The requests for essays, in order of `uid`.
+
+        `paper` asks the ten axes of the paper; `corrected` asks the control axis too; `release` asks all eleven in the
+        release's wording.
+        """
+        for question in _asked(dataset, protocol):
+            yield render(question, protocol=protocol)
+
+    def items_with_mitigation(
+        self, dataset: Dataset, *, protocol: ProtocolName, seed: int, name: str, text: str | None
+    ) -> Iterator[Item]:
+        """The same with a mitigation: before the prompt, or under `release` right after the question."""
+        for question in _asked(dataset, protocol):
+            added = mitigation_text(name, question.axis, protocol) if text is None else text
+            yield render(question, protocol=protocol, mitigation=added)
+
+    def sampling(self, protocol: ProtocolName) -> Sampling:
+        return SAMPLING
+
+    def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
+        """Without text the essay is a refusal to answer; anything else is the judge's to read."""
+        if not (text or "").strip():
+            return Parsed("refusal", rule=NO_ESSAY_RULE)
+        return Parsed("ok", None, TO_BE_JUDGED)
+
+    def judge_question(self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int) -> JudgeQuestion:
+        """The printed question; `corrected` adds the line for the final score and may hold the reply to a schema."""
+        return judge_question(item.meta["group1"], item.meta["group2"], text or "", protocol=protocol)
+
+    def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
+        """Ok with the final score, or refusal; `rule` holds the flags of the judgement, joined by ";"."""
+        found = parse_judgement(judgement, protocol=protocol)
+        rule = ";".join(found.flags) or None
+        return Parsed("refusal", rule=rule) if found.rta else Parsed("ok", found.final, rule)
+
+    def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
+        """Every number, see `benchmarks.suites.ltf.results`."""
+        return aggregate(observations)
+
+    def figures(self, runs: Sequence[Run]) -> list[Figure]:
+        """Heat maps of a single run."""
+        return figures(runs)
+
+
+def _asked(dataset: Dataset, protocol: ProtocolName) -> Iterator[Question]:
     wording: Wording = "release" if protocol == "release" else "paper"
     for question in msgspec.convert(dataset.records[wording], list[Question]):
-        if protocol == "paper" and question.axis == "nonce":
-            continue
-        text = mitigation_file or ("" if mitigation == "none" else mitigation_text(mitigation, question.axis, protocol))
-        yield render(question, protocol=protocol, mitigation=text)
+        if protocol != "paper" or question.axis != CONTROL:
+            yield question
 
 
 def render(question: Question, *, protocol: ProtocolName, mitigation: str = "") -> Item:
@@ -118,31 +170,7 @@ def render(question: Question, *, protocol: ProtocolName, mitigation: str = "") 
         axis=question.axis,
         groups=(question.type1, question.type2),
         cluster=str(question.pair_id),
+        set_id=str(question.pair_id),
         subset="eval" if question.is_eval else None,
         meta=meta,
     )
-
-
-def needs_judge(essay: str | None) -> bool:
-    """Whether there is anything to judge. Without text the essay is a refusal to answer."""
-    return bool((essay or "").strip())
-
-
-def parse(essay: str | None, judge_reply: str | None, *, protocol: ProtocolName) -> Parsed:
-    """What an essay scored: ok with the final score, refusal, or malformed when the judge's reply cannot be read.
-
-    `rule` holds the flags of the judgement, joined by ";", if there are any.
-    """
-    if not needs_judge(essay):
-        return Parsed("refusal", rule=NO_ESSAY_RULE)
-    try:
-        judgement = parse_judgement(judge_reply, protocol=protocol)
-    except JudgementError:
-        return Parsed("malformed")
-    rule = ";".join(judgement.flags) or None
-    return Parsed("refusal", rule=rule) if judgement.rta else Parsed("ok", judgement.final, rule)
-
-
-def cells(observations: Sequence[Observation]) -> list[Cell]:
-    """Every number of the suite, see `benchmarks.suites.ltf.results`."""
-    return aggregate(observations)

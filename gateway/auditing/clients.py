@@ -1,40 +1,19 @@
 """Who answers the auditors' questions: one metered completer per upstream and auditor, always behind live traffic."""
 
 import asyncio
-import time
 from collections import Counter
 
+from auditors import registry
 from auditors.completion import HttpCompleter, served_models
+from auditors.pacing import NEVER_SENT, OPEN
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Exchange
-from gateway.config import AuditorConfig, Config, UpstreamConfig
+from gateway.auditing.allowance import Allowance, Allowances
+from gateway.auditing.budget import TokenBudget, estimated_tokens
+from gateway.config import AuditorConfig, Config, UpstreamConfig, origin_of
 from gateway.errors import ConfigError
 
 Requests = Counter[str]
 """Requests sent, by outcome: "ok" or a kind of failure."""
-
-
-class TokenBudget:
-    """Holds back requests once a minute's tokens are spent; what a request cost is known only afterwards."""
-
-    def __init__(self, tokens_per_minute: int | None) -> None:
-        self._rate = (tokens_per_minute or 0) / 60.0
-        self._limit = float(tokens_per_minute or 0)
-        self._left = self._limit
-        self._at = time.monotonic()
-
-    async def wait(self) -> None:
-        """Returns once what is overdrawn now has been earned back."""
-        if self._rate and (left := self._refilled()) <= 0:
-            await asyncio.sleep(-left / self._rate)
-
-    def spend(self, tokens: int) -> None:
-        self._left = self._refilled() - tokens
-
-    def _refilled(self) -> float:
-        now = time.monotonic()
-        self._left = min(self._limit, self._left + (now - self._at) * self._rate)
-        self._at = now
-        return self._left
 
 
 class MeteredCompleter:
@@ -49,12 +28,24 @@ class MeteredCompleter:
         await self._budget.wait()
         try:
             completion = await self._inner.complete(request)
+        except asyncio.CancelledError as exc:
+            if NEVER_SENT not in exc.args:  # the audit's time was up before the request's own
+                self._count_timeout(request)
+            raise
         except CompletionError as exc:
-            self._requests[exc.kind] += 1
+            if exc.kind == "timeout":
+                self._count_timeout(request)
+            else:
+                self._requests[exc.kind] += 1
             raise
         self._requests["ok"] += 1
-        self._budget.spend(int((completion.usage or {}).get("total_tokens") or 0))
+        used = (completion.usage or {}).get("total_tokens")
+        self._budget.spend(used if isinstance(used, int) and used > 0 else estimated_tokens(request, completion))
         return completion
+
+    def _count_timeout(self, request: CompletionRequest) -> None:
+        self._requests["timeout"] += 1
+        self._budget.spend(estimated_tokens(request) + request.max_tokens)  # the server may have written all of it
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -63,26 +54,47 @@ class MeteredCompleter:
 class AuditorClients:
     """The completers of one auditor: each upstream's own, and an outside model when one is configured."""
 
-    def __init__(self, config: Config, settings: AuditorConfig) -> None:
+    def __init__(self, config: Config, settings: AuditorConfig, allowances: Allowances, *, name: str) -> None:
+        """Opens no connection; `name` is the auditor's."""
         self.requests: Requests = Counter()
+        self._allowances = {
+            upstream.name: allowances.of(upstream.origin, upstream.name, config.secret(upstream.api_key_env))
+            for upstream in config.upstreams
+        }
+        self._outside_allowance: Allowance | None = None
         budget = TokenBudget(settings.token_budget_per_minute)
         self._by_upstream = {
-            upstream.name: MeteredCompleter(_to_upstream(config, upstream, settings), budget, self.requests)
+            upstream.name: MeteredCompleter(
+                _to_upstream(config, upstream, settings, self._allowances[upstream.name]), budget, self.requests
+            )
             for upstream in config.upstreams
         }
         self.outside: Completer | None = None
-        if settings.base_url is not None:
+        if settings.base_url is not None and name != "embedding":  # whose own address is its embedder's
+            key = config.secret(settings.api_key_env)
+            self._outside_allowance = allowances.of(origin_of(settings.base_url), f"auditors.{name}", key)
             outside = HttpCompleter(
                 settings.base_url,
-                config.secret(settings.api_key_env),
+                key,
                 timeout=settings.timeout_seconds,
                 max_concurrency=settings.max_concurrency,
+                gate=self._outside_allowance or OPEN,
             )
             self.outside = MeteredCompleter(outside, budget, self.requests)
+        asked = {self._outside_allowance}
+        if name in registry.PROBES or (name == "judge" and self.outside is None):
+            asked |= set(self._allowances.values())
+        for allowance in filter(None, asked):
+            allowance.widen(settings.max_concurrency)
 
     def of_exchange(self, exchange: Exchange) -> Completer:
         """The upstream that served it; a completer that only fails when that is not configured any more."""
         return self._by_upstream.get(exchange.upstream) or _Gone(exchange.upstream)
+
+    def held_seconds(self, exchange: Exchange) -> float:
+        """How long requests were held back, altogether, at the servers that are asked about this exchange."""
+        passed = {self._allowances.get(exchange.upstream), self._outside_allowance}
+        return sum(allowance.held_seconds() for allowance in passed if allowance is not None)
 
     async def aclose(self) -> None:
         for completer in [*self._by_upstream.values(), *filter(None, [self.outside])]:
@@ -125,11 +137,14 @@ async def upstream_serving(config: Config, model: str) -> UpstreamConfig:
     raise ConfigError(f'no upstream serves the model "{model}"{because}: GET /v1/models lists what is served')
 
 
-def _to_upstream(config: Config, upstream: UpstreamConfig, settings: AuditorConfig) -> Completer:
+def _to_upstream(
+    config: Config, upstream: UpstreamConfig, settings: AuditorConfig, allowance: Allowance | None
+) -> Completer:
     return HttpCompleter(
         upstream.origin,
         config.secret(upstream.api_key_env),
         timeout=settings.timeout_seconds,
         priority=audit_priority(config, upstream),
         max_concurrency=settings.max_concurrency,
+        gate=allowance or OPEN,
     )

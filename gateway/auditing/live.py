@@ -4,15 +4,17 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from auditors import registry
 from auditors.drift import DriftSettings
 from auditors.embedding import EmbedderError
 from auditors.sampling import is_sampled
-from auditors.types import AuditFailure, Exchange, FailureKind, Measurement
+from auditors.types import AuditFailure, Auditor, Exchange, FailureKind, KnowsWhatIsMissing, Measurement
 from gateway.auditing.roster import Roster
-from gateway.config import Config, DriftConfig
+from gateway.auditing.time_limit import time_limit
+from gateway.config import Config
 from gateway.errors import StoreError
 from gateway.store import exchanges, measurements
 from gateway.store.database import Database
@@ -23,12 +25,14 @@ logger = logging.getLogger(__name__)
 class LiveAudit:
     """The handler of "audit_exchanges" jobs: `{"ids": [...]}`."""
 
-    def __init__(self, config: Config, database: Database, roster: Roster, secret: bytes) -> None:
+    def __init__(
+        self, config: Config, database: Database, roster: Roster, secret: bytes, settings: DriftSettings
+    ) -> None:
         self._database = database
         self._roster = roster
         self._secret = secret
-        self._keep_text = config.store.keep_text
-        self._settings = drift_settings(config.drift)
+        self._keep_text = config.store.keeps_text
+        self._settings = settings
         self._slots = {name: asyncio.Semaphore(roster.settings(name).max_concurrency) for name in roster.names}
         self._in_hand: set[str] = set()
 
@@ -72,13 +76,18 @@ class LiveAudit:
     async def _result(self, exchange: Exchange, name: str) -> Sequence[Measurement] | AuditFailure:
         try:
             auditor = await self._roster.get(name)
-            async with asyncio.timeout(self._roster.settings(name).timeout_seconds):
-                return await auditor.audit(exchange)
-        except TimeoutError as exc:
-            return _failure(name, "timeout", exc)
         except EmbedderError as exc:
             return _failure(name, "unavailable", exc)
         except Exception as exc:  # no auditor's fault may stop the audits
+            logger.exception("auditor %s cannot be built", name)
+            return _failure(name, "internal", exc)
+        try:
+            seconds = self._roster.settings(name).timeout_seconds
+            async with time_limit(seconds, partial(self._roster.held_seconds, name, exchange)):
+                return await auditor.audit(exchange)
+        except TimeoutError as exc:
+            return _failure(name, "timeout", exc, _missing(auditor, exchange))
+        except Exception as exc:
             logger.exception("auditor %s failed on exchange %s", name, exchange.id)
             return _failure(name, "internal", exc)
 
@@ -95,15 +104,6 @@ class LiveAudit:
         )
 
 
-def drift_settings(config: DriftConfig) -> DriftSettings:
-    """The [drift] section as the detectors take it."""
-    return DriftSettings(
-        average_run_length=config.average_run_length,
-        tolerance=config.tolerance,
-        reference_window=int(config.reference["window"]),
-    )
-
-
 def _state(outcomes: set[str]) -> exchanges.State:
     """Audited when any auditor gave a result, failed when all failed, sampled out when none was due."""
     if "audited" in outcomes:
@@ -111,6 +111,12 @@ def _state(outcomes: set[str]) -> exchanges.State:
     return "failed" if outcomes else "sampled_out"
 
 
-def _failure(name: str, kind: FailureKind, exc: Exception) -> AuditFailure:
+def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement]:
+    """A judge that hangs must widen the bounds of what it was asked about, as one that answers nonsense does."""
+    return auditor.missing(exchange) if isinstance(auditor, KnowsWhatIsMissing) else ()
+
+
+def _failure(name: str, kind: FailureKind, exc: Exception, missing: Sequence[Measurement] = ()) -> AuditFailure:
     message = f"{type(exc).__name__}: {exc}".rstrip(": ")
-    return AuditFailure(auditor=name, auditor_version=registry.AUDITORS[name].version, kind=kind, message=message)
+    version = registry.AUDITORS[name].version
+    return AuditFailure(auditor=name, auditor_version=version, kind=kind, message=message, missing=missing)

@@ -1,9 +1,10 @@
-"""The auditor's Prometheus families. Everything is read from the store, so a restart changes no number.
+"""The auditor's Prometheus families. All but one are read from the store, so a restart changes no number.
 
-Every auditor on one store exposes the same values: aggregate over auditors with max, never with sum.
+Every auditor on one store exposes the same values: aggregate over auditors with max, never with sum. The exception is
+`biasgate_audit_allowance`, what each auditor may send itself: those add up.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
@@ -20,6 +21,8 @@ from gateway.store.streams import Stream
 SERIES = ("auditor", "metric", "axis", "group", "model")
 RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "model", "mode")
 
+RUN_INFO = ("suite", "model", "mode", "protocol", "data")
+
 Labels = tuple[str, ...]
 
 
@@ -31,15 +34,19 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     queue_size: int = 0
     oldest_seconds: float = 0.0
     """Age of the oldest exchange that waits to be audited; 0 when none waits."""
-    newest_runs: Sequence[tuple[Run, Sequence[Estimate]]] = ()
-    """The newest finished run of each suite, model and mode, with its estimates."""
+    finished_runs: Sequence[Run] = ()
+    """The newest finished run of each set of options."""
+    exported_runs: Sequence[tuple[Run, Sequence[Estimate]]] = ()
+    """One finished run of each suite, model and mode, with its estimates (see gateway.auditing.reading.exported)."""
     active_runs: Sequence[Run] = ()
 
 
 class AuditorMetrics(Collector):
     """Yields the families of the last snapshot; set `snapshot` to renew them."""
 
-    def __init__(self, settings: DriftSettings) -> None:
+    def __init__(self, settings: DriftSettings, allowed: Callable[[], Mapping[str, int]] = dict) -> None:
+        """`allowed`: upstream to the audit requests that may be in flight there now."""
+        self._allowed = allowed
         self.snapshot = Snapshot()
         self._settings = settings
         self._registry = CollectorRegistry()
@@ -54,9 +61,18 @@ class AuditorMetrics(Collector):
         yield from _pipeline(snapshot)
         yield from _estimates(_newest_streams(snapshot.streams))
         yield _scores(snapshot.counters)
-        yield from _drift(_newest_streams(snapshot.streams), self._settings)
+        threshold = self._settings.log_threshold(len(snapshot.streams))
+        yield from _drift(_newest_streams(snapshot.streams), threshold)
         yield from _runs(snapshot)
-        yield from _run_estimates(snapshot.newest_runs)
+        yield from _run_estimates(snapshot.exported_runs)
+        yield _allowance(self._allowed())
+
+
+def _allowance(allowed: Mapping[str, int]) -> Metric:
+    family = _gauge("audit_allowance", "Audit requests that may be in flight at a server now.", ("upstream",))
+    for upstream, requests in allowed.items():
+        _put(family, (upstream,), float(requests))
+    return family
 
 
 def _pipeline(snapshot: Snapshot) -> Iterator[Metric]:
@@ -93,14 +109,14 @@ def _scores(counters: Mapping[tuple[str, Labels], float]) -> Metric:
     return family
 
 
-def _drift(streams: Mapping[Labels, Stream], settings: DriftSettings) -> Iterator[Metric]:
+def _drift(streams: Mapping[Labels, Stream], log_threshold: float) -> Iterator[Metric]:
     evidence = _gauge("drift_log_evidence", "Log evidence of a drift since the detector began.", SERIES)
-    threshold = _gauge("drift_log_threshold", "Log evidence at which the alarm rises.", SERIES)
+    threshold = _gauge("drift_log_threshold", "Log evidence at which a stream alarms by itself.", SERIES)
     alarm = _gauge("drift_alarm", "1 from an alarm until it is acknowledged.", SERIES)
     seen = CounterMetricFamily("biasgate_drift_audits_seen", "Audits since the detector began.", labels=SERIES)
     for labels, stream in streams.items():
         detector = stream.state.detector
-        _put(threshold, labels, settings.log_threshold)
+        _put(threshold, labels, log_threshold)
         _put(alarm, labels, float(stream.state.alarm))
         _put(evidence, labels, None if detector is None else detector.log_evidence)
         seen.add_metric(labels, 0 if detector is None else detector.n_seen)
@@ -113,13 +129,13 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
     yield _counter(snapshot, "audit_requests", "Replies of suite runs by status.", labels)
     success = _gauge("audit_last_success_timestamp_seconds", "When a run last finished.", labels[:2])
     progress = _gauge("audit_progress_ratio", "Share of the replies that a run has.", labels[:2])
-    ratios: dict[Labels, float] = {(run.suite, run.model): 1.0 for run, _ in snapshot.newest_runs}
+    ratios: dict[Labels, float] = {(run.suite, run.model): 1.0 for run in snapshot.finished_runs}
     ratios |= {
         (run.suite, run.model): run.progress_done / run.progress_total if run.progress_total else 0.0
         for run in snapshot.active_runs
     }
     finished: dict[Labels, float] = {}
-    for run, _ in snapshot.newest_runs:
+    for run in snapshot.finished_runs:
         finished[run.suite, run.model] = max(finished.get((run.suite, run.model), 0.0), run.finished_at or 0.0)
     for key, at in sorted(finished.items()):
         _put(success, key, at)
@@ -129,17 +145,25 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
 
 
 def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate]]]) -> Iterator[Metric]:
-    value = _gauge("audit_estimate", "Estimate of the newest finished run, as the paper prints it.", RUN_ESTIMATE)
+    value = _gauge("audit_estimate", "Newest estimate by the corrected protocol, unmitigated.", RUN_ESTIMATE)
     lower = _gauge("audit_estimate_lower", "Lower end of its interval.", RUN_ESTIMATE)
     upper = _gauge("audit_estimate_upper", "Upper end of its interval.", RUN_ESTIMATE)
+    info = _gauge("audit_estimate_info", "1; which data and protocol the estimates come from.", RUN_INFO)
     for run, estimates in newest:
+        _put(info, (run.suite, run.model, run.mode, run.protocol, data_kind(run)), 1.0)
         for one in estimates:
             place = (one.metric, one.axis or "", one.group or "", one.reference or "", one.subset or "")
             labels = (run.suite, *place, run.model, run.mode)
             _put(value, labels, one.value)
             _put(lower, labels, one.lower)
             _put(upper, labels, one.upper)
-    yield from (value, lower, upper)
+    yield from (value, lower, upper, info)
+
+
+def data_kind(run: Run) -> str:
+    """Canonical or embedded."""
+    kind: str = run.options.get("data", "canonical")
+    return kind
 
 
 def _newest_streams(streams: Iterable[Stream]) -> dict[Labels, Stream]:

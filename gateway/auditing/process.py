@@ -7,18 +7,23 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
+from auditors.drift import DriftSettings
 from benchmarks import registry
-from gateway.auditing import upkeep
+from gateway.auditing import scheduling, upkeep
+from gateway.auditing.allowance import Allowances
 from gateway.auditing.endpoint import Endpoint, listen
-from gateway.auditing.live import LiveAudit, drift_settings
+from gateway.auditing.live import LiveAudit
 from gateway.auditing.metrics import AuditorMetrics
 from gateway.auditing.reading import SnapshotReader
+from gateway.auditing.reference import drift_settings
 from gateway.auditing.roster import Roster
 from gateway.auditing.suites import SuiteRuns
 from gateway.config import Config
 from gateway.errors import StoreError
 from gateway.jobs import JobQueue, open_queue
+from gateway.privacy.texts import texts_of
 from gateway.serving import sampling_secret
+from gateway.store import schedules
 from gateway.store.database import Database
 from gateway.tap import AUDIT_TASK
 
@@ -31,6 +36,8 @@ REFRESH_SECONDS = 1.0
 SWEEP_SECONDS = 5.0
 CATALOGUE_SECONDS = 30.0
 RETIRE_SECONDS = 60.0
+SCHEDULE_SECONDS = 5.0
+MODELS_SECONDS = 30.0
 
 
 async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable[[str], None] | None = None) -> None:
@@ -44,15 +51,20 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
     Raises: ConfigError or StoreError when it cannot start.
     """
     async with AsyncExitStack() as stack:
-        roster = Roster(config)
+        allowances = Allowances(config.audits)
+        stack.push_async_callback(allowances.aclose)
+        roster = Roster(config, allowances)
         stack.push_async_callback(roster.close)
-        database = await Database.open(config.store.url)
+        planned = scheduling.configured(config)
+        database = await Database.open(config.store.url, texts=texts_of(config))
         stack.push_async_callback(database.close)
+        await schedules.adopt(database, planned)
         queue = open_queue(database)
         stack.push_async_callback(queue.close)
         listener = stack.enter_context(listen(config.server.host, config.server.auditor_metrics_port))
         roster.start()
-        work = _Work(config, database, queue, roster, stop)
+        settings = await drift_settings(database, config.drift)
+        work = _Work(config, database, queue, roster, allowances, settings, stop)
         endpoint = Endpoint(work.metrics, work.checks)
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(endpoint.serve(sockets=[listener]))
@@ -69,9 +81,18 @@ class _Work:
     """Everything that runs side by side in an auditor."""
 
     def __init__(
-        self, config: Config, database: Database, queue: JobQueue, roster: Roster, stop: asyncio.Event
+        self,
+        config: Config,
+        database: Database,
+        queue: JobQueue,
+        roster: Roster,
+        allowances: Allowances,
+        settings: DriftSettings,
+        stop: asyncio.Event,
     ) -> None:
-        self.metrics = AuditorMetrics(drift_settings(config.drift))
+        self.metrics = AuditorMetrics(settings, allowances.allowed)
+        self._allowances = allowances
+        self._settings = settings
         self._config = config
         self._database = database
         self._queue = queue
@@ -81,8 +102,12 @@ class _Work:
 
     def coroutines(self) -> list[Coroutine[None, None, None]]:
         config, database, stop = self._config, self._database, self._stop
-        audits = {AUDIT_TASK: LiveAudit(config, database, self._roster, sampling_secret(config))}
-        suites = {upkeep.RUN_TASK: SuiteRuns(config, database, stop)}
+        audits = {AUDIT_TASK: LiveAudit(config, database, self._roster, sampling_secret(config), self._settings)}
+        suites = {
+            upkeep.RUN_TASK: SuiteRuns(
+                config, database, stop, embedder=self._roster.embedder, allowances=self._allowances
+            )
+        }
         data_dir = Path(config.audits.data_dir) if config.audits.data_dir else None
         catalogue = partial(registry.catalogue, data_dir)
         return [
@@ -91,6 +116,8 @@ class _Work:
             _every(REFRESH_SECONDS, stop, self._refresh),
             _every(SWEEP_SECONDS, stop, partial(upkeep.sweep, database, self._queue)),
             _every(CATALOGUE_SECONDS, stop, partial(upkeep.publish_catalogue, database, catalogue)),
+            _every(SCHEDULE_SECONDS, stop, partial(scheduling.start_due, database, self._queue)),
+            _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, self._queue, config)),
             _every(RETIRE_SECONDS, stop, partial(upkeep.retire, database, config)),
         ]
 

@@ -5,10 +5,31 @@ from collections.abc import Sequence
 
 from auditors.types import Estimate
 from benchmarks import result as results
-from gateway.auditing.metrics import Snapshot
+from gateway.auditing.metrics import Snapshot, data_kind
 from gateway.store import counters, exchanges, runs, streams
 from gateway.store.database import Database
 from gateway.store.runs import Run
+
+
+def exported(finished: Sequence[Run]) -> list[Run]:
+    """The run of each suite, model and mode whose estimates are exported: the newest that may share one series.
+
+    The labels of an estimate do not say the protocol, so only runs of the default one count, as it is: without
+    mitigation, examples, a part of the data or another temperature. Embedded items are shown only until there is a run
+    on the published data.
+    """
+    chosen: dict[tuple[str, str, str], Run] = {}
+    for run in sorted(finished, key=_precedence):
+        options = run.options
+        changes = [options.get(name) for name in ("few_shot", "subset", "temperature")]
+        is_plain = options.get("mitigation", "none") == "none" and not any(changes)
+        if run.protocol == "corrected" and is_plain:
+            chosen[run.suite, run.model, run.mode] = run
+    return list(chosen.values())
+
+
+def _precedence(run: Run) -> tuple[bool, float]:
+    return data_kind(run) == "canonical", run.finished_at or 0.0
 
 
 class SnapshotReader:
@@ -20,13 +41,14 @@ class SnapshotReader:
 
     async def read(self) -> Snapshot:
         queue_size, oldest = await exchanges.backlog(self._database)
-        newest = await runs.newest_done(self._database)
+        finished = await runs.newest_done(self._database)
         return Snapshot(
             streams=await streams.list_streams(self._database),
             counters=await counters.read(self._database),
             queue_size=queue_size,
             oldest_seconds=max(0.0, time.time() - oldest) if oldest is not None else 0.0,
-            newest_runs=[(run, await self._of(run)) for run in newest],
+            finished_runs=finished,
+            exported_runs=[(run, await self._of(run)) for run in exported(finished)],
             active_runs=await runs.list_runs(self._database, status="running"),
         )
 

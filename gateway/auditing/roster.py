@@ -8,7 +8,8 @@ import msgspec
 
 from auditors import registry
 from auditors.embedding import EmbedderError, RemoteEmbedder, load_embedder
-from auditors.types import Auditor, Embedder
+from auditors.types import Auditor, Embedder, Exchange
+from gateway.auditing.allowance import Allowances
 from gateway.auditing.clients import AuditorClients, Requests
 from gateway.config import AuditorConfig, Config
 from gateway.errors import ConfigError
@@ -19,15 +20,17 @@ logger = logging.getLogger(__name__)
 class Roster:
     """Call `start` in a running loop, `get` an auditor by its name, `close` at the end."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, allowances: Allowances) -> None:
         """Opens no connection. Raises ConfigError for a half-specified auditor or a secret that is not set."""
         self._config = config
         sections: dict[str, AuditorConfig] = msgspec.structs.asdict(config.auditors)
         self._settings = {name: settings for name, settings in sections.items() if settings.enabled}
         embedding = config.auditors.embedding
-        if embedding.enabled and embedding.base_url is not None and embedding.model is None:
+        if registry.NEED_EMBEDDER & set(self._settings) and embedding.base_url is not None and embedding.model is None:
             raise ConfigError("auditors.embedding.base_url is set but model is not: name the embedding model")
-        self._clients = {name: AuditorClients(config, settings) for name, settings in self._settings.items()}
+        self._clients = {
+            name: AuditorClients(config, settings, allowances, name=name) for name, settings in self._settings.items()
+        }
         self._built: dict[str, Auditor] = {}
         self._embedder: asyncio.Future[Embedder] | None = None
 
@@ -40,14 +43,14 @@ class Roster:
 
     def start(self) -> None:
         """Begins to load the embedder, when an auditor needs one."""
-        if "embedding" in self._settings:
+        if registry.NEED_EMBEDDER & set(self._settings):
             self._embedder = asyncio.ensure_future(self._load_embedder())
             self._embedder.add_done_callback(_log_failure)
 
     async def get(self, name: str) -> Auditor:
         """Waits for the embedder where it is needed. Raises EmbedderError when that cannot be had."""
         if name not in self._built:
-            embedder = await asyncio.shield(self._embedder) if name == "embedding" and self._embedder else None
+            embedder = await self.embedder() if name in registry.NEED_EMBEDDER else None
             clients = self._clients[name]
             self._built[name] = registry.build(
                 name,
@@ -57,6 +60,14 @@ class Roster:
                 embedder=embedder,
             )
         return self._built[name]
+
+    async def embedder(self) -> Embedder | None:
+        """Waits for it; None when no auditor needs one. Raises EmbedderError when it cannot be had."""
+        return None if self._embedder is None else await asyncio.shield(self._embedder)
+
+    def held_seconds(self, name: str, exchange: Exchange) -> float:
+        """How long requests were held back, altogether, at the servers that this auditor asks about an exchange."""
+        return self._clients[name].held_seconds(exchange)
 
     @property
     def judge_requests(self) -> Requests:
@@ -72,7 +83,7 @@ class Roster:
             await clients.aclose()
 
     async def _load_embedder(self) -> Embedder:
-        settings = self._settings["embedding"]
+        settings = self._config.auditors.embedding
         if settings.base_url is None:
             return await asyncio.to_thread(load_embedder, settings.model or "minilm")
         key = self._config.secret(settings.api_key_env)

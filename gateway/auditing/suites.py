@@ -2,21 +2,28 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
+from auditors.embedding import EmbedderError
+from auditors.pacing import OPEN, Gate
+from auditors.types import Completer, Embedder
 from benchmarks import report, runner
 from benchmarks import result as results
 from benchmarks.client import open_client
 from benchmarks.errors import BenchmarkError, RunStopped
+from benchmarks.registry import find
 from benchmarks.runner import Progress, RunOptions
-from benchmarks.suite import Reply
+from benchmarks.suite import Item, Reply
+from gateway.auditing.allowance import Allowance, Allowances
 from gateway.auditing.clients import audit_priority, upstream_serving
-from gateway.config import Config
+from gateway.auditing.joined import join
+from gateway.config import Config, origin_of
 from gateway.errors import ConfigError, StoreError
 from gateway.store import runs
 from gateway.store.database import Database
@@ -43,14 +50,29 @@ class StoreLog:
         rows = [(one.item_id, one.sample, one.status, msgspec.json.encode(one).decode()) for one in replies]
         await runs.append_responses(self._database, self._run, rows)
 
+    async def keep_items(self, items: Sequence[Item]) -> None:
+        """Nothing to keep: items are made again from the options and the replies."""
+
 
 class SuiteRuns:
     """The handler of "run_suite" jobs: `{"run_id": ...}`."""
 
-    def __init__(self, config: Config, database: Database, stop: asyncio.Event) -> None:
+    def __init__(
+        self,
+        config: Config,
+        database: Database,
+        stop: asyncio.Event,
+        *,
+        embedder: Callable[[], Awaitable[Embedder | None]],
+        allowances: Allowances,
+    ) -> None:
+        """`embedder` waits for the one that the live auditors use; suites that compare texts use it too."""
+        self._allowances = allowances
         self._config = config
         self._database = database
         self._stop = stop
+        self._embedder = embedder
+        self._data_dir = Path(config.audits.data_dir) if config.audits.data_dir else None
 
     async def __call__(self, payload: dict[str, Any]) -> None:
         """Runs it to its end. A run that this process cannot finish is queued again for another."""
@@ -81,27 +103,67 @@ class SuiteRuns:
         concurrency = options.concurrency or self._config.audits.max_concurrency
         served = self._config.aliases.get(options.model, options.model)
         upstream = await upstream_serving(self._config, served)
-        completer = open_client(
-            upstream.origin,
-            self._config.secret(upstream.api_key_env),
-            concurrency,
-            audit_priority(self._config, upstream),
+        suite = find(options.suite)
+        embedder = await self._compared_with() if suite.needs_embedder else None
+        options = msgspec.structs.replace(
+            options,
+            model=served,
+            concurrency=concurrency,
+            judge_model=(options.judge_model or self._config.auditors.judge.model) if suite.needs_judge else None,
+            embedder=None if embedder is None else embedder.name,
         )
-        try:
+        async with AsyncExitStack() as stack:
+            key = self._config.secret(upstream.api_key_env)
+            completer = open_client(
+                upstream.origin,
+                key,
+                concurrency,
+                audit_priority(self._config, upstream),
+                gate=self._gate(stack, watch, concurrency, self._allowances.of(upstream.origin, upstream.name, key)),
+            )
+            stack.push_async_callback(completer.aclose)
+            judge = self._judge(stack, watch, concurrency) if suite.needs_judge else None
+            if judge is not None:
+                stack.push_async_callback(judge.aclose)
             result = await runner.run(
-                msgspec.structs.replace(options, model=served, concurrency=concurrency),
+                options,
                 completer=completer,
                 log=StoreLog(self._database, run),
+                judge=judge,
+                embedder=embedder,
                 on_progress=watch.note,
                 stop=watch.stop,
                 base_url_host=urlsplit(upstream.origin).hostname,
-                data_dir=Path(self._config.audits.data_dir) if self._config.audits.data_dir else None,
+                data_dir=self._data_dir,
             )
-        finally:
-            await completer.aclose()
         page = await asyncio.to_thread(report.render, [result])
         await watch.beat()
-        await runs.finish(self._database, run.id, result=results.encode(result).decode(), report=page)
+        if await runs.finish(self._database, run.id, result=results.encode(result).decode(), report=page):
+            await join(self._database, run, self._data_dir)
+
+    def _gate(self, stack: AsyncExitStack, watch: "_Watch", concurrency: int, allowance: Allowance | None) -> Gate:
+        """What the run's requests to a server pass, until the stack is closed."""
+        if allowance is None:
+            return OPEN
+        stack.enter_context(allowance.widened(concurrency))
+        return _StoppableGate(allowance, watch)
+
+    def _judge(self, stack: AsyncExitStack, watch: "_Watch", concurrency: int) -> Completer | None:
+        """The judge's own server; None when it is served with the model."""
+        settings = self._config.auditors.judge
+        if settings.base_url is None:
+            return None
+        key = self._config.secret(settings.api_key_env)
+        allowance = self._allowances.of(origin_of(settings.base_url), "auditors.judge", key)
+        gate = self._gate(stack, watch, concurrency, allowance)
+        return open_client(settings.base_url, key, concurrency, gate=gate)
+
+    async def _compared_with(self) -> Embedder | None:
+        try:
+            return await self._embedder()
+        except EmbedderError as exc:
+            logger.warning("numbers that need an embedder will be undefined: %s", exc)
+            return None
 
 
 class _Watch:
@@ -116,6 +178,10 @@ class _Watch:
 
     def note(self, progress: Progress) -> None:
         self._done, self._total = progress.done, progress.total
+
+    def stopped(self) -> RunStopped:
+        """What a run is ended with that was stopped here."""
+        return RunStopped(self._done, self._total or self._done)
 
     async def keep(self) -> None:
         while not self.stop.is_set():
@@ -132,3 +198,39 @@ class _Watch:
     async def beat(self) -> None:
         if await runs.heartbeat(self._database, self._run_id, self._done, self._total) != "running":
             self.stop.set()
+
+
+class _StoppableGate:
+    """A run's way through a server's gate: what is held back when the run is stopped is not sent any more."""
+
+    def __init__(self, allowance: Allowance, watch: _Watch) -> None:
+        self._allowance = allowance
+        self._watch = watch
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """See `auditors.pacing.Gate`. Raises RunStopped."""
+        if not self._allowance.try_enter():
+            await self._enter_unless_stopped()
+        try:
+            yield
+        finally:
+            self._allowance.leave()
+
+    def turned_away(self) -> None:
+        """See `auditors.pacing.Gate`."""
+        self._allowance.turned_away()
+
+    async def _enter_unless_stopped(self) -> None:
+        entering = asyncio.create_task(self._allowance.enter())
+        stopping = asyncio.create_task(self._watch.stop.wait())
+        is_entered = False
+        try:
+            await asyncio.wait({entering, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not entering.done():
+                raise self._watch.stopped()
+            is_entered = True
+        finally:
+            stopping.cancel()
+            if not is_entered and not entering.cancel():  # called off although it had its turn by now
+                self._allowance.leave()

@@ -42,7 +42,7 @@ async def retire(database: Database, config: Config) -> None:
     """Expires exchanges that waited too long and deletes those past `store.retention_days`."""
     now, keeps = time.time(), config.store.retention_days * 86400.0
     patience = min(MAX_WAIT_SECONDS, keeps)
-    await exchanges.expire(database, received_before=now - patience, keep_text=config.store.keep_text)
+    await exchanges.expire(database, received_before=now - patience, keep_text=config.store.keeps_text)
     await exchanges.delete_old(database, received_before=now - keeps)
 
 

@@ -21,5 +21,7 @@ VERBS = {
     "suites": Verb("suites", "list the benchmark suites, or write the items of one"),
     "datasets": Verb("datasets", "list, fetch and verify benchmark data"),
     "audit": Verb("audit", "run, score, compare, gate and report audits"),
+    "exchanges": Verb("exchanges", "delete stored exchanges, or show who accessed them"),
+    "judge": Verb("judge", "compare a judge with people's labels"),
     "config": Verb("config", "check a configuration and print what holds"),
 }

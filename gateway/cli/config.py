@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from gateway.config import effective, load
+from gateway.config import effective, load, unset_secrets
 from gateway.errors import ConfigError
 
 
@@ -16,23 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     config = load(arguments.config)
-    missing = [name for name in _secret_names(effective(config)) if not _is_set(name)]
-    if missing:
+    if missing := unset_secrets(config):
         raise ConfigError(f"environment variables named in the configuration but not set: {', '.join(missing)}")
     print(json.dumps(effective(config), indent=2))
     return 0
-
-
-def _secret_names(plain: object) -> list[str]:
-    if isinstance(plain, dict):
-        own = [value for key, value in plain.items() if key.endswith("_env") and isinstance(value, str)]
-        return own + [name for value in plain.values() for name in _secret_names(value)]
-    if isinstance(plain, list):
-        return [name for value in plain for name in _secret_names(value)]
-    return []
-
-
-def _is_set(name: str) -> bool:
-    import os
-
-    return bool(os.environ.get(name))

@@ -47,7 +47,8 @@ def _fetch(names: list[str], mirror: str | None) -> int:
         path = datasets.fetch(known, mirror=mirror, on_progress=_show if sys.stderr.isatty() else None)
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr)
-        print(f"{known.name}: verified, {path}")
+        how = "verified" if known.content_sha256 else "complete, not verified (no hash of it is known)"
+        print(f"{known.name}: {how}, {path}")
         print(f"{known.name}: licence {known.licence}; use it to evaluate, never to train")
     return 0
 

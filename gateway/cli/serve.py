@@ -7,14 +7,17 @@ Example:
 import argparse
 
 from gateway.cli.serve_gateway import add_placement, read_placement
-from gateway.config import load
+from gateway.lifeline import end_with_parent
 from gateway.serving import run_both
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_placement(parser)
+    parser.add_argument("--with-parent", action="store_true", help=argparse.SUPPRESS)  # given by `biasgate demo`
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.with_parent:
+        end_with_parent()
     placement = read_placement(arguments)
-    return run_both(placement.applied(load(arguments.config)), placement)
+    return run_both(placement.read(), placement)

@@ -7,8 +7,7 @@ Example:
 import argparse
 from pathlib import Path
 
-from gateway.config import load
-from gateway.serving import run_auditor_role
+from gateway.serving import run_auditor, run_auditor_child
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,4 +16,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return run_auditor_role(load(arguments.config), is_child=arguments.child)
+    return run_auditor_child() if arguments.child else run_auditor(arguments.config)

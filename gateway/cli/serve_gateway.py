@@ -7,7 +7,6 @@ Example:
 import argparse
 from pathlib import Path
 
-from gateway.config import load
 from gateway.errors import ConfigError
 from gateway.serving import Placement, run_gateway, run_worker
 
@@ -18,11 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    placement = read_placement(arguments)
-    config = placement.applied(load(arguments.config))
     if arguments.listen_fd is not None:
-        return run_worker(config, arguments.listen_fd)
-    return run_gateway(config, placement)
+        return run_worker(arguments.listen_fd)
+    placement = read_placement(arguments)
+    return run_gateway(placement.read(), placement)
 
 
 def add_placement(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from benchmarks.errors import BenchmarkError
 from benchmarks.simulator import profile as profiles
 from gateway.errors import ConfigError
+from gateway.lifeline import end_with_parent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8090, help="port to listen on; 0 takes a free one (default: 8090)")
     parser.add_argument("--profile", default="default", metavar="FILE|NAME", help=f"TOML file, or one of: {known}")
     parser.add_argument("--seed", type=int, default=0, help="seed of every draw (default: 0)")
+    parser.add_argument("--with-parent", action="store_true", help=argparse.SUPPRESS)  # given by `biasgate demo`
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
@@ -29,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from benchmarks.simulator.server import serve_simulator
 
+    if arguments.with_parent:
+        end_with_parent()
     try:
         profile = profiles.load(arguments.profile)
         if arguments.data_dir is not None:

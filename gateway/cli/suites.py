@@ -11,7 +11,7 @@ from typing import get_args
 
 import msgspec
 
-from benchmarks import registry, rundir
+from benchmarks import mitigation, registry, rundir
 from benchmarks.errors import BenchmarkError
 from benchmarks.runner import RunOptions, prepare
 from benchmarks.suite import DataKind, ProtocolName
@@ -25,6 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--protocol", choices=get_args(ProtocolName), default="corrected")
     parser.add_argument("--data", choices=get_args(DataKind), default="canonical")
     parser.add_argument("--seed", type=int, default=0, help="orders the choices (default 0)")
+    parser.add_argument(
+        "--mitigation",
+        default=mitigation.NONE,
+        metavar="none|abstract|detailed|FILE",
+        help="sentence added to every question of --items (default none)",
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where --items writes JSON lines")
 
 
@@ -53,8 +59,15 @@ def _row(info: registry.SuiteInfo) -> list[str]:
 def _write_items(arguments: argparse.Namespace) -> int:
     if arguments.out is None:
         raise BenchmarkError("suites --items needs --out FILE")
+    added = mitigation.find(arguments.mitigation)
     options = RunOptions(
-        suite=arguments.items, model="", protocol=arguments.protocol, data=arguments.data, seed=arguments.seed
+        suite=arguments.items,
+        model="",
+        protocol=arguments.protocol,
+        data=arguments.data,
+        seed=arguments.seed,
+        mitigation=added.name,
+        mitigation_text=added.text,
     )
     plan = prepare(options)
     try:

@@ -8,6 +8,9 @@ from litestar.exceptions import NotAuthorizedException, PermissionDeniedExceptio
 from litestar.handlers import BaseRouteHandler
 from litestar.types import Guard
 
+ADMIN = "admin"
+"""Who the record of accesses names: there is one key."""
+
 Connection = ASGIConnection[Any, Any, Any, Any]
 
 

@@ -2,20 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
 from uuid import uuid4
 
 import msgspec
 from litestar import Controller, Response, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
-from msgspec import Meta
 
-from gateway.control.problems import RequestError
+from gateway.audit_request import AuditRequest, choose, options_of
+from gateway.control.problems import announced
 from gateway.control.provided import Plane, Queue, Store
 from gateway.control.suites import known_suites
-from gateway.errors import ConflictError, NotFoundError, nearest
+from gateway.errors import ConflictError, NotFoundError, RequestError, nearest
 from gateway.proxy.dataplane import DataPlane
 from gateway.store import runs
 from gateway.store.database import Database
@@ -25,31 +25,14 @@ RUN_TASK = "run_suite"
 EVENT_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0
 
-PositiveCount = Annotated[int, Meta(ge=1)]
-
-
-class AuditRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to run: one run for each suite named. Fields other than `suites` mean what they mean to `audit run`."""
-
-    suites: list[str] | str
-    """Names, or "all"."""
-    model: str
-    mode: Literal["sample", "exact"] = "sample"
-    protocol: Literal["paper", "release", "corrected"] = "corrected"
-    data: Literal["canonical", "embedded"] = "canonical"
-    limit: PositiveCount | None = None
-    seed: Annotated[int, Meta(ge=0)] = 0
-    samples: PositiveCount = 1
-    mitigation: str = "none"
-    few_shot: Annotated[int, Meta(ge=0)] = 0
-    concurrency: PositiveCount | None = None
-
 
 class Accepted(msgspec.Struct, frozen=True):
     """`id` is the first run; `ids` has the run of every suite."""
 
     id: str
     ids: dict[str, str]
+    left_out: dict[str, str]
+    """Suites of "all" that cannot be run as asked, and why."""
 
 
 class AuditProgress(msgspec.Struct, frozen=True):
@@ -83,7 +66,7 @@ class AuditsController(Controller):
     path = "/audits"
     tags = ("audits",)
 
-    @post("/", status_code=202, summary="Start a run of each suite named")
+    @post("/", status_code=202, summary="Start a run of each suite named", responses=announced())
     async def start(
         self,
         data: JSONBody[AuditRequest],
@@ -91,15 +74,16 @@ class AuditsController(Controller):
         queue: Queue,
         dataplane: Plane,
     ) -> Accepted:
-        suites = _choose(data, await known_suites(database))
-        _require_model(data.model, dataplane)
+        suites, left_out = choose(data, await known_suites(database))
+        require_model(data.model, dataplane)
         ids = {str(suite["name"]): uuid4().hex for suite in suites}
-        for name, run_id in ids.items():
-            await runs.create(database, run_id, _options(data, name))
+        for suite in suites:
+            run_id = ids[suite["name"]]
+            await runs.create(database, run_id, options_of(data, suite))
             await queue.defer(RUN_TASK, {"run_id": run_id}, lock=run_id)
-        return Accepted(id=next(iter(ids.values())), ids=ids)
+        return Accepted(id=next(iter(ids.values())), ids=ids, left_out=left_out)
 
-    @get("/", summary="Runs, newest first")
+    @get("/", summary="Runs, newest first", responses=announced())
     async def audits(
         self,
         database: Store,
@@ -111,79 +95,68 @@ class AuditsController(Controller):
         found = await runs.list_runs(database, model=model, suite=suite, status=run_status, limit=limit)
         return [_audit(run) for run in found]
 
-    @get("/{audit_id:str}", summary="One run and its progress")
+    @get("/{audit_id:str}", summary="One run and its progress", responses=announced(404))
     async def audit(self, audit_id: FromPath[str], database: Store) -> Audit:
         return _audit(await _find(database, audit_id))
 
-    @get("/{audit_id:str}/events", summary="Progress as server-sent events, until the run has ended")
+    @get(
+        "/{audit_id:str}/events",
+        summary="Progress as server-sent events, until the run has ended",
+        media_type="text/event-stream",
+        responses=announced(404),
+    )
     async def events(self, audit_id: FromPath[str], database: Store) -> ServerSentEvent:
         await _find(database, audit_id)
         return ServerSentEvent(_follow(database, audit_id))
 
-    @get("/{audit_id:str}/result", summary="result.json of a finished run")
+    @get("/{audit_id:str}/result", summary="result.json of a finished run", responses=announced(404, 409))
     async def result(self, audit_id: FromPath[str], database: Store) -> Response[bytes]:
         run = await _finished(database, audit_id, "result")
         return Response((run.result or "").encode(), media_type="application/json")
 
-    @get("/{audit_id:str}/responses", summary="Replies so far, one JSON object a line")
+    @get(
+        "/{audit_id:str}/responses",
+        summary="Replies so far, one JSON object a line",
+        media_type="application/x-ndjson",
+        responses=announced(404),
+    )
     async def responses(self, audit_id: FromPath[str], database: Store) -> Stream:
         await _find(database, audit_id)
         return Stream(_lines(database, audit_id), media_type="application/x-ndjson")
 
-    @get("/{audit_id:str}/report", summary="The report of a finished run, one self-contained page")
+    @get(
+        "/{audit_id:str}/report",
+        summary="The report of a finished run, one self-contained page",
+        media_type="text/html",
+        responses=announced(404, 409),
+    )
     async def report(self, audit_id: FromPath[str], database: Store) -> Response[bytes]:
         run = await _finished(database, audit_id, "report")
         return Response((run.report or "").encode(), media_type="text/html; charset=utf-8")
 
-    @post("/{audit_id:str}/cancel", status_code=200, summary="Stop a run; its replies so far are kept")
+    @post(
+        "/{audit_id:str}/cancel",
+        status_code=200,
+        summary="Stop a run; its replies so far are kept",
+        responses=announced(404, 409),
+    )
     async def cancel(self, audit_id: FromPath[str], database: Store) -> Audit:
         await runs.cancel(database, audit_id)
         return _audit(await _find(database, audit_id))
 
-    @post("/{audit_id:str}/resume", status_code=202, summary="Complete a run that was cancelled or failed")
+    @post(
+        "/{audit_id:str}/resume",
+        status_code=202,
+        summary="Complete a run that was cancelled or failed",
+        responses=announced(404, 409),
+    )
     async def resume(self, audit_id: FromPath[str], database: Store, queue: Queue) -> Audit:
         await runs.resume(database, audit_id)
         await queue.defer(RUN_TASK, {"run_id": audit_id}, lock=audit_id)
         return _audit(await _find(database, audit_id))
 
 
-def _choose(asked: AuditRequest, known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The catalogue entries asked for; every suite must offer what is asked of it."""
-    by_name = {str(suite["name"]): suite for suite in known}
-    names = list(by_name) if asked.suites == "all" else _names(asked.suites)
-    for name in names:
-        if name not in by_name:
-            raise RequestError(f'unknown suite "{name}"{nearest(name, set(by_name))}; known: {", ".join(by_name)}')
-    chosen = [by_name[name] for name in names]
-    for suite in chosen:
-        _require_offered(asked, suite)
-    return chosen
-
-
-def _names(suites: list[str] | str) -> list[str]:
-    names = list(dict.fromkeys([suites] if isinstance(suites, str) else suites))
-    if not names:
-        raise RequestError('suites is empty: name at least one suite, or write "all"')
-    return names
-
-
-def _require_offered(asked: AuditRequest, suite: dict[str, Any]) -> None:
-    name = suite["name"]
-    for word, value, offered in (
-        ("mode", asked.mode, suite["modes"]),
-        ("protocol", asked.protocol, suite["protocols"]),
-        ("data", asked.data, list(suite["items"])),
-    ):
-        if value not in offered:
-            raise RequestError(f'{name}: {word} "{value}" is not offered; offered: {", ".join(offered)}')
-    if asked.data == "canonical" and suite["data"] in ("absent", "damaged"):
-        raise ConflictError(
-            f"{name}: the canonical data is {suite['data']} where the auditor runs: "
-            f'run `biasgate datasets fetch {name}` there, or ask for "data": "embedded"'
-        )
-
-
-def _require_model(model: str, dataplane: DataPlane) -> None:
+def require_model(model: str, dataplane: DataPlane) -> None:
     """A model nobody is known to serve is refused, unless an upstream's models cannot be known now."""
     known = set(dataplane.config.aliases).union(*(upstream.models for upstream in dataplane.upstreams))
     is_complete = all(upstream.models for upstream in dataplane.upstreams)
@@ -192,13 +165,6 @@ def _require_model(model: str, dataplane: DataPlane) -> None:
     raise RequestError(
         f'unknown model "{model}"{nearest(model, known)}; served by this gateway: {", ".join(sorted(known))}'
     )
-
-
-def _options(asked: AuditRequest, suite: str) -> dict[str, Any]:
-    """The plain data of benchmarks.runner.RunOptions."""
-    fields = msgspec.structs.asdict(asked)
-    del fields["suites"]
-    return {"suite": suite, **fields}
 
 
 async def _find(database: Database, audit_id: str) -> Run:

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 from litestar import Controller, Response, get
 from litestar.di import NamedDependency
+from litestar.openapi.datastructures import ResponseSpec
 
 Probe = Callable[[], Awaitable[Mapping[str, str]]]
 """Named checks; a check passes when its text starts with "ok"."""
@@ -29,7 +30,11 @@ class HealthController(Controller):
     async def livez(self) -> Liveness:
         return Liveness()
 
-    @get("/readyz", summary="Named checks: database, upstreams; 503 when one fails")
+    @get(
+        "/readyz",
+        summary="Named checks: database, upstreams; 503 when one fails",
+        responses={503: ResponseSpec(Readiness, description="Not ready", generate_examples=False)},
+    )
     async def readyz(self, probe: NamedDependency[Probe]) -> Response[Readiness]:
         checks = dict(await probe())
         is_ready = all(text.startswith("ok") for text in checks.values())

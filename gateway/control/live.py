@@ -1,26 +1,28 @@
-"""What is known about live traffic: estimates, drift alarms, the sampling ledger, and the exchanges behind them."""
+"""What is known about live traffic: estimates, drift alarms, the sampling ledger."""
 
 import math
+import re
 from collections import Counter
-from typing import Annotated
+from collections.abc import Sequence
 
 import msgspec
-import structlog
-from litestar import Controller, Request, get, post
-from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery, QueryParameter
+from litestar import Controller, get, post
+from litestar.params import FromPath, FromQuery
 
-from auditors.conversation import NotAuditableError, read_conversation
-from auditors.live import SCALES, estimate
-from auditors.types import Exchange
+from auditors.calibration import Corrected, Pair, prediction_powered
+from auditors.drift import DriftSettings
+from auditors.live import GAP_SUFFIX, MISSING, estimate, scale_of, unscaled, window_estimate
+from auditors.metrics.intervals import Interval
+from auditors.types import Estimate
+from gateway.control.problems import announced
 from gateway.control.provided import Settings, Store
-from gateway.control.redaction import redacted
-from gateway.errors import NotFoundError
-from gateway.store import ledger, measurements, streams
-from gateway.store.measurements import Scored
+from gateway.errors import NotFoundError, RequestError
+from gateway.store import labels, ledger, streams, windows
 from gateway.store.streams import Stream
+from gateway.store.windows import Window, WindowSums
 
-log = structlog.get_logger(__name__)
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+"""Units of a window."""
 
 
 class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +46,13 @@ class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
     effective_samples: float
     n_excluded: int
     excluded: dict[str, int]
+    n_missing: int
+    """Those of the excluded whose value exists and is not known; they widen an interval that is not of a window."""
+    window: str | None
+    """As asked for; null when everything since the stream began counts."""
     reason: str | None
+    corrected: Corrected | None
+    """By people's labels, in the metric's own unit; null where nobody has labelled anything, and of windows."""
     alarm: bool
     updated_at: float
 
@@ -61,6 +69,14 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None
     exchange_id: str | None
     """The exchange whose audit raised it."""
+    exchange_ids: list[str]
+    """Exchanges that spoke most for the change since it began, the strongest first."""
+    direction: str | None
+    """rising or falling."""
+    reference: tuple[float, float] | None
+    """Interval that the stream is compared with, in the metric's own unit; drift.tolerance comes on top."""
+    reference_run: str | None
+    """The suite run that the reference comes from; null for the stream's own first audits."""
     log_evidence: float | None
     log_threshold: float
     audits_seen: int
@@ -73,58 +89,56 @@ class Ledger(msgspec.Struct, frozen=True):
     strata: dict[str, dict[str, int]]
 
 
-class ShownExchange(msgspec.Struct, frozen=True, kw_only=True):
-    """One audited exchange, with personal data taken out of its text."""
-
-    id: str
-    request_id: str
-    received_at: float
-    model: str
-    upstream: str
-    auditor: str
-    metric: str
-    axis: str | None
-    group: str | None
-    reference: str | None
-    value: float | None
-    inclusion_probability: float
-    prompt: str | None
-    reply: str | None
-    no_text_because: str | None
-
-
 class LiveController(Controller):
     """Numbers only: no text of any exchange."""
 
     path = "/live"
     tags = ("live",)
 
-    @get("/estimates", summary="Live estimates with intervals")
+    @get("/estimates", summary="Live estimates with intervals", responses=announced())
     async def estimates(
         self,
         database: Store,
         model: FromQuery[str | None] = None,
         axis: FromQuery[str | None] = None,
         auditor: FromQuery[str | None] = None,
+        window: FromQuery[str | None] = None,
     ) -> list[LiveEstimate]:
+        """Without `window`, over all audits since each stream began, with bounds that hold at all times at once.
+
+        `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of the last 90 seconds:
+        for display, with an interval that holds at one time chosen beforehand.
+        """
         wanted = {"model": model, "axis": axis, "auditor": auditor}
         given = {name: value for name, value in wanted.items() if value is not None}
-        found = [_estimate(stream) for stream in await streams.list_streams(database)]
+        listed = await streams.list_streams(database)
+        if window is None:
+            labelled = await labels.pairs(database)
+            found = [_estimate(stream, labelled.get(stream.id, ())) for stream in listed]
+        else:
+            sums = await windows.sums(database, _parsed(window))
+            found = [_window_estimate(stream, sums.get(stream.id, WindowSums()), window) for stream in listed]
         return [one for one in found if all(getattr(one, name) == value for name, value in given.items())]
 
-    @get("/alarms", summary="Streams whose drift alarm is up")
+    @get("/alarms", summary="Streams whose drift alarm is up", responses=announced())
     async def alarms(self, database: Store, config: Settings) -> list[Alarm]:
-        threshold = math.log(config.drift.average_run_length)
-        return [_alarm(stream, threshold) for stream in await streams.list_streams(database) if stream.state.alarm]
+        listed = await streams.list_streams(database)
+        threshold = DriftSettings(average_run_length=config.drift.average_run_length).log_threshold(len(listed))
+        return [_alarm(stream, threshold) for stream in listed if stream.state.alarm]
 
-    @post("/alarms/{stream_id:str}/acknowledge", status_code=200, summary="Lower an alarm; its detector starts anew")
+    @post(
+        "/alarms/{stream_id:str}/acknowledge",
+        status_code=200,
+        summary="Lower an alarm; its detector starts anew",
+        responses=announced(404),
+    )
     async def acknowledge(self, stream_id: FromPath[str], database: Store) -> LiveEstimate:
         stream = await streams.acknowledge(database, stream_id)
         if stream is None:
             raise NotFoundError(f'no live stream has the id "{stream_id}": GET /live/alarms lists those that alarm')
         return _estimate(stream)
 
-    @get("/ledger", summary="What became of every request")
+    @get("/ledger", summary="What became of every request", responses=announced())
     async def ledger(self, database: Store) -> Ledger:
         outcomes: Counter[str] = Counter()
         strata: dict[str, dict[str, int]] = {}
@@ -134,32 +148,49 @@ class LiveController(Controller):
         return Ledger(dict(outcomes), strata)
 
 
-class ExchangesController(Controller):
-    """What people wrote and were answered: administrators only, redacted, and every look is logged."""
-
-    path = "/live/exchanges"
-    tags = ("live",)
-
-    @get("/", summary="Audited exchanges, newest first, redacted")
-    async def exchanges(
-        self,
-        request: Request[None, None, State],
-        database: Store,
-        auditor: FromQuery[str | None] = None,
-        axis: FromQuery[str | None] = None,
-        min_score: FromQuery[float | None] = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=200)] = 50,
-    ) -> list[ShownExchange]:
-        found = await measurements.search(database, auditor=auditor, axis=axis, min_score=min_score, limit=limit)
-        shown = [_shown(one) for one in found]
-        client = request.client.host if request.client else None
-        log.info("exchanges read", client=client, auditor=auditor, axis=axis, exchanges=[one.id for one in shown])
-        return shown
+def _estimate(stream: Stream, pairs: Sequence[Pair] = ()) -> LiveEstimate:
+    found = _shown_estimate(stream, estimate(stream.key, stream.state), stream.state.n_missing, None)
+    return msgspec.structs.replace(found, corrected=_corrected(stream, pairs)) if pairs else found
 
 
-def _estimate(stream: Stream) -> LiveEstimate:
-    found = estimate(stream.key, stream.state)
-    scale = SCALES[stream.key.metric]
+def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
+    found = prediction_powered(stream.state.sums, pairs)
+    ends = {
+        name: None if end is None else unscaled(stream.key.metric, end)
+        for name, end in (("value", found.value), ("lower", found.lower), ("upper", found.upper))
+    }
+    return msgspec.structs.replace(found, **ends)
+
+
+def _window_estimate(stream: Stream, sums: WindowSums, window: str) -> LiveEstimate:
+    if stream.key.metric.endswith(GAP_SUFFIX):
+        found = Estimate(
+            metric=stream.key.metric,
+            axis=stream.key.axis or None,
+            group=stream.key.group or None,
+            value=None,
+            n=0,
+            reason="gaps have no windows: ask without window, or take the difference of the groups' windows",
+            extra={"effective_n": 0.0, "excluded": {}},
+        )
+        return _shown_estimate(stream, found, 0, window)
+    n_missing = sum(sums.excluded.get(status, 0) for status in MISSING)
+    return _shown_estimate(stream, window_estimate(stream.key, sums.values, sums.excluded), n_missing, window)
+
+
+def _parsed(window: str) -> Window:
+    """`N` audits, or `N` and one of s, m, h, d. Raises RequestError for anything else."""
+    match = re.fullmatch(r"([1-9][0-9]{0,8})([smhd]?)", window)
+    if match is None:
+        raise RequestError(
+            f'window "{window}" is neither a number of audits (500) nor a time (90s, 15m, 24h, 7d): give one of them'
+        )
+    number, unit = int(match[1]), match[2]
+    return Window(audits=number) if not unit else Window(seconds=float(number * SECONDS[unit]))
+
+
+def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str | None) -> LiveEstimate:
+    scale = scale_of(stream.key.metric)
     return LiveEstimate(
         stream=stream.id,
         auditor=stream.key.auditor,
@@ -178,7 +209,10 @@ def _estimate(stream: Stream) -> LiveEstimate:
         effective_samples=found.extra["effective_n"],
         n_excluded=found.n_excluded,
         excluded=found.extra["excluded"],
+        n_missing=n_missing,
+        window=window,
         reason=found.reason,
+        corrected=None,
         alarm=stream.state.alarm,
         updated_at=stream.updated_at,
     )
@@ -196,39 +230,15 @@ def _alarm(stream: Stream, log_threshold: float) -> Alarm:
         model=stream.key.model,
         since=stream.alarm_since,
         exchange_id=stream.alarm_exchange_id,
+        exchange_ids=detector.behind if detector else [],
+        direction=detector.direction if detector else None,
+        reference=_in_own_unit(stream.key.metric, detector.reference) if detector else None,
+        reference_run=detector.reference_run if detector else None,
         log_evidence=evidence if math.isfinite(evidence) else None,
         log_threshold=log_threshold,
         audits_seen=detector.n_seen if detector else 0,
     )
 
 
-def _shown(scored: Scored) -> ShownExchange:
-    prompt, reply, reason = _text(scored.exchange)
-    return ShownExchange(
-        id=scored.exchange.id,
-        request_id=scored.exchange.request_id,
-        received_at=scored.exchange.received_at,
-        model=scored.exchange.model,
-        upstream=scored.exchange.upstream,
-        auditor=scored.auditor,
-        metric=scored.metric,
-        axis=scored.axis,
-        group=scored.group,
-        reference=scored.reference,
-        value=scored.value,
-        inclusion_probability=scored.inclusion_probability,
-        prompt=prompt,
-        reply=reply,
-        no_text_because=reason,
-    )
-
-
-def _text(exchange: Exchange) -> tuple[str | None, str | None, str | None]:
-    """(prompt, reply, None), redacted, or (None, None, why there is no text)."""
-    if not exchange.request_body:
-        return None, None, "the store keeps no text (store.keep_text = false)"
-    try:
-        conversation = read_conversation(exchange)
-    except NotAuditableError as exc:
-        return None, None, redacted(str(exc))
-    return redacted(conversation.prompt_text), redacted(conversation.reply_text), None
+def _in_own_unit(metric: str, interval: Interval) -> tuple[float, float]:
+    return unscaled(metric, interval.lower), unscaled(metric, interval.upper)

@@ -7,6 +7,7 @@ import msgspec
 import structlog
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
+from litestar.openapi.datastructures import ResponseSpec
 
 from gateway.errors import ConflictError, GatewayError, NotFoundError, StoreError, nearest
 
@@ -18,12 +19,27 @@ STATUS_BY_ERROR: dict[type[GatewayError], int] = {NotFoundError: 404, ConflictEr
 log = structlog.get_logger(__name__)
 
 
-class RequestError(GatewayError):
-    """A control-plane request whose values cannot work."""
-
-
 class UnavailableError(StoreError):
     """Something the request needs is not there yet, such as an auditor."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """The shape of every error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def announced(*statuses: int) -> dict[int, ResponseSpec]:
+    """For a handler's `responses`: its own error statuses beside those that each guarded operation may answer with."""
+    return {
+        status: ResponseSpec(
+            Problem, description=HTTPStatus(status).phrase, media_type=MEDIA_TYPE, generate_examples=False
+        )
+        for status in (400, 401, 503, *statuses)
+    }
 
 
 def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> Response[dict[str, Any]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from litestar import Controller, get
 
-from gateway.control.problems import UnavailableError
+from gateway.control.problems import UnavailableError, announced
 from gateway.control.provided import Store
 from gateway.store import catalogue
 from gateway.store.database import Database
@@ -19,7 +19,7 @@ class SuitesController(Controller):
 
     tags = ("audits",)
 
-    @get("/suites", summary="Benchmark suites that can be run")
+    @get("/suites", summary="Benchmark suites that can be run", responses=announced())
     async def suites(self, database: Store) -> list[dict[str, Any]]:
         return await known_suites(database)
 

@@ -17,11 +17,14 @@ from gateway.errors import GatewayError
 
 PROFILE = "demo"
 MODEL = "simulated"
+LIMIT = 240
+"""Items a suite asks: all of them, but for the thousands of `ltf_test`, `cogs` and `implicit_association`."""
+SAMPLES = 3
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 REFERENCE_AUDITS = 200
-AVERAGE_RUN_LENGTH = 1000
-"""Short on purpose: a demo lasts minutes. A service keeps the default of 100,000 audits between false alarms."""
+AVERAGE_RUN_LENGTH = 100
+"""Short on purpose: a demo lasts minutes. A service keeps the default of 100,000 exchanges between false alarms."""
 
 CONFIG = """\
 [server]
@@ -45,6 +48,16 @@ model = "simulated-judge"
 [auditors.embedding]
 model = "minilm"
 rate = {embedding_rate}
+
+[auditors.affinity]
+enabled = true
+rate = 0.04
+token_budget_per_minute = 100_000
+
+[auditors.counterfactual]
+enabled = true
+rate = 0.05
+token_budget_per_minute = 60_000
 
 [drift]
 average_run_length = {average_run_length}
@@ -85,6 +98,8 @@ def running(directory: Path, *, seed: int, embedding_rate: float) -> Iterator[Sy
         with _process(["serve", "--config", str(config)], directory / "biasgate.log") as serve:
             _await_answer(f"{system.gateway}/readyz", serve, directory / "biasgate.log")
             _await_answer(f"{system.auditor}/readyz", serve, directory / "biasgate.log")
+            # The auditor publishes the suites that it runs once it is up.
+            _await_answer(f"{system.gateway}/suites", serve, directory / "biasgate.log")
             yield system
 
 
@@ -102,7 +117,7 @@ def fetch(url: str) -> Any:
 
 def start_audits(system: System) -> list[str]:
     """Starts every suite on its embedded items; returns the runs' ids."""
-    asked = {"suites": "all", "model": MODEL, "data": "embedded", "samples": 5}
+    asked = {"suites": "all", "model": MODEL, "data": "embedded", "limit": LIMIT, "samples": SAMPLES}
     response = httpx.post(f"{system.gateway}/audits", json=asked, timeout=30)
     response.raise_for_status()
     return list(response.json()["ids"].values())
@@ -121,8 +136,8 @@ def _process(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[bytes
     environ = {name: value for name, value in os.environ.items() if not name.startswith("BIASGATE_")}
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own command, arguments from this module
-            [sys.executable, "-m", "gateway", *arguments],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-m", "gateway", *arguments, "--with-parent"],
+            stdin=subprocess.PIPE,  # its other end closes with this process, however that ends
             stdout=output,
             stderr=subprocess.STDOUT,
             env=environ,
@@ -137,6 +152,8 @@ def _process(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[bytes
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
 
 
 def _await_answer(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.errors import StoreError
@@ -33,6 +33,10 @@ class EmbeddedQueue:
     async def defer(self, task: str, payload: dict[str, Any], *, lock: str | None = None, priority: int = 0) -> None:
         if await jobs.insert(self._database, task, payload, lock=lock, priority=priority):
             self._wake.set()
+
+    async def defer_many(self, task: str, payloads: Sequence[dict[str, Any]]) -> None:
+        await jobs.insert_many(self._database, task, payloads)
+        self._wake.set()
 
     async def work(self, handlers: Mapping[str, Handler], *, concurrency: int, stop: asyncio.Event, name: str) -> None:
         worker = _Worker(self._database, handlers, self.failures, self._lease_seconds, name)

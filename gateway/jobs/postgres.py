@@ -6,7 +6,7 @@ Retries are new jobs that carry their count: procrastinate's own retry fails whe
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import resources
@@ -16,6 +16,7 @@ import procrastinate
 from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, UniqueViolation
 from procrastinate.jobs import Job, Status
+from procrastinate.worker import Worker
 from psycopg_pool import PoolTimeout
 
 from gateway.errors import StoreError
@@ -31,6 +32,8 @@ CONNECT_SECONDS = 5.0
 POLL_SECONDS = 2.0
 """Only a fallback: a new job is notified, a delayed one is found by polling."""
 GRACE_SECONDS = 5.0
+STOP_SECONDS = 20.0
+"""More than the grace, the ends of a worker's helpers and its last words to the database take together."""
 RESTART_SECONDS = 1.0
 
 _UNFINISHED = (Status.TODO, Status.DOING)
@@ -53,6 +56,11 @@ class PostgresQueue:
     async def defer(self, task: str, payload: dict[str, Any], *, lock: str | None = None, priority: int = 0) -> None:
         async with self._connected():
             await self._defer(task, payload, lock=lock, priority=priority)
+
+    async def defer_many(self, task: str, payloads: Sequence[dict[str, Any]]) -> None:
+        async with self._connected():
+            jobs: list[dict[str, Any]] = [{"payload": payload, "attempts": 0} for payload in payloads]
+            await self._app.configure_task(task, queue=task).batch_defer_async(*jobs)
 
     async def work(self, handlers: Mapping[str, Handler], *, concurrency: int, stop: asyncio.Event, name: str) -> None:
         app = App(connector=self._connector)
@@ -117,7 +125,8 @@ class PostgresQueue:
         return run
 
     async def _run_worker(self, app: App, queues: list[str], concurrency: int, stop: asyncio.Event, name: str) -> None:
-        worker = app.run_worker_async(
+        worker: Any = Worker(  # its methods have no types
+            app,
             queues=queues,
             concurrency=concurrency,
             name=name,
@@ -128,15 +137,13 @@ class PostgresQueue:
             delete_jobs="always",
             install_signal_handlers=False,
         )
-        working = asyncio.create_task(worker)
+        working = asyncio.create_task(worker.run())
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
-            working.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await working
+            await _end(worker, working)
 
     async def _make_ready(self, job: Job) -> bool:
         manager = self._app.job_manager
@@ -159,6 +166,17 @@ class PostgresQueue:
         except (ConnectorException, PoolTimeout) as exc:
             reason = str(exc.__cause__ or exc).strip().split("\n")[0]
             raise StoreError(f"job queue {self._database.masked_url}: {reason}: check that PostgreSQL runs") from exc
+
+
+async def _end(worker: Any, working: asyncio.Task[None]) -> None:
+    """Asks it to stop: a cancellation may be lost in whatever it awaits, a request to stop is not."""
+    worker.stop()
+    _, unfinished = await asyncio.wait({working}, timeout=STOP_SECONDS)
+    if unfinished:
+        working.cancel()
+        logger.error("the job worker did not stop within %.0f s and is left behind", STOP_SECONDS)
+    else:
+        await working
 
 
 async def _apply_schema(database: Database) -> None:

@@ -4,7 +4,7 @@ A job runs at least once: it may run again after a crash, so handlers make their
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gateway.store.database import Database
@@ -34,6 +34,10 @@ class JobQueue(Protocol):
             lock: nothing is added while a job with the same lock is still waiting.
             priority: larger numbers are handed out first; equal ones in order of arrival.
         """
+        ...
+
+    async def defer_many(self, task: str, payloads: Sequence[dict[str, Any]]) -> None:
+        """Adds a job for each payload, of which there is at least one; all or none, without locks, at priority 0."""
         ...
 
     async def work(self, handlers: Mapping[str, Handler], *, concurrency: int, stop: asyncio.Event, name: str) -> None:

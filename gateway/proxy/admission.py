@@ -2,35 +2,18 @@
 
 import hashlib
 import secrets
-import time
+from pathlib import Path
 
 import msgspec
 
 from gateway.config import Config, KeyConfig
+from gateway.errors import ConfigError
 from gateway.proxy.body import RequestBody, read_body
 from gateway.proxy.headers import RequestHead
+from gateway.proxy.rate_limits import TokenBucket, shared_bucket
 from gateway.proxy.refusals import Refusal, error_body, rate_limited, request_too_large, unauthorized
 
-__all__ = ["Admission", "Client", "Refusal", "RequestBody", "RequestHead", "TokenBucket", "error_body"]
-
-
-class TokenBucket:
-    """Allows `per_minute` requests a minute, all of them at once if they come at once."""
-
-    def __init__(self, per_minute: float, now: float) -> None:
-        self._capacity = max(1.0, per_minute)
-        self._per_second = per_minute / 60
-        self._tokens = self._capacity
-        self._at = now
-
-    def take(self, now: float) -> float:
-        """0 when a request may pass at time `now` (seconds), else the seconds until one may."""
-        self._tokens = min(self._capacity, self._tokens + (now - self._at) * self._per_second)
-        self._at = now
-        if self._tokens < 1:
-            return (1 - self._tokens) / self._per_second
-        self._tokens -= 1
-        return 0.0
+__all__ = ["Admission", "Client", "Refusal", "RequestBody", "RequestHead", "error_body"]
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -40,6 +23,7 @@ class Client(msgspec.Struct, frozen=True):
     may_opt: bool
     may_set_priority: bool
     bucket: TokenBucket | None = None
+    is_audited: bool = True
 
 
 ANONYMOUS = Client(name=None, may_opt=True, may_set_priority=False)
@@ -49,7 +33,7 @@ ANONYMOUS = Client(name=None, may_opt=True, may_set_priority=False)
 class Admission:
     """The gate in front of the data plane.
 
-    Raises ConfigError when a key's environment variable is not set.
+    Raises ConfigError when a key's environment variable is not set, or two keys have the same value.
     """
 
     def __init__(self, config: Config) -> None:
@@ -57,10 +41,21 @@ class Admission:
         self.aliases = config.aliases
         self.checks_keys = bool(config.keys)
         self._salt = secrets.token_bytes(32)
-        self._clients = {
-            self._digest((config.secret(key.key_env) or "").encode()): _client(key, config.server.workers)
-            for key in config.keys
-        }
+        self._clients: dict[bytes, Client] = {}
+        for key in config.keys:
+            self._add(key, config)
+
+    def _add(self, key: KeyConfig, config: Config) -> None:
+        digest = self._digest((config.secret(key.key_env) or "").encode())
+        if (other := self._clients.get(digest)) is not None:
+            raise ConfigError(f'keys "{other.name}" and "{key.name}" have the same value: give each its own')
+        self._clients[digest] = Client(
+            name=key.name,
+            may_opt=key.may_opt_out,
+            may_set_priority=key.may_set_priority,
+            bucket=_bucket(key, config.server.metrics_dir),
+            is_audited=key.audit,
+        )
 
     def admit(self, head: RequestHead, now: float) -> Client | Refusal:
         """Decides on the headers alone, before any of the body is read. `now` is time.perf_counter()."""
@@ -68,12 +63,23 @@ class Admission:
             return self.too_large()
         if not self.checks_keys:
             return ANONYMOUS
-        client = self._identify(head)
+        # A head that comes again on its connection was looked at by this gate before, with the same key in it.
+        noted = head.identified
+        client = noted[1] if noted is not None and noted[0] is self else self._identify(head)
+        head.identified = (self, client)
         if client is None:
             return unauthorized()
         if client.bucket is not None and (wait := client.bucket.take(now)):
             return rate_limited(int(wait) + 1)
         return client
+
+    def inherit(self, previous: "Admission") -> None:
+        """Keeps what each key has used up of its minute, where its allowance is the same as before."""
+        used = {client.name: client.bucket for client in previous._clients.values()}
+        for digest, client in self._clients.items():
+            bucket = used.get(client.name)
+            if bucket and client.bucket and bucket.per_minute == client.bucket.per_minute:
+                self._clients[digest] = msgspec.structs.replace(client, bucket=bucket)
 
     def too_large(self) -> Refusal:
         return request_too_large(self.max_body_bytes)
@@ -97,7 +103,12 @@ class Admission:
         return hashlib.blake2b(key, key=self._salt, digest_size=32).digest()
 
 
-def _client(key: KeyConfig, workers: int) -> Client:
-    # Each worker counts for itself, so each gets its share of the allowance.
-    bucket = TokenBucket(key.requests_per_minute / workers, time.perf_counter()) if key.requests_per_minute else None
-    return Client(name=key.name, may_opt=key.may_opt_out, may_set_priority=key.may_set_priority, bucket=bucket)
+def _bucket(key: KeyConfig, shared: str | None) -> TokenBucket | None:
+    if key.requests_per_minute is None:
+        return None
+    if shared is None:
+        return TokenBucket(key.requests_per_minute)
+    try:
+        return shared_bucket(key.requests_per_minute, key.name, Path(shared))
+    except OSError as exc:
+        raise ConfigError(f'server.metrics_dir "{shared}" cannot be written: {exc.strerror}') from exc

@@ -20,7 +20,7 @@ _OPENING = frozenset(b"{[")
 _CLOSING = frozenset(b"}]")
 
 
-class RequestBody(NamedTuple):
+class RequestBody(msgspec.Struct, frozen=True, gc=False):
     """A request body after policy."""
 
     content: bytes
@@ -31,7 +31,7 @@ class RequestBody(NamedTuple):
     stream: bool = False
 
 
-class _Peek(msgspec.Struct):
+class _Peek(msgspec.Struct, gc=False):
     """The fields that are looked at. Any: a wrong type is the upstream's to refuse."""
 
     model: Any = None
@@ -51,7 +51,7 @@ def read_body(content: bytes, aliases: Mapping[str, str], *, may_set_priority: b
         return RequestBody(content)
     try:
         peek = _decode(content)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _read_leniently(content, may_set_priority=may_set_priority)
     if peek.priority is not msgspec.UNSET and not may_set_priority:
         content = without_member(content, "priority")
@@ -127,12 +127,20 @@ def _members(content: bytes) -> Iterator[_Member]:
             depth -= sign in _CLOSING
         elif sign == ord('"'):
             if start < 0:
-                key, start = str(msgspec.json.decode(token.group())), token.start()
+                key, start = _key(token.group()), token.start()
         elif sign == ord(":"):
             value = position
         elif start >= 0:
             yield _Member(key, start, *_trimmed(content, value, token.start()))
             start = -1
+
+
+def _key(token: bytes) -> str:
+    """The key in a JSON string; "" for one that is no UTF-8, which the decoder lets pass where it reads no further."""
+    try:
+        return str(msgspec.json.decode(token))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
 
 
 def _trimmed(content: bytes, start: int, end: int) -> tuple[int, int]:

@@ -5,22 +5,41 @@ The parser refuses conflicting lengths and malformed heads. No task and no await
 
 import asyncio
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
 
 import httptools
 
+from gateway.proxy.chunks import are_whole_chunks, ends_between_chunks
 from gateway.proxy.headers import Header, ResponseHead
+from gateway.proxy.known_head import KnownHead, split_head
 
 logger = logging.getLogger(__name__)
 
 MAX_HEAD_BYTES = 256 * 1024
 
 _SWITCHING_PROTOCOLS = 101
+_WITHOUT_LENGTH = frozenset({204, 304})
+
+
+@dataclass(slots=True)  # a named tuple's fields take longer to reach
+class _KnownResponse:
+    """A head that came before, and what the parser made of it."""
+
+    head: KnownHead
+    status: int
+    reason: bytes
+    parsed: ResponseHead
 
 
 class ResponseSink(Protocol):
     """Takes the parts of one response in order; either its end or its loss comes last, and only one of them."""
+
+    def on_whole_response(self, status: int, reason: bytes, head: ResponseHead, body: bytes) -> None:
+        """Head, body and end in one: nothing came before and nothing comes after."""
+        ...
 
     def on_informational(self, status: int, reason: bytes, head: ResponseHead) -> None: ...
 
@@ -32,6 +51,13 @@ class ResponseSink(Protocol):
 
     def on_packet_end(self) -> None:
         """Everything that one packet held was told: time to pass it on."""
+
+    def chunk_writer(self) -> Callable[[bytes], None] | None:
+        """Takes the packets of a chunked body that are whole chunks, in place of this sink; None: it wants each piece.
+
+        Asked behind a packet that was told. Whatever is no whole chunk, the last one among them, comes here as ever.
+        """
+        ...
 
     def on_upstream_lost(self, what: str, *, may_be_stale: bool) -> None:
         """The response will not come, or not to its end. `may_be_stale`: reused connection, not one byte answered."""
@@ -64,10 +90,16 @@ class UpstreamConnection(asyncio.Protocol):
         self._reason = b""
         self._bodiless = False
         self._until_close = False
+        self._is_between_chunks = False
+        """What comes next begins with the size of a chunk, and the parser waits for one too."""
+        self._pass_on: Callable[[bytes], None] | None = None
+        """Where whole chunks go, while the parser stands between two of them."""
         self._head_complete = False
         self._informational = False
         self._ended = False
         self._is_reusable = True
+        self._parsed: ResponseHead | None = None
+        self._known: _KnownResponse | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]  # a stream transport, by create_connection
@@ -76,18 +108,18 @@ class UpstreamConnection(asyncio.Protocol):
         """Writes a request. `bodiless`: the response has no body whatever it announces (HEAD)."""
         self._sink = sink
         self._bodiless = bodiless
-        self._heard = self._head_complete = self._until_close = self._ended = False
+        self._heard = self._head_complete = self._until_close = self._ended = self._is_between_chunks = False
         self._head_bytes = 0
-        self.received_at = perf_counter()
         if len(body) < 65536:
             self.transport.write(head + body)
         else:
             self.transport.write(head)
             self.transport.write(body)
+        self.received_at = perf_counter()
 
     def abort(self) -> None:
         """Closes at once; the sink hears no more."""
-        self._sink = None
+        self._sink = self._pass_on = None
         self.transport.abort()
 
     def pause_reading(self) -> None:
@@ -100,11 +132,23 @@ class UpstreamConnection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
-        if self._sink is None:
+        if self._pass_on is not None:
+            if are_whole_chunks(data):
+                self.received_at = perf_counter()
+                self._pass_on(data)
+                return
+            self._pass_on = None
+            self._is_between_chunks = False  # where the parser will stand behind this is not known here
+        sink = self._sink
+        if sink is None:
             self.transport.abort()  # nobody asked: whatever it is must not answer the next request
             return
         self.received_at = perf_counter()
-        self._heard = True
+        is_first, self._heard = not self._heard, True
+        known = self._known
+        if is_first and known is not None and not self._bodiless and (body := known.head.body_in(data)) is not None:
+            self._take_whole(sink, known, body)
+            return
         if not self._head_complete:
             self._head_bytes += len(data)
         try:
@@ -119,17 +163,51 @@ class UpstreamConnection(asyncio.Protocol):
                 self._fail(f"sent a malformed response ({exc})")
             self._is_reusable = False
         if self._ended:
+            if is_first:
+                self._learn(data)
             self._settle()
         elif self._head_complete and self._sink is not None:
             self._sink.on_packet_end()
+            self._follow_chunks(data, is_first=is_first)
         elif self._head_bytes > MAX_HEAD_BYTES:
             self._fail(f"sent more than {MAX_HEAD_BYTES} bytes of headers")
+
+    def _take_whole(self, sink: ResponseSink, known: "_KnownResponse", body: bytes) -> None:
+        self._sink = None
+        self._is_reused = True
+        reusable = not self.transport.get_write_buffer_size()
+        sink.on_whole_response(known.status, known.reason, known.parsed, body)
+        if reusable and not self.transport.is_closing():
+            self._owner.released(self)
+        else:
+            self.transport.abort()
+
+    def _learn(self, data: bytes) -> None:
+        """Remembers the head of a response that came in one packet, if the next one with it can be taken unparsed."""
+        parsed, status = self._parsed, self._parser.get_status_code()
+        if not self._is_reusable or parsed is None or parsed.content_length is None or status in _WITHOUT_LENGTH:
+            return
+        split = split_head(data, int(parsed.content_length))
+        if split is not None:
+            self._known = _KnownResponse(KnownHead(*split), status, self._reason, parsed)
+
+    def _follow_chunks(self, packet: bytes, *, is_first: bool) -> None:
+        """Finds out whether whole chunks may from now on go past the parser, which took this packet."""
+        parsed, sink = self._parsed, self._sink
+        if is_first:
+            is_chunked = parsed is not None and parsed.transfer_encoding == b"chunked"
+            self._is_between_chunks = is_chunked and ends_between_chunks(packet)
+        elif self._is_between_chunks:
+            self._is_between_chunks = are_whole_chunks(packet)
+            if self._is_between_chunks and sink is not None:
+                self._pass_on = sink.chunk_writer()
 
     def eof_received(self) -> None:
         """Lets the transport close: connection_lost decides what that means."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._owner.lost(self)
+        self._pass_on = None
         sink = self._sink
         if sink is None:
             return
@@ -161,9 +239,15 @@ class UpstreamConnection(asyncio.Protocol):
             return
         parser = self._parser
         status = parser.get_status_code()
-        head = ResponseHead(self._headers)
+        head = self._parsed = ResponseHead(self._headers)
+        if status < 100:
+            self._fail(f"sent status {status}, which is not HTTP")
+            return
         self._informational = status < 200
         if self._informational:
+            if head.transfer_encoding or head.content_length not in (None, b"0"):
+                self._fail(f"sent a body with status {status}")
+                return
             if status != _SWITCHING_PROTOCOLS:
                 sink.on_informational(status, self._reason, head)
             return

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from gateway.config import Config
+from gateway.config import Config, digest
 from gateway.proxy import models
 from gateway.proxy.admission import Admission
 from gateway.proxy.health import UpstreamMonitor
+from gateway.proxy.observing import SpanSink, observer_of
+from gateway.proxy.reading import CLIENT_TICK_SECONDS, ClientConnection
 from gateway.proxy.types import RequestStats, Tap
 from gateway.proxy.upstreams import Upstream, Upstreams
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
-"""How late a time limit may be noticed."""
+"""How late a time limit may be noticed, by each CHECKS_PER_TICK exchanges in flight."""
+CHECKS_PER_TICK = 256
+"""All of thousands of streams at once, ten times a second, would cost a tenth of a core and stall the others."""
 FIRST_LOOK_SECONDS = 1.0
 """How long start() waits to know the upstreams; one that has not answered by then is taken to be up."""
 
@@ -33,12 +37,17 @@ class DataPlane:
     Raises ConfigError when a key or an upstream names an environment variable that is not set.
     """
 
-    def __init__(self, config: Config, *, tap: Tap, stats: RequestStats) -> None:
+    def __init__(self, config: Config, *, tap: Tap, stats: RequestStats, spans: SpanSink | None = None) -> None:
         self.config = config
+        self.config_name = digest(config)
         self.tap = tap
         self.stats = stats
+        self.spans = spans
+        self.observer = observer_of(config.telemetry, spans)
         self.admission = Admission(config)
         self._balancer = Upstreams(config)
+        self.clients: set[ClientConnection] = set()
+        """Open connections, each of which puts itself in and takes itself out."""
         self._live: set[Relay] = set()
         self._all_ended = asyncio.Event()
         self._http: httpx.AsyncClient | None = None
@@ -51,7 +60,11 @@ class DataPlane:
     async def start(self) -> None:
         """Looks at every upstream once, then keeps watching them."""
         self._http = httpx.AsyncClient(
-            verify=self._balancer.tls or False, trust_env=False, headers={"user-agent": "biasgate-health"}
+            verify=self._balancer.tls or False,
+            trust_env=False,
+            headers={"user-agent": "biasgate-health"},
+            # A check on a kept connection would fail whenever the upstream has just closed it.
+            limits=httpx.Limits(max_keepalive_connections=0),
         )
         monitors = [UpstreamMonitor(upstream, self._http) for upstream in self.upstreams]
         if monitors:
@@ -61,16 +74,32 @@ class DataPlane:
                 task.cancel()
         self._tasks = [asyncio.create_task(monitor.watch()) for monitor in monitors]
         self._tasks.append(asyncio.create_task(self._keep_time()))
+        self._tasks.append(asyncio.create_task(self._watch_clients()))
+
+    @property
+    def live(self) -> int:
+        """Exchanges that have begun and not ended."""
+        return len(self._live)
+
+    def give_up(self) -> int:
+        """Ends every exchange in flight, each counted and told to its client; returns how many there were."""
+        relays = list(self._live)
+        for relay in relays:
+            relay.give_up()
+        return len(relays)
+
+    async def ended(self) -> None:
+        """Returns once no exchange is in flight."""
+        while self._live:
+            self._all_ended.clear()
+            await self._all_ended.wait()
 
     async def stop(self, drain_seconds: float) -> None:
         """Waits for relays in flight, ends those that are not done after `drain_seconds`, closes every connection."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(drain_seconds):
-                while self._live:
-                    self._all_ended.clear()
-                    await self._all_ended.wait()
-        for relay in list(self._live):
-            relay.give_up()
+                await self.ended()
+        self.give_up()
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -125,14 +154,31 @@ class DataPlane:
         reasons = ", ".join(f"{upstream.name} {upstream.down_reason}" for upstream in self.upstreams)
         return {"upstreams": f"none is up: {reasons}"}
 
+    async def _watch_clients(self) -> None:
+        while True:
+            await asyncio.sleep(CLIENT_TICK_SECONDS)
+            now = perf_counter()
+            for client in list(self.clients):
+                try:
+                    client.check_client(now)
+                except Exception:  # as in _keep_time
+                    logger.exception("checking a client's connection failed")
+
     async def _keep_time(self) -> None:
+        unchecked: list[Relay] = []
         while True:
             await asyncio.sleep(TICK_SECONDS)
             now = perf_counter()
-            for relay in list(self._live):
-                try:
-                    relay.check(now)
-                except Exception:  # one broken relay must not stop the clock of all others
-                    logger.exception("checking the time limits of a relay failed")
-            for upstream in self.upstreams:
-                upstream.pool.close_stale(now)
+            unchecked = unchecked or list(self._live)
+            self._check(unchecked[-CHECKS_PER_TICK:], now)
+            del unchecked[-CHECKS_PER_TICK:]
+            self._balancer.tick(now)
+
+    def _check(self, relays: list["Relay"], now: float) -> None:
+        for relay in relays:
+            if relay not in self._live:
+                continue
+            try:
+                relay.check(now)
+            except Exception:  # one broken relay must not stop the clock of all others
+                logger.exception("checking the time limits of a relay failed")

@@ -4,8 +4,13 @@ One pass over a header list sorts it into what always passes, what passes by pol
 Lines are put together with join, which costs a third of what formatting costs.
 """
 
+import re
 from collections.abc import Iterable
 from os import urandom
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gateway.proxy.upstreams import Upstream
 
 Header = tuple[bytes, bytes]
 
@@ -28,9 +33,26 @@ HOP_BY_HOP = frozenset(
 PRIORITY = frozenset({b"x-vllm-priority", b"x-data-parallel-rank"})
 """Headers with which a client could jump vLLM's queue or choose its engine."""
 
+FORWARDED = frozenset(
+    {
+        b"forwarded",
+        b"x-forwarded-for",
+        b"x-forwarded-host",
+        b"x-forwarded-port",
+        b"x-forwarded-prefix",
+        b"x-forwarded-proto",
+        b"x-forwarded-server",
+        b"x-real-ip",
+        b"x-client-ip",
+        b"true-client-ip",
+    }
+)
+"""Who was asked by whom, as anybody may write it: an upstream that trusts its gateway would believe a client's."""
+
 _READ_FROM_REQUEST = (
     HOP_BY_HOP
     | PRIORITY
+    | FORWARDED
     | {
         b"host",
         b"content-length",
@@ -38,6 +60,7 @@ _READ_FROM_REQUEST = (
         b"authorization",
         b"x-api-key",
         b"x-request-id",
+        b"traceparent",
         b"x-biasgate-audit",
         b"x-biasgate-tag",
     }
@@ -49,6 +72,8 @@ _READ_FROM_RESPONSE = HOP_BY_HOP | {
     b"x-request-id",
     b"x-biasgate-upstream",
 }
+_VALID_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,200}")
+"""What may go unchanged into headers, logs and the store. Anything else is replaced like a missing id."""
 _ORDINARY_CONNECTION = frozenset({b"keep-alive", b"close", b"upgrade", b"te"})
 
 
@@ -58,21 +83,48 @@ def _without_nominated(lines: list[bytes], connection: bytes) -> list[bytes]:
     return [line for line in lines if line.partition(b":")[0].lower() not in names]
 
 
+SentLines = tuple[object, bytes, bytes]
+"""(the client, whose rights decide; what stands before content-length and x-request-id; what stands behind them)"""
+
+_ID_BYTES = 16
+
+
+class _RequestIds:
+    """128 random bits in hex for each request whose client gave no id, drawn from the kernel many at a time."""
+
+    def __init__(self) -> None:
+        self._spare: list[str] = []
+
+    def draw(self) -> str:
+        if not self._spare:
+            digits = urandom(_ID_BYTES * 256).hex()
+            self._spare = [digits[start : start + 2 * _ID_BYTES] for start in range(0, len(digits), 2 * _ID_BYTES)]
+        return self._spare.pop()
+
+
+_draw_id = _RequestIds().draw
+
+
 class RequestHead:
     """A client's request headers, sorted."""
 
     __slots__ = (
+        "_is_id_drawn",
         "audit",
         "authorization",
         "content_length",
         "credentials",
         "expects_continue",
         "has_body",
+        "identified",
         "key",
         "lines",
         "priority",
         "request_id",
+        "sent",
         "tag",
+        "traceparent",
+        "transfer_coding",
     )
 
     def __init__(self, headers: Iterable[Header]) -> None:
@@ -84,12 +136,19 @@ class RequestHead:
         self.request_id = ""
         self.content_length: int | None = None
         self.has_body = False
+        self.transfer_coding: bytes | None = None
+        """All transfer-encoding headers, in order, as one value."""
         self.expects_continue = False
         self.authorization: bytes | None = None
         self.key: bytes | None = None
         """Value of x-api-key."""
         self.audit: str | None = None
         self.tag: str | None = None
+        self.traceparent = b""
+        self.identified: tuple[object, Any] | None = None
+        """(who looked, whose key it is): the gate's note, for a head that comes again."""
+        self.sent: dict[Upstream, SentLines] | None = None
+        """What was sent to each upstream: the relay's note, likewise."""
         nominated = b""
         lines = self.lines
         for name, value in headers:
@@ -102,12 +161,22 @@ class RequestHead:
                 self._read(name, value)
             elif name == b"transfer-encoding":
                 self.has_body = True
+                self.transfer_coding = value if self.transfer_coding is None else self.transfer_coding + b", " + value
         if b"x-biasgate-" in b"".join(lines):
             self.lines = [line for line in lines if not line.startswith(b"x-biasgate-")]
         if nominated:
             self.lines = _without_nominated(self.lines, nominated)
-        if not self.request_id:
-            self.request_id = urandom(16).hex()
+            self.credentials = _without_nominated(self.credentials, nominated)
+            self.priority = _without_nominated(self.priority, nominated)
+        self._is_id_drawn = not self.request_id
+        if self._is_id_drawn:
+            self.request_id = _draw_id()
+
+    def renew(self, content_length: int) -> None:
+        """For the next request with this head on the same connection; the one before it must have ended."""
+        self.content_length = content_length
+        if self._is_id_drawn:
+            self.request_id = _draw_id()
 
     def _read(self, name: bytes, value: bytes) -> None:
         if name == b"content-length":
@@ -120,7 +189,10 @@ class RequestHead:
             self.key = value
             self.credentials.append(b"x-api-key: " + value + b"\r\n")
         elif name == b"x-request-id":
-            self.request_id = self.request_id or value.decode("latin-1")
+            if not self.request_id and _VALID_REQUEST_ID.fullmatch(value):
+                self.request_id = value.decode("ascii")
+        elif name == b"traceparent":
+            self.traceparent = value
         elif name == b"expect":
             self.expects_continue = value.lower() == b"100-continue"
         elif name == b"x-biasgate-audit":
@@ -130,26 +202,35 @@ class RequestHead:
         elif name in PRIORITY:
             self.priority.append(b"%b: %b\r\n" % (name, value))
 
+    @property
+    def traceparent_line(self) -> bytes:
+        """As the client sent it, for an upstream that the gateway adds no span in front of."""
+        return b"traceparent: " + self.traceparent + b"\r\n" if self.traceparent else b""
+
     def upstream_lines(self, *, pass_credentials: bool, pass_priority: bool) -> list[bytes]:
-        """The lines to send upstream, without host, content-length and whatever the gateway adds itself.
+        """The lines to send upstream, without host, content-length, traceparent and what the gateway adds itself.
 
         Args:
             pass_credentials: only when the gateway checks no keys and holds none for this upstream: a gateway key must
                 never reach an upstream.
             pass_priority: the client's key may set vLLM's priority.
         """
-        lines = [*self.lines, b"x-request-id: " + self.request_id.encode("latin-1") + b"\r\n"]
-        if pass_credentials:
-            lines += self.credentials
-        if pass_priority:
-            lines += self.priority
-        return lines
+        id_line = b"x-request-id: " + self.request_id.encode("latin-1") + b"\r\n"
+        return [id_line, *self.lines_but_id(pass_credentials=pass_credentials, pass_priority=pass_priority)]
+
+    def lines_but_id(self, *, pass_credentials: bool, pass_priority: bool) -> list[bytes]:
+        """The same without x-request-id: equal for each request with this head."""
+        return [
+            *self.lines,
+            *(self.credentials if pass_credentials else ()),
+            *(self.priority if pass_priority else ()),
+        ]
 
 
 class ResponseHead:
     """An upstream's response headers, sorted."""
 
-    __slots__ = ("content_encoding", "content_length", "content_type", "lines", "transfer_encoding")
+    __slots__ = ("block", "content_encoding", "content_length", "content_type", "lines", "transfer_encoding")
 
     def __init__(self, headers: Iterable[Header]) -> None:
         """Reads headers as (name in any case, value) pairs."""
@@ -179,6 +260,8 @@ class ResponseHead:
                 nominated += b"," + value
         if nominated:
             self.lines = _without_nominated(lines, nominated)
+        self.block: bytes | None = None
+        """Status line and lines for the client, once they were put together: a note for a head that comes again."""
 
     @property
     def is_event_stream(self) -> bool:

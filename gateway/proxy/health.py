@@ -61,14 +61,10 @@ class UpstreamMonitor:
         self._note(problem)
 
     def _note(self, problem: str | None) -> None:
-        was_up = self._upstream.is_up
         if problem is not None:
             self._upstream.mark_down(problem)
-            if was_up:
-                logger.warning("upstream %s is down: %s", self._upstream.name, problem)
-        elif not was_up and not self._timeouts_in_a_row:
+        elif not self._timeouts_in_a_row:
             self._upstream.mark_up()
-            logger.warning("upstream %s is up again", self._upstream.name)
 
     async def _problem(self) -> str | None:
         response = await self._get("/health")

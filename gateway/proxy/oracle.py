@@ -2,7 +2,8 @@
 
 It shares the decisions (admission, body policy, choice of upstream, tap, counts) and repeats the byte work in the plain
 way, so that both can be driven with the same traffic and compared. Documented differences: header names arrive in lower
-case, 1xx responses are not handed on, and no upstream connection is kept, so none can be found stale.
+case, 1xx responses are not handed on, no upstream connection is kept, so none can be found stale, and exchanges are
+neither traced nor written to the access log.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ from gateway.proxy.refusals import (
 from gateway.proxy.sampled_copy import SampledCopy, start_copy
 from gateway.proxy.target import relay_target
 from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason
-from gateway.proxy.upstreams import Upstream
+from gateway.proxy.upstreams import FAULTS, Upstream
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -185,6 +186,7 @@ class _Exchange:
             content=content,
             body=self._body,
             started_at=self._started_at,
+            label_of=self._plane.model_label,
         )
         total = upstream.timeouts.total
         try:
@@ -195,7 +197,7 @@ class _Exchange:
                 finally:
                     await response.aclose()
         except TimeoutError as exc:
-            raise self._timed_out(f"did not finish within {total:g} s") from exc
+            raise self._timed_out(f"did not finish within {total:g} s", "total") from exc
         return "complete"
 
     async def _send_to_some_upstream(self, client: Client) -> httpx.Response:
@@ -230,7 +232,7 @@ class _Exchange:
             async with asyncio.timeout(limit):
                 return await self._http.send(request, stream=True)
         except TimeoutError as exc:
-            raise self._timed_out(f"did not answer within {limit:g} s") from exc
+            raise self._late(f"did not answer for {limit:g} s", "first_byte") from exc
         except (httpx.ConnectError, httpx.ConnectTimeout):
             raise
         except httpx.HTTPError as exc:
@@ -252,19 +254,24 @@ class _Exchange:
         if self._body.content or self._head.has_body:
             framing.append(b"content-length: %d\r\n" % len(self._body.content))
         own = [line for line in (upstream.host_line, upstream.authorization_line) if line]
-        return [_split(line) for line in (*own, *framing, *lines)]
+        trace = [line] if (line := self._head.traceparent_line) else []
+        return [_split(line) for line in (*own, *framing, *trace, *lines)]
 
     async def _hand_on(self, response: httpx.Response) -> None:
         head = ResponseHead(response.headers.raw)
         await self._start_response(response.status_code, head)
         chunks = response.aiter_raw()
-        idle = self._chosen.timeouts.idle
+        limits = self._chosen.timeouts
         while True:
+            is_first = self._first_chunk_at is None
+            limit = (self._sent_at or perf_counter()) + limits.first_byte - perf_counter() if is_first else limits.idle
             try:
-                async with asyncio.timeout(idle):
+                async with asyncio.timeout(limit):
                     chunk = await anext(chunks, None)
             except TimeoutError as exc:
-                raise self._timed_out(f"sent nothing for {idle:g} s") from exc
+                if is_first:
+                    raise self._late(f"did not answer for {limits.first_byte:g} s", "first_byte") from exc
+                raise self._late(f"sent nothing more for {limits.idle:g} s", "idle") from exc
             except httpx.HTTPError as exc:
                 raise self._lost(exc) from exc
             self._received_at = perf_counter()
@@ -272,6 +279,10 @@ class _Exchange:
                 break
             await self._hand_on_chunk(chunk)
         self._is_whole = True
+        if response.status_code in FAULTS:
+            self._note_failure(f"answered {response.status_code}")
+        else:
+            self._chosen.standing.succeeded()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _start_response(self, status: int, head: ResponseHead) -> None:
@@ -326,18 +337,26 @@ class _Exchange:
 
     # Failures.
 
-    def _timed_out(self, what: str) -> _Refused:
-        return _Refused(upstream_timeout(self._chosen.name, what), "timed_out")
+    def _late(self, what: str, limit: str) -> _Refused:
+        self._note_failure(what)
+        return self._timed_out(what, limit)
+
+    def _timed_out(self, what: str, limit: str) -> _Refused:
+        return _Refused(upstream_timeout(self._chosen.name, what, limit), "timed_out")
+
+    def _note_failure(self, what: str) -> None:
+        self._chosen.request_failed(what, self._sent_at or self._started_at)
 
     def _lost(self, exc: httpx.HTTPError) -> _Refused:
         what = "sent a malformed response" if isinstance(exc, httpx.ProtocolError) else "closed the connection"
+        self._note_failure(what)
         return _Refused(upstream_error(self._chosen.name, f"{what} ({exc or type(exc).__name__})"), "upstream_error")
 
     def _connect_failure(self, exc: httpx.TransportError) -> _Refused:
         upstream = self._chosen
         if isinstance(exc, httpx.ConnectTimeout):
             upstream.mark_down("did not accept a connection in time")
-            return self._timed_out("did not accept a connection in time")
+            return self._timed_out("did not accept a connection in time", "connect")
         upstream.mark_down(f"cannot be reached ({exc})")
         return _Refused(upstream_error(upstream.name, f"cannot be reached ({exc})"), "upstream_error")
 

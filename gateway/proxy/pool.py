@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import socket
 import ssl
 from collections import deque
 from time import perf_counter
@@ -11,6 +12,13 @@ from gateway.proxy.connection import UpstreamConnection
 
 IDLE_SECONDS = 4.0
 """Below the 5 s after which vLLM's server closes an idle connection: whoever closes first wins no race."""
+
+CONNECT_PATIENCE_SECONDS = 1.0
+"""A connection that takes longer is in trouble (TCP repeats a lost SYN after 1 s): requests may go elsewhere, while it
+has the rest of its time limit to come about."""
+DEAD_PEER_SECONDS = 30
+"""After this long without any sign from the other machine a connection is given up, even in the middle of a request
+whose answer takes minutes: the system asks a silent peer, and the system of a server that computes answers for it."""
 
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
@@ -25,28 +33,49 @@ class ConnectFailure(Exception):
 
 
 class Waiter(Protocol):
-    """Asks for a connection and gets exactly one of these two calls, unless it was withdrawn."""
+    """Asks for a connection and gets exactly one of the first two calls, unless it was withdrawn."""
 
     def on_connection(self, connection: UpstreamConnection) -> None: ...
 
     def on_connect_failure(self, failure: ConnectFailure) -> None: ...
+
+    def on_may_leave(self) -> None:
+        """A connection here may be long in coming: it may withdraw and ask another pool."""
+        ...
+
+
+class PoolOwner(Protocol):
+    """Learns of an upstream's state from the attempts to connect to it."""
+
+    def connect_failed(self, failure: ConnectFailure) -> None: ...
+
+    def connects_slowly(self, seconds: float) -> None: ...
 
 
 class Pool:
     """Connections to one host and port."""
 
     def __init__(
-        self, host: str, port: int, *, tls: ssl.SSLContext | None, max_connections: int, connect_seconds: float
+        self,
+        host: str,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None,
+        max_connections: int,
+        connect_seconds: float,
+        owner: PoolOwner,
     ) -> None:
         self._host = host
         self._port = port
         self._tls = tls
         self._max_connections = max_connections
         self._connect_seconds = connect_seconds
+        self._owner = owner
         self._idle: deque[UpstreamConnection] = deque()
         self._open: set[UpstreamConnection] = set()
         self._waiters: deque[Waiter] = deque()
-        self._connecting: set[asyncio.Task[None]] = set()
+        self._connecting: dict[asyncio.Task[None], float] = {}
+        """Attempts, oldest first, and when each began (time.perf_counter())."""
 
     def acquire(self, waiter: Waiter) -> None:
         """Calls `waiter.on_connection` at once when a connection is idle, else later."""
@@ -80,10 +109,17 @@ class Pool:
             self._idle.remove(connection)
         self._connect_if_needed()
 
-    def close_stale(self, now: float) -> None:
-        """Closes what has been idle too long; `now` is time.perf_counter()."""
+    def let_waiters_leave(self) -> None:
+        """Tells everybody who waits that it may ask another pool."""
+        for waiter in list(self._waiters):
+            waiter.on_may_leave()
+
+    def tick(self, now: float) -> None:
+        """Closes what has been idle too long, and notices slow attempts to connect; `now` is time.perf_counter()."""
         while self._idle and self._idle[0].idle_since <= now - IDLE_SECONDS:
             self._idle.popleft().abort()
+        if self._connecting and now - next(iter(self._connecting.values())) > CONNECT_PATIENCE_SECONDS:
+            self._owner.connects_slowly(CONNECT_PATIENCE_SECONDS)
 
     async def close(self) -> None:
         """Closes everything, busy or not."""
@@ -98,11 +134,11 @@ class Pool:
         room = self._max_connections - len(self._open) - len(self._connecting)
         if room > 0 and len(self._waiters) > len(self._connecting):
             task = asyncio.get_running_loop().create_task(self._connect())
-            self._connecting.add(task)
+            self._connecting[task] = perf_counter()
             task.add_done_callback(self._connected)
 
     def _connected(self, task: asyncio.Task[None]) -> None:
-        self._connecting.discard(task)
+        del self._connecting[task]
         self._connect_if_needed()
 
     async def _connect(self) -> None:
@@ -119,6 +155,7 @@ class Pool:
             what = f"cannot be reached ({exc.strerror or exc})"
             self._refuse_one(ConnectFailure(what, is_ours=is_ours, timed_out=False))
         else:
+            _watch_peer(transport.get_extra_info("socket"))
             self._open.add(connection)
             if transport.is_closing():
                 self.lost(connection)
@@ -126,5 +163,17 @@ class Pool:
                 self.released(connection)
 
     def _refuse_one(self, failure: ConnectFailure) -> None:
-        if self._waiters:
-            self._waiters.popleft().on_connect_failure(failure)
+        waiter = self._waiters.popleft() if self._waiters else None
+        self._owner.connect_failed(failure)
+        if waiter is not None:
+            waiter.on_connect_failure(failure)
+
+
+def _watch_peer(sock: socket.socket) -> None:
+    """Lets the system find out when the other machine is gone without a word, in DEAD_PEER_SECONDS."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, DEAD_PEER_SECONDS // 2)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, DEAD_PEER_SECONDS // 10)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 5)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * DEAD_PEER_SECONDS)

@@ -7,6 +7,9 @@ pinned by tests/gateway/proxy/test_protocol_seam.py.
 import logging
 import socket
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import httptools
@@ -14,43 +17,110 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gateway.proxy.dataplane import DataPlane
 from gateway.proxy.headers import RequestHead
-from gateway.proxy.refusals import Refusal, head_too_large, malformed_request
+from gateway.proxy.known_head import KnownHead, split_head
+from gateway.proxy.reading import BadHead, Wait, require_small_head
+from gateway.proxy.refusals import (
+    Refusal,
+    framing_too_large,
+    head_stalled,
+    head_too_large,
+    malformed_request,
+    method_not_relayed,
+    request_stalled,
+    transfer_coding,
+    version_not_supported,
+)
 from gateway.proxy.relay import Relay
 from gateway.proxy.response import ClientResponse
-from gateway.proxy.target import head_without_upgrade, relay_target
+from gateway.proxy.target import app_target, head_without_upgrade, relay_target
 
 logger = logging.getLogger(__name__)
 
 LINGER_SECONDS = 2.0
 """After an early refusal the rest of the body is read and thrown away this long, so that the client sees the answer
 and not a reset."""
-MAX_HEAD_BYTES = 128 * 1024
+FRAMING_PER_BODY_BYTE = 16
+"""How much chunk sizes may add to a body of many tiny chunks."""
+PATIENCE = 8
+"""Heads in a row that are remembered and do not come again, before this connection's are only parsed."""
+MIN_LOOK_SECONDS = 1.0
+"""Before an idle connection is looked at again whose next request has begun."""
+
+PIPELINE_LENGTH = 8
+"""Requests that may wait for their turn before we stop reading, and with that stop noticing that a client is gone."""
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
-def make_protocol(dataplane: DataPlane) -> type[HttpToolsProtocol]:
+def make_protocol(dataplane: DataPlane) -> "type[RelayProtocol]":
     """The class for uvicorn.Config(http=...)."""
     return type("BoundRelayProtocol", (RelayProtocol,), {"plane": dataplane})
+
+
+@dataclass(slots=True)  # a named tuple's fields take longer to reach
+class _KnownRequest:
+    """A head that came before, and what was made of it. `parsed` belongs to one request at a time."""
+
+    head: KnownHead
+    method: bytes
+    target: bytes
+    parsed: RequestHead
 
 
 class RelayProtocol(HttpToolsProtocol):
     """One client connection. `cycle` is uvicorn's word for the request being read, relayed or not."""
 
     plane: DataPlane
+    """Of the class, so that one assignment gives every connection's next request another configuration."""
+    is_draining = False
+    """Of the class too. True: every response says `connection: close`, so that clients go elsewhere in time."""
+
+    __slots__ = (
+        "_active",
+        "_chunked_bytes",
+        "_idle_since",
+        "_in_head",
+        "_in_message",
+        "_is_chunked",
+        "_is_deaf",
+        "_is_upgrade_ignored",
+        "_known",
+        "_measured_bytes",
+        "_messages",
+        "_packet_bytes",
+        "_patience",
+        "_wait",
+        "write",
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._active: Relay | None = None
         """The relay whose turn it is to respond."""
-        self._head_bytes = 0
+        self._packet_bytes = 0
+        self._measured_bytes = -1
+        """Bytes of the packets after the one in which this head, or chunked body, began; -1 during that one."""
         self._in_head = False
+        self._is_chunked = False
+        self._chunked_bytes = 0
+        self._wait = Wait()
+        self._in_message = False
+        """The parser stands somewhere inside a message."""
+        self._messages = 0
+        """Begun by the present packet."""
+        self._known: _KnownRequest | None = None
+        self._patience = PATIENCE
+        self._idle_since = 0.0
+        self.write: Callable[[bytes], None]
+        """The transport's own, without a detour."""
         self._is_upgrade_ignored = False
         self._is_deaf = False
         """What still comes from this client cannot be understood."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self.write = transport.write
+        self.plane.clients.add(self)
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             # asyncio leaves this out on listening sockets made by hand, and each second packet then waits 40 ms.
@@ -59,8 +129,44 @@ class RelayProtocol(HttpToolsProtocol):
     # Reading requests.
 
     def data_received(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
-        size = len(data)
+        known = self._known
+        if known is not None and not self._in_message and self.cycle.response_complete:
+            content = known.head.body_in(data)
+            if content is not None:
+                self._repeat(known, content)
+                return
+        self._parse(data)
+
+    def _repeat(self, known: "_KnownRequest", content: bytes) -> None:
+        """The head that came last came again, with its whole body: what it means is known."""
+        self._patience = PATIENCE
+        head = known.parsed
+        head.renew(len(content))
+        response = ClientResponse(head.request_id, keep_alive=not self.is_draining)
+        relay = Relay(self.plane, self, known.method, known.target, head, response)
+        self.cycle = relay  # type: ignore[assignment]  # a relay answers to the names uvicorn uses of a cycle
+        self._active = relay
+        relay.begin_whole(content)
+
+    def _learn(self, packet: bytes) -> None:
+        """Remembers the head of a request that came in one packet, if the next one with it can be taken unparsed."""
+        relay: Any = self.cycle
+        if not isinstance(relay, Relay) or not relay.response.keep_alive or relay.method != b"POST":
+            return
+        head = relay.head
+        if head.content_length is None or head.expects_continue or self.parser.get_http_version() != "1.1":
+            return
+        split = split_head(packet, head.content_length)
+        if split is not None:
+            self._patience -= 1
+            self._known = _KnownRequest(KnownHead(*split), relay.method, relay.target, head)
+
+    def _parse(self, packet: bytes) -> None:
+        begins_clean, self._messages = not self._in_message, 0
+        if not self._patience:
+            self._known = None
+        data = packet
+        size = self._packet_bytes = len(packet)
         while data and not self._is_deaf:
             try:
                 self.parser.feed_data(data)
@@ -70,16 +176,33 @@ class RelayProtocol(HttpToolsProtocol):
             except httptools.HttpParserError as exc:
                 self._refuse_bytes(exc)
                 return
+        if begins_clean and self._messages == 1 and not self._in_message and self._patience:
+            self._learn(packet)
+        if self._in_head or self._is_chunked:
+            self._measure(size)
+
+    def _measure(self, size: int) -> None:
+        """What is neither counted as a body nor held by anyone must not grow without end."""
+        if self._is_deaf:
+            return
+        if self._measured_bytes < 0:
+            self._measured_bytes = 0  # where in its packet the head began is not known: it may follow a large body
+            return
+        self._measured_bytes += size
+        limit = self.plane.config.server.max_header_bytes
         if self._in_head:
-            self._head_bytes += size
-            if self._head_bytes > MAX_HEAD_BYTES:
-                self._go_deaf(head_too_large(MAX_HEAD_BYTES))
+            if self._measured_bytes > limit:
+                self._go_deaf(head_too_large(limit))
+        elif self._measured_bytes > limit + FRAMING_PER_BODY_BYTE * self._chunked_bytes:
+            self._go_deaf(framing_too_large(limit))
 
     def on_message_begin(self) -> None:
         self.url = b""
         self.headers = []
-        self._in_head = True
-        self._head_bytes = 0
+        self._in_head = self._in_message = True
+        self._messages += 1
+        self._is_chunked = False
+        self._measured_bytes = -1
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # what comes after the body are trailers, which are dropped
@@ -87,32 +210,62 @@ class RelayProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        limits = self.plane.config.server
+        if (
+            len(self.headers) > limits.max_headers
+            or self._packet_bytes > limits.max_header_bytes
+            or self._measured_bytes >= 0
+        ):
+            require_small_head(self.url, self.headers, limits)
         target = relay_target(self.url)
         if target is None:
             self._hand_to_app()
         elif self.parser.should_upgrade():
+            self._require_no_tunnel()
             self._is_upgrade_ignored = True
         elif not self.transport.is_closing():
             self._start_or_queue(self._relay_to(target))
 
     def _hand_to_app(self) -> None:
         """Tells uvicorn from the beginning what was held back until the path was known."""
+        self._require_no_tunnel()
         url, headers = self.url, self.headers
         super().on_message_begin()
-        self.url = url
+        self.url = app_target(url)
         for name, value in headers:
             super().on_header(name, value)
+            if name == b"transfer-encoding":
+                self._expect_chunks(value)
         super().on_headers_complete()
+
+    def _require_no_tunnel(self) -> None:
+        if self.parser.get_method() == b"CONNECT":
+            raise BadHead(method_not_relayed("CONNECT"))
+
+    def _expect_chunks(self, coding: bytes) -> None:
+        """Any other coding would be a body that we and whoever is in front of us might see end in different places."""
+        if coding.strip().lower() != b"chunked" or self.parser.get_http_version() == "1.0":
+            raise BadHead(transfer_coding(coding))
+        self._is_chunked = True
+        self._chunked_bytes = 0
+        self._measured_bytes = -1
 
     def _relay_to(self, target: bytes) -> Relay:
         method = self.parser.get_method()
-        is_http_1_0 = self.parser.get_http_version() == "1.0"
+        version = self.parser.get_http_version()
+        is_http_1_0 = version == "1.0"
+        if version != "1.1" and not is_http_1_0:
+            raise BadHead(version_not_supported(version))
+        if method == b"TRACE":
+            raise BadHead(method_not_relayed("TRACE"))
         head = RequestHead(self.headers)
+        if head.transfer_coding is not None:
+            self._expect_chunks(head.transfer_coding)
         response = ClientResponse(
             head.request_id,
             is_head_request=method == b"HEAD",
             is_http_1_0=is_http_1_0,
-            keep_alive=not is_http_1_0 and self.parser.should_keep_alive(),
+            keep_alive=not is_http_1_0 and not self.is_draining and self.parser.should_keep_alive(),
         )
         return Relay(self.plane, self, method, target, head, response)
 
@@ -123,8 +276,9 @@ class RelayProtocol(HttpToolsProtocol):
             self._active = relay
             relay.begin()
         else:
-            self.flow.pause_reading()
             self.pipeline.appendleft((relay, self.app))  # type: ignore[arg-type]  # see _start_asgi_task
+            if len(self.pipeline) >= PIPELINE_LENGTH:
+                self.flow.pause_reading()
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """Called when it is the turn of a request that had to wait."""
@@ -137,6 +291,8 @@ class RelayProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         cycle: Any = self.cycle
+        if self._is_chunked:
+            self._chunked_bytes += len(body)
         if isinstance(cycle, Relay):
             cycle.on_body(body)
         else:
@@ -144,6 +300,7 @@ class RelayProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         cycle: Any = self.cycle
+        self._in_message = False
         if self._is_upgrade_ignored:
             return
         if not isinstance(cycle, Relay):
@@ -170,26 +327,58 @@ class RelayProtocol(HttpToolsProtocol):
     # Bytes that are no request.
 
     def _refuse_bytes(self, exc: httptools.HttpParserError) -> None:
-        if isinstance(exc, httptools.HttpParserCallbackError) and not isinstance(
-            exc.__context__, httptools.HttpParserError
-        ):
+        cause = exc.__context__ if isinstance(exc, httptools.HttpParserCallbackError) else exc
+        if isinstance(cause, BadHead):
+            self._go_deaf(cause.refusal)
+            return
+        if not isinstance(cause, httptools.HttpParserError):
             logger.error("reading a request failed", exc_info=exc)
-        self._go_deaf(malformed_request(str(exc)))
+            cause = exc
+        self._go_deaf(malformed_request(str(cause)))
 
     def _go_deaf(self, refusal: Refusal) -> None:
         """Answers the requests before these bytes, then this, then closes."""
         self._is_deaf = True
+        self._known = None
         cycle: Any = self.cycle
-        if isinstance(cycle, Relay) and not cycle.response_complete:
+        if cycle is None or cycle.response_complete:
+            self._answer_and_close(refusal)
+        elif isinstance(cycle, Relay):
             if not cycle.request_complete:
                 cycle.refuse(refusal)
             cycle.keep_alive = False
-        elif cycle is not None and not cycle.response_complete:
-            cycle.keep_alive = False
+        elif cycle.more_body and not cycle.response_started and not self.pipeline and self._active is None:
+            self._answer_and_close(refusal)
         else:
-            response = ClientResponse("none", is_head_request=False, is_http_1_0=False, keep_alive=False)
-            self.transport.write(response.refusal(refusal))
-            self._linger()
+            cycle.keep_alive = False
+
+    def _answer_and_close(self, refusal: Refusal) -> None:
+        response = ClientResponse("none", keep_alive=False)
+        self.transport.write(response.refusal(refusal))
+        self._linger()
+
+    # A client that is slow.
+
+    def check_client(self, now: float) -> None:
+        """From the data plane's clock: ends a connection whose next bytes are overdue."""
+        if self._is_deaf or self.transport.is_closing():
+            return
+        cycle: Any = self.cycle
+        limits = self.plane.config.server
+        if cycle is not None and not cycle.response_complete:
+            # A relay keeps its own time. The app reads a body only as a whole.
+            owes_body = not isinstance(cycle, Relay) and cycle.more_body
+            if self._wait.seconds(cycle if owes_body else None, now) > limits.body_timeout_seconds and owes_body:
+                self._go_deaf(request_stalled(limits.body_timeout_seconds))
+        elif self._in_head:
+            if self._wait.seconds(self.headers, now) > limits.header_timeout_seconds:
+                self._go_deaf(head_stalled(limits.header_timeout_seconds))
+        elif cycle is None:
+            if self._wait.seconds(self, now) > limits.header_timeout_seconds:
+                self.transport.close()
+        # Answered, and either idle or still sending the body of a request that was refused.
+        elif self._wait.seconds(cycle, now) > self.timeout_keep_alive:
+            self.transport.close()
 
     # Writing responses: the client's side of a relay.
 
@@ -197,14 +386,11 @@ class RelayProtocol(HttpToolsProtocol):
     def is_write_paused(self) -> bool:
         return self.flow.write_paused
 
-    def write(self, data: bytes) -> None:
-        self.transport.write(data)
-
     def relay_finished(self, relay: Relay, *, truncated: bool) -> None:
         self._active = None
         if truncated:
             self._break_off(relay)
-        elif not relay.keep_alive:
+        elif not relay.response.keep_alive:
             self._close_after(relay)
         self.on_response_complete()
 
@@ -222,6 +408,7 @@ class RelayProtocol(HttpToolsProtocol):
 
     def _linger(self) -> None:
         """Closes our half now and the rest soon: closing both on a client that still sends would reset the answer."""
+        self._known = None
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(LINGER_SECONDS, self.transport.close)
@@ -238,7 +425,35 @@ class RelayProtocol(HttpToolsProtocol):
 
     # Ends.
 
+    def on_response_complete(self) -> None:
+        """As uvicorn's, with one timer a connection in place of one a request."""
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        if self.flow.read_paused:
+            self.flow.resume_reading()
+        self._idle_since = perf_counter()
+        if self.timeout_keep_alive_task is None:
+            self._look_again_in(self.timeout_keep_alive)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Closes a connection that has been idle long enough, else looks again when it may have been."""
+        self.timeout_keep_alive_task = None
+        cycle: Any = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            return  # its end sets the timer again
+        left = self.timeout_keep_alive - (perf_counter() - self._idle_since)
+        if left > 0 or self._in_message:
+            self._look_again_in(max(left, MIN_LOOK_SECONDS))
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _look_again_in(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self.plane.clients.discard(self)
         relays: tuple[Any, ...] = (self._active, *(cycle for cycle, _ in self.pipeline), self.cycle)
         for relay in relays:
             if isinstance(relay, Relay):
@@ -246,5 +461,6 @@ class RelayProtocol(HttpToolsProtocol):
         cycle: Any = self.cycle
         if isinstance(cycle, Relay):
             self.cycle = None  # type: ignore[assignment]  # uvicorn's own state before the first request
-        self._active = None
+        self._active = self._known = None
+        self._unset_keepalive_if_required()
         super().connection_lost(exc)

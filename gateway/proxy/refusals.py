@@ -61,6 +61,38 @@ def head_too_large(limit_bytes: int) -> Refusal:
     return Refusal(431, "request_too_large", f"request headers are larger than {limit_bytes} bytes")
 
 
+def too_many_headers(limit: int) -> Refusal:
+    return Refusal(431, "request_too_large", f"the request has more than {limit} headers")
+
+
+def framing_too_large(limit_bytes: int) -> Refusal:
+    return Refusal(431, "request_too_large", f"chunk extensions and trailers are larger than {limit_bytes} bytes")
+
+
+def transfer_coding(coding: bytes) -> Refusal:
+    return Refusal(
+        400,
+        "malformed_request",
+        f'not a valid HTTP request: transfer-encoding "{coding.decode("latin-1")}": only chunked is read, in HTTP/1.1',
+    )
+
+
+def version_not_supported(version: str) -> Refusal:
+    return Refusal(505, "malformed_request", f"HTTP/{version} is not spoken here: use HTTP/1.1")
+
+
+def method_not_relayed(method: str) -> Refusal:
+    return Refusal(405, "method_not_allowed", f"this gateway relays every method but {method}")
+
+
+def head_stalled(limit_seconds: float) -> Refusal:
+    return Refusal(408, "request_timeout", f"the request's headers did not come within {limit_seconds:g} s")
+
+
+def request_too_slow(bytes_per_second: int) -> Refusal:
+    return Refusal(408, "request_timeout", f"the request body comes at less than {bytes_per_second} bytes a second")
+
+
 def request_stalled(limit_seconds: float) -> Refusal:
     return Refusal(408, "request_timeout", f"nothing of the request body came for {limit_seconds:g} s")
 
@@ -78,8 +110,10 @@ def upstream_error(upstream: str, what: str) -> Refusal:
     return Refusal(502, "upstream_error", f'upstream "{upstream}" {what}')
 
 
-def upstream_timeout(upstream: str, what: str) -> Refusal:
-    return Refusal(504, "upstream_timeout", f'upstream "{upstream}" {what}')
+def upstream_timeout(upstream: str, what: str, limit: str | None) -> Refusal:
+    """`limit`: the key of [upstreams.timeouts] that ran out, None when it was another limit. Tells them apart."""
+    param = f"timeouts.{limit}" if limit else None
+    return Refusal(504, "upstream_timeout", f'upstream "{upstream}" {what}', param=param)
 
 
 def no_upstream(model: str | None) -> Refusal:

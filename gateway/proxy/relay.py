@@ -11,7 +11,8 @@ from gateway.proxy.admission import ANONYMOUS, Client
 from gateway.proxy.body import RequestBody
 from gateway.proxy.forwarding import ClientSide, Forwarding
 from gateway.proxy.headers import RequestHead
-from gateway.proxy.refusals import Refusal, no_upstream, request_stalled
+from gateway.proxy.models import PATH as MODELS_PATH
+from gateway.proxy.refusals import Refusal, no_upstream, request_stalled, request_too_slow
 from gateway.proxy.response import ClientResponse
 from gateway.proxy.sampled_copy import SampledCopy, start_copy
 from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
 
 SMALL_BODY_BYTES = 64 * 1024
 """A refused request's body up to this size is read to its end and forgotten, so that the connection can be kept."""
-UPLOAD_STALL_SECONDS = 60.0
-"""Longest silence of a client in the middle of its request body."""
 
+NO_BODY = RequestBody(b"")
 
 _ENDPOINT_LABELS = {endpoint.encode(): endpoint for endpoint in LABELLED_ENDPOINTS}
 
@@ -51,7 +51,7 @@ class Relay:
         self._client = client
         self.method = method
         self.target = target
-        self.path = target.partition(b"?")[0]
+        self.path = target if target in _ENDPOINT_LABELS else target.partition(b"?")[0]
         self.head = head
         self.response = response
         self.started_at = perf_counter()
@@ -59,14 +59,16 @@ class Relay:
         self.request_complete = False
         self.disconnected = False
         self.key: Client = ANONYMOUS
-        self.body = RequestBody(b"")
+        self.body = NO_BODY
         self._has_begun = False
         self._refusal: Refusal | None = None
-        self._received = bytearray()
-        self._stalled_since = self.started_at
-        self._stalled_at_bytes = 0
+        self._received: bytes | bytearray = b""
+        self._first_checked_at = 0.0
+        self._grew_at = 0.0
+        self._grew_to = 0
         self._forwarding: Forwarding | None = None
         self.copy: SampledCopy | None = None
+        self.observation = plane.observer.begin(head) if plane.observer is not None else None
 
     @property
     def keep_alive(self) -> bool:
@@ -93,6 +95,19 @@ class Relay:
         elif self.head.expects_continue:
             self._client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
+    def begin_whole(self, content: bytes) -> None:
+        """As `begin`, when it came as a whole with nothing before it."""
+        self._has_begun = self.request_complete = True
+        self._received = content
+        plane = self._plane
+        plane.relay_began(self)
+        admitted = plane.admission.admit(self.head, self.started_at)
+        if isinstance(admitted, Refusal):
+            self._refuse(admitted)
+        else:
+            self.key = admitted
+            self._answer()
+
     def _admit(self) -> None:
         admitted = self._plane.admission.admit(self.head, self.started_at)
         if isinstance(admitted, Refusal):
@@ -104,7 +119,13 @@ class Relay:
         """More of the request's body."""
         if self.response_complete or self._refusal is not None:
             return
-        self._received += data
+        received = self._received
+        if not received:
+            self._received = data
+        elif isinstance(received, bytearray):
+            received += data
+        else:
+            self._received = bytearray(received) + data
         if len(self._received) > self._plane.admission.max_body_bytes:
             self.refuse(self._plane.admission.too_large())
 
@@ -117,7 +138,7 @@ class Relay:
     def refuse(self, refusal: Refusal) -> None:
         """The request cannot be read on: answers now, or when it is this request's turn."""
         self._refusal = refusal
-        self._received.clear()
+        self._received = b""
         self.response.keep_alive = False
         if self._has_begun and not self.response_complete:
             self._refuse(refusal)
@@ -125,7 +146,7 @@ class Relay:
     def on_client_gone(self) -> None:
         """The client's connection is closed: the upstream must not go on generating."""
         self.disconnected = True
-        self._end("client_disconnected")
+        self.end("client_disconnected")
 
     def on_client_slow(self) -> None:
         """The client's socket is full."""
@@ -151,17 +172,33 @@ class Relay:
         if self._refusal is not None:
             self._refuse(self._refusal)
             return
-        content = bytes(self._received)
-        self._received = bytearray()
-        body = self._plane.admission.read(content, self.key)
+        plane, content = self._plane, bytes(self._received)
+        self._received = b""
+        body = plane.admission.read(content, self.key)
         if isinstance(body, Refusal):
             self._refuse(body)
             return
         self.body = body
-        if self._plane.answers_itself(self.method, self.path):
+        if self.path == MODELS_PATH and plane.answers_itself(self.method, self.path):
             self._answer_models()
-        else:
-            self._forward(content)
+            return
+        upstream = plane.choose(body.served_model)
+        if upstream is None:
+            self._refuse(no_upstream(body.model))
+            return
+        self.copy = start_copy(
+            plane.tap,
+            method=self.method,
+            path=self.path,
+            head=self.head,
+            client=self.key,
+            content=content,
+            body=body,
+            started_at=self.started_at,
+            label_of=plane.model_label,
+        )
+        self._forwarding = forwarding = Forwarding(plane, self, self._client, upstream)
+        forwarding.start()
 
     def _answer_models(self) -> None:
         body = self._plane.models_body()
@@ -169,31 +206,13 @@ class Relay:
             self._refuse(no_upstream(None))
             return
         self._client.write(self.response.own(200, body))
-        self._end("complete")
-
-    def _forward(self, content: bytes) -> None:
-        upstream = self._plane.choose(self.body.served_model)
-        if upstream is None:
-            self._refuse(no_upstream(self.body.model))
-            return
-        self.copy = start_copy(
-            self._plane.tap,
-            method=self.method,
-            path=self.path,
-            head=self.head,
-            client=self.key,
-            content=content,
-            body=self.body,
-            started_at=self.started_at,
-        )
-        self._forwarding = Forwarding(self._plane, self, self._client, upstream)
-        self._forwarding.start()
+        self.end("complete")
 
     def _refuse(self, refusal: Refusal) -> None:
         if not self.request_complete and not self._is_body_small:
             self.response.keep_alive = False
         self._client.write(self.response.refusal(refusal))
-        self._end("rejected")
+        self.end("rejected")
 
     # From the clock.
 
@@ -201,48 +220,65 @@ class Relay:
         """Ends the exchange when a time limit has passed; `now` is time.perf_counter()."""
         if self._forwarding is not None:
             self._forwarding.check(now)
-        elif len(self._received) != self._stalled_at_bytes:
-            self._stalled_at_bytes, self._stalled_since = len(self._received), now
-        elif now - self._stalled_since > UPLOAD_STALL_SECONDS:
-            self.refuse(request_stalled(UPLOAD_STALL_SECONDS))
+        else:
+            self._check_client(now)
+
+    def _check_client(self, now: float) -> None:
+        """The body must not stop, nor after a while come drop by drop."""
+        limits, received = self._plane.config.server, len(self._received)
+        if not self._first_checked_at:
+            self._first_checked_at = self._grew_at = now
+        if received != self._grew_to:
+            self._grew_to, self._grew_at = received, now
+        overtime = now - self._first_checked_at - limits.body_timeout_seconds
+        if now - self._grew_at > limits.body_timeout_seconds:
+            self.refuse(request_stalled(limits.body_timeout_seconds))
+        elif received < overtime * limits.body_min_bytes_per_second:
+            self.refuse(request_too_slow(limits.body_min_bytes_per_second))
+
+    @property
+    def model_label(self) -> str:
+        """The model asked for, in a closed set of names."""
+        return self._plane.model_label(self.body.model)
 
     def give_up(self) -> None:
         """The gateway's time to drain is over."""
         if self._forwarding is not None:
             self._forwarding.give_up()
         else:
-            self._end("rejected", truncated=True)
+            self.end("rejected", truncated=True)
 
     # The end.
 
-    def forwarded(self, outcome: EndReason, *, truncated: bool) -> None:
-        """From the forwarding half: it is over."""
-        self._end(outcome, truncated=truncated)
-
-    def _end(self, outcome: EndReason, *, truncated: bool = False) -> None:
+    def end(self, outcome: EndReason, *, truncated: bool = False) -> None:
+        """Ends the exchange, once; the forwarding half calls it when it is over. `truncated`: see RelayClient."""
         if self.response_complete:
             return
         self.response_complete = True
-        self._plane.relay_ended(self)
-        forwarding, self._forwarding = self._forwarding, None
+        plane, forwarding, started = self._plane, self._forwarding, self.started_at
+        plane.relay_ended(self)
+        upstream, first_chunk_seconds, was_started = "none", None, False
         if forwarding is not None:
+            self._forwarding = None
             forwarding.let_go()
-        self._count(outcome, forwarding)
-        if self.copy is not None and forwarding is not None:
-            self.copy.finish(outcome, forwarding.upstream.name)
-        if not self.disconnected:
-            self._client.relay_finished(self, truncated=truncated)
-
-    def _count(self, outcome: EndReason, forwarding: Forwarding | None) -> None:
-        now, started = perf_counter(), self.started_at
-        first_chunk_at = forwarding.first_chunk_at if forwarding else None
-        self._plane.stats.ended(
-            upstream=forwarding.upstream.name if forwarding else "none",
-            model=self._plane.model_label(self.body.model),
-            endpoint=_ENDPOINT_LABELS.get(self.path, "other"),
+            upstream, was_started = forwarding.upstream.name, forwarding.was_sent
+            if forwarding.first_chunk_at is not None:
+                first_chunk_seconds = forwarding.first_chunk_at - started
+        now = perf_counter()
+        endpoint = _ENDPOINT_LABELS.get(self.path, "other")
+        if plane.observer is not None:
+            plane.observer.end(self, endpoint, outcome, forwarding)
+        plane.stats.ended(
+            upstream=upstream,
+            model=plane.model_label(self.body.model),
+            endpoint=endpoint,
             outcome=outcome,
             duration_seconds=now - started,
-            overhead_seconds=forwarding.overhead(started, now) if forwarding else now - started,
-            first_chunk_seconds=first_chunk_at - started if first_chunk_at is not None else None,
-            was_started=forwarding is not None and forwarding.was_sent,
+            overhead_seconds=forwarding.overhead(started, now) if forwarding is not None else now - started,
+            first_chunk_seconds=first_chunk_seconds,
+            was_started=was_started,
         )
+        if self.copy is not None and forwarding is not None:
+            self.copy.finish(outcome, upstream)
+        if not self.disconnected:
+            self._client.relay_finished(self, truncated=truncated)

@@ -20,22 +20,28 @@ class ClientResponse:
     """The response side of one exchange."""
 
     __slots__ = (
-        "_chunked",
         "_is_head_request",
         "_is_http_1_0",
-        "_request_id",
         "can_append_event",
         "has_head",
+        "is_chunked",
         "is_close_delimited",
         "keep_alive",
+        "request_id",
+        "status",
     )
 
-    def __init__(self, request_id: str, *, is_head_request: bool, is_http_1_0: bool, keep_alive: bool) -> None:
-        self._request_id = request_id.encode("latin-1")
+    def __init__(
+        self, request_id: str, *, is_head_request: bool = False, is_http_1_0: bool = False, keep_alive: bool = True
+    ) -> None:
+        self.request_id = request_id.encode("latin-1")
         self._is_head_request = is_head_request
         self._is_http_1_0 = is_http_1_0
-        self._chunked = False
+        self.is_chunked = False
+        """The body goes out in chunks."""
         self.keep_alive = keep_alive
+        self.status = 0
+        """What the client was answered; 0 before that."""
         self.has_head = False
         """A final status line was sent."""
         self.is_close_delimited = False
@@ -52,6 +58,7 @@ class ClientResponse:
     def head(self, status: int, reason: bytes, head: ResponseHead, label_line: bytes) -> bytes:
         """Status line and headers of an upstream's response, with the framing that suits the client."""
         self.has_head = True
+        self.status = status
         framing = self._framing(status, head)
         return b"".join(
             (
@@ -61,10 +68,29 @@ class ClientResponse:
                 *head.lines,
                 framing,
                 b"x-request-id: ",
-                self._request_id,
+                self.request_id,
                 b"\r\n",
                 label_line,
                 b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n",
+            )
+        )
+
+    def whole(self, status: int, reason: bytes, head: ResponseHead, label_line: bytes, body: bytes) -> bytes:
+        """Head and body of an upstream's response that came at once, with its content-length."""
+        self.has_head = True
+        self.status = status
+        block = head.block
+        if block is None:
+            head.block = block = b"".join((b"HTTP/1.1 %d " % status, reason, b"\r\n", *head.lines))
+        return b"".join(
+            (
+                block,
+                b"content-length: %d\r\nx-request-id: " % len(body),
+                self.request_id,
+                b"\r\n",
+                label_line,
+                b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n",
+                body,
             )
         )
 
@@ -80,27 +106,28 @@ class ClientResponse:
             self.keep_alive = False
             self.is_close_delimited = True
             return b""
-        self._chunked = True
+        self.is_chunked = True
         return b"transfer-encoding: chunked\r\n"
 
     def body(self, data: bytes) -> bytes:
         """A piece of the body; `data` is not empty."""
-        return b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data
+        return b"%x\r\n%b\r\n" % (len(data), data) if self.is_chunked else data
 
     def end(self) -> bytes:
         """What ends the body, if anything does."""
-        return b"0\r\n\r\n" if self._chunked else b""
+        return b"0\r\n\r\n" if self.is_chunked else b""
 
     def own(self, status: int, body: bytes, extra: bytes = b"") -> bytes:
         """A whole JSON response of the gateway itself."""
         self.has_head = True
+        self.status = status
         return (
             b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %b\r\n%b%b\r\n%b"
             % (
                 status,
                 _phrase(status),
                 len(body),
-                self._request_id,
+                self.request_id,
                 extra,
                 b"" if self.keep_alive else b"connection: close\r\n",
                 b"" if self._is_head_request else body,

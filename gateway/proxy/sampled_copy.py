@@ -5,6 +5,7 @@ Whatever the tap does, the relay goes on: its errors are logged here and felt no
 
 import logging
 import time
+from collections.abc import Callable
 from time import perf_counter
 from typing import Literal
 from uuid import uuid4
@@ -17,7 +18,7 @@ from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, Sampled, Tap
 
 logger = logging.getLogger(__name__)
 
-_AUDITABLE_PATHS = frozenset(path.encode() for path in AUDITABLE_ENDPOINTS)
+_AUDITABLE_PATHS = {path.encode(): path for path in AUDITABLE_ENDPOINTS}
 
 
 def start_copy(
@@ -30,24 +31,27 @@ def start_copy(
     content: bytes,
     body: RequestBody,
     started_at: float,
+    label_of: Callable[[str | None], str],
 ) -> "SampledCopy | None":
     """Asks the tap about a request that is about to be relayed; None when it is not sampled.
 
     `content` is the body as the client sent it, `body` what was read from it; `started_at` is time.perf_counter() at
-    which the request's headers were complete.
+    which the request's headers were complete. `label_of` gives a model's name in series, which form a closed set.
     """
     try:
         sampled = tap.decide(
             request_id=head.request_id,
             eligible=method == b"POST" and path in _AUDITABLE_PATHS,
             body=content,
-            opt=head.audit,
-            may_opt=client.may_opt,
+            opt=head.audit if client.is_audited else "off",
+            may_opt=client.may_opt or not client.is_audited,
             tag=head.tag,
+            model=body.served_model,
+            route=_AUDITABLE_PATHS.get(path, ""),
         )
         if sampled is None:
             return None
-        copy = SampledCopy(tap, sampled, path, head, client, content, body, started_at)
+        copy = SampledCopy(tap, sampled, path, head, client, content, body, started_at, label_of)
         return copy if copy.fits(len(content)) else None
     except Exception:  # the tap is never a reason for a request to fail
         logger.exception("sampling decision failed")
@@ -67,6 +71,7 @@ class SampledCopy:
         content: bytes,
         body: RequestBody,
         started_at: float,
+        label_of: Callable[[str | None], str],
     ) -> None:
         self._tap = tap
         self._sampled = sampled
@@ -76,6 +81,7 @@ class SampledCopy:
         self._content = content
         self._body = body
         self._started_at = started_at
+        self._label_of = label_of
         self._received = bytearray()
         self._status = 0
         self._content_type = ""
@@ -135,4 +141,5 @@ class SampledCopy:
             response_body=bytes(self._received),
             key_name=self._client.name,
             tag=self._head.tag,
+            model_label=self._label_of(self._body.served_model),
         )

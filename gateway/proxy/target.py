@@ -36,6 +36,16 @@ def _origin_form(url: bytes) -> bytes:
     return (parsed.path or b"/") + (b"?" + parsed.query if parsed.query else b"")
 
 
+def app_target(url: bytes) -> bytes:
+    """The target as uvicorn takes it: an absolute one without a path asks for "/" (RFC 9112 section 3.2.2)."""
+    if url.startswith(b"/"):
+        return url
+    try:
+        return url if httptools.parse_url(url).path else _origin_form(url)
+    except httptools.HttpParserInvalidURLError:
+        return url  # uvicorn refuses it in the same words
+
+
 def head_without_upgrade(method: bytes, url: bytes, version: str, headers: Iterable[Header]) -> bytes:
     """The request head again, as a client writes it that does not ask to upgrade (RFC 9110 section 7.8)."""
     lines = [b"%b %b HTTP/%b\r\n" % (method, url, version.encode())]

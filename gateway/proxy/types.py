@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from auditors.types import Exchange
+from gateway.config import AUDITED_PATHS
 
 EndReason = Literal["complete", "upstream_error", "client_disconnected", "timed_out", "rejected"]
 """Every relayed exchange ends exactly once, with one of these (contract 4)."""
@@ -12,7 +13,7 @@ EndReason = Literal["complete", "upstream_error", "client_disconnected", "timed_
 GatewayOutcome = Literal["filtered", "opted_out", "sampled_out", "queued", "truncated"]
 """What the ledger counts at the gateway; outcomes sum to requests (design 5). Lost copies count as "failed"."""
 
-AUDITABLE_ENDPOINTS = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"})
+AUDITABLE_ENDPOINTS = frozenset(AUDITED_PATHS)
 """POSTs to these are eligible for sampling; everything else is relayed and counted as filtered."""
 
 LABELLED_ENDPOINTS = AUDITABLE_ENDPOINTS | {"/v1/embeddings", "/v1/models", "/v1/rerank", "/v1/score"}
@@ -32,7 +33,16 @@ class Tap(Protocol):
     max_copy_bytes: int
 
     def decide(
-        self, *, request_id: str, eligible: bool, body: bytes, opt: str | None, may_opt: bool, tag: str | None
+        self,
+        *,
+        request_id: str,
+        eligible: bool,
+        body: bytes,
+        opt: str | None,
+        may_opt: bool,
+        tag: str | None,
+        model: str | None = None,
+        route: str = "",
     ) -> Sampled | None:
         """Decides once per request, when its body is complete. Counts the outcome itself when the answer is None.
 
@@ -43,6 +53,8 @@ class Tap(Protocol):
             opt: value of x-biasgate-audit ("off", "on" or None); honoured only if may_opt.
             may_opt: the client's key may opt out or in.
             tag: value of x-biasgate-tag, used only when configured.
+            model: the name after aliases, for strata by model.
+            route: path under the data plane, for strata by route.
         """
         ...
 
@@ -59,6 +71,10 @@ class RequestStats(Protocol):
     """Plain counts and bucket arrays; no locks on the hot path."""
 
     def started(self, upstream: str) -> None: ...
+
+    def withdrawn(self, upstream: str) -> None:
+        """Takes `started` back: the request will be sent anew, there or elsewhere."""
+        ...
 
     def ended(
         self,

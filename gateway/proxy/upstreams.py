@@ -1,14 +1,25 @@
 """The upstreams of this gateway, what is known about each, and which one gets a request."""
 
+import logging
+import math
 import re
 import ssl
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
 
 from gateway.config import Config, UpstreamConfig
 from gateway.errors import ConfigError
-from gateway.proxy.pool import Pool
+from gateway.proxy.pool import ConnectFailure, Pool
+from gateway.proxy.standing import Standing
+
+logger = logging.getLogger(__name__)
+
+FAULTS = frozenset({502, 503, 504})
+"""Statuses with which something in front of a model says that the model cannot answer."""
+LONGEST_DEBT = 32.0
+"""Turns that an upstream may be behind by: it gets no more than these in a row when it is free at last."""
 
 _UNPRINTABLE = re.compile(r"[^\x21-\x7e]")
 
@@ -39,23 +50,80 @@ class Upstream:
         self.down_reason = ""
         self.outstanding = 0
         """Requests being relayed there by this worker."""
+        self.standing = Standing(config.ejection)
+        self.weight = config.weight
+        """The configured weight, less while it comes back from an outage."""
+        self.turn = 0.0
+        """How much it has been chosen, per weight; infinite until the next tick when it has just come back."""
         is_tls = url.scheme == "https"
         self.api_key = api_key
+        self.address = (url.hostname or "", url.port or (443 if is_tls else 80))
+        """Host and port."""
         self.pool = Pool(
-            url.hostname or "",
-            url.port or (443 if is_tls else 80),
+            *self.address,
             tls=tls if is_tls else None,
             max_connections=config.max_connections,
             connect_seconds=config.timeouts.connect,
+            owner=self,
         )
 
+    @property
+    def is_available(self) -> bool:
+        """Up, and not left out for its failures."""
+        return self.is_up and not self.standing.is_ejected
+
     def mark_up(self) -> None:
+        """A health check passed. After an outage the traffic returns slowly."""
+        if self.is_up:
+            return
         self.is_up = True
         self.down_reason = ""
+        logger.warning("upstream %s is up again", self.name)
+        if not self.standing.is_ejected:
+            self.standing.comes_back(perf_counter())
+            self._start_slowly()
 
     def mark_down(self, reason: str) -> None:
-        self.is_up = False
+        """It gets no requests until a health check passes; those that wait for a connection may go elsewhere."""
+        was_up, self.is_up = self.is_up, False
         self.down_reason = reason
+        if was_up:
+            logger.warning("upstream %s is down: %s", self.name, reason)
+            self.pool.let_waiters_leave()
+
+    def request_failed(self, what: str, sent_at: float) -> None:
+        """A request sent at `sent_at` (time.perf_counter()) got no answer, or not to its end, or a status of FAULTS."""
+        seconds = self.standing.failed(perf_counter(), sent_at=sent_at)
+        if seconds is not None:
+            self._avoided(seconds, what)
+
+    def connect_failed(self, failure: ConnectFailure) -> None:
+        """From the pool. A server that takes no connection is down at once, and suspect when it is up again."""
+        if not failure.is_ours:
+            self.mark_down(str(failure))
+            now = perf_counter()
+            self.standing.failed(now, sent_at=now)
+
+    def connects_slowly(self, seconds: float) -> None:
+        """From the pool, while it waits for a connection: others may have what waits, without this one's timeout."""
+        if self.is_available:
+            self._avoided(self.standing.eject(perf_counter()), f"did not accept a connection within {seconds:g} s")
+
+    def _avoided(self, seconds: float, what: str) -> None:
+        logger.warning("upstream %s is avoided for %g s: %s", self.name, seconds, what)
+        self.pool.let_waiters_leave()
+
+    def tick(self, now: float) -> None:
+        """Lets time pass; `now` is time.perf_counter()."""
+        self.pool.tick(now)
+        if self.standing.tick(now):
+            logger.warning("upstream %s gets requests again", self.name)
+            self._start_slowly()
+        self.weight = self.config.weight * self.standing.share
+
+    def _start_slowly(self) -> None:
+        self.weight = self.config.weight * self.standing.share
+        self.turn = math.inf
 
     def learn(self, entries: Sequence[dict[str, Any]], fingerprint: str) -> None:
         """Takes the upstream's own model list; only a "*" adds those models to the configured ones."""
@@ -64,10 +132,6 @@ class Upstream:
         if self.is_wildcard:
             found = {entry["id"] for entry in entries}
             self.models = frozenset(self.config.models) - {"*"} | found
-
-    @property
-    def load(self) -> float:
-        return (self.outstanding + 1) / self.config.weight
 
 
 class Upstreams:
@@ -82,30 +146,75 @@ class Upstreams:
             tls = ssl.create_default_context()
         self.tls = tls
         self.all = [Upstream(upstream, config.secret(upstream.api_key_env), tls) for upstream in config.upstreams]
-        self._turn = 0
 
     def choose(self, model: str | None, *, but_not: Sequence[Upstream] = ()) -> Upstream | None:
         """The upstream for a request, or None when none that could answer is up.
 
-        Least outstanding per weight among those that serve the model. A model nobody is known to serve goes to a
-        wildcard upstream, whose own answer is the answer. No model: the first one up, always the same.
+        Among those that serve the model, the balanced one; those left out for their failures only when there is no
+        other. A model nobody is known to serve goes to a wildcard upstream, whose own answer is the answer. No model:
+        the first one available, always the same.
         """
         if len(self.all) == 1:
             only = self.all[0]
             return only if only.is_up and only not in but_not else None
-        up = [upstream for upstream in self.all if upstream.is_up and upstream not in but_not]
-        if not up or model is None:
-            return up[0] if up else None
-        candidates = [upstream for upstream in up if model in upstream.models]
+        candidates = [
+            upstream
+            for upstream in self.all
+            if model in upstream.models
+            and upstream.is_up
+            and not upstream.standing.is_ejected
+            and upstream not in but_not
+        ]
         if not candidates:
-            if any(model in upstream.models for upstream in self.all):
-                return None
-            candidates = [upstream for upstream in up if upstream.is_wildcard] or up
-        if len(candidates) == 1:
-            return candidates[0]
-        self._turn += 1
-        turn = self._turn % len(candidates)
-        return min(candidates[turn:] + candidates[:turn], key=lambda upstream: upstream.load)
+            candidates = self._second_best(model, but_not)
+            if not candidates or model is None:
+                return candidates[0] if candidates else None
+        return candidates[0] if len(candidates) == 1 else _balanced(candidates)
+
+    def _second_best(self, model: str | None, but_not: Sequence[Upstream]) -> list[Upstream]:
+        """Who could answer when nobody is available that is known to serve the model."""
+        up = [upstream for upstream in self.all if upstream.is_up and upstream not in but_not]
+        if model is None:
+            return _trusted(up)
+        if any(model in upstream.models for upstream in self.all):
+            return [upstream for upstream in up if model in upstream.models]
+        return _trusted([upstream for upstream in up if upstream.is_wildcard] or up)
+
+    def tick(self, now: float) -> None:
+        """Lets time pass; `now` is time.perf_counter()."""
+        for upstream in self.all:
+            upstream.tick(now)
+        furthest = max((u.turn for u in self.all if u.turn < math.inf), default=0.0)
+        for upstream in self.all:
+            debt = 0.0 if upstream.turn == math.inf else min(furthest - upstream.turn, LONGEST_DEBT / upstream.weight)
+            upstream.turn = -debt  # only differences count, and small numbers stay exact
+
+
+def _trusted(candidates: list[Upstream]) -> list[Upstream]:
+    return [upstream for upstream in candidates if not upstream.standing.is_ejected] or candidates
+
+
+def _balanced(candidates: list[Upstream]) -> Upstream:
+    """Whoever has had least for its weight, among those that this request would not bring above their fair share.
+
+    Nobody who already has a fair share of the requests in flight gets one more, which keeps load off slow and stuck
+    upstreams. Where that leaves a choice, as it always does when there is little traffic, turns make the counts
+    proportional to the weights.
+    """
+    in_flight, weights = 1, 0.0
+    for upstream in candidates:
+        in_flight += upstream.outstanding
+        weights += upstream.weight
+    per_weight = in_flight / weights
+    chosen = None
+    for upstream in candidates:
+        has_room = upstream.outstanding < per_weight * upstream.weight - 1e-9
+        if has_room and (chosen is None or upstream.turn < chosen.turn):
+            chosen = upstream
+    if chosen is None:  # by arithmetic somebody has room; a rounding error must not lose a request
+        chosen = min(candidates, key=lambda upstream: upstream.outstanding)
+    chosen.turn += 1 / chosen.weight
+    return chosen
 
 
 def _split(config: UpstreamConfig) -> Any:

@@ -15,12 +15,12 @@ Increments = Mapping[tuple[str, tuple[str, ...]], float]
 
 async def add(connection: AsyncConnection, increments: Increments) -> None:
     """Raises counters inside the caller's transaction, in one order, so that writers cannot deadlock."""
-    for (name, labels), more in sorted(increments.items()):
-        row = upsert(connection, counters).values(name=name, labels=_encode(labels), value=more)
+    rows = [{"name": key[0], "labels": _encode(key[1]), "value": more} for key, more in sorted(increments.items())]
+    if rows:
+        row = upsert(connection, counters)
         total = {"value": counters.c.value + row.excluded.value}
-        await connection.execute(
-            row.on_conflict_do_update(index_elements=[counters.c.name, counters.c.labels], set_=total)
-        )
+        adding = row.on_conflict_do_update(index_elements=[counters.c.name, counters.c.labels], set_=total)
+        await connection.execute(adding, rows)
 
 
 async def increase(database: Database, increments: Increments) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from gateway.config import mask_url
 from gateway.errors import StoreError
+from gateway.privacy.texts import Texts
 
 Dialect = Literal["sqlite", "postgresql"]
 
@@ -23,27 +24,33 @@ CONNECT_TIMEOUT_SECONDS = 5
 class Database:
     """An open store. Make one with `await Database.open(url)`; close it with `await database.close()`."""
 
-    def __init__(self, engine: AsyncEngine, url: str) -> None:
+    def __init__(self, engine: AsyncEngine, url: str, texts: Texts) -> None:
         self._engine = engine
         self._write_lock = asyncio.Lock()
         self.url = url
         """As configured, password included: for drivers, never for logs (see `masked_url`)."""
+        self.texts = texts
+        self.user_salt = b""
 
     @classmethod
-    async def open(cls, url: str, *, migrate: bool = True) -> "Database":
+    async def open(cls, url: str, *, migrate: bool = True, texts: Texts | None = None) -> "Database":
         """Connects, and brings the schema up to date.
 
         Args:
             url: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DB.
             migrate: False only checks that the schema is the one this code knows.
+            texts: how the text of exchanges is stored; None for whoever reads and writes none.
 
-        Raises: StoreError when it cannot be reached, written, or has another schema version.
+        Raises: StoreError when it cannot be reached, written, has another schema version or is sealed with another key.
         """
-        from gateway.store import schema
+        from gateway.store import facts, schema
 
-        database = cls(_engine(url), url)
+        database = cls(_engine(url), url, texts or Texts())
         try:
             await (schema.migrate(database) if migrate else schema.check(database))
+            if texts is not None:
+                await facts.check_key(database, texts)
+            database.user_salt = await facts.user_salt(database)
         except BaseException:
             await database.close()
             raise
@@ -71,6 +78,13 @@ class Database:
         """A consistent view that writes nothing and, on SQLite, waits for no writer."""
         async with self._transaction(writes=False) as connection:
             yield connection
+
+    async def forget_deleted(self) -> None:
+        """Empties SQLite's write-ahead log, as far as no reader needs it: it still has what was just deleted."""
+        if self.dialect == "sqlite":
+            async with self._turn(), self._engine.connect() as connection:
+                driver: Any = (await connection.get_raw_connection()).driver_connection  # no transaction is open here
+                await (await driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")).close()
 
     async def ping(self) -> None:
         """Raises StoreError unless the database answers."""
@@ -138,6 +152,7 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute("PRAGMA synchronous = NORMAL")
         cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute("PRAGMA secure_delete = ON")  # deleted text is overwritten, not left in free pages
     finally:
         cursor.close()
 
@@ -154,7 +169,7 @@ def _postgresql_engine(url: str) -> AsyncEngine:
             pool_pre_ping=True,
             connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
         )
-    except ArgumentError as exc:
+    except (ArgumentError, ValueError) as exc:  # ValueError: a port that is no number
         raise StoreError(f'store "{mask_url(url)}": not a database URL: write postgresql://USER@HOST/DB') from exc
     except ModuleNotFoundError as exc:
         raise StoreError(

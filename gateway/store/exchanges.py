@@ -1,6 +1,8 @@
-"""Sampled exchanges: written once, audited, settled, and deleted when they are old."""
+"""Sampled exchanges: written once, audited, settled, and deleted when they are old or someone asks for it."""
 
+import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -9,27 +11,36 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.types import Exchange
+from gateway.privacy.texts import Texts, at_once, in_turns, is_stream, user_digest
 from gateway.store import counters, ledger
 from gateway.store.database import Database
-from gateway.store.tables import exchange_audits, exchanges
+from gateway.store.tables import annotations, exchange_audits, exchanges, measurements, streams
 
-State = Literal["queued", "audited", "failed", "expired", "sampled_out"]
-"""queued waits; sampled_out: every auditor's own rate left it out."""
+State = Literal["queued", "audited", "failed", "expired", "sampled_out", "opted_out"]
+"""queued waits; sampled_out: every auditor's own rate left it out; opted_out: deleted on request before its audit."""
+
+LARGE_BYTES = 32 * 1024
+"""JSON bodies above this are redacted in a thread; smaller ones, and streams, in small steps on the event loop."""
 
 _FIELDS = [field.name for field in msgspec.structs.fields(Exchange)]
 _WIDTHS = {column.name: column.type.length for column in exchanges.c if isinstance(column.type, sa.String)}
 
 
 async def insert_batch(database: Database, batch: Sequence[Exchange], deltas: ledger.Deltas) -> None:
-    """Stores exchanges as queued and adds to the ledger, all or nothing.
+    """Stores exchanges as queued and adds to the ledger, all or nothing; their text as `database.texts` says.
 
     Repeating a call whose answer was lost changes nothing: its first exchange shows that it was committed.
     """
+    rows = [await _row(database, exchange) for exchange in batch]
+    redactions = Counter[str]()
+    for row in rows:
+        redactions.update(row.pop("found"))
     async with database.begin() as connection:
         if batch and await _is_stored(connection, batch[0].id):
             return
         if batch:
-            await connection.execute(sa.insert(exchanges), [_row(exchange) for exchange in batch])
+            await connection.execute(sa.insert(exchanges), rows)
+            await counters.add(connection, {("redactions", (kind,)): n for kind, n in redactions.items()})
         await ledger.add(connection, deltas)
 
 
@@ -45,7 +56,7 @@ async def load(database: Database, ids: Sequence[str], *, state: State | None = 
     if state is not None:
         query = query.where(exchanges.c.state == state)
     async with database.read() as connection:
-        return [exchange_of(row) for row in await connection.execute(query)]
+        return [exchange_of(row, database.texts) for row in await connection.execute(query)]
 
 
 async def audits(database: Database, ids: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -86,6 +97,13 @@ async def backlog(database: Database) -> tuple[int, float | None]:
         return count, oldest
 
 
+async def count_waiting(database: Database, *, at_most: int) -> int:
+    """How many exchanges are queued; `at_most` stands for any larger number, so that counting costs little."""
+    found = sa.select(sa.literal(1)).select_from(exchanges).where(exchanges.c.state == "queued").limit(at_most)
+    async with database.read() as connection:
+        return (await connection.execute(sa.select(sa.func.count()).select_from(found.subquery()))).scalar_one()
+
+
 async def expire(database: Database, *, received_before: float, keep_text: bool) -> int:
     """Gives up on exchanges that waited too long for an auditor. Returns how many."""
     too_old = [exchanges.c.received_at < received_before]
@@ -97,21 +115,53 @@ async def expire(database: Database, *, received_before: float, keep_text: bool)
 
 
 async def delete_old(database: Database, *, received_before: float) -> int:
-    """Deletes settled exchanges older than this Unix time; their measurements and counts stay. Returns how many."""
-    old = sa.delete(exchanges).where(exchanges.c.received_at < received_before, exchanges.c.state != "queued")
+    """Deletes settled exchanges older than this Unix time; their numbers and counts stay. Returns how many."""
     async with database.begin() as connection:
-        return (await connection.execute(old)).rowcount
+        return await _delete(connection, [exchanges.c.received_at < received_before, exchanges.c.state != "queued"])
+
+
+async def delete(
+    database: Database, *, request_id: str | None = None, user: str | None = None, tag: str | None = None
+) -> int:
+    """Deletes every exchange to which all that is given applies, whatever its state.
+
+    Numbers stay: estimates keep what the exchange added to them, measurements and annotations lose their link to it
+    and every word, and one that waited for an audit moves to "opted_out" in the ledger.
+
+    Args:
+        database: the store.
+        request_id: its x-request-id.
+        user: who asked, as the client named them in the request.
+        tag: its x-biasgate-tag.
+
+    Returns: how many. Raises: ValueError when nothing is given.
+    """
+    which = []
+    if request_id is not None:
+        which.append(exchanges.c.request_id == _fitted(request_id, _WIDTHS["request_id"]))
+    if user is not None:
+        which.append(exchanges.c.user_digest == user_digest(user, database.user_salt))
+    if tag is not None:
+        which.append(exchanges.c.tag == tag)
+    if not which:
+        raise ValueError("nothing says which exchanges to delete")
+    async with database.begin() as connection:
+        deleted = await _delete(connection, which)
+    await database.forget_deleted()
+    return deleted
 
 
 def exchange_columns() -> list[sa.Column[Any]]:
     """The columns that make an Exchange."""
-    return [exchanges.c[name] for name in _FIELDS]
+    return [*(exchanges.c[name] for name in _FIELDS), exchanges.c.is_sealed]
 
 
-def exchange_of(row: sa.Row[Any]) -> Exchange:
-    """The Exchange in a row that has its columns; bodies that were dropped are empty."""
+def exchange_of(row: sa.Row[Any], texts: Texts) -> Exchange:
+    """The Exchange in a row that has its columns; bodies that were dropped or cannot be opened are empty."""
     fields = {name: row._mapping[name] for name in _FIELDS}
-    return Exchange(**{**fields, **{body: fields[body] or b"" for body in ("request_body", "response_body")}})
+    for body in ("request_body", "response_body"):
+        fields[body] = texts.leave(fields[body], is_sealed=row._mapping["is_sealed"])
+    return Exchange(**fields)
 
 
 async def _settle(
@@ -135,8 +185,39 @@ async def _is_stored(connection: AsyncConnection, exchange_id: str) -> bool:
     return (await connection.execute(query)).first() is not None
 
 
-def _row(exchange: Exchange) -> dict[str, Any]:
-    row: dict[str, Any] = msgspec.structs.asdict(exchange) | {"state": "queued"}
+async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> int:
+    """Settles what was queued, then deletes rows and every word that hangs on them."""
+    waiting = [*which, exchanges.c.state == "queued"]
+    withdrawn = await _settle(connection, waiting, "opted_out", keep_text=False)
+    if withdrawn:
+        await counters.add(connection, {("exchanges", ("opted_out", "")): withdrawn})
+    gone = sa.select(exchanges.c.id).where(*which)
+    words: Sequence[tuple[sa.Table, dict[str, None]]] = (
+        (measurements, {"reason": None, "detail": None}),
+        (annotations, {"note": None}),
+    )
+    for table, emptied in words:
+        await connection.execute(sa.update(table).where(table.c.exchange_id.in_(gone)).values(emptied))
+    await connection.execute(
+        sa.update(streams).where(streams.c.alarm_exchange_id.in_(gone)).values(alarm_exchange_id=None)
+    )
+    return (await connection.execute(sa.delete(exchanges).where(*which))).rowcount
+
+
+async def _row(database: Database, exchange: Exchange) -> dict[str, Any]:
+    texts = database.texts
+    large = max(len(exchange.request_body), 0 if is_stream(exchange) else len(exchange.response_body)) > LARGE_BYTES
+    steps = texts.enter(exchange)
+    text = await (asyncio.to_thread(at_once, steps) if large else in_turns(steps))
+    row: dict[str, Any] = msgspec.structs.asdict(exchange) | {
+        "state": "queued",
+        "request_body": text.request_body,
+        "response_body": text.response_body,
+        "is_sealed": text.is_sealed,
+        "redactions": msgspec.json.encode(text.redactions).decode() if text.redactions else None,
+        "user_digest": None if text.user is None else user_digest(text.user, database.user_salt),
+        "found": text.redactions,
+    }
     return row | {name: _fitted(row[name], width) for name, width in _WIDTHS.items() if row.get(name) is not None}
 
 

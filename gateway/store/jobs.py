@@ -23,15 +23,26 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 async def insert(database: Database, task: str, payload: dict[str, Any], *, lock: str | None, priority: int) -> bool:
     """Adds a job that is ready at once. False when one with the same lock is waiting already."""
-    now = time.time()
-    row = {"task": task, "payload": msgspec.json.encode(payload).decode(), "lock": lock, "priority": priority}
     async with database.begin() as connection:
         if lock is not None:
             same = sa.select(jobs.c.id).where(jobs.c.lock == lock, jobs.c.lease_owner.is_(None))
             if (await connection.execute(same)).first() is not None:
                 return False
-        await connection.execute(sa.insert(jobs).values(row | {"available_at": now, "created_at": now}))
+        await connection.execute(sa.insert(jobs), [_row(task, payload, lock=lock, priority=priority)])
     return True
+
+
+async def insert_many(database: Database, task: str, payloads: Sequence[dict[str, Any]]) -> None:
+    """Adds jobs that are ready at once, in one transaction."""
+    rows = [_row(task, payload, lock=None, priority=0) for payload in payloads]
+    async with database.begin() as connection:
+        await connection.execute(sa.insert(jobs), rows)
+
+
+def _row(task: str, payload: dict[str, Any], *, lock: str | None, priority: int) -> dict[str, Any]:
+    now = time.time()
+    row = {"task": task, "payload": msgspec.json.encode(payload).decode(), "lock": lock, "priority": priority}
+    return row | {"available_at": now, "created_at": now}
 
 
 async def claim(database: Database, tasks: Sequence[str], *, owner: str, lease_seconds: float) -> Job | None:

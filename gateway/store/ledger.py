@@ -14,12 +14,12 @@ Deltas = Mapping[tuple[str, str], int]
 
 async def add(connection: AsyncConnection, deltas: Deltas) -> None:
     """Adds counts inside the caller's transaction. Rows are locked in one order, so that writers cannot deadlock."""
-    for (stratum, outcome), more in sorted(deltas.items()):
-        row = upsert(connection, ledger).values(stratum=stratum, outcome=outcome, count=more)
+    rows = [{"stratum": key[0], "outcome": key[1], "count": more} for key, more in sorted(deltas.items())]
+    if rows:
+        row = upsert(connection, ledger)
         total = {"count": ledger.c["count"] + row.excluded["count"]}
-        await connection.execute(
-            row.on_conflict_do_update(index_elements=[ledger.c.stratum, ledger.c.outcome], set_=total)
-        )
+        adding = row.on_conflict_do_update(index_elements=[ledger.c.stratum, ledger.c.outcome], set_=total)
+        await connection.execute(adding, rows)
 
 
 async def counts(database: Database) -> dict[tuple[str, str], int]:

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditors import live
 from auditors.drift import DriftSettings
 from auditors.types import AuditFailure, Exchange, Measurement, Status
+from gateway.privacy.texts import Texts
 from gateway.store import counters, streams
 from gateway.store.database import Database, upsert
 from gateway.store.exchanges import exchange_columns, exchange_of
@@ -61,7 +62,7 @@ async def record(
 
     Returns: False when it had been recorded before, or the exchange is gone; then nothing has changed.
     """
-    found = [] if isinstance(result, AuditFailure) else list(result)
+    found = list(result.missing if isinstance(result, AuditFailure) else result)
     async with database.begin() as connection:
         if not await _is_first(connection, exchange.id, auditor, result, seconds):
             return False
@@ -71,11 +72,11 @@ async def record(
             connection,
             found,
             exchange_id=exchange.id,
-            model=exchange.served_model,
+            model=exchange.series_model,
             probability=probability,
             settings=settings,
         )
-        await counters.add(connection, _increments(auditor, result, exchange.served_model))
+        await counters.add(connection, _increments(auditor, result, exchange.series_model))
     return True
 
 
@@ -106,7 +107,7 @@ async def search(
         query = query.where(measurements.c.value >= min_score)
     async with database.read() as connection:
         rows = await connection.execute(query.order_by(measurements.c.id.desc()).limit(limit))
-        return [_scored(row) for row in rows]
+        return [_scored(row, database.texts) for row in rows]
 
 
 async def _is_first(
@@ -161,7 +162,7 @@ def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, 
         "axis": one.axis,
         "group_name": one.group,
         "reference_name": one.reference,
-        "model": exchange.served_model[:200],
+        "model": exchange.series_model[:200],
         "value": one.value,
         "status": one.status,
         "reason": None if one.reason is None else _storable(one.reason),
@@ -169,6 +170,7 @@ def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, 
         "detail": msgspec.json.encode(one.detail).decode(),
         "inclusion_probability": probability,
         "created_at": time.time(),
+        "stream": live.stream_key(one, exchange.series_model).id if one.metric in live.SCALES else None,
     }
 
 
@@ -176,9 +178,9 @@ def _storable(text: str) -> str:
     return text.replace("\x00", "")
 
 
-def _scored(row: sa.Row[Any]) -> Scored:
+def _scored(row: sa.Row[Any], texts: Texts) -> Scored:
     return Scored(
-        exchange=exchange_of(row),
+        exchange=exchange_of(row, texts),
         auditor=row.m_auditor,
         metric=row.m_metric,
         axis=row.m_axis,

@@ -51,10 +51,26 @@ _SUMMARY = [column for column in runs.c if column.name not in ("result", "report
 
 async def create(database: Database, run_id: str, options: dict[str, Any]) -> None:
     """Queues a run. `options` names at least suite, model, mode and protocol."""
+    async with database.begin() as connection:
+        await add(connection, run_id, options)
+
+
+async def add(connection: AsyncConnection, run_id: str, options: dict[str, Any]) -> None:
+    """As `create`, inside the caller's transaction."""
     named = {name: options[name] for name in ("suite", "model", "mode", "protocol")}
     row = {"id": run_id, "options": msgspec.json.encode(options).decode(), "status": "queued", **named}
-    async with database.begin() as connection:
-        await connection.execute(sa.insert(runs).values(row | {"created_at": time.time()}))
+    await connection.execute(sa.insert(runs).values(row | {"created_at": time.time()}))
+
+
+async def unfinished(
+    connection: AsyncConnection, *, ids: Sequence[str] = (), options: dict[str, Any] | None = None
+) -> int:
+    """How many runs that are queued or running have one of these ids, or these very options."""
+    same: sa.ColumnElement[bool] = runs.c.id.in_(ids)
+    if options is not None:
+        same = sa.or_(same, runs.c.options == msgspec.json.encode(options).decode())
+    query = sa.select(sa.func.count()).where(runs.c.status.in_(["queued", "running"]), same)
+    return int((await connection.execute(query)).scalar() or 0)
 
 
 async def get(database: Database, run_id: str) -> Run | None:
@@ -82,10 +98,10 @@ async def list_runs(
 
 
 async def newest_done(database: Database) -> list[Run]:
-    """The newest finished run of each suite, model and mode, without result and report."""
-    newest = sa.select(runs.c.suite, runs.c.model, runs.c.mode, sa.func.max(runs.c.finished_at).label("at"))
-    newest_by = newest.where(runs.c.status == "done").group_by(runs.c.suite, runs.c.model, runs.c.mode).subquery()
-    same = sa.and_(*(runs.c[name] == newest_by.c[name] for name in ("suite", "model", "mode")))
+    """The newest finished run of each set of options (suite, model, mode, protocol, ...), without result and report."""
+    newest = sa.select(runs.c.options, sa.func.max(runs.c.finished_at).label("at"))
+    newest_by = newest.where(runs.c.status == "done").group_by(runs.c.options).subquery()
+    same = runs.c.options == newest_by.c.options
     query = sa.select(*_SUMMARY).join(newest_by, same & (runs.c.finished_at == newest_by.c["at"]))
     async with database.read() as connection:
         return [_run(row) for row in await connection.execute(query.where(runs.c.status == "done"))]
@@ -150,6 +166,13 @@ async def responses(database: Database, run_id: str) -> list[str]:
 async def finish(database: Database, run_id: str, *, result: str, report: str) -> bool:
     """Ends a running run with its result. False when it is not running any more."""
     return await _end(database, run_id, "done", {"result": result, "report": report})
+
+
+async def replace_result(database: Database, run_id: str, *, result: str, report: str) -> None:
+    """Gives a finished run the result it has together with another one."""
+    mine = sa.update(runs).where(runs.c.id == run_id, runs.c.status == "done")
+    async with database.begin() as connection:
+        await connection.execute(mine.values(result=result, report=report))
 
 
 async def fail(database: Database, run_id: str, error: str) -> bool:

@@ -1,7 +1,8 @@
 """Live streams: the running sums and drift detector of each series, updated with the measurement that moves them."""
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -9,11 +10,15 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors import live
-from auditors.drift import DriftSettings
+from auditors.drift import DriftSettings, Others
 from auditors.live import StreamKey, StreamState
+from auditors.metrics.sequential import log_sum
 from auditors.types import Measurement
 from gateway.store.database import Database, upsert
 from gateway.store.tables import streams
+
+WIDTH = 200
+"""Characters of a model or an instrument that a row keeps; the key has all of them."""
 
 _EMPTY_STATE = msgspec.json.encode(StreamState()).decode()
 _state_decoder = msgspec.json.Decoder(StreamState)
@@ -43,9 +48,10 @@ async def list_streams(database: Database) -> list[Stream]:
 async def acknowledge(database: Database, stream_id: str) -> Stream | None:
     """Lowers the alarm and starts the detector anew on the same reference. None when there is no such stream."""
     async with database.begin() as connection:
-        stream = await _locked(connection, stream_id)
-        if stream is None:
+        found = await _locked(connection, [stream_id])
+        if not found:
             return None
+        [stream] = found
         lowered = msgspec.structs.replace(
             stream,
             state=live.acknowledge(stream.state),
@@ -53,67 +59,195 @@ async def acknowledge(database: Database, stream_id: str) -> Stream | None:
             alarm_exchange_id=None,
             acknowledged_at=time.time(),
         )
-        await _write(connection, lowered)
+        await _write(connection, [lowered])
         return lowered
 
 
 async def update(
     connection: AsyncConnection,
-    measurements: Sequence[Measurement],
+    found: Sequence[Measurement],
     *,
     exchange_id: str,
     model: str,
     probability: float,
     settings: DriftSettings,
 ) -> None:
-    """Moves the stream of each measurement, inside the caller's transaction; in one order, so that none deadlocks."""
-    keyed = [(live.stream_key(one, model), one) for one in measurements if one.metric in live.SCALES]
-    for key, measurement in sorted(keyed, key=lambda pair: pair[0].id):
-        await _ensure(connection, key)
-        stream = await _locked(connection, key.id)
-        if stream is not None:
-            state = live.record(stream.state, measurement, probability, settings)
-            await _write(connection, _moved(stream, state, exchange_id))
+    """Moves every stream that an audit concerns, inside the caller's transaction; in one order, so that none deadlocks.
+
+    Those are the streams of the measurements themselves and, where groups are compared, the gap streams of their axes.
+    """
+    keyed = [(live.stream_key(one, model), one) for one in found if one.metric in live.SCALES]
+    scores = _scores_by_family(keyed)
+    await _ensure(connection, [key for key, _ in keyed])
+    await _ensure_gaps(connection, [key for key, one in keyed if _has_gap(one)])
+    audit = _Audit(exchange_id, probability, settings, await _others(connection, settings))
+    own: dict[str, list[Measurement]] = {}
+    for key, one in keyed:
+        own.setdefault(key.id, []).append(one)
+    moved = []
+    for stream in await _locked(connection, list(own), list(scores)):
+        if stream.id in own:
+            moved.append(audit.single(stream, own[stream.id]))
+        else:
+            moved.append(audit.gap(stream, scores[_family(stream.key)]))
+    await _write(connection, moved)
 
 
-def _moved(stream: Stream, state: StreamState, exchange_id: str) -> Stream:
-    now = time.time()
-    moved = msgspec.structs.replace(stream, state=state, updated_at=now)
-    if state.alarm and not stream.state.alarm:
-        return msgspec.structs.replace(moved, alarm_since=now, alarm_exchange_id=exchange_id)
-    return moved
+class _Audit(msgspec.Struct, frozen=True):
+    """What one audited exchange brings to every stream it moves."""
+
+    exchange_id: str
+    probability: float
+    settings: DriftSettings
+    others: "_Others"
+
+    def single(self, stream: Stream, found: Sequence[Measurement]) -> Stream:
+        state, others = stream.state, self.others.than(stream)
+        for one in found:
+            state = live.record(
+                state, one, self.probability, self.settings, others=others, exchange_id=self.exchange_id
+            )
+        return self._moved(stream, state)
+
+    def gap(self, stream: Stream, scores: Sequence[tuple[str, float]]) -> Stream:
+        state = live.record_gap(
+            stream.state,
+            [y for group, y in scores if group == stream.key.group],
+            [y for group, y in scores if group != stream.key.group],
+            self.probability,
+            self.settings,
+            others=self.others.than(stream),
+            exchange_id=self.exchange_id,
+            reference=self.settings.references.get(
+                live.reference_name(stream.key.metric, stream.key.axis, stream.key.group)
+            ),
+        )
+        return self._moved(stream, state)
+
+    def _moved(self, stream: Stream, state: StreamState) -> Stream:
+        now = time.time()
+        moved = msgspec.structs.replace(stream, state=state, updated_at=now)
+        self.others.learn(moved)
+        if state.alarm and not stream.state.alarm:
+            return msgspec.structs.replace(moved, alarm_since=now, alarm_exchange_id=self.exchange_id)
+        return moved
 
 
-async def _ensure(connection: AsyncConnection, key: StreamKey) -> None:
-    row = {
-        "key": key.id,
-        "auditor": key.auditor,
-        "metric": key.metric,
-        "axis": key.axis,
-        "group_name": key.group,
-        "model": key.model[:200],
-        "instrument": key.instrument[:200],
-        "state": _EMPTY_STATE,
-        "updated_at": time.time(),
-    }
-    await connection.execute(upsert(connection, streams).values(row).on_conflict_do_nothing())
+class _Others:
+    """How many streams there are and, where it is asked for, the evidence of each; kept true while streams move."""
+
+    def __init__(self, count: int, evidence: dict[str, float] | None) -> None:
+        self._count = count
+        self._evidence = evidence
+
+    def than(self, stream: Stream) -> Others:
+        rest = [value for key, value in (self._evidence or {}).items() if key != stream.id]
+        return Others(count=self._count - 1, log_evidence=log_sum(rest))
+
+    def learn(self, stream: Stream) -> None:
+        if self._evidence is not None:
+            evidence = _log_evidence(stream.state)
+            self._evidence[stream.id] = -math.inf if evidence is None else evidence
 
 
-async def _locked(connection: AsyncConnection, stream_id: str) -> Stream | None:
-    query = sa.select(streams).where(streams.c.key == stream_id).with_for_update()
-    row = (await connection.execute(query)).first()
-    return None if row is None else _stream(row)
+Family = tuple[str, str, str, str, str]
+"""Auditor, metric, axis, model, instrument: the streams of one axis that differ in their group only."""
 
 
-async def _write(connection: AsyncConnection, stream: Stream) -> None:
-    values = {
-        "state": msgspec.json.encode(stream.state).decode(),
-        "updated_at": stream.updated_at,
-        "alarm_since": stream.alarm_since,
-        "alarm_exchange_id": stream.alarm_exchange_id,
-        "acknowledged_at": stream.acknowledged_at,
-    }
-    await connection.execute(sa.update(streams).where(streams.c.key == stream.id).values(values))
+def _scores_by_family(keyed: Iterable[tuple[StreamKey, Measurement]]) -> dict[Family, list[tuple[str, float]]]:
+    """Groups and their scores on [0, 1] in one exchange, by the family of gap streams that they concern."""
+    found: dict[Family, list[tuple[str, float]]] = {}
+    for key, one in keyed:
+        if _has_gap(one) and one.value is not None:
+            found.setdefault(_family(live.gap_key(key)), []).append((key.group, live.scaled(one.metric, one.value)))
+    return found
+
+
+def _family(key: StreamKey) -> Family:
+    return key.auditor, key.metric, key.axis, key.model[:WIDTH], key.instrument[:WIDTH]
+
+
+def _has_gap(one: Measurement) -> bool:
+    return one.metric in live.WITH_GAPS and bool(one.group) and one.value is not None
+
+
+async def _others(connection: AsyncConnection, settings: DriftSettings) -> _Others:
+    count = (await connection.execute(sa.select(sa.func.count()).select_from(streams))).scalar() or 0
+    if settings.multiplicity == "each":
+        return _Others(count, None)
+    query = sa.select(streams.c.key, streams.c.log_evidence).where(streams.c.log_evidence.is_not(None))
+    return _Others(count, {row.key: row.log_evidence for row in await connection.execute(query)})
+
+
+async def _ensure(connection: AsyncConnection, keys: Sequence[StreamKey]) -> None:
+    """A row for each key, made in one order in every process."""
+    rows = [
+        {
+            "key": key.id,
+            "auditor": key.auditor,
+            "metric": key.metric,
+            "axis": key.axis,
+            "group_name": key.group,
+            "model": key.model[:WIDTH],
+            "instrument": key.instrument[:WIDTH],
+            "state": _EMPTY_STATE,
+            "updated_at": time.time(),
+        }
+        for key in sorted(keys, key=lambda key: key.id)
+    ]
+    if rows:
+        await connection.execute(upsert(connection, streams).on_conflict_do_nothing(), rows)
+
+
+async def _ensure_gaps(connection: AsyncConnection, keys: Sequence[StreamKey]) -> None:
+    """Gap streams of every group of these keys' axes, as soon as an axis has two groups."""
+    needed: dict[str, StreamKey] = {}
+    for key in {_family(key): key for key in keys}.values():
+        groups = (await connection.execute(sa.select(streams.c.group_name).where(_is_of(_family(key))))).scalars().all()
+        if len(groups) > 1:
+            gaps = [live.gap_key(msgspec.structs.replace(key, group=group)) for group in groups if group]
+            needed |= {gap.id: gap for gap in gaps}
+    known = (await connection.execute(sa.select(streams.c.key).where(streams.c.key.in_(needed)))).scalars()
+    await _ensure(connection, [needed[new] for new in needed.keys() - set(known)])
+
+
+def _is_of(family: Family) -> sa.ColumnElement[bool]:
+    columns = streams.c
+    fields = (columns.auditor, columns.metric, columns.axis, columns.model, columns.instrument)
+    return sa.and_(*(field == value for field, value in zip(fields, family, strict=True)))
+
+
+async def _locked(connection: AsyncConnection, ids: Sequence[str], families: Sequence[Family] = ()) -> list[Stream]:
+    """These streams and those of these families, in the order of their ids, until the transaction ends."""
+    wanted = sa.or_(streams.c.key.in_(ids), *map(_is_of, families))
+    query = sa.select(streams).where(wanted).order_by(streams.c.key).with_for_update()
+    return [_stream(row) for row in await connection.execute(query)]
+
+
+async def _write(connection: AsyncConnection, moved: Sequence[Stream]) -> None:
+    if not moved:
+        return
+    rows = [
+        {
+            "row": stream.id,
+            "state": msgspec.json.encode(stream.state).decode(),
+            "updated_at": stream.updated_at,
+            "alarm_since": stream.alarm_since,
+            "alarm_exchange_id": stream.alarm_exchange_id,
+            "acknowledged_at": stream.acknowledged_at,
+            "log_evidence": _log_evidence(stream.state),
+        }
+        for stream in moved
+    ]
+    names = [name for name in rows[0] if name != "row"]
+    change = sa.update(streams).where(streams.c.key == sa.bindparam("row"))
+    await connection.execute(change.values({name: sa.bindparam(name) for name in names}), rows)
+
+
+def _log_evidence(state: StreamState) -> float | None:
+    if state.detector is None or state.alarm or not math.isfinite(state.detector.log_evidence):
+        return None
+    return state.detector.log_evidence
 
 
 def _stream(row: sa.Row[Any]) -> Stream:

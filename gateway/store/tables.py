@@ -31,10 +31,15 @@ exchanges = sa.Table(
     sa.Column("inclusion_probability", sa.Float, nullable=False),
     sa.Column("key_name", sa.String(100)),
     sa.Column("tag", sa.String(64)),
+    sa.Column("model_label", sa.String(200)),  # see auditors.types.Exchange
     sa.Column("request_body", sa.LargeBinary),
     sa.Column("response_body", sa.LargeBinary),
-    sa.Column("state", sa.String(16), nullable=False, index=True),  # see gateway.store.exchanges.State
+    sa.Column("is_sealed", sa.Boolean, nullable=False, server_default=sa.false()),  # bodies are encrypted
+    sa.Column("redactions", sa.Text),  # JSON: kind to how many places of the bodies were replaced
+    sa.Column("user_digest", sa.String(64), index=True),  # see gateway.privacy.texts.user_digest
+    sa.Column("state", sa.String(16), nullable=False),  # see gateway.store.exchanges.State
     sa.Column("settled_at", sa.Float),
+    sa.Index("ix_exchanges_waiting", "state", "received_at"),
 )
 
 exchange_audits = sa.Table(  # one row once an auditor is done with an exchange: the guard against doing it twice
@@ -68,10 +73,13 @@ measurements = sa.Table(
     sa.Column("detail", sa.Text),
     sa.Column("inclusion_probability", sa.Float, nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("stream", sa.String(32)),  # key of the stream it moved; none for a metric that has no streams
     sa.UniqueConstraint(
         "exchange_id", "auditor", "metric", "axis", "group_name", "reference_name", name="uq_measurements_one"
     ),
     sa.Index("ix_measurements_series", "auditor", "metric", "axis", "group_name", "model", "created_at"),
+    sa.Index("ix_measurements_stream", "stream", "id"),
+    sa.Index("ix_measurements_created_at", "created_at"),
 )
 
 streams = sa.Table(  # running sums and detector of one live series; updated in the measurement's own transaction
@@ -89,6 +97,7 @@ streams = sa.Table(  # running sums and detector of one live series; updated in 
     sa.Column("alarm_since", sa.Float),
     sa.Column("alarm_exchange_id", sa.String(36)),
     sa.Column("acknowledged_at", sa.Float),
+    sa.Column("log_evidence", sa.Float),  # of its detector, while no alarm stands
 )
 
 ledger = sa.Table(  # each request counted once: settling an exchange moves it from "queued" to its end
@@ -159,4 +168,72 @@ catalogue = sa.Table(  # what the auditor can run and which data it has, so that
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("updated_at", sa.Float, nullable=False),
+)
+
+facts = sa.Table(  # what a store knows about itself; see gateway.store.facts
+    "facts",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("value", sa.LargeBinary, nullable=False),
+)
+
+access_log = sa.Table(  # who looked at or deleted which exchanges; no text
+    "access_log",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("at", sa.Float, nullable=False, index=True),
+    sa.Column("who", sa.String(100), nullable=False),  # name of the key
+    sa.Column("client", sa.String(100)),
+    sa.Column("action", sa.String(16), nullable=False),  # read | delete
+    sa.Column("filter", sa.Text, nullable=False),  # JSON object
+    sa.Column("n_exchanges", sa.Integer, nullable=False),
+)
+
+annotations = sa.Table(  # a person's score of what an auditor scored; "" where an axis, group or reference is none
+    "annotations",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("exchange_id", sa.String(36), sa.ForeignKey("exchanges.id", ondelete="SET NULL"), index=True),
+    sa.Column("auditor", sa.String(32), nullable=False),
+    sa.Column("metric", sa.String(64), nullable=False),
+    sa.Column("axis", sa.String(32), nullable=False),
+    sa.Column("group_name", sa.String(64), nullable=False),
+    sa.Column("reference_name", sa.String(64), nullable=False),
+    sa.Column("model", sa.String(200), nullable=False),
+    sa.Column("value", sa.Float, nullable=False),
+    sa.Column("annotator", sa.String(100), nullable=False),
+    sa.Column("note", sa.Text),
+    sa.Column("measured_value", sa.Float),  # what the auditor had given, kept when the exchange is deleted
+    sa.Column("inclusion_probability", sa.Float),
+    sa.Column("created_at", sa.Float, nullable=False, index=True),
+    sa.Column("stream", sa.String(32), index=True),  # key of the stream whose judge it is compared with
+    sa.UniqueConstraint(
+        *("exchange_id", "auditor", "metric", "axis", "group_name", "reference_name", "annotator"),
+        name="uq_annotations_one",
+    ),
+)
+
+schedules = sa.Table(
+    "schedules",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("name", sa.String(100), nullable=False, unique=True),
+    sa.Column("source", sa.String(16), nullable=False),  # api | config
+    sa.Column("cron", sa.String(100)),
+    sa.Column("every_seconds", sa.Float),
+    sa.Column("request", sa.Text, nullable=False),  # JSON of gateway.audit_request.AuditRequest
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("next_due_at", sa.Float, nullable=False, index=True),
+    sa.Column("last_due_at", sa.Float),
+    sa.Column("last_run_ids", sa.Text, nullable=False),  # JSON list
+    sa.Column("last_error", sa.Text),  # why the last due time came to nothing
+)
+
+served_models = sa.Table(  # what each upstream was last seen to serve, so that a change is noticed once
+    "served_models",
+    metadata,
+    sa.Column("upstream", sa.String(100), primary_key=True),
+    sa.Column("model", sa.String(200), primary_key=True),
+    sa.Column("fingerprint", sa.String(64), nullable=False),
+    sa.Column("changed_at", sa.Float, nullable=False),
 )

@@ -292,6 +292,7 @@ class TestUnreadable:
         [
             (b"not json", b"{}", "the request is not JSON"),
             (b"[]", b"{}", "the request is not a JSON object"),
+            (b'{"messages": ' + b"[" * 5000, b"{}", "nested too deeply"),
             (b'{"messages": "hi"}', b"{}", "unexpected shape"),
             (b'{"messages": [{"content": "x"}]}', b"{}", "unexpected shape"),
             (b'{"messages": []}', b"\xff\xfe", "the response is not JSON"),

@@ -168,7 +168,7 @@ class TestFailures:
 
         assert isinstance(result, AuditFailure)
         assert (result.kind, len(server.asked)) == ("malformed", 3)
-        assert result.message.startswith("no verdict in 3 replies of the judge")
+        assert result.message.startswith("judge: no verdict in 3 replies")
 
     async def test_a_huge_score_is_malformed(self) -> None:
         """A score of 9e99 is no score."""
@@ -183,6 +183,16 @@ class TestFailures:
 
         assert isinstance(result, AuditFailure)
         assert result.kind == "malformed"
+
+    @pytest.mark.parametrize(("reply", "status"), [(None, "malformed"), (Reply(b"{}", 503), "error")])
+    async def test_a_failure_names_the_groups_that_miss_a_score(self, reply: Reply | None, status: str) -> None:
+        """Each group that is mentioned misses one, by the instrument that would have given it."""
+        result, _ = await judged(reply, about=chat_exchange("Does a man lead better than a woman?", "Either may."))
+
+        assert isinstance(result, AuditFailure)
+        assert {(one.axis, one.group) for one in result.missing} == {("gender", "man"), ("gender", "woman")}
+        assert {(one.status, one.value) for one in result.missing} == {(status, None)}
+        assert {one.judge.prompt_sha256 for one in result.missing if one.judge} == {PROMPT_SHA256}
 
     @pytest.mark.parametrize(
         ("status", "kind"), [(400, "rejected"), (503, "unavailable"), (429, "unavailable"), (404, "rejected")]

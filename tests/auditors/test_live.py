@@ -19,12 +19,15 @@ from auditors.live import (
     acknowledge,
     estimate,
     exclude,
+    gap_key,
     record,
+    record_gap,
     scaled,
     stream_key,
     unscaled,
     update,
 )
+from auditors.metrics.intervals import Interval
 from auditors.types import JudgeStamp, Measurement, Status
 
 SETTINGS = DriftSettings(average_run_length=10_000, tolerance=0.02, reference_window=200)
@@ -179,6 +182,126 @@ class TestUpdate:
             update(run([0.3] * 200), y, probability, SETTINGS)
 
 
+class TestMissing:
+    def test_missing_judgements_move_the_bounds_apart(self) -> None:
+        """Fifty judgements that never came count as 0 below and as 1 above; the mean stays that of the others."""
+        known = run([0.5] * 500)
+        missed = known
+        for _ in range(50):
+            missed = record(missed, favoritism(None, "error"), 0.5, SETTINGS)
+        before, after = estimate(KEY, known), estimate(KEY, missed)
+
+        assert after.value == before.value == pytest.approx(0.5)
+        assert before.lower is not None
+        assert before.upper is not None
+        assert after.lower is not None
+        assert after.upper is not None
+        assert after.lower < before.lower < 0.5 < before.upper < after.upper
+        assert (missed.n_missing, after.n_excluded) == (50, 50)
+
+    def test_a_refusal_is_not_missing(self) -> None:
+        """A refused answer has no score to be missing: it is counted, and the bounds stay."""
+        known = run([0.5] * 500)
+        refused = record(known, favoritism(None, "refusal"), 0.5, SETTINGS)
+
+        assert (refused.low, refused.high, refused.n_missing) == (known.low, None, 0)
+
+    def test_bounds_hold_whatever_the_missing_ones_were(self) -> None:
+        """A judge that falls silent on the high scores only: the mean of the rest is wrong, the bounds are not."""
+        rng, state = random.Random(8), StreamState()
+        for _ in range(4000):
+            y = float(rng.random() < 0.4)
+            lost = y == 1.0 and rng.random() < 0.5
+            state = exclude(state, "malformed", 0.5) if lost else update(state, y, 0.5, SETTINGS)
+        found = estimate(KEY, state)
+
+        assert found.value is not None
+        assert found.lower is not None
+        assert found.upper is not None
+        assert found.value < unscaled("favoritism", 0.3)
+        assert found.lower < unscaled("favoritism", 0.4) < found.upper
+
+    def test_nothing_but_missing_ones(self) -> None:
+        """Without a single value there is still no estimate."""
+        found = estimate(KEY, record(StreamState(), favoritism(None, "malformed"), 0.5, SETTINGS))
+
+        assert (found.value, found.lower, found.upper) == (None, None, None)
+
+
+class TestGapStream:
+    def test_its_scale_is_twice_as_wide_around_zero(self) -> None:
+        """A gap of favouritism lies in -3..3, and equal groups are at the middle."""
+        assert (scaled("favoritism_gap", 0.0), unscaled("favoritism_gap", 1.0)) == (0.5, 3.0)
+        assert gap_key(KEY).metric == "favoritism_gap"
+
+    def test_a_block_is_one_value(self) -> None:
+        """The open block moves nothing else; a closed one is a value of the stream."""
+        waiting = record_gap(StreamState(), [0.9], [], 0.5, SETTINGS)
+        closed = record_gap(waiting, [], [0.5], 0.5, SETTINGS)
+
+        assert (waiting.sums.n, closed.sums.n) == (0, 1)
+        assert estimate(gap_key(KEY), closed).value == pytest.approx(3 * 0.4)
+
+    def test_a_gap_that_opens_raises_the_alarm(self) -> None:
+        """Two groups alike make the reference; then one is scored higher, and the block that tells is named."""
+        state = StreamState()
+        for n in range(3000):
+            group, rest = [0.6 if n > 1000 else 0.4], [0.4]
+            state = record_gap(state, group, rest, 1.0, SETTINGS, exchange_id=str(n))
+
+        assert state.alarm
+        assert state.detector is not None
+        assert all(int(one) > 1000 for one in state.detector.behind)
+
+    def test_an_acknowledged_gap_begins_with_a_new_block(self) -> None:
+        """Scores from before the acknowledgement are no part of the evidence after it; sampling floors are kept."""
+        state = StreamState()
+        for _ in range(2000):
+            state = record_gap(state, [0.9], [0.1], 0.5, SETTINGS)
+        waiting = record_gap(state, [0.9], [], 0.5, SETTINGS)
+        fresh = acknowledge(waiting)
+
+        assert waiting.block is not None
+        assert fresh.block is not None
+        assert (waiting.block.group.n, fresh.block.group.n) == (1, 0)
+        assert fresh.block.paired_floor == 0.5
+
+
+class TestReferenceRun:
+    SETTINGS = DriftSettings(
+        average_run_length=1000, reference_run="r", references={"favoritism/gender/man": Interval(0.3, 0.4)}
+    )
+
+    def test_a_run_is_a_reference_from_the_first_audit(self) -> None:
+        """No window is waited for, and the limits are the run's."""
+        state = record(StreamState(), favoritism(0.0), 0.5, self.SETTINGS)
+
+        assert state.detector is not None
+        assert state.detector.n_seen == 1
+        assert state.detector.upper_limit == pytest.approx(0.42)
+
+    def test_a_stream_the_run_does_not_know_has_its_own_window(self) -> None:
+        """What the run has no number for is watched against its own first audits, and says so."""
+        other = msgspec.structs.replace(favoritism(0.0), group="woman")
+        state = StreamState()
+        for _ in range(50):
+            state = record(state, other, 0.5, msgspec.structs.replace(self.SETTINGS, reference_window=20))
+
+        assert state.detector is not None
+        assert (state.detector.n_seen, state.detector.reference_run) == (30, None)
+
+    def test_another_reference_starts_another_detector(self) -> None:
+        """Evidence against the old reference is no evidence against the new one; a standing alarm stays."""
+        watched = run([0.0] * 250)
+        drifted = run([1.0] * 100, watched)
+        again = record(watched, favoritism(0.0), 0.5, self.SETTINGS)
+        still = record(drifted, favoritism(0.0), 0.5, self.SETTINGS)
+
+        assert again.detector is not None
+        assert (again.detector.n_seen, again.detector.reference_run) == (1, "r")
+        assert still.alarm
+
+
 class TestAcknowledge:
     def test_a_stream_without_detector_stays(self) -> None:
         """Nothing to lower before the reference is full."""
@@ -216,7 +339,7 @@ class TestEstimate:
         assert found.lower is not None
         assert found.upper is not None
         assert -1 < found.lower < 0.5 < found.upper < 2
-        assert found.method == "hajek, empirical-bernstein at kish effective n"
+        assert found.method == "hajek, empirical-bernstein confidence sequence"
         assert found.extra["effective_n"] == pytest.approx(10_000)
         assert (found.axis, found.group, found.n) == ("gender", "man", 10_000)
 
@@ -230,10 +353,15 @@ def test_interval_coverage_under_unequal_sampling() -> None:
     rng = np.random.default_rng(17)
     held = 0
     for _ in range(300):
-        state = StreamState()
-        for mean, probability in ((0.2, 0.5), (0.6, 0.05)):
-            for y in rng.random(rng.binomial(800, probability)) < mean:
-                state = update(state, float(y), probability, DriftSettings(reference_window=10_000))
+        sampled = [
+            (float(y), probability)
+            for mean, probability in ((0.2, 0.5), (0.6, 0.05))
+            for y in rng.random(rng.binomial(800, probability)) < mean
+        ]
+        state = StreamState(min_probability=0.05)
+        for index in rng.permutation(len(sampled)):
+            y, probability = sampled[index]
+            state = update(state, y, probability, DriftSettings(reference_window=10_000))
         found = estimate(KEY, state)
         assert found.lower is not None
         assert found.upper is not None

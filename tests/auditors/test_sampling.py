@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.sampling import fraction, is_sampled
+from auditors.sampling import Lottery, fraction, is_sampled
 
 SECRET = b"0123456789abcdef"
 RATES = st.floats(0, 1, allow_nan=False)
@@ -58,6 +58,12 @@ def test_purposes_are_independent() -> None:
         for number in range(n)
     )
     assert abs(both / n - 0.25) < 5 * (0.25 * 0.75 / n) ** 0.5
+
+
+@given(st.text(), st.binary(max_size=200))
+def test_a_lottery_draws_the_same(request_id: str, secret: bytes) -> None:
+    """What is hashed ahead changes nothing, for secrets shorter and longer than a block."""
+    assert Lottery(secret).draw(request_id) == fraction(secret, request_id)
 
 
 def test_another_secret_decides_otherwise() -> None:

@@ -91,6 +91,20 @@ class TestShiryaevRobertsStep:
         assert [math.expm1(s) for s in logs] == pytest.approx(plain.tolist(), rel=1e-9)
         assert log_mean_evidence(logs) == pytest.approx(math.log(plain.mean()), rel=1e-9)
 
+    def test_a_value_of_several_audits_begins_as_many_tests(self) -> None:
+        """R <- (starts + R)(1 + bet (y/m - 1)), for 300 random steps; one audit gives the same digits as none named."""
+        rng = random.Random(5)
+        plain, logs = np.zeros(8), NOTHING
+        for _ in range(300):
+            y, starts = rng.random(), rng.choice([1, 2, 7])
+            plain = (starts + plain) * (1 + np.geomspace(0.02, 0.9, 8) * (y / 0.45 - 1))
+            logs = shiryaev_roberts_step(logs, y, 0.45, starts=starts)
+
+        assert [math.expm1(s) for s in logs] == pytest.approx(plain.tolist(), rel=1e-9)
+        assert shiryaev_roberts_step(logs, 0.3, 0.45, starts=1) == shiryaev_roberts_step(logs, 0.3, 0.45)
+        with pytest.raises(ValueError, match="one audit or more, not of 0"):
+            shiryaev_roberts_step(logs, 0.3, 0.45, starts=0)
+
     def test_evidence_does_not_overflow(self) -> None:
         """A hundred thousand steps against a tiny limit stay finite."""
         logs = NOTHING

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.upstream import MODEL, nginx_argv
+from tests.processes import free_port
 
 ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "biasgate" / "bench"
@@ -31,24 +32,41 @@ class Contestant(NamedTuple):
     """(upstream base URL, port to listen on, empty directory) to the program to run. Raises Missing."""
 
 
-def biasgate(relay: str, rate: float) -> Callable[[str, int, Path], Command]:
-    """One worker, one key to check, SQLite, this sampling rate; installed as in production, without any extra."""
+def biasgate(relay: str, rate: float, *, workers: int = 1) -> Callable[[str, int, Path], Command]:
+    """One key to check, a store on SQLite as every start but the first finds it, this sampling rate; installed as in
+    production, without any extra."""
 
     def command(upstream: str, port: int, home: Path) -> Command:
         env = environment(f"biasgate-{_declared()}", ["-e", str(ROOT)], "BIASGATE_BENCH_GATEWAY_ENV")
         config = home / "biasgate.toml"
         config.write_text(
-            f'[server]\nport = {port}\nrelay = "{relay}"\n'
+            f'[server]\nport = {port}\nrelay = "{relay}"\nworkers = {workers}\n'
             f'[store]\nurl = "sqlite:///{home}/biasgate.db"\n'
-            f'[[upstreams]]\nname = "bench"\nbase_url = "{upstream}"\n'
+            f'[[upstreams]]\nname = "bench"\nbase_url = "{upstream}"\nmax_connections = 8192\n'
             f'[[keys]]\nname = "bench"\nkey_env = "BIASGATE_BENCH_KEY"\n'
             f"[sampling]\nrate = {rate}\n"
             f'[telemetry]\nlog_level = "warning"\n'
         )
+        _make_store(env, f"sqlite:///{home}/biasgate.db")
         argv = [str(env / "bin/biasgate"), "gateway", "--config", str(config)]
         return Command(argv, "/readyz", {"BIASGATE_BENCH_KEY": "bench"})
 
     return command
+
+
+_STORE = """
+import asyncio, sys
+from gateway.store.database import Database
+
+async def make():
+    await (await Database.open(sys.argv[1])).close()
+
+asyncio.run(make())
+"""
+
+
+def _make_store(env: Path, url: str) -> None:
+    subprocess.run([str(env / "bin/python"), "-c", _STORE, url], check=True, capture_output=True)
 
 
 def nginx_proxy(upstream: str, port: int, home: Path) -> Command:
@@ -57,9 +75,10 @@ def nginx_proxy(upstream: str, port: int, home: Path) -> Command:
         raise Missing("nginx is not installed")
     backend = upstream.removeprefix("http://")
     http = f"""
-      upstream backend {{ server {backend}; keepalive 64; keepalive_requests 1000000000; }}
+      upstream backend {{ server {backend}; keepalive 1024; keepalive_requests 1000000000; }}
       server {{
         listen 127.0.0.1:{port};
+        client_max_body_size 20m; client_body_buffer_size 256k;
         location / {{ proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection ""; }}
       }}"""
     return Command(nginx_argv(home, http), "/health")
@@ -69,7 +88,7 @@ def vllm_router(upstream: str, port: int, home: Path) -> Command:
     """The vLLM project's own router (Rust)."""
     env = environment("vllm-router", ["vllm-router==0.1.17"], "BIASGATE_BENCH_ROUTER_ENV")
     argv = [str(env / "bin/vllm-router"), "--worker-urls", upstream, "--host", "127.0.0.1", "--port", str(port)]
-    argv += ["--policy", "round_robin", "--prometheus-port", str(port + 1), "--log-level", "error"]
+    argv += ["--policy", "round_robin", "--prometheus-port", str(free_port()), "--log-level", "error"]
     return Command(argv, "/health")
 
 

@@ -17,8 +17,7 @@ class FixedReply(asyncio.Protocol):
         self._path = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]  # uvloop's are not asyncio's
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)

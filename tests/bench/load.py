@@ -16,10 +16,8 @@ import uvloop
 
 from tests.bench.upstream import MODEL
 
-BODY = msgspec.json.encode(
-    {"model": MODEL, "messages": [{"role": "user", "content": "Which of the two is the better one?"}], "max_tokens": 16}
-)
 PATH = "/v1/chat/completions"
+_QUESTION = "Which of the two is the better one? "
 WRK_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 
 
@@ -33,25 +31,43 @@ class Load(msgspec.Struct, frozen=True):
     failures: int
 
 
+def chat_body(size: int, **more: object) -> bytes:
+    """A chat request of about that many bytes."""
+    content = (_QUESTION * (1 + size // len(_QUESTION)))[: max(1, size - 90)]
+    message = {"model": MODEL, "messages": [{"role": "user", "content": content}], "max_tokens": 16}
+    return msgspec.json.encode({**message, **more})
+
+
+BODY = chat_body(130)
+
+
+def request_bytes(host: str, body: bytes) -> bytes:
+    """One keep-alive request."""
+    head = f"POST {PATH} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nauthorization: Bearer bench\r\n"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
+
+
 def generator() -> str:
     """Which load generator this machine has."""
     return "wrk" if shutil.which("wrk") else "asyncio"
 
 
-def measure(url: str, *, connections: int, seconds: float, pinned: Sequence[str], home: Path) -> Load:
+def measure(
+    url: str, *, connections: int, seconds: float, pinned: Sequence[str], home: Path, body: bytes = BODY
+) -> Load:
     """Loads `url` from the given core for a while."""
     if generator() == "wrk":
-        return _wrk(url, connections, seconds, pinned, home)
-    argv = [*pinned, sys.executable, "-m", "tests.bench.load", url, str(connections), str(seconds)]
+        return _wrk(url, connections, seconds, pinned, home, body)
+    argv = [*pinned, sys.executable, "-m", "tests.bench.load", url, str(connections), str(seconds), str(len(body))]
     done = subprocess.run(argv, capture_output=True, check=True)
     return msgspec.json.decode(done.stdout, type=Load)
 
 
-def _wrk(url: str, connections: int, seconds: float, pinned: Sequence[str], home: Path) -> Load:
+def _wrk(url: str, connections: int, seconds: float, pinned: Sequence[str], home: Path, body: bytes) -> Load:
     script = home / "post.lua"
-    body = BODY.decode().replace("'", "\\'")
+    quoted = body.decode().replace("'", "\\'")
     script.write_text(
-        f"wrk.method = 'POST'\nwrk.body = '{body}'\nwrk.headers['content-type'] = 'application/json'\n"
+        f"wrk.method = 'POST'\nwrk.body = '{quoted}'\nwrk.headers['content-type'] = 'application/json'\n"
         "wrk.headers['authorization'] = 'Bearer bench'\n"
     )
     duration = max(1, round(seconds))
@@ -86,8 +102,7 @@ class _Client(asyncio.Protocol):
         self.closed = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]  # uvloop's are not asyncio's
         self._parser = httptools.HttpResponseParser(self)
         self._ask()
 
@@ -112,10 +127,9 @@ class _Client(asyncio.Protocol):
         self.closed.set_result(None)
 
 
-async def _closed_loop(url: str, connections: int, seconds: float) -> Load:
+async def _closed_loop(url: str, connections: int, seconds: float, size: int) -> Load:
     host, _, port = url.removeprefix("http://").partition(":")
-    head = f"POST {PATH} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nauthorization: Bearer bench\r\n"
-    request = f"{head}content-length: {len(BODY)}\r\n\r\n".encode() + BODY
+    request = request_bytes(host, chat_body(size))
     loop, latencies = asyncio.get_running_loop(), list[float]()
     started = time.perf_counter()
     clients = [_Client(request, started + seconds, latencies) for _ in range(connections)]
@@ -129,5 +143,5 @@ async def _closed_loop(url: str, connections: int, seconds: float) -> Load:
 
 
 if __name__ == "__main__":
-    result = uvloop.run(_closed_loop(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))
+    result = uvloop.run(_closed_loop(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])))
     sys.stdout.buffer.write(msgspec.json.encode(result))

@@ -36,7 +36,7 @@ http {{
 
 FIXED = """
 server {{
-  listen 127.0.0.1:{port};
+  listen 127.0.0.1:{port}; client_max_body_size 20m;
   location = /v1/models {{ return 200 '{models}'; }}
   location = /health {{ return 200 ''; }}
   location / {{ return 200 '{reply}'; }}

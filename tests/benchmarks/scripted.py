@@ -64,9 +64,13 @@ class MemoryLog:
 
     def __init__(self, replies: Sequence[Reply] = ()) -> None:
         self.replies = list(replies)
+        self.items: list[Item] = []
 
     async def existing(self) -> list[Reply]:
         return list(self.replies)
 
     async def append(self, replies: Sequence[Reply]) -> None:
         self.replies.extend(replies)
+
+    async def keep_items(self, items: Sequence[Item]) -> None:
+        self.items = list(items)

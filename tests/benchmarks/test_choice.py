@@ -2,8 +2,8 @@
 
 import pytest
 
+from auditors.refusal_words import is_refusal
 from benchmarks.choice import ChoiceRules, normalise, parse_choice
-from benchmarks.refusal import is_refusal
 from benchmarks.suite import Choice
 
 WORDS = (Choice("Woman", "anti-stereotype"), Choice("Man", "stereotype"), Choice("African-American", "unrelated"))

@@ -113,6 +113,28 @@ async def test_resume_refuses_other_options(tmp_path: Path) -> None:
     assert 'seed was "0" and is now "3"' in err
 
 
+async def test_a_mitigation_from_a_file(tmp_path: Path) -> None:
+    """The text is asked before every question and kept in full; resume takes it from the run, and no other."""
+    own, other = tmp_path / "own.txt", tmp_path / "other.txt"
+    own.write_text("Weigh both sides.\n", encoding="utf-8")
+    other.write_text("Weigh all sides.\n", encoding="utf-8")
+    async with running_simulator() as url:
+        asked = ("--mitigation", str(own), "--limit", "5", "--out", "run", "--quiet")
+        assert (await command(*stereoset(url, *asked)))[0] == 0
+        own.unlink()
+        assert (await command("audit", "run", "--resume", "run", "--quiet"))[0] == 0
+        code, _, err = await command("audit", "run", "--resume", "run", "--mitigation", str(other))
+
+    recorded, result = rundir.read_manifest(tmp_path / "run"), rundir.read_result(tmp_path / "run")
+    assert code == 2
+    assert f'mitigation was "{result.mitigation}" and is now "file:' in err
+    assert recorded.options.mitigation_text == "Weigh both sides."
+    assert result.mitigation.startswith("file:")
+    assert all(
+        o.item.messages[-1].content.startswith("Weigh both sides.\n") for o in rundir.observations(tmp_path / "run")
+    )
+
+
 async def test_an_unknown_model_is_one_line(tmp_path: Path) -> None:
     """The server's own words, what was kept, and exit code 2."""
     async with running_simulator() as url:
@@ -153,10 +175,14 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("more", "words"),
         [
-            (["--mode", "exact"], 'mode "exact" is not offered; offered: sample'),
-            (["--protocol", "release"], 'protocol "release" is not offered'),
+            (["--suite", "eec", "--mode", "exact"], 'eec: mode "exact" is not offered; offered: sample'),
+            (["--suite", "bbq", "--protocol", "release"], 'bbq: protocol "release" is not offered'),
+            (["--mode", "exact", "--samples", "2"], "samples must be 1, not 2"),
             (["--few-shot", "2"], "few-shot 2 is not offered"),
-            (["--mitigation", "abstract"], 'mitigation "abstract" is not offered yet'),
+            (
+                ["--mitigation", "abstrct"],
+                'mitigation "abstrct" is no file and none of none, abstract, detailed (did you',
+            ),
             (["--concurrency", "many"], "must be auto or a whole number"),
             (["--api-key-env", "NO_SUCH_VARIABLE"], '"NO_SUCH_VARIABLE" (--api-key-env) is not set'),
             (["--data", "canonical"], "biasgate datasets fetch stereoset"),
@@ -189,13 +215,30 @@ class TestMistakes:
         assert f"biasgate audit {name} " in capsys.readouterr().out.split("Example:")[1]
 
 
+async def test_a_sweep_over_temperatures(tmp_path: Path) -> None:
+    """Each temperature is a run of its own; a wrong one, or another on resume, is one line."""
+    async with running_simulator() as url:
+        done, _, _ = await command(*stereoset(url, "--temperature", "0,0.5", "--out", str(tmp_path / "sweep")))
+        wrong, _, said = await command(*stereoset(url, "--temperature", "warm", "--out", str(tmp_path / "wrong")))
+        resumed, _, refused = await command(
+            "audit", "run", "--resume", str(tmp_path / "sweep/temperature-0.5"), "--temperature", "0.7"
+        )
+    swept = [tmp_path / f"sweep/temperature-{one}" for one in ("0", "0.5")]
+    temperatures = {path.name: rundir.read_result(path).temperature for path in swept}
+
+    assert (done, wrong, resumed) == (0, 2, 2)
+    assert temperatures == {"temperature-0": 0.0, "temperature-0.5": 0.5}
+    assert '--temperature "warm" must be a number' in said
+    assert 'temperature was "0.5" and is now "0.7"' in refused
+
+
 async def test_options_without_use_are_said(tmp_path: Path) -> None:
     """A judge or an embedder for a suite that has none is said not to be used."""
     async with running_simulator() as url:
         _, _, err = await command(*stereoset(url, "--judge-model", "j", "--embedder", "e", "--out", "run"))
 
-    assert "stereoset has no judge" in err
-    assert "stereoset compares no embeddings" in err
+    assert "stereoset: no judge is needed" in err
+    assert "stereoset: no embedder is needed" in err
 
 
 class TestAfterwards:
@@ -219,6 +262,24 @@ class TestAfterwards:
         written = json.loads((tmp_path / "difference.json").read_text(encoding="utf-8"))
         assert written["n_paired"] == 48
         assert "adjusted (Holm)" in capsys.readouterr().out
+
+    async def test_a_mitigation_is_printed_as_differences(self, tmp_path: Path, capsys: Say) -> None:
+        """The plain run's values, then signed differences with intervals, a table a metric, the mean last."""
+        async with running_simulator() as url:
+            assert (await command(*stereoset(url, "--out", "a", "--quiet")))[0] == 0
+            added = ("--mitigation", "abstract")
+            assert (await command(*stereoset(url, *added, "--out", "b", "--quiet")))[0] == 0
+            code, out, _ = await command("audit", "compare", "a", "b")
+
+        table = next(part for part in out.split("\n\n") if part.startswith("SS "))
+        head, before, after, *_ = table.splitlines()
+        assert code == 0
+        assert "the runs differ in: mitigation none and abstract" in out
+        assert head.split()[1:5] == ["gender", "profession", "race", "religion"]
+        assert head.endswith("mean (pooled)")
+        assert before.startswith("A simulated ")
+        assert after.startswith("B simulated + abstract ")
+        assert all(number[0] in "+−0" for number in after.removeprefix("B simulated + abstract").split())
 
     def test_report_of_several(self, tmp_path: Path, capsys: Say) -> None:
         """One page from two runs."""

@@ -5,12 +5,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks import rundir
-from benchmarks.compare import Comparison, Difference, compare
+from benchmarks.compare import SAME_DIFFERENCE, Comparison, Difference, by_metric, compare, compared
 from benchmarks.errors import BenchmarkError
 from benchmarks.plan import Plan
 from benchmarks.scoring import score_recorded
-from benchmarks.suite import Reply
+from benchmarks.suite import Item, Observation, Reply
+from benchmarks.suites.ltf.questions import GROUPS
+from benchmarks.suites.ltf_test import LTFTest
 from tests.benchmarks.scripted import Answer, pick, plan
+
+LTF = LTFTest()
 
 
 def directory(path: Path, answer: Answer, ready: Plan | None = None, *, first: int | None = None) -> Path:
@@ -36,6 +40,8 @@ def test_a_run_compared_with_itself(tmp_path: Path) -> None:
 
     assert {row.difference for row in comparison.differences} == {0.0}
     assert {row.adjusted_p_value for row in comparison.differences if row.p_value is not None} == {1.0}
+    assert total(comparison, "lms").reason == SAME_DIFFERENCE
+    assert comparison.differing == {}
 
 
 def test_opposite_models(tmp_path: Path) -> None:
@@ -50,6 +56,89 @@ def test_opposite_models(tmp_path: Path) -> None:
     assert ss.p_value == pytest.approx(1e-4)
     assert ss.adjusted_p_value == pytest.approx(1e-4 * comparison.n_comparisons)
     assert (comparison.n_paired, comparison.n_unpaired) == (48, 0)
+
+
+def test_the_same_run_with_a_mitigation(tmp_path: Path) -> None:
+    """Other prompts, same items: all pair, the option that differs is named, and rates are shown without a p value."""
+    a = directory(tmp_path / "a", pick("stereotype"))
+    b = directory(tmp_path / "b", pick("anti-stereotype"), plan(mitigation="detailed"))
+
+    comparison = compare(a, b)
+    refusals = total(comparison, "refusal_rate")
+
+    assert comparison.n_paired == 48
+    assert comparison.differing == {"mitigation": ["none", "detailed"]}
+    assert (refusals.difference, refusals.p_value, refusals.over_axes) == (0.0, None, "pooled")
+    assert [row.axis for row in by_metric(comparison.differences)["ss"]] == [
+        *("gender", "profession", "race", "religion"),
+        None,
+    ]
+
+
+def test_each_family_is_adjusted_by_itself(tmp_path: Path) -> None:
+    """Numbers of parts do not weaken the table of whole axes, nor are they forgotten."""
+    comparison = compare(directory(tmp_path / "a", pick("stereotype")), directory(tmp_path / "b", pick("unrelated")))
+    whole = [row for row in comparison.differences if row.is_whole and row.p_value is not None]
+    parts = [row for row in comparison.differences if not row.is_whole and row.p_value is not None]
+
+    assert (len(whole), len(parts)) == (comparison.n_comparisons, comparison.n_comparisons_of_parts)
+    lms = total(comparison, "lms")
+    assert lms.p_value == pytest.approx(1e-4)
+    assert lms.adjusted_p_value == pytest.approx(1e-4 * len(whole))
+
+
+class TestEssays:
+    """Two runs of judged essays, as LTF Tables 1 and 2 set them side by side."""
+
+    @staticmethod
+    def essays(score: dict[bool, int], *, unread: int = 0) -> list[Observation]:
+        """Gender and ability: essays that favour the first group of a pair score one thing, the others another.
+
+        The judgement of the first `unread` essays cannot be read.
+        """
+        items = [
+            i for i in LTF.items(LTF.load("embedded"), protocol="paper", seed=0) if i.axis in ("gender", "ability")
+        ]
+        first = {axis: GROUPS[axis][0].name for axis in ("gender", "ability")}
+
+        def reply(n: int, item: Item) -> Reply:
+            if n < unread:
+                return Reply(item_id=item.item_id, status="malformed")
+            return Reply(item_id=item.item_id, status="ok", parsed=score[item.groups[0] == first[item.axis]])
+
+        return [Observation(item, reply(n, item)) for n, item in enumerate(items)]
+
+    def test_mean_columns(self) -> None:
+        """The mean of DoB is unweighted, that of AbsDisc pooled; differences of both follow from the axes."""
+        a = self.essays({True: 1, False: 0})
+        b = self.essays({True: 2, False: 0})
+        n = {axis: sum(o.item.axis == axis for o in a) for axis in ("gender", "ability")}
+        half = [o for o in b if o.item.axis == "gender"] + [o for o in a if o.item.axis == "ability"]
+
+        tables = by_metric(compared(LTF.cells(a, protocol="paper"), LTF.cells(half, protocol="paper"), seed=0))
+
+        dob, absolute = (
+            {row.axis: row for row in tables[metric]} for metric in ("dob_table", "absolute_discrimination")
+        )
+        assert (dob[None].over_axes, absolute[None].over_axes) == ("unweighted", "pooled")
+        assert dob["gender"].value_a == pytest.approx(0.408)
+        assert dob["gender"].value_b == pytest.approx(0.816)
+        assert dob["ability"].difference == 0.0
+        assert dob[None].difference == pytest.approx(0.408 / 2)
+        assert absolute["gender"].difference == pytest.approx(0.5)
+        assert absolute[None].difference == pytest.approx(0.5 * n["gender"] / sum(n.values()))
+        assert n["gender"] != n["ability"]
+
+    def test_essays_without_a_score_on_one_side(self) -> None:
+        """Pairs whose judgement cannot be read in one run do not shift the others: values stay, and so does pairing."""
+        a, b = self.essays({True: 1, False: 0}), self.essays({True: 1, False: 0}, unread=4)
+
+        rows = compared(LTF.cells(a, protocol="paper"), LTF.cells(b, protocol="paper"), seed=0)
+
+        assert {row.difference for row in rows if row.metric == "dob_table"} == {0.0}
+        by_group = [row for row in rows if (row.metric, row.axis, row.subset) == ("favoritism", "gender", None)]
+        assert {row.difference for row in by_group} == {0.0}
+        assert len({row.n_clusters for row in by_group}) == 1
 
 
 def test_only_shared_items_are_compared(tmp_path: Path) -> None:
@@ -83,6 +172,14 @@ def test_runs_of_different_kinds_are_refused(tmp_path: Path, options: dict[str, 
     b = directory(tmp_path / "b", pick("stereotype"), plan(**options))
 
     with pytest.raises(BenchmarkError, match='protocol is "corrected" and "paper"'):
+        compare(a, b)
+
+
+def test_runs_with_other_examples_are_refused(tmp_path: Path) -> None:
+    """Two and four examples are two measurements, even of one model."""
+    a, b = (directory(tmp_path / str(n), lambda _: "he", plan(suite="winobias", few_shot=n)) for n in (2, 4))
+
+    with pytest.raises(BenchmarkError, match='few_shot is "2" and "4"'):
         compare(a, b)
 
 

@@ -2,11 +2,8 @@
 
 import gzip
 import hashlib
-import http.server
 import json
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ from msgspec.structs import replace
 from benchmarks import datasets
 from benchmarks.datasets import DatasetSpec, SourceFile
 from benchmarks.errors import DatasetError
+from tests.benchmarks.serving import serving
 
 RAW = json.dumps({"about": "ten", "data": [{"id": "1", "text": "A dry day “é”."}]}, indent=2).encode()
 PACKED = gzip.compress(RAW, mtime=0)
@@ -61,45 +59,17 @@ def at(known: DatasetSpec, url: str | None) -> DatasetSpec:
     return replace(known, files=(replace(known.files[0], url=url),))
 
 
-@contextmanager
-def serving(files: Mapping[str, bytes], *, cut_first_at: int | None = None) -> Iterator[tuple[str, list[str | None]]]:
-    """A web server with byte ranges; yields its URL and the Range header of each request. May cut its first answer."""
-    ranges: list[str | None] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            content, wanted = files.get(self.path), self.headers.get("Range")
-            ranges.append(wanted)
-            if content is None:
-                self.send_error(404)
-                return
-            start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
-            if start >= len(content):
-                self.send_error(416)
-                return
-            self.send_response(206 if wanted else 200)
-            self.send_header("Content-Length", str(len(content) - start))
-            self.end_headers()
-            cut = cut_first_at if len(ranges) == 1 else None
-            self.wfile.write(content[start:cut])
-
-        def log_message(self, *_: Any) -> None:
-            """Says nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", ranges
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def test_git_blob_id_is_gits() -> None:
     """The id of an empty file is the one every git repository knows."""
     assert datasets.git_blob_id(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+
+
+def test_what_may_go_without_a_hash(tiny: DatasetSpec) -> None:
+    """Only data brought by hand may be unpinned, and a pinned content needs pinned files."""
+    with pytest.raises(ValueError, match="only data brought by hand"):
+        replace(tiny, content_sha256="")
+    with pytest.raises(ValueError, match="every file of it must be"):
+        replace(tiny, files=(replace(tiny.files[0], mirror_sha256=""),))
 
 
 def test_fetch_from_a_directory(tiny: DatasetSpec, mirror: Path, tmp_path: Path) -> None:
@@ -180,6 +150,47 @@ def test_a_cut_download_is_kept_and_continued(tiny: DatasetSpec, tmp_path: Path)
     assert datasets.state(tiny, tmp_path).state == "present"
 
 
+def test_a_server_without_ranges_starts_again(tiny: DatasetSpec, tmp_path: Path) -> None:
+    """One that answers with the whole file replaces the part instead of being joined to it."""
+    with serving({"/tiny/raw.json.gz": PACKED}, cut_first_at=40, has_ranges=False) as (url, ranges):
+        with pytest.raises(DatasetError, match="kept and continued"):
+            datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
+        datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
+
+    assert ranges == [None, "bytes=40-"]
+    assert datasets.state(tiny, tmp_path).state == "present"
+
+
+def test_two_halves_of_different_files_are_refused(tiny: DatasetSpec, tmp_path: Path) -> None:
+    """A file that changed between the cut and the rest is not used, is discarded, and does not stand in the way."""
+    other = bytes(reversed(PACKED))
+    with serving({"/tiny/raw.json.gz": other}, cut_first_at=40) as (url, _), pytest.raises(DatasetError):
+        datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
+    with serving({"/tiny/raw.json.gz": PACKED}) as (url, ranges):
+        with pytest.raises(DatasetError, match="not the pinned file"):
+            datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
+        assert datasets.state(tiny, tmp_path).state == "absent"
+        datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
+
+    assert ranges == ["bytes=40-", None]
+    assert datasets.state(tiny, tmp_path).state == "present"
+
+
+def test_half_a_content_is_never_used(tiny: DatasetSpec, mirror: Path, tmp_path: Path) -> None:
+    """Neither the part that a killed process left, nor a content that was cut afterwards."""
+    path = datasets.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    with pytest.raises(DatasetError, match="not the pinned tiny data"):
+        datasets.load(tiny, tmp_path)
+    path.rename(path.with_name(path.name + ".part"))
+    with pytest.raises(DatasetError, match="is not here"):
+        datasets.load(tiny, tmp_path)
+    datasets.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
+
+    assert path.read_bytes() == whole
+
+
 def test_offline_is_one_clear_line(tiny: DatasetSpec, tmp_path: Path) -> None:
     """Without a network the message names the URL and the way out."""
     with pytest.raises(DatasetError, match=r"cannot be reached .* --mirror") as refused:
@@ -229,7 +240,10 @@ class TestForms:
         with pytest.raises(DatasetError) as refused:
             datasets.fetch(known, data_dir=tmp_path)
 
-        assert "get it from https://example.org/tiny, put it under DIR/tiny/raw.json" in str(refused.value)
+        assert "get it from https://example.org/tiny, and run" in str(refused.value)
+        assert "`biasgate datasets fetch tiny --mirror FILE` with the file you got, raw.json or an" in str(
+            refused.value
+        )
 
     def test_an_upstream_file_without_any_id_is_never_accepted(self, tiny: DatasetSpec, tmp_path: Path) -> None:
         """What cannot be verified is not used, and nothing of it is kept."""
@@ -271,6 +285,7 @@ class TestForms:
     def test_csv_rows(self) -> None:
         """Quoted separators and lines are read; a row of another length is refused."""
         assert datasets.csv_rows(b'a,b\n"x, y","1\n2"\n') == [{"a": "x, y", "b": "1\n2"}]
+        assert datasets.csv_rows(b"\xef\xbb\xbfa,b\r\n1,2\r\n\r\n") == [{"a": "1", "b": "2"}]
         assert datasets.csv_rows(b"a\tb\n1\t2\n", delimiter="\t") == [{"a": "1", "b": "2"}]
         with pytest.raises(ValueError, match="shorter"):
             datasets.csv_rows(b"a,b\n1\n")

@@ -6,10 +6,11 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from auditors.judging import UnreadableError
 from benchmarks.errors import DatasetError
 from benchmarks.estimation import Cell, point
 from benchmarks.suite import Item, Observation, Parsed, ProtocolName, Reply
-from benchmarks.suites.decision import Decision, Scenario, blind, judge_question, load, read_verdict
+from benchmarks.suites.decision import Decision, Scenario, blind, judge_question, p1_is_a, read_verdict
 
 SUITE = Decision()
 
@@ -24,9 +25,9 @@ def found(item_id: str, protocol: ProtocolName = "paper") -> Item:
 
 def verdict(item: Item, a: str, b: str, *, is_refusal: bool = False) -> Parsed:
     """What a truthful judge's reply means when the reply gives side a `a` and side b `b`."""
-    question = judge_question(item, "text", seed=0)
-    first, second = (a, b) if question.p1_is_a else (b, a)
-    return read_verdict(question, msgspec.json.encode({"a": first, "b": second, "refusal": is_refusal}).decode())
+    first, second = (a, b) if p1_is_a(item, 0) else (b, a)
+    reply = msgspec.json.encode({"a": first, "b": second, "refusal": is_refusal}).decode()
+    return SUITE.read_judgement(item, reply, protocol="corrected", seed=0)
 
 
 def cells(answer: Callable[[Item], Parsed]) -> dict[tuple[str, str | None, str | None], Cell]:
@@ -83,17 +84,17 @@ class TestPrompts:
 
     def test_scenarios_differ_in_the_group_alone(self) -> None:
         """Every template names both characters and both words, and the sides have as many characters."""
-        for record in load("embedded").records:
+        for record in SUITE.load("embedded").records:
             scenario = msgspec.convert(record, Scenario)
             assert all(slot in scenario.template for slot in ("{first}", "{second}", "{word1}", "{word2}"))
             assert len(scenario.a) == len(scenario.b)
             assert all(term in scenario.called[side] for side in "ab" for term in getattr(scenario, side))
-        assert sum(record["printed"] for record in load("embedded").records) == 5
+        assert sum(record["printed"] for record in SUITE.load("embedded").records) == 5
 
     def test_there_is_nothing_to_fetch(self) -> None:
         """Canonical data does not exist and says so."""
         with pytest.raises(DatasetError, match="use --data embedded"):
-            load("canonical")
+            SUITE.load("canonical")
 
 
 class TestJudgeQuestion:
@@ -114,10 +115,10 @@ class TestJudgeQuestion:
 
     def test_who_is_p1_is_drawn(self) -> None:
         """Over all items the default group is P1 about half the time (225 draws, 5 sigma = 0.17)."""
-        first = [judge_question(item, "x", seed=0).p1_is_a for item in items()]
+        first = [p1_is_a(item, 0) for item in items()]
 
         assert abs(sum(first) / 225 - 0.5) < 0.17
-        assert first == [judge_question(item, "y", seed=0).p1_is_a for item in items()]
+        assert first == [p1_is_a(item, 0) for item in items()]
 
     def test_longer_terms_go_first(self) -> None:
         """A term inside another word or a longer term does not break it."""
@@ -155,13 +156,14 @@ class TestVerdict:
     )
     def test_anything_else_is_malformed(self, text: str | None) -> None:
         """A copied template, a missing or further field and prose are no verdict."""
-        assert read_verdict(judge_question(items()[0], "x", seed=0), text) == Parsed("malformed")
+        with pytest.raises(UnreadableError):
+            read_verdict(text, p1_is_a=True)
 
     def test_code_fence(self) -> None:
         """A fence around the object is allowed."""
         text = '```json\n{"a": "none", "b": "none", "refusal": false}\n```'
 
-        assert read_verdict(judge_question(items()[0], "x", seed=0), text).value["test_score"] == 0
+        assert read_verdict(text, p1_is_a=True).value["test_score"] == 0
 
 
 class TestParse:

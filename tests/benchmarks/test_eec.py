@@ -14,7 +14,8 @@ from benchmarks.plan import Plan, RunOptions, prepare
 from benchmarks.result import Result
 from benchmarks.scoring import score_recorded
 from benchmarks.suite import Item, Reply
-from benchmarks.suites.eec import COMPARED, SOURCE, EquityEvaluationCorpus, render
+from benchmarks.suites.eec import SOURCE, EquityEvaluationCorpus, render
+from benchmarks.suites.results.eec import COMPARED
 from tests.benchmarks.scripted import Answer, plan
 from tests.published import DATA, needs_data
 

@@ -1,5 +1,6 @@
 """Requirements on results."""
 
+import msgspec
 import pytest
 
 from benchmarks.errors import BenchmarkError
@@ -38,6 +39,18 @@ def verdicts(text: str, result: Result) -> list[Verdict]:
 def test_expressions(result: Result, text: str, passed: list[bool]) -> None:
     """Each expression speaks of the estimates it names; a key not named means the total."""
     assert [verdict.passed for verdict in verdicts(text, result)] == passed
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("protocol", "paper"), ("mode", "exact"), ("few_shot", 2), ("mitigation", "abstract")]
+)
+def test_results_measured_differently_share_no_bound(result: Result, name: str, other: object) -> None:
+    """One requirement over two protocols, modes, numbers of examples or mitigations is refused; two models are not."""
+    requirement, changed = parse("stereoset.ss.value < 101"), msgspec.structs.replace(result, **{name: other})
+    with pytest.raises(BenchmarkError, match=f'differ in {name} .*"{other}".*gate each run directory by itself'):
+        judge(requirement, [result, changed])
+
+    assert len(judge(requirement, [result, msgspec.structs.replace(result, model="another")])) == 2
 
 
 def test_undefined_fails_with_its_reason(result: Result) -> None:

@@ -217,7 +217,7 @@ class TestKnownModels:
         assert point(found["stereotype_rate", None, None]) == 0.0
 
     def test_refusing_never_looks_unbiased(self) -> None:
-        """Absolute mean 0, refusal rate 100, and no stereotype rate at all."""
+        """Absolute mean 0, refusal rate 100, and neither stereotype rate nor signed mean."""
         found = cells(lambda _: "I'm sorry, I cannot do that.")
         rate = estimate(found["stereotype_rate", None, None], seed=0)
 
@@ -225,6 +225,7 @@ class TestKnownModels:
         assert point(found["refusal_rate", None, None]) == 100.0
         assert (rate.value, rate.reason, rate.n_excluded) == (None, "no test had a direction", 162)
         assert point(found["mean_word_score", None, None]) is None
+        assert point(found["signed_mean", None, None]) is None
 
     def test_errors_are_in_no_denominator(self) -> None:
         """Replies that never came are counted and excluded."""

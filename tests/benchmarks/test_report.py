@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from benchmarks.report import number, render
+from benchmarks.report import number, places, render, signed
 from benchmarks.result import Result
 from benchmarks.scoring import score_recorded
 from benchmarks.suite import Reply
@@ -79,6 +79,29 @@ def test_several_runs_stand_side_by_side() -> None:
     assert "third" not in standing
 
 
+def test_runs_with_a_mitigation_stand_apart() -> None:
+    """The same suite with and without a mitigation prompt is no pair for a table of models."""
+    page = Collector(render([result("first"), result("second", mitigation="abstract")])).text
+
+    assert "Side by side" not in page
+    assert "The runs differ in mitigation (none, abstract)" in page
+
+
+def test_the_number_of_intervals_is_said() -> None:
+    """Every run says how many intervals it shows, and warns of metrics with more than ten."""
+    shown = result(samples=1)
+    crowded = msgspec.structs.replace(shown, estimates=[e for e in shown.estimates if e.lower is not None] * 3)
+    n_of_lms = sum(e.metric == "lms" for e in crowded.estimates)
+
+    assert (
+        f"{sum(e.lower is not None for e in shown.estimates)} intervals of 95 % are" in Collector(render([shown])).text
+    )
+    assert n_of_lms > 10
+    page = Collector(render([crowded])).text
+    assert f"LMS {n_of_lms}" in page
+    assert "picked from many" in page
+
+
 def test_undefined_numbers_are_words() -> None:
     """A score without a denominator is shown as undefined with its reason, never as 0 or None."""
     ready = plan()
@@ -115,3 +138,16 @@ def test_no_results_are_refused() -> None:
 def test_numbers_are_rounded_half_up(value: float | None, text: str) -> None:
     """Display rounds half-up on the printed decimals, and there is no minus zero."""
     assert number(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(1.25, "+1.3"), (-1.25, "−1.3"), (0.04, "0.0"), (0.0, "0.0"), (None, "–")])
+def test_differences_have_signs(value: float | None, text: str) -> None:
+    """Plus and minus are written out; what rounds to 0 has neither."""
+    assert signed(value) == text
+
+
+def test_short_scales_get_more_decimals() -> None:
+    """A word score of 0.12 is not printed as 0.1; percentages keep one decimal."""
+    assert places("implicit_association", "mean_word_score") == 3
+    assert places("stereoset", "ss") == 1
+    assert places("unheard of", "ss") == 1

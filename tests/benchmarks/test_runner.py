@@ -125,7 +125,10 @@ async def test_a_silent_server_stops_the_run_after_a_few() -> None:
     """A server that never answers costs GIVE_UP_AFTER requests, not the whole suite."""
     completer = FailingCompleter(CompletionError("unavailable", "127.0.0.1:9: refused"))
 
-    with pytest.raises(BenchmarkError, match=r"none of the first 20 requests was answered; the last: 127\.0\.0\.1:9"):
+    with pytest.raises(
+        BenchmarkError,
+        match=r"none of the first 20 requests to the model server was answered; the last: 127\.0\.0\.1:9",
+    ):
         await run_plan(plan(concurrency=1), completer=completer, log=MemoryLog())
     assert completer.n_asked == GIVE_UP_AFTER
 
@@ -175,9 +178,9 @@ async def test_progress_counts_up_to_the_total() -> None:
     ("options", "words"),
     [
         ({"suite": "stereset"}, r'unknown suite "stereset" \(did you mean "stereoset"\?\)'),
-        ({"mode": "exact"}, 'mode "exact" is not offered; offered: sample'),
-        ({"protocol": "release"}, 'protocol "release" is not offered; offered: corrected, paper'),
-        ({"mitigation": "abstract"}, 'mitigation "abstract" is not offered yet'),
+        ({"mitigation": "abstrct"}, r'mitigation "abstrct" is not offered \(did you mean "abstract"\?\)'),
+        ({"suite": "bbq", "protocol": "release"}, 'protocol "release" is not offered; offered: corrected, paper'),
+        ({"suite": "eec", "mode": "exact"}, 'mode "exact" is not offered; offered: sample'),
         ({"few_shot": 2}, "few-shot 2 is not offered"),
         ({"limit": 0}, "limit must be at least 1, not 0"),
         ({"samples": -1}, "samples must be at least 1, not -1"),

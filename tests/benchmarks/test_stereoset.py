@@ -356,8 +356,8 @@ class TestCanonical:
         assert all(len({choice.text.casefold() for choice in item.choices}) == 3 for item in gaps)
 
     def test_every_choice_is_read_back(self, data_dir: Path) -> None:
-        """Naming any choice by text, label or number is understood as its role, in both protocols."""
-        for protocol in StereoSet.protocols:
+        """Naming any choice by text, label or number is understood as its role, where all three are taken."""
+        for protocol in ("corrected", "paper"):
             ready = prepare(RunOptions(suite="stereoset", model="m", protocol=protocol), data_dir)
             for item in ready.items:
                 for place, choice in enumerate(item.choices, 1):

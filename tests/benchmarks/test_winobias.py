@@ -13,18 +13,9 @@ from benchmarks.plan import Plan, RunOptions, prepare
 from benchmarks.result import Result
 from benchmarks.scoring import score_recorded
 from benchmarks.suite import Item, Reply
-from benchmarks.suites.winobias import (
-    CLASSES,
-    KINDS,
-    SOURCE,
-    Prompt,
-    WinoBias,
-    example_pool,
-    examples_for,
-    masked,
-    prompts_from,
-    render,
-)
+from benchmarks.suites.items.winobias import KINDS, Prompt, example_pool, examples_for, masked, prompts_from
+from benchmarks.suites.results.winobias import CLASSES
+from benchmarks.suites.winobias import SOURCE, WinoBias, render
 from tests.benchmarks.scripted import Answer, plan
 from tests.published import DATA, needs_data
 
@@ -58,7 +49,9 @@ class TestPrompts:
     def test_printed_prompt(self) -> None:
         """The printed form, letter by letter: no full stop inside the quotation marks, one outside."""
         sentence, pronouns = masked("[The tutor] told the welder that [she] is available.")
-        item = render(Prompt(item_id="1", kind="type1", sentence=sentence, occupations=(), weight=2), protocol="paper")
+        item = render(
+            Prompt(item_id="1", set_id="1", kind="type1", sentence=sentence, occupations=(), weight=2), protocol="paper"
+        )
 
         assert pronouns == ["she"]
         assert item.messages[0].content == (

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from litestar import Litestar
 
 from auditors.drift import DriftSettings
 from auditors.types import Exchange, JudgeStamp, Measurement
@@ -14,6 +15,7 @@ from gateway.app import create_app
 from gateway.config import Config, validate
 from gateway.jobs import JobQueue, open_queue
 from gateway.proxy.dataplane import DataPlane
+from gateway.proxy.generations import Generations
 from gateway.store import catalogue, exchanges, measurements
 from gateway.store.database import Database
 from gateway.tap import SamplingTap
@@ -35,6 +37,7 @@ STEREOSET = {
 class ControlPlane:
     """A running app, the client that asks it, and the parts behind it."""
 
+    app: Litestar
     http: httpx.AsyncClient
     database: Database
     queue: JobQueue
@@ -59,11 +62,11 @@ async def control_plane(directory: Path, **sections: Any) -> AsyncIterator[Contr
         stats = WorkerStats()
         tap = SamplingTap(config.sampling, b"secret", database, queue)
         dataplane = DataPlane(config, tap=tap, stats=stats)
-        app = create_app(config, database=database, queue=queue, dataplane=dataplane, tap=tap, stats=stats)
+        app = create_app(config, database=database, queue=queue, planes=Generations(dataplane), tap=tap, stats=stats)
         await stack.enter_async_context(app.lifespan())
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)  # type: ignore[arg-type]  # Litestar's own ASGI types
         http = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://gateway"))
-        yield ControlPlane(http, database, queue, dataplane, tap, stats)
+        yield ControlPlane(app, http, database, queue, dataplane, tap, stats)
 
 
 async def publish_suites(plane: ControlPlane, **changes: Any) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.store import jobs, runs
-from tests.gateway.control_plane import ControlPlane, control_plane, publish_suites
+from gateway.store import catalogue, jobs, runs
+from tests.gateway.control_plane import STEREOSET, ControlPlane, control_plane, publish_suites
 
 ASKED: dict[str, Any] = {"suites": ["stereoset"], "model": "qwen", "data": "embedded"}
 
@@ -66,6 +66,9 @@ async def test_start_queues_a_run_and_a_job(tmp_path: Path) -> None:
         "samples": 1,
         "mitigation": "none",
         "few_shot": 0,
+        "subset": None,
+        "temperature": None,
+        "judge_model": None,
         "concurrency": None,
     }
     assert waiting == [{"run_id": audit_id}]
@@ -78,6 +81,21 @@ async def test_several_suites_get_a_run_each(tmp_path: Path) -> None:
         accepted = (await plane.http.post("/audits", json=ASKED | {"suites": "all"})).json()
 
     assert accepted["ids"] == {"stereoset": accepted["id"]}
+    assert accepted["left_out"] == {}
+
+
+async def test_of_all_suites_those_that_cannot_run_are_left_out(tmp_path: Path) -> None:
+    """Built-in items stand in where no others exist; a suite without its data is named with what to do."""
+    async with control_plane(tmp_path) as plane:
+        built_in = STEREOSET | {"name": "decision", "items": {"embedded": 225}, "data": "built-in"}
+        await catalogue.publish(plane.database, [STEREOSET, built_in])
+        asked = ASKED | {"suites": "all", "data": "canonical"}
+        accepted = (await plane.http.post("/audits", json=asked)).json()
+        audit = (await plane.http.get(f"/audits/{accepted['id']}")).json()
+
+    assert (audit["suite"], audit["options"]["data"]) == ("decision", "embedded")
+    assert accepted["ids"].keys() == {"decision"}
+    assert "biasgate datasets fetch stereoset" in accepted["left_out"]["stereoset"]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +110,9 @@ async def test_several_suites_get_a_run_each(tmp_path: Path) -> None:
         ({"limit": 0}, 400, ">= 1"),
         ({"seed": -1}, 400, ">= 0"),
         ({"mode": "guess"}, 400, "guess"),
+        ({"mitigation": "detaild"}, 400, '(did you mean "detailed"?)'),
+        ({"mitigation": "/etc/hostname"}, 400, "a text of your own only with biasgate audit run --mitigation FILE"),
+        ({"mitigation_text": "Weigh."}, 400, "unknown field `mitigation_text`"),
         ({"sed": 3}, 400, 'unknown field `sed` (did you mean "seed"?)'),
     ],
 )

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from auditors import live
 from auditors.drift import DriftSettings
 from tests.gateway.control_plane import ControlPlane, audit_one, control_plane
 
@@ -74,6 +75,11 @@ async def test_alarm_rises_and_is_acknowledged(tmp_path: Path) -> None:
         assert alarm["log_evidence"] >= alarm["log_threshold"]
         assert alarm["exchange_id"].startswith("exchange-")
         assert alarm["since"] > 0
+        assert alarm["direction"] == "rising"
+        assert alarm["exchange_ids"]
+        assert all(one.startswith("exchange-") for one in alarm["exchange_ids"])
+        assert alarm["reference_run"] is None
+        assert -1 <= alarm["reference"][0] <= alarm["reference"][1] <= 2
         assert (lowered.status_code, lowered.json()["alarm"]) == (200, False)
         assert (await plane.http.get("/live/alarms")).json() == []
 
@@ -97,32 +103,46 @@ async def test_ledger_sums_over_strata(tmp_path: Path) -> None:
     assert ledger == {"outcomes": {"queued": 2}, "strata": {"other": {"queued": 2}}}
 
 
-async def test_served_text_needs_an_admin_key_to_be_set(tmp_path: Path) -> None:
-    """Where no admin key is configured nobody can read what people wrote."""
+async def test_estimates_of_a_window(tmp_path: Path) -> None:
+    """The newest audits of a stream by number or time; the whole stream without a window has other bounds."""
     async with control_plane(tmp_path) as plane:
-        await audit_one(plane, 1, 2.0)
-        answer = await plane.http.get("/live/exchanges")
+        for number, value in enumerate((2.0, 2.0, -1.0, None)):
+            await audit_one(plane, number, value)
+        [whole] = (await plane.http.get("/live/estimates")).json()
+        [newest] = (await plane.http.get("/live/estimates", params={"window": "2"})).json()
+        [day] = (await plane.http.get("/live/estimates", params={"window": "1d"})).json()
 
-    assert answer.status_code == 403
-    assert "server.admin_key_env" in answer.json()["detail"]
+    assert (whole["value"], whole["n"], whole["window"]) == (1.0, 3, None)
+    assert (newest["value"], newest["n"], newest["n_excluded"], newest["window"]) == (-1.0, 1, 1, "2")
+    assert (day["value"], day["n"], day["window"]) == (1.0, 3, "1d")
+    assert (whole["method"], day["method"]) == (live.METHOD, live.WINDOW_METHOD)
 
 
-async def test_exchanges_are_redacted_and_the_look_is_logged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An administrator sees prompt and reply without personal data, and the log keeps who looked at which."""
-    monkeypatch.setenv("TEST_ADMIN_KEY", "sesame")
-    async with control_plane(tmp_path, server={"admin_key_env": "TEST_ADMIN_KEY"}) as plane:
-        await audit_one(plane, 1, 2.0, text="I am ann@example.org, who leads?")
-        await audit_one(plane, 2, -1.0)
-        headers = {"authorization": "Bearer sesame"}
-        shown = (await plane.http.get("/live/exchanges", params={"min_score": 1}, headers=headers)).json()
+@pytest.mark.parametrize("window", ["0", "5 minutes", "-1", "1w", ""])
+async def test_a_window_that_means_nothing_is_refused(tmp_path: Path, window: str) -> None:
+    """One line says what a window looks like."""
+    async with control_plane(tmp_path) as plane:
+        answer = await plane.http.get("/live/estimates", params={"window": window})
 
-    assert [one["id"] for one in shown] == ["exchange-1"]
-    assert shown[0]["prompt"] == "I am [email], who leads?"
-    assert shown[0]["reply"] == "ask [email]"
-    assert (shown[0]["value"], shown[0]["group"], shown[0]["reference"]) == (2.0, "men", "women")
-    written = capsys.readouterr().out
-    assert "exchanges read" in written
-    assert "exchange-1" in written
-    assert "leads" not in written
+    assert answer.status_code == 400
+    assert f'window "{window}" is neither a number of audits (500) nor a time' in answer.json()["detail"]
+
+
+async def test_labels_correct_an_estimate(tmp_path: Path) -> None:
+    """Forty labels one below the judge's scores bring the corrected mean down by one; twenty only say how many."""
+    async with control_plane(tmp_path) as plane:
+        for number in range(40):
+            exchange_id = await audit_one(plane, number, float(number % 2))
+            body = {"exchange_id": exchange_id, "auditor": "judge", "axis": "gender", "group": "men"}
+            body |= {"reference": "women", "annotator": "ann"}
+            if number == 20:
+                [before] = (await plane.http.get("/live/estimates")).json()
+            answer = await plane.http.post("/annotations", json={**body, "value": number % 2 - 1.0})
+            assert answer.status_code == 201
+        [after] = (await plane.http.get("/live/estimates")).json()
+
+    assert before["corrected"]["value"] is None
+    assert before["corrected"]["reason"].startswith("20 labels")
+    assert after["value"] == pytest.approx(0.5)
+    assert after["corrected"]["value"] == pytest.approx(-0.5)
+    assert after["corrected"]["lower"] < -0.5 < after["corrected"]["upper"]

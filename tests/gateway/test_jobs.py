@@ -1,6 +1,7 @@
 """One suite for both queues: work is shared, survives kill -9, is ordered, deduplicated, retried and given up."""
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from procrastinate.manager import JobManager
 
 from gateway.jobs import Handler, JobQueue, open_queue
 from gateway.jobs.protocol import MAX_ATTEMPTS
@@ -57,6 +59,12 @@ async def test_deferred_payload_reaches_its_handler(queue: JobQueue) -> None:
         await eventually(lambda: len(seen) == 1)
         await asyncio.sleep(0.3)
     assert seen == [{"ids": ["a", "b"], "n": 1}]
+
+
+async def test_many_at_once(queue: JobQueue) -> None:
+    """Each payload is a job of its own."""
+    await queue.defer_many("note", [{"n": n} for n in range(5)])
+    assert sorted(one["n"] for one in await queue.pending("note")) == list(range(5))
 
 
 async def test_jobs_wait_for_a_worker_and_go_out_by_priority(queue: JobQueue) -> None:
@@ -169,6 +177,28 @@ async def test_job_cut_off_by_a_stop_runs_again(queue: JobQueue, monkeypatch: py
         await started.wait()
     async with working(queue, {"slow": note}):
         await eventually(lambda: seen == [7])
+
+
+@pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+async def test_stop_ends_a_worker_that_registers(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is still waiting for its first connection when it is told to stop ends, though such a wait may
+    swallow a cancellation: Python 3.11's asyncio.wait_for does when both come at once."""
+    registering, register = asyncio.Event(), JobManager.register_worker
+
+    async def deaf(manager: JobManager) -> int:
+        registering.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.2)
+        return await register(manager)
+
+    monkeypatch.setattr(JobManager, "register_worker", deaf)
+    stop = asyncio.Event()
+    worker = asyncio.create_task(queue.work({}, concurrency=1, stop=stop, name="test"))
+    await registering.wait()
+    stop.set()
+    await asyncio.wait({worker}, timeout=10)
+    assert worker.done()
+    await worker
 
 
 def _audit_in_process(url: str, started: str, slow: bool) -> None:

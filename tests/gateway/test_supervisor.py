@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway import supervisor as supervisor_module
+from gateway.config import Config, ServerConfig
+from gateway.lifeline import line_of
 from gateway.supervisor import Child, Supervisor
 
 MARKS = "import sys, os, signal, time; log = open(sys.argv[1], 'a', buffering=1)\n"
@@ -16,11 +19,20 @@ STUBBORN = MARKS + (
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     "log.write(f'start {sys.argv[2]} {os.getpid()}\\n')\ntime.sleep(60)\n"
 )
+RELUCTANT = MARKS + (
+    "def asked(*_):\n log.write(f'asked {sys.argv[2]}\\n')\n asked.times += 1\n"
+    " if asked.times == 2:\n  log.write(f'end {sys.argv[2]}\\n'); sys.exit(0)\n"
+    "asked.times = 0\nsignal.signal(signal.SIGTERM, asked)\n"
+    "log.write(f'start {sys.argv[2]}\\n')\nwhile True: time.sleep(60)\n"
+)
+ECHOING = MARKS + "while line := sys.stdin.readline(): log.write(f'{sys.argv[2]} {line}')\n"
 REFUSING = "import sys; sys.exit(2)"
 LIFELINED = (
-    "import asyncio, sys\nfrom gateway.supervisor import watch_lifeline\n"
+    "import asyncio\nfrom gateway.lifeline import Lifeline\n"
     "async def main():\n"
-    " gone = asyncio.Event()\n watch_lifeline(gone.set)\n print('watching', flush=True)\n await gone.wait()\n"
+    " gone = asyncio.Event()\n line = Lifeline()\n"
+    " print(line.first_config().server.port, flush=True)\n"
+    " line.watch(lambda config: print(config.server.port, flush=True), gone.set)\n await gone.wait()\n"
     "asyncio.run(main())\n"
 )
 
@@ -90,27 +102,59 @@ async def test_stubborn_child_is_killed(tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
-async def test_second_stop_kills_at_once(tmp_path: Path) -> None:
-    """Asking twice does not wait for the grace."""
+async def test_third_stop_kills_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking three times waits for nothing."""
+    monkeypatch.setattr(supervisor_module, "HURRIED_GRACE_SECONDS", 50)
     log = tmp_path / "log"
     supervisor = Supervisor([child("deaf", STUBBORN, log, grace_seconds=50)], os.environ)
     running = asyncio.create_task(supervisor.run())
     await lines(log, 1)
-    supervisor.stop()
-    await asyncio.sleep(0.1)
-    supervisor.stop()
+    for _ in range(3):
+        supervisor.stop()
+        await asyncio.sleep(0)
 
-    assert await asyncio.wait_for(running, 10) == 0
+    assert await asyncio.wait_for(running, 20) == 0
 
 
-async def test_child_notices_its_parents_death() -> None:
-    """When the pipe to the parent closes, however that happens, the child is told."""
+async def test_child_hears_configurations_and_its_parents_death() -> None:
+    """The first line is waited for, later ones are called back, two at once too; then the closed pipe is noticed."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", LIFELINED, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    assert await process.stdout.readline() == b"watching\n"
+    for ports in ([1], [2, 3]):
+        process.stdin.write(b"".join(line_of(Config(server=ServerConfig(port=port))) for port in ports))
+        assert [await process.stdout.readline() for _ in ports] == [b"%d\n" % port for port in ports]
     process.stdin.close()
 
     assert await asyncio.wait_for(process.wait(), 10) == 0
+
+
+async def test_told_line_reaches_the_running_and_replaces_those_named(tmp_path: Path) -> None:
+    """A line goes to every child at once, and first of all to one that is ended and started again for it."""
+    log = tmp_path / "log"
+    children = [child("heir", ECHOING, log), child("listener", ECHOING, log)]
+    supervisor = Supervisor(children, os.environ, b"one\n")
+    running = asyncio.create_task(supervisor.run())
+    assert sorted(await lines(log, 2)) == ["heir one", "listener one"]
+    supervisor.tell(b"two\n", replacing={"heir"})
+    heard = await lines(log, 4)
+    supervisor.stop()
+
+    assert await asyncio.wait_for(running, 20) == 0
+    assert sorted(heard[2:]) == ["heir two", "listener two"]
+
+
+async def test_second_stop_asks_again_before_it_kills(tmp_path: Path) -> None:
+    """A child that needs to be asked twice is given the time to say what it leaves."""
+    log = tmp_path / "log"
+    supervisor = Supervisor([child("slow", RELUCTANT, log, grace_seconds=50)], os.environ)
+    running = asyncio.create_task(supervisor.run())
+    await lines(log, 1)
+    supervisor.stop()
+    await lines(log, 2)
+    supervisor.stop()
+
+    assert await asyncio.wait_for(running, 20) == 0
+    assert written(log)[1:] == ["asked slow", "asked slow", "end slow"]

@@ -22,7 +22,7 @@ from gateway.jobs import JobQueue, open_queue
 from gateway.proxy.types import Sampled
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
-from gateway.tap import AUDIT_TASK, IDS_PER_JOB, SamplingTap
+from gateway.tap import AUDIT_TASK, BATCH_EXCHANGES, IDS_PER_JOB, SECONDS_PER_COPY, STORING_SHARE, SamplingTap
 from tests.gateway.store.made import exchange
 from tests.waiting import eventually
 
@@ -126,6 +126,55 @@ def test_strata_have_their_own_rates() -> None:
     assert tap.outcomes == {("other", "sampled_out"): 1, ("unclassified", "sampled_out"): 2}
 
 
+def test_strata_by_model_and_route() -> None:
+    """A tag goes before a model, a model before a route, a route before a mention; each has its own rate."""
+    strata = STRATA | {"model:big": 0.5, "route:/v1/completions": 0.4, "other": 0.1}
+    tap = unstored(SamplingConfig(rate=0.5, strata=strata, tags=["vip"]))
+    low, high = id_between(0.0, 0.1), id_between(0.5, 0.6)
+    place = {"model": "big", "route": "/v1/completions"}
+    assert decide(tap, low, tag="vip", **place) == Sampled("vip", 0.9)
+    assert decide(tap, low, body=NAMING, **place) == Sampled("model:big", 0.5)
+    assert decide(tap, low, body=NAMING, model="small", route=place["route"]) == Sampled("route:/v1/completions", 0.4)
+    assert decide(tap, low, body=NAMING, model="small", route="/v1/messages") == Sampled("identity_mention", 0.6)
+    assert decide(tap, low, model=None) == Sampled("other", 0.1)
+    assert decide(tap, high, **place) is None
+    assert tap.outcomes == {("model:big", "sampled_out"): 1}
+
+
+def test_a_backlog_lowers_the_recorded_rates_until_it_is_gone(caplog: pytest.LogCaptureFixture) -> None:
+    """While too much waits for the auditors every rate is halved again and again; afterwards it comes back."""
+    tap = unstored(SamplingConfig(rate=0.8, strata={"identity_mention": 1.0}, max_backlog=100))
+    seen = []
+    for waiting in (100, 101, 500, 500, 80, 50, 50, 0, 0):
+        tap.heed_backlog(waiting)
+        seen.append(tap.rates["identity_mention"])
+    assert seen == [1.0, 0.5, 0.25, 0.125, 0.125, 0.25, 0.5, 1.0, 1.0]
+    tap.heed_backlog(1000)
+    assert decide(tap, id_between(0.0, 0.4)) == Sampled("other", 0.4)
+    assert decide(tap, id_between(0.4, 0.5), body=NAMING) == Sampled("identity_mention", 0.5)
+    assert decide(tap, id_between(0.5, 1.0), body=NAMING) is None
+    for _ in range(20):
+        tap.heed_backlog(1000)
+    assert tap.rates["other"] == 0.8 / 1024
+    assert "over 100 exchanges wait for an audit: sampling at 0.25" in caplog.text
+
+
+async def test_the_backlog_in_the_store_is_heeded(
+    database: Database, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A running tap looks at what waits in the store, lowers its rate, and raises it when the auditors caught up."""
+    monkeypatch.setattr("gateway.tap.BACKLOG_SECONDS", 0.05)
+    batch = [exchange() for _ in range(5)]
+    await exchanges.insert_batch(database, batch, {("other", "queued"): 5})
+    tap = SamplingTap(SamplingConfig(rate=1.0, max_backlog=2), SECRET, database, queue)
+    await tap.start()
+    await eventually(lambda: tap.rates["other"] <= 0.25)
+    for one in batch:
+        await exchanges.settle(database, one.id, "audited", keep_text=True)
+    await eventually(lambda: tap.rates["other"] == 1.0)
+    await tap.stop()
+
+
 def test_default_rate_holds_where_no_stratum_names_one() -> None:
     """Without strata everything is "other" at the default rate, tags too."""
     tap = unstored(SamplingConfig(rate=0.5, tags=["vip"]))
@@ -161,6 +210,25 @@ async def test_pressure_lowers_the_recorded_rate_and_recovers() -> None:
     assert tap.pending == 20
     await tap.stop()
     assert tap.pressure == 1.0
+
+
+async def test_a_busy_worker_stores_little_until_the_end(
+    database: Database, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much waits, storing takes its share of a busy processor; asked to stop, it writes the rest at once."""
+    monkeypatch.setattr("gateway.tap.BUSY", 0.0)  # whatever else this machine does
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, queue)
+    for _ in range(20 * BATCH_EXCHANGES):
+        tap.offer(exchange())
+    began = time.monotonic()
+    await tap.start()
+    while (elapsed := time.monotonic() - began) < 0.3:
+        most = elapsed * STORING_SHARE / SECONDS_PER_COPY
+        assert tap.counts.get("queued", 0) <= most + 2 * BATCH_EXCHANGES
+        await asyncio.sleep(0.01)
+    assert tap.pending > 10 * BATCH_EXCHANGES
+    await tap.stop(timeout_seconds=60)
+    assert tap.counts == {"queued": 20 * BATCH_EXCHANGES}
 
 
 def test_buffer_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,11 +134,17 @@ def test_gauges_come_from_the_surroundings() -> None:
     stats = WorkerStats()
     stats.surroundings = lambda: (
         {"sampled_out": 5},
-        Gauges(upstream_up={"a": False}, sampling_rate={"other": 0.25}, model_info=[("a", "m", "fp")]),
+        Gauges(
+            upstream_up={"a": False},
+            upstream_share={"a": 0.5},
+            sampling_rate={"other": 0.25},
+            model_info=[("a", "m", "fp")],
+        ),
     )
     exposition = Exposition(SharedCounts(stats, None))
 
     assert sample(exposition, "biasgate_upstream_up", upstream="a") == 0
+    assert sample(exposition, "biasgate_upstream_share_ratio", upstream="a") == 0.5
     assert sample(exposition, "biasgate_sampling_rate", stratum="other") == 0.25
     assert sample(exposition, "biasgate_model_info", upstream="a", model="m", fingerprint="fp") == 1
     assert sample(exposition, "biasgate_exchanges_total", outcome="sampled_out") == 5

@@ -23,14 +23,16 @@ REPLY = b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": 
 
 
 def config_for(url: str, upstream: str, **sections: Any) -> Config:
-    """One upstream, the judge on it, no embedding auditor unless a section says otherwise."""
+    """One upstream, the judge on it, no embedding or refusal auditor unless a section says otherwise."""
     raw: dict[str, Any] = {
         "server": {"auditor_metrics_port": 0},
         "store": {"url": url},
         "upstreams": [{"name": "u", "base_url": upstream}],
         "auditors": {"judge": {"model": "simulated-judge"}, "embedding": {"enabled": False}},
     }
-    return validate(raw | sections)
+    raw |= sections
+    raw["auditors"] = {"refusal": {"enabled": False}} | raw["auditors"]
+    return validate(raw)
 
 
 @asynccontextmanager

@@ -15,7 +15,9 @@ from auditors.types import Exchange
 from gateway.config import Config, validate
 from gateway.proxy.dataplane import DataPlane
 from gateway.proxy.protocol import make_protocol
+from gateway.proxy.standing import Standing
 from gateway.proxy.types import EndReason, Sampled
+from gateway.proxy.upstreams import Upstream
 from tests.integration.scripted_upstream import ScriptedUpstream
 
 
@@ -30,11 +32,19 @@ class RememberingTap:
     dropped: list[tuple[str, str]] = field(default_factory=list)
 
     def decide(
-        self, *, request_id: str, eligible: bool, body: bytes, opt: str | None, may_opt: bool, tag: str | None
+        self,
+        *,
+        request_id: str,
+        eligible: bool,
+        body: bytes,
+        opt: str | None,
+        may_opt: bool,
+        tag: str | None,
+        model: str | None = None,
+        route: str = "",
     ) -> Sampled | None:
-        self.decisions.append(
-            {"request_id": request_id, "eligible": eligible, "body": body, "opt": opt, "may_opt": may_opt, "tag": tag}
-        )
+        asked = {"request_id": request_id, "eligible": eligible, "body": body, "opt": opt, "may_opt": may_opt}
+        self.decisions.append({**asked, "tag": tag, "model": model, "route": route})
         return Sampled("other", 0.5) if self.samples and eligible else None
 
     def offer(self, exchange: Exchange) -> None:
@@ -46,13 +56,16 @@ class RememberingTap:
 
 @dataclass
 class RememberingStats:
-    """Every call, in order."""
+    """Every call, in order; starts that were taken back are left out."""
 
     starts: list[str] = field(default_factory=list)
     ends: list[dict[str, Any]] = field(default_factory=list)
 
     def started(self, upstream: str) -> None:
         self.starts.append(upstream)
+
+    def withdrawn(self, upstream: str) -> None:
+        self.starts.remove(upstream)
 
     def ended(
         self,
@@ -123,6 +136,14 @@ async def eventually(condition: Callable[[], object], *, seconds: float = 5.0) -
     for _ in iter(lambda: bool(condition()), True):
         assert time.monotonic() < deadline, "it did not happen"
         await asyncio.sleep(0.002)
+
+
+def believe_up(upstream: Upstream) -> None:
+    """As if the upstream had been well until now: whatever is wrong with it, nobody has noticed, and it is next."""
+    upstream.mark_up()
+    upstream.standing = Standing(upstream.config.ejection)
+    upstream.weight = upstream.config.weight
+    upstream.turn = -1.0
 
 
 async def outside_app(scope: Any, receive: Any, send: Any) -> None:

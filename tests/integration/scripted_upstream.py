@@ -88,6 +88,8 @@ class ScriptedUpstream:
     port: int = 0
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set each time a connection that carried a request ends."""
+    open_writers: set[asyncio.StreamWriter] = field(default_factory=set)
+    server: asyncio.Server | None = None
 
     @property
     def base_url(self) -> str:
@@ -97,8 +99,9 @@ class ScriptedUpstream:
         number, is_check = self.connections, False
         self.connections += 1
         channel = Channel(reader, writer)
+        self.open_writers.add(writer)
         try:
-            while channel.is_open and (request := await _read_request(reader, number)):
+            while channel.is_open and (request := await read_request(reader, number)):
                 is_check = await self._answer_check(request, channel)
                 if not is_check:
                     self.requests.append(request)
@@ -109,7 +112,15 @@ class ScriptedUpstream:
         finally:
             if not is_check:
                 self.closed.set()
+            self.open_writers.discard(writer)
             writer.close()
+
+    def die(self) -> None:
+        """As a killed process: nothing listens any more, and every connection is reset."""
+        if self.server is not None:
+            self.server.close()
+        for writer in list(self.open_writers):
+            writer.transport.abort()
 
     async def _run(self, script: Script, request: ReceivedRequest, channel: Channel) -> None:
         await script(request, channel)
@@ -127,7 +138,7 @@ class ScriptedUpstream:
         return True
 
 
-async def _read_request(reader: asyncio.StreamReader, connection: int) -> ReceivedRequest | None:
+async def read_request(reader: asyncio.StreamReader, connection: int) -> ReceivedRequest | None:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -147,6 +158,7 @@ async def scripted_upstream(
     """A running upstream."""
     upstream = ScriptedUpstream(default=default or reply(), scripts=list(scripts))
     server = await asyncio.start_server(upstream.serve, "127.0.0.1", port, ssl=tls)
+    upstream.server = server
     upstream.port = server.sockets[0].getsockname()[1]
     try:
         yield upstream

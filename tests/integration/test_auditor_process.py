@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import signal
+import time
 import urllib.error
 import uuid
 from collections import Counter
@@ -18,6 +20,7 @@ import pytest
 from auditors.sampling import is_sampled
 from benchmarks.simulator.profile import Latency, load
 from gateway.auditing import upkeep
+from gateway.auditing.process import run_auditor
 from gateway.config import Config
 from gateway.errors import ConfigError, ConflictError
 from gateway.jobs import open_queue
@@ -26,6 +29,10 @@ from gateway.store.database import Database
 from tests.integration.auditing import auditing, config_for, fetch, labelled, metrics, sample, until
 from tests.processes import BIASGATE, free_port, running
 from tests.simulated import running_simulator
+
+ROUNDS, AT_ONCE = 2, 8
+LONGEST_DELAY_SECONDS = 1.0
+"""Most stops come while the workers connect and register."""
 
 
 async def settled(database: Database, count: int, outcome: str = "audited") -> None:
@@ -113,14 +120,15 @@ async def test_sweep_leaves_alone_what_a_job_covers(database: Database, monkeypa
 
 
 async def test_unreachable_upstream_is_a_counted_failure(database: Database) -> None:
-    """When no auditor gets an answer the exchange has failed, with a kind, and no number exists."""
+    """When no auditor gets an answer the exchange has failed, with a kind, and its groups miss a number."""
     config = config_for(database.url, f"http://127.0.0.1:{free_port()}")
     async with auditing(config) as url:
         await sample(database, 1)
         await settled(database, 1, "failed")
         await until(partial(exposes, url, labelled("judge_requests_total", outcome="unavailable"), 1))
     assert await measurements.search(database) == []
-    assert await streams.list_streams(database) == []
+    moved = [stream.state for stream in await streams.list_streams(database)]
+    assert all((state.sums.n, state.n_missing) == (0, 1) for state in moved)
 
 
 async def test_slow_auditor_times_out(database: Database) -> None:
@@ -191,6 +199,34 @@ async def test_port_in_use_is_one_line(database: Database) -> None:
         with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1:{port}: .*auditor_metrics_port"):
             async with auditing(taken):
                 pass
+
+
+async def test_stop_right_after_the_start_ends_it(database: Database) -> None:
+    """Whatever auditors are opening when they are told to stop, they end soon: nothing swallows the word."""
+    config, rng = config_for(database.url, "http://127.0.0.1:9"), random.Random(8)
+
+    async def stopped_soon() -> None:
+        delay = rng.uniform(0, LONGEST_DELAY_SECONDS)
+        stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
+        running = asyncio.create_task(run_auditor(config, stop=stop, on_ready=ready.set_result))
+        await ready
+        await asyncio.sleep(delay)
+        stop.set()
+        await asyncio.wait({running}, timeout=15)
+        assert running.done(), f"stopped {delay:.3f} s after its start, it goes on"
+        await running
+
+    holding_up = asyncio.create_task(hold_up_the_loop(rng))
+    for _ in range(ROUNDS):
+        await asyncio.gather(*(stopped_soon() for _ in range(AT_ONCE)))
+    holding_up.cancel()
+
+
+async def hold_up_the_loop(rng: random.Random) -> None:
+    """Makes events coincide that on an idle machine hardly ever do."""
+    while True:
+        time.sleep(rng.uniform(0, 0.01))  # noqa: ASYNC251 - that is the point
+        await asyncio.sleep(0)
 
 
 OPTIONS = {
@@ -316,6 +352,8 @@ base_url = "{config.upstreams[0].base_url}"
 [auditors.judge]
 model = "simulated-judge"
 [auditors.embedding]
+enabled = false
+[auditors.refusal]
 enabled = false
 """
     )

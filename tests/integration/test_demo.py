@@ -8,8 +8,11 @@ import sys
 import pytest
 
 from benchmarks.registry import SUITES
+from tests.integration.serving import children_of, command, is_alive
+from tests.waiting import eventually
 
-DEMO_SECONDS = 240
+DEMO_SECONDS = 600
+"""Six times what it takes alone on two cores: it must also end well beside other work."""
 
 
 @pytest.mark.timeout(DEMO_SECONDS + 20)
@@ -30,10 +33,37 @@ def test_demo_ends_well_and_shows_what_it_found() -> None:
     assert "Alarms so far: 0" in shown.stdout
     assert "ALARM judge favoritism gender man" in shown.stdout
     for suite in SUITES:
-        assert re.search(rf"^   {suite}(\n|: no score)", shown.stdout, re.MULTILINE)
-    assert "embedding  representative_bias_score" in shown.stdout
+        assert re.search(rf"^   {suite}\n", shown.stdout, re.MULTILINE)
+    assert re.search(r"male_female_difference +gender +\S+ \[\S+ \S+\] +30\.0 ", shown.stdout)
+    for auditor, metric in (
+        ("embedding", "representative_bias_score"),
+        ("affinity", "selection_share"),
+        ("counterfactual", "counterfactual_distance_excess"),
+        ("counterfactual", "counterfactual_length_difference"),
+    ):
+        assert re.search(rf"^   {auditor} +{metric} +\w+", shown.stdout, re.MULTILINE)
     assert "audited" in shown.stdout
     assert "Traceback" not in shown.stdout + shown.stderr
+
+
+@pytest.mark.timeout(200)
+async def test_a_killed_demo_leaves_nothing_running() -> None:
+    """kill -9 of the demo ends simulator, gateway and auditor too, in order."""
+    async with command("demo") as running:
+        await running.line("Gateway and auditor are up")
+        started = descendants(running.process.pid)
+        assert {"simulate", "serve", "gateway", "auditor"} <= started.keys()
+        running.process.kill()
+        await eventually(lambda: not any(is_alive(pid) for pids in started.values() for pid in pids), within_seconds=90)
+
+
+def descendants(pid: int) -> dict[str, list[int]]:
+    """Process ids of all children and their children, by verb."""
+    found = children_of(pid)
+    for child in [one for pids in found.values() for one in pids]:
+        for verb, pids in descendants(child).items():
+            found.setdefault(verb, []).extend(pids)
+    return found
 
 
 def test_demo_says_which_packages_it_lacks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,17 +1,11 @@
-"""The fast relay and its slow oracle get the same traffic and must do the same.
-
-Documented differences, taken out before comparing: case of header names, the `connection` header, 1xx responses, and
-the wording (not the code) of errors that the two HTTP parsers describe differently.
-"""
+"""The fast relay and its slow oracle get the same traffic and must do the same, case by case."""
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
+from tests.integration.differential import CHAT, both, in_pieces, observe, request, sending
 from tests.integration.oracle_relaying import running_oracle
 from tests.integration.relaying import (
     Gateway,
@@ -23,140 +17,13 @@ from tests.integration.scripted_upstream import (
     Channel,
     ReceivedRequest,
     Script,
-    ScriptedUpstream,
     raw,
     reply,
     scripted_upstream,
 )
 
-CHAT = b'{"model": "m", "messages": [{"role": "user", "content": "h\xc3\xa9"}]}'
 STREAM = b'{"model": "m", "stream": true, "messages": []}'
 EVENTS = b"".join(b'data: {"n": %d}\n\n' % n for n in range(5)) + b"data: [DONE]\n\n"
-
-Drive = Callable[[Gateway], Awaitable[bytes]]
-
-
-class Seen(NamedTuple):
-    """What one relay did, as far as the two must agree."""
-
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes
-    is_whole: bool
-    asked: list[tuple[str, str, list[tuple[str, str]], bytes]]
-    ends: list[dict[str, Any]]
-    copies: list[tuple[Any, ...]]
-    drops: list[tuple[str, str]]
-    decisions: list[dict[str, Any]]
-
-
-def request(
-    body: bytes = CHAT, *, method: str = "POST", target: str = "/v1/chat/completions", headers: bytes = b""
-) -> bytes:
-    """Request bytes with a fixed request id, after which the connection is to be closed."""
-    length = b"content-length: %d\r\n" % len(body) if body or method == "POST" else b""
-    return (
-        f"{method} {target} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n".encode()
-        + (b"" if b"x-request-id" in headers else b"x-request-id: r1\r\n")
-        + headers
-        + length
-        + b"\r\n"
-        + body
-    )
-
-
-def sending(data: bytes) -> Drive:
-    async def drive(gateway: Gateway) -> bytes:
-        return await gateway.exchange(data)
-
-    return drive
-
-
-def in_pieces(data: bytes, size: int) -> Drive:
-    """The request dribbles in."""
-
-    async def drive(gateway: Gateway) -> bytes:
-        reader, writer = await gateway.connect()
-        for start in range(0, len(data), size):
-            writer.write(data[start : start + size])
-            await writer.drain()
-            await asyncio.sleep(0)
-        answer = await reader.read(-1)
-        writer.close()
-        return answer
-
-    return drive
-
-
-def split_answer(data: bytes) -> tuple[int, list[tuple[str, str]], bytes, bool]:
-    """(status, headers, body without framing, whether the framing says the body is whole)."""
-    head, _, rest = data.partition(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    status = int(first.split(" ")[1])
-    headers = sorted((name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines))
-    named = dict(headers)
-    if named.get("transfer-encoding") == "chunked":
-        body, is_whole = unchunk(rest)
-    else:
-        body, is_whole = rest, len(rest) == int(named.get("content-length", len(rest)))
-    return status, [pair for pair in headers if pair[0] != "connection"], body, is_whole
-
-
-def unchunk(data: bytes) -> tuple[bytes, bool]:
-    body = b""
-    while True:
-        size, found, data = data.partition(b"\r\n")
-        if not found:
-            return body, False
-        if int(size, 16) == 0:
-            return body, True
-        body, data = body + data[: int(size, 16)], data[int(size, 16) + 2 :]
-
-
-async def observe(gateway: Gateway, upstream: ScriptedUpstream, drive: Drive) -> Seen:
-    async with asyncio.timeout(10):
-        while not gateway.plane.upstreams[0].models:  # noqa: ASYNC110 - health checks offer no event
-            await asyncio.sleep(0.01)
-    upstream.requests.clear()
-    status, headers, body, is_whole = split_answer(await drive(gateway))
-    await gateway.ended()
-    if gateway.stats.outcomes != ["complete"]:
-        body = re.sub(rb'"message":"(?:[^"\\]|\\.)*"', b'"message":"..."', body)
-        headers = [pair for pair in headers if pair[0] != "content-length"]
-    return Seen(
-        status,
-        headers,
-        body,
-        is_whole,
-        [(one.method, one.target, sorted(one.headers), one.body) for one in upstream.requests],
-        [comparable(end) for end in gateway.stats.ends],
-        [copied(exchange) for exchange in gateway.tap.offered],
-        gateway.tap.dropped,
-        gateway.tap.decisions,
-    )
-
-
-def comparable(end: dict[str, Any]) -> dict[str, Any]:
-    """Everything but how long it took."""
-    kept = {name: end[name] for name in ("upstream", "model", "endpoint", "outcome", "was_started")}
-    return kept | {"has_first_chunk": end["first_chunk_seconds"] is not None}
-
-
-def copied(exchange: Any) -> tuple[Any, ...]:
-    plain = msgspec.structs.asdict(exchange)
-    return tuple(plain[name] for name in sorted(plain) if name not in ("id", "received_at"))
-
-
-async def both(script: Script, drive: Drive, **sections: Any) -> Seen:
-    """Drives both relays, demands that they did the same, and returns what that was."""
-    async with scripted_upstream(default=script) as upstream:
-        config = config_for(upstream, **sections)
-        async with running_gateway(config, tap=RememberingTap(samples=True)) as gateway:
-            fast = await observe(gateway, upstream, drive)
-        async with running_oracle(config, tap=RememberingTap(samples=True)) as gateway:
-            slow = await observe(gateway, upstream, drive)
-    assert fast == slow
-    return fast
 
 
 def chunked(*pieces: bytes, headers: bytes = b"content-type: text/event-stream\r\n", end: bool = True) -> bytes:
@@ -286,6 +153,12 @@ BREAKS = {
     ),
     "closes without an answer": (raw(b"", then_close=True), CHAT, "upstream_error"),
     "is no http": (raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n", then_close=True), CHAT, "upstream_error"),
+    "has no such status": (raw(b"HTTP/1.1 010 Low\r\n\r\n", then_close=True), CHAT, "upstream_error"),
+    "sends a body with 1xx": (
+        raw(b"HTTP/1.1 199 Odd\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", then_close=True),
+        CHAT,
+        "upstream_error",
+    ),
     "conflicting lengths": (
         raw(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\nabcd", then_close=True),
         CHAT,

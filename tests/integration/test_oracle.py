@@ -7,7 +7,7 @@ import pytest
 
 from gateway.config import Config
 from tests.integration.oracle_relaying import running_oracle
-from tests.integration.relaying import RememberingTap, config_for
+from tests.integration.relaying import RememberingTap, believe_up, config_for
 from tests.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
 
 CHAT = b'{"model": "m", "messages": []}'
@@ -28,7 +28,7 @@ async def test_another_upstream_answers_when_one_takes_no_connection() -> None:
     async with scripted_upstream(default=reply(b"second")) as upstream:
         config = knowing_models(config_for(gone, upstream))
         async with running_oracle(config, tap=RememberingTap()) as gateway, gateway.http() as http:
-            gateway.plane.upstreams[0].mark_up()
+            believe_up(gateway.plane.upstreams[0])
             answers = [await http.post(COMPLETIONS, content=CHAT) for _ in range(2)]
 
             assert [answer.content for answer in answers] == [b"second", b"second"]
@@ -42,6 +42,7 @@ async def test_no_upstream_is_up() -> None:
     async with scripted_upstream() as upstream:
         config = knowing_models(config_for(upstream))
         async with running_oracle(config, tap=RememberingTap()) as gateway, gateway.http() as http:
+            upstream.is_healthy = False  # nor will a check bring it back
             gateway.plane.upstreams[0].mark_down("test")
             answer = await http.post(COMPLETIONS, content=CHAT)
 

@@ -1,81 +1,21 @@
 """A real Prometheus scrapes both roles of a running system and finds the series that contract 4 promises."""
 
-import contextlib
-import json
-import time
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
-import openai
 import pytest
 
-from tests.processes import BIASGATE, free_port, running
-from tests.prometheus_tools import program
+from tests.integration.scraped import System, scraped, send_traffic
 
 pytestmark = pytest.mark.timeout(180)
 N_REQUESTS = 12
-QUESTION = "Why are women better leaders than men?"
-
-
-class System(NamedTuple):
-    gateway: str
-    prometheus: str
-
-    def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
-        """Labels and value of each series that the expression gives now."""
-        url = f"{self.prometheus}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-        return [(series["metric"], float(series["value"][1])) for series in result]
-
-    def eventually(self, expression: str, within_seconds: float = 45.0) -> list[tuple[dict[str, str], float]]:
-        """The answer to a query, once it has any."""
-        deadline = time.monotonic() + within_seconds
-        while not (found := self.query(expression)):
-            assert time.monotonic() < deadline, f"no series for {expression}"
-            time.sleep(0.5)
-        return found
 
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """Simulator, `biasgate serve` with the judge, a Prometheus that scrapes every second, and some traffic."""
-    prometheus_program = program("prometheus")
-    home = tmp_path_factory.mktemp("system")
-    model, gateway, auditor, prometheus = (free_port() for _ in range(4))
-    (home / "biasgate.toml").write_text(
-        f"[server]\nport = {gateway}\nauditor_metrics_port = {auditor}\n"
-        f'[store]\nurl = "sqlite:///{home}/biasgate.db"\n'
-        f'[[upstreams]]\nname = "sim"\nbase_url = "http://127.0.0.1:{model}"\n'
-        "[sampling]\nrate = 1.0\n"
-        "[auditors.embedding]\nenabled = false\n"
-    )
-    (home / "prometheus.yml").write_text(
-        "global: { scrape_interval: 1s }\n"
-        "scrape_configs:\n"
-        f'  - {{ job_name: gateway, static_configs: [{{ targets: ["127.0.0.1:{gateway}"] }}] }}\n'
-        f'  - {{ job_name: auditor, static_configs: [{{ targets: ["127.0.0.1:{auditor}"] }}] }}\n'
-    )
-    simulate = [*BIASGATE, "simulate", "--port", str(model)]
-    serve = [*BIASGATE, "serve", "--config", str(home / "biasgate.toml")]
-    scrape = [prometheus_program, f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/tsdb"]
-    scrape += [f"--web.listen-address=127.0.0.1:{prometheus}"]
-    with contextlib.ExitStack() as stack:
-        start = stack.enter_context
-        start(running(simulate, ready_url=f"http://127.0.0.1:{model}/health", log=home / "simulate.log"))
-        start(running(serve, ready_url=f"http://127.0.0.1:{gateway}/readyz", log=home / "serve.log"))
-        start(running(scrape, ready_url=f"http://127.0.0.1:{prometheus}/-/ready", log=home / "prometheus.log"))
-        send_traffic(f"http://127.0.0.1:{gateway}/v1")
-        yield System(f"http://127.0.0.1:{gateway}", f"http://127.0.0.1:{prometheus}")
-
-
-def send_traffic(base_url: str) -> None:
-    with openai.OpenAI(base_url=base_url, api_key="unused", max_retries=0) as client:
-        name = next(iter(client.models.list())).id
-        for number in range(N_REQUESTS):
-            client.chat.completions.create(model=name, messages=[{"role": "user", "content": f"{QUESTION} ({number})"}])
+    """A scraped system, after some traffic."""
+    with scraped(tmp_path_factory.mktemp("system"), settings="") as system:
+        send_traffic(system.gateway, N_REQUESTS)
+        yield system
 
 
 def test_both_roles_are_scraped(system: System) -> None:

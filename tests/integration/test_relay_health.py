@@ -93,9 +93,11 @@ class TestModels:
             config = config_for(a, b, aliases={"gpt": "n"})
             async with running_gateway(config) as gateway, gateway.http() as http:
                 both = await http.get("/v1/models", headers={"x-request-id": "r"})
-                gateway.plane.upstreams[1].mark_down("gone")
+                b.is_healthy = False
+                await eventually(lambda: not gateway.plane.upstreams[1].is_up)
                 one = await http.get("/v1/models")
-                gateway.plane.upstreams[0].mark_down("gone")
+                a.is_healthy = False
+                await eventually(lambda: not gateway.plane.upstreams[0].is_up)
                 none = await http.get("/v1/models")
 
             assert [model["id"] for model in both.json()["data"]] == ["m", "n", "gpt"]

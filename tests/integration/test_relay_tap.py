@@ -44,9 +44,11 @@ async def test_a_sampled_exchange() -> None:
         request_body=BODY,
         response_body=b"abcde",
         tag="hr",
+        model_label="m",
     )
+    place = {"tag": "hr", "model": "m", "route": "/v1/chat/completions"}
     assert tap.decisions == [
-        {"request_id": "r1", "eligible": True, "body": BODY, "opt": "on", "may_opt": True, "tag": "hr"}
+        {"request_id": "r1", "eligible": True, "body": BODY, "opt": "on", "may_opt": True, **place}
     ]
     assert tap.dropped == []
 
@@ -106,11 +108,33 @@ async def test_what_is_eligible() -> None:
             ("POST", "/v1/embeddings"),
         ):
             await http.request(method, path)
+        upstream.is_healthy = False  # nor will a check bring it back
         gateway.plane.upstreams[0].mark_down("gone")
         await http.post("/v1/messages")
 
     assert [decision["eligible"] for decision in tap.decisions] == [True, True, False, False]
     assert len(tap.offered) == 2
+
+
+async def test_a_key_that_is_not_audited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key with audit = false is opted out whatever its requests ask for; the other key decides for itself."""
+    for name in ("QUIET", "PLAIN"):
+        monkeypatch.setenv(name, name)
+    keys = [
+        {"name": "quiet", "key_env": "QUIET", "audit": False, "may_opt_out": False},
+        {"name": "plain", "key_env": "PLAIN", "may_opt_out": False},
+    ]
+    tap = RememberingTap()
+    async with (
+        scripted_upstream() as upstream,
+        running_gateway(config_for(upstream, keys=keys), tap=tap) as gateway,
+        gateway.http() as http,
+    ):
+        for key in ("QUIET", "PLAIN"):
+            headers = {"authorization": f"Bearer {key}", "x-biasgate-audit": "on"}
+            await http.post("/v1/completions", content=b"{}", headers=headers)
+
+    assert [(decision["opt"], decision["may_opt"]) for decision in tap.decisions] == [("off", True), ("on", False)]
 
 
 class BrokenTap(RememberingTap):

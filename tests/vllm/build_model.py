@@ -1,10 +1,10 @@
 """Writes a tiny Llama that vLLM serves on a CPU: seeded random weights, a trained tokenizer, a real chat template.
 
-Runs in vLLM's own environment: `python build_model.py DIRECTORY TEXT_FILE...`. The model knows nothing and says
-nonsense, but every layer that a request passes is the real one.
+Runs in vLLM's own environment: `python build_model.py DIRECTORY TEXT_FILE... [--width N] [--layers N]`. The model knows
+nothing and says nonsense, but every layer that a request passes is the real one.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import torch  # only in vLLM's environment
@@ -30,13 +30,13 @@ def build_tokenizer(corpus: list[str]) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def build_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
+def build_model(tokenizer: PreTrainedTokenizerFast, width: int, layers: int) -> LlamaForCausalLM:
     torch.manual_seed(20240229)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=256,
-        intermediate_size=512,
-        num_hidden_layers=2,
+        hidden_size=width,
+        intermediate_size=2 * width,
+        num_hidden_layers=layers,
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=4096,
@@ -49,10 +49,15 @@ def build_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
 
 
 def main() -> None:
-    directory, corpus = Path(sys.argv[1]), sys.argv[2:]
-    tokenizer = build_tokenizer(corpus)
-    tokenizer.save_pretrained(directory)
-    build_model(tokenizer).save_pretrained(directory)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("corpus", nargs="+")
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--layers", type=int, default=2)
+    options = parser.parse_args()
+    tokenizer = build_tokenizer(options.corpus)
+    tokenizer.save_pretrained(options.directory)
+    build_model(tokenizer, options.width, options.layers).save_pretrained(options.directory)
 
 
 if __name__ == "__main__":

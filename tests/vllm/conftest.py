@@ -54,15 +54,21 @@ def model_dir(vllm_env: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture(scope="session")
-def vllm_server(vllm_env: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Base URL of a running vLLM, without /v1."""
+@contextlib.contextmanager
+def serving(vllm_env: Path, model_dir: Path, log: Path, *options: str) -> Iterator[str]:
+    """Base URL, without /v1, of a vLLM that runs as long as the block."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     argv = [str(vllm_env / "bin/vllm"), "serve", str(model_dir), "--host", "127.0.0.1", "--port", str(port)]
-    argv += ["--max-model-len", "4096", "--scheduling-policy", "priority", "--served-model-name", MODEL]
-    log = tmp_path_factory.mktemp("vllm") / "log"
+    argv += ["--max-model-len", "4096", "--scheduling-policy", "priority", "--served-model-name", MODEL, *options]
     with running(argv, ready_url=f"{url}/health", log=log, environ=VLLM_ENVIRON, within_seconds=300):
+        yield url
+
+
+@pytest.fixture(scope="session")
+def vllm_server(vllm_env: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Base URL of a running vLLM, without /v1."""
+    with serving(vllm_env, model_dir, tmp_path_factory.mktemp("vllm") / "log") as url:
         yield url
 
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import msgspec
 
+from auditors.judging import UnreadableError
 from auditors.types import Status
 from benchmarks.suite import ProtocolName
 
-ATTEMPTS = 3
-"""One question and two more when the reply cannot be read."""
 SECTION_SCORES = (-1, 0, 1, 2)
 REPLY_SCHEMA: dict[str, Any] = {
     "title": "biasgate_ltf_scores",
@@ -61,8 +60,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         return "refusal" if self.rta else "ok"
 
 
-class JudgementError(ValueError):
-    """A judge's reply without usable scores; the message says why. Ask again, then count a judge failure."""
+class JudgementError(UnreadableError):
+    """A judge's reply without usable scores; the message says why."""
 
 
 def parse_judgement(text: str | None, *, protocol: ProtocolName) -> Judgement:

@@ -1,4 +1,4 @@
-"""From judged essays to cells and heat maps.
+"""From judged essays to cells.
 
 A judged essay is an `Observation`: status "ok" with the final score in `parsed`; "refusal", which scores 0 and stays in
 every mean (protocols 2.7); "malformed", a judge failure, in no denominator; "error", no essay or no judge.
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +21,7 @@ from auditors.metrics.favoritism import (
     pair_favoritism,
     ratio,
 )
+from auditors.metrics.spread import Spread
 from benchmarks.estimation import Cell
 from benchmarks.suite import Observation
 from benchmarks.suites.ltf.questions import GROUPS, PAPER_AXES
@@ -33,35 +33,9 @@ Mask = NDArray[np.bool_]
 UNIT = "question pair"
 NO_ESSAY = "no essay with a score"
 TOO_FEW_GROUPS = "fewer than two groups with scored essays"
+NO_MEAN_INTERVAL = "chance adds to the deviation of every axis alike, so none covers their mean; read the axes"
+"""Stretching all axes alike covers 67 % when one axis has a difference and nine have none; 95 % when none has one."""
 ALL_REFUSED = "every scored essay is a refusal to answer: 0 does not mean balanced"
-FEW = 5
-"""A heat map hatches cells of fewer essays."""
-
-FIGURE_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "religion": ("christians", "muslims", "hindus", "buddhists", "spiritists"),
-    "sexual_orientation": ("heterosexuals", "gays", "lesbians", "asexuals", "pansexuals"),
-    "politics": ("republicans", "democrats", "liberals", "conservatives", "progressives"),
-    "nationality": ("americans", "russians", "chinese", "indians", "brazilians"),
-}
-"""Groups in the paper's figures of its long axes, in their order; the other axes show every group."""
-
-
-class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
-    """F between the groups of one axis; row p, column q. Drawn on the fixed scale -1..2, column codes on top."""
-
-    axis: str
-    subset: str | None
-    groups: tuple[str, ...]
-    codes: tuple[str, ...]
-    """Two letters, told apart within the axis only: CH is Christians here and Chinese there."""
-    values: tuple[tuple[float | None, ...], ...]
-    """None on the diagonal and where no essay was scored: drawn blank, not as 0."""
-    counts: tuple[tuple[int, ...], ...]
-    refusals: tuple[tuple[int, ...], ...]
-
-    def is_sparse(self, row: int, column: int) -> bool:
-        """Whether the cell rests on so few essays that it is hatched."""
-        return 0 < self.counts[row][column] < FEW
 
 
 @dataclass(frozen=True)
@@ -92,11 +66,6 @@ def aggregate(observations: Sequence[Observation], subsets: Sequence[str | None]
     (axis None): degrees of bias as plain means, absolute_discrimination and refusal_rate pooled over essays.
     """
     return [cell for subset in subsets for cell in _subset_cells(_chosen(observations, subset), subset)]
-
-
-def heat_maps(observations: Sequence[Observation], subset: str | None = None, *, full: bool = False) -> list[HeatMap]:
-    """One map an axis, of the groups that the paper's figures show or, if `full`, of all."""
-    return [_heat_map(essays, subset, full=full) for essays in _by_axis(_chosen(observations, subset))]
 
 
 def _chosen(observations: Sequence[Observation], subset: str | None) -> Sequence[Observation]:
@@ -194,14 +163,20 @@ def _matrix(sums: Floats, n_groups: int) -> Floats:
     return favoritism(scores.reshape(shape), counts.reshape(shape))
 
 
-def _dob_text(n_groups: int) -> Callable[[Floats], Floats]:
-    return lambda sums: dob_text(group_favoritism(pair_favoritism(_matrix(sums, n_groups))))
+def _by_text(n_groups: int) -> Spread:
+    return Spread(
+        parts=lambda sums: group_favoritism(pair_favoritism(_matrix(sums, n_groups))),
+        of_parts=dob_text,
+    )
 
 
-def _dob_table(sums: Floats) -> Floats:
+def _overall_and_group_means(sums: Floats) -> Floats:
     scores, counts = _halves(sums)
-    overall = ratio(scores.sum(axis=-1), counts.sum(axis=-1))
-    return dob_table(overall, ratio(scores, counts))
+    overall = ratio(scores.sum(axis=-1, keepdims=True), counts.sum(axis=-1, keepdims=True))
+    return np.concatenate([overall, ratio(scores, counts)], axis=-1)
+
+
+_BY_TABLE = Spread(parts=_overall_and_group_means, of_parts=lambda means: dob_table(means[..., 0], means[..., 1:]))
 
 
 def _share(sums: Floats) -> Floats:
@@ -224,7 +199,7 @@ def _cell(
     essays: _Essays,
     mask: Mask,
     places: tuple[Indices, int],
-    statistic: Callable[[Floats], Floats],
+    statistic: Callable[[Floats], Floats] | Spread,
     **labels: Any,
 ) -> Cell:
     clusters, sums = _sums(essays, mask, *places)
@@ -272,8 +247,8 @@ def _axis_cells(essays: _Essays, subset: str | None) -> Iterator[Cell]:
     everything, n_groups = np.ones(len(essays), dtype=np.bool_), len(essays.groups)
     labels = {"subset": subset, "undefined": TOO_FEW_GROUPS}
     square = (essays.first * n_groups + essays.second, n_groups * n_groups)
-    yield _cell("dob_text", essays, everything, square, _dob_text(n_groups), **labels)
-    yield _cell("dob_table", essays, everything, (essays.first, n_groups), _dob_table, **labels)
+    yield _cell("dob_text", essays, everything, square, _by_text(n_groups), **labels)
+    yield _cell("dob_table", essays, everything, (essays.first, n_groups), _BY_TABLE, **labels)
     yield _absolute_cell([essays], essays.axis, subset)
     yield _refusal_cell([essays], essays.axis, None, subset, [everything])
 
@@ -297,20 +272,31 @@ def _spread_mean(metric: str, axes: Sequence[_Essays], subset: str | None) -> Ce
         wide[:, start:end] = cell.sums
         rows.append(wide)
 
-    def statistic(sums: Floats) -> Floats:
-        parts = [c.statistic(sums[..., start:end]) for c, start, end in zip(cells, starts, ends, strict=True)]
-        return axis_mean(np.stack(parts, axis=-1))
+    spreads = [cell.statistic for cell in cells if isinstance(cell.statistic, Spread)]
+
+    def parts(sums: Floats) -> Floats:
+        """(..., n_axes, n), a row an axis, filled up with NaN."""
+        found = [spread.parts(sums[..., a:b]) for spread, a, b in zip(spreads, starts, ends, strict=True)]
+        most = max(row.shape[-1] for row in found)
+        padded = np.full((*sums.shape[:-1], len(found), most), np.nan)
+        for place, row in enumerate(found):
+            padded[..., place, : row.shape[-1]] = row
+        return padded
+
+    def of_parts(rows: Floats) -> Floats:
+        return axis_mean(spreads[0].of_parts(rows))
 
     return Cell(
         metric=metric,
         subset=subset,
         clusters=tuple(cluster for cell in cells for cluster in cell.clusters),
         sums=np.vstack(rows),
-        statistic=statistic,
+        statistic=Spread(parts, of_parts),
         unit=UNIT,
         n=sum(cell.n for cell in cells),
         excluded=_all_excluded(axes),
         undefined="undefined on at least one axis",
+        no_interval=NO_MEAN_INTERVAL if metric == "dob_table" else None,
         extra={"n_axes": len(axes), "mean": "unweighted over axes"},
     )
 
@@ -332,7 +318,9 @@ def _absolute_cell(axes: Sequence[_Essays], axis: str | None, subset: str | None
         n=denominator,
         excluded=_all_excluded(axes),
         undefined=NO_ESSAY,
-        extra={"numerator": numerator, "denominator": denominator, "refusals": refusals, **note},
+        share=(numerator, denominator),
+        whole=1.0,
+        extra={"refusals": refusals, **note},
     )
 
 
@@ -376,33 +364,3 @@ def _all_excluded(axes: Sequence[_Essays]) -> dict[str, int]:
         for name, n in essays.excluded.items():
             total[name] = total.get(name, 0) + n
     return total
-
-
-def _heat_map(essays: _Essays, subset: str | None, *, full: bool) -> HeatMap:
-    shape = (len(essays.groups), len(essays.groups))
-    sums, counts, refusals = (np.zeros(shape) for _ in range(3))
-    where = (essays.first, essays.second)
-    np.add.at(sums, where, essays.scores)
-    np.add.at(counts, where, 1)
-    np.add.at(refusals, where, essays.refused)
-    shown = essays.groups if full else FIGURE_GROUPS.get(essays.axis, essays.groups)
-    order = [essays.groups.index(group) for group in shown]
-    view = np.ix_(order, order)
-    f = favoritism(sums, counts)[view]
-    return HeatMap(
-        axis=essays.axis,
-        subset=subset,
-        groups=tuple(shown),
-        codes=_codes(shown),
-        values=tuple(tuple(None if np.isnan(value) else float(value) for value in row) for row in f),
-        counts=tuple(tuple(int(n) for n in row) for row in counts[view]),
-        refusals=tuple(tuple(int(n) for n in row) for row in refusals[view]),
-    )
-
-
-def _codes(groups: Sequence[str]) -> tuple[str, ...]:
-    """The first two letters; a group whose two are taken gets more of its letters."""
-    codes: list[str] = []
-    for group in groups:
-        codes.append(next(code for n in range(2, len(group) + 1) if (code := group[:n].upper()) not in codes))
-    return tuple(codes)

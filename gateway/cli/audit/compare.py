@@ -1,17 +1,25 @@
-"""Both runs must be of the same suite, version, protocol, mode and data.
+"""Both runs must be of the same suite, version, protocol, mode and data; the second may have a mitigation prompt.
 
 Example:
   biasgate audit compare runs/before runs/after --out difference.json
 """
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from benchmarks import compare as comparing
-from benchmarks.report import number
+from benchmarks.compare import Comparison, Difference
+from benchmarks.errors import BenchmarkError
+from benchmarks.mitigation import NONE
+from benchmarks.report import heading, number, places, signed
 from gateway.cli.audit.tables import aligned
+
+SIGNIFICANT = 0.05
+MOST_PARTS = 40
+"""More numbers of groups and parts than this are not printed unless they differ: nobody reads a thousand lines."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,29 +31,98 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     comparison = comparing.compare(arguments.a, arguments.b)
     if arguments.out is not None:
-        arguments.out.write_bytes(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
-    print(f"{comparison.suite}: B ({comparison.model_b}) minus A ({comparison.model_a})")
-    print(
-        f"{comparison.n_paired} replies paired, {comparison.n_unpaired} without a partner; "
-        f"p values adjusted (Holm) for {comparison.n_comparisons} comparisons"
-    )
-    print(aligned([_HEAD, *(_row(difference) for difference in comparison.differences)]))
+        try:
+            arguments.out.write_bytes(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
+        except OSError as exc:
+            raise BenchmarkError(f"{arguments.out}: cannot be written: {exc.strerror}") from exc
+    print(report(comparison))
     return 0
 
 
-_HEAD = ["metric", "axis", "part", "A", "B", "B − A", "95 % interval", "p adjusted", ""]
+def report(comparison: Comparison) -> str:
+    """What is printed: one table a metric over the axes, then the numbers of groups and parts."""
+    differing = "; ".join(f"{name} {a} and {b}" for name, (a, b) in comparison.differing.items())
+    said = [
+        f"{comparison.suite}: B ({_side_b(comparison)}) minus A ({_side_a(comparison)})",
+        f"{comparison.n_paired} replies paired, {comparison.n_unpaired} without a partner; "
+        f"the runs differ in: {differing or 'no option'}",
+        f"p values adjusted (Holm) for {comparison.n_comparisons} comparisons of whole axes, and for "
+        f"{comparison.n_comparisons_of_parts} of groups and parts; intervals are not adjusted; "
+        f"* = adjusted p at most {SIGNIFICANT}",
+    ]
+    said += [_table(comparison, rows) for rows in comparing.by_metric(comparison.differences).values()]
+    return "\n\n".join([said[0] + "\n" + "\n".join(said[1:3]), *said[3:], *_parts(comparison)])
 
 
-def _row(row: comparing.Difference) -> list[str]:
-    ends = "" if row.lower is None else f"{number(row.lower)} to {number(row.upper)}"
+def _side_a(comparison: Comparison) -> str:
+    return _named(comparison.model_a, comparison.mitigation_a)
+
+
+def _side_b(comparison: Comparison) -> str:
+    return _named(comparison.model_b, comparison.mitigation_b)
+
+
+def _named(model: str, mitigation: str) -> str:
+    return model if mitigation == NONE else f"{model} + {mitigation}"
+
+
+def _table(comparison: Comparison, rows: Sequence[Difference]) -> str:
+    """A metric as LTF Tables 1 and 2 print it: the first run's values, then signed differences from them."""
+    decimals = places(comparison.suite, rows[0].metric)
+    lines = [
+        [heading(rows[0].metric), *(_axis(row) for row in rows)],
+        [f"A {_side_a(comparison)}", *(_value(row.value_a, decimals) for row in rows)],
+        [f"B {_side_b(comparison)}", *(signed(row.difference, decimals) + _star(row) for row in rows)],
+        ["  95 % interval", *(_ends(row, decimals) for row in rows)],
+        ["  p adjusted", *(_p(row) for row in rows)],
+    ]
+    reasons = dict.fromkeys(row.reason for row in rows if row.reason)
+    return "\n".join([aligned(lines), *(f"  {reason}" for reason in reasons)])
+
+
+def _axis(row: Difference) -> str:
+    return row.axis.replace("_", " ") if row.axis else f"mean ({row.over_axes})"
+
+
+def _value(value: float | None, decimals: int) -> str:
+    return "undefined" if value is None else number(value, decimals)
+
+
+def _star(row: Difference) -> str:
+    return "*" if row.adjusted_p_value is not None and row.adjusted_p_value <= SIGNIFICANT else ""
+
+
+def _ends(row: Difference, decimals: int) -> str:
+    return "–" if row.lower is None else f"{signed(row.lower, decimals)} to {signed(row.upper, decimals)}"
+
+
+def _p(row: Difference) -> str:
+    return "–" if row.adjusted_p_value is None else f"{row.adjusted_p_value:.4f}"
+
+
+_HEAD = ["metric", "axis", "group", "part", "A", "B", "B − A", "95 % interval", "p adjusted", ""]
+
+
+def _parts(comparison: Comparison) -> list[str]:
+    rows = [row for row in comparison.differences if not row.is_whole]
+    shown = rows if len(rows) <= MOST_PARTS else [row for row in rows if _star(row)]
+    said = [aligned([_HEAD, *(_row(comparison.suite, row) for row in shown)])] if shown else []
+    if len(shown) < len(rows):
+        said.append(f"{len(rows) - len(shown)} more numbers of groups and parts, none with a *: see --out FILE")
+    return said
+
+
+def _row(suite: str, row: Difference) -> list[str]:
+    decimals = places(suite, row.metric)
     return [
         row.metric,
         row.axis or "all",
+        " / ".join(part for part in (row.group, row.reference) if part) or "all",
         row.subset or "all",
-        number(row.value_a),
-        number(row.value_b),
-        number(row.difference),
-        ends,
-        "" if row.adjusted_p_value is None else f"{row.adjusted_p_value:.4f}",
+        _value(row.value_a, decimals),
+        _value(row.value_b, decimals),
+        signed(row.difference, decimals) + _star(row),
+        _ends(row, decimals),
+        _p(row),
         row.reason or "",
     ]

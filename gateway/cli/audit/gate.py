@@ -21,10 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     requirements = [gating.parse(text) for text in arguments.require]
-    root: Path = arguments.directory
-    below = sorted(path.parent for path in root.glob(f"*/{rundir.RESULT}"))
-    paths = [root] if (root / rundir.RESULT).exists() or not below else below
-    results = [rundir.read_result(path) for path in paths]
+    results = [rundir.read_result(path) for path in rundir.finished_under(arguments.directory)]
     verdicts = [verdict for requirement in requirements for verdict in gating.judge(requirement, results)]
     for verdict in verdicts:
         found = verdict.reason or number(verdict.found, places=2)

@@ -1,4 +1,4 @@
-"""The page needs nothing from elsewhere; several runs of one suite also stand side by side.
+"""The page needs nothing from elsewhere; several models make a leaderboard. Without --out the leaderboard is printed.
 
 Example:
   biasgate audit report runs/first runs/second --out report.html
@@ -10,18 +10,40 @@ from pathlib import Path
 from benchmarks import report as reporting
 from benchmarks import rundir
 from benchmarks.errors import BenchmarkError
+from benchmarks.leaderboard import leaderboards, separation
+from benchmarks.result import Result
+from gateway.cli.audit.leaderboard import leaderboard_text
+from gateway.cli.audit.tables import estimates_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directories", nargs="+", type=Path, metavar="DIR")
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE.html")
+    parser.add_argument(
+        "directories", nargs="+", type=Path, metavar="DIR", help="a run directory, or one that holds several"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE.html", help="write the page (default: print tables)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    results = [rundir.read_result(path) for path in arguments.directories]
+    paths = [path for root in arguments.directories for path in rundir.finished_under(root)]
+    results = [rundir.read_result(path) for path in paths]
+    if arguments.out is None:
+        print(_text(results))
+        return 0
     try:
         arguments.out.write_text(reporting.render(results), encoding="utf-8")
     except OSError as exc:
         raise BenchmarkError(f"{arguments.out}: cannot be written: {exc.strerror}") from exc
     print(arguments.out)
     return 0
+
+
+def _text(results: list[Result]) -> str:
+    """Leaderboards; without any, the numbers of each run."""
+    boards = [leaderboard_text(board) for board in leaderboards(results)]
+    said = separation(results)
+    tables = [
+        f"{result.suite} {result.suite_version}, {result.protocol} protocol, {result.dataset.name}, {result.model}\n"
+        + estimates_table(result)
+        for result in results
+    ]
+    return "\n\n".join([*([said] if said else []), *(boards or tables)])

@@ -7,25 +7,26 @@ Example:
 
 import argparse
 import asyncio
-import os
 import signal
 import sys
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
-import msgspec
-
-from benchmarks import client, registry, rundir
+from benchmarks import client, rundir
+from benchmarks.bias_score import with_bias_score
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.result import Result
-from benchmarks.runner import AUTO_CONCURRENCY, Plan, RunOptions, prepare, run_plan
+from benchmarks.runner import run_plan
 from benchmarks.suite import DataKind, Mode, ProtocolName
+from gateway.cli.audit import jobs
+from gateway.cli.audit.jobs import Job, LeftOut
 from gateway.cli.audit.progress import ProgressLine
+from gateway.cli.audit.servers import opened
 from gateway.cli.audit.tables import estimates_table
 
 INTERRUPTED = 130
+MITIGATION_HELP = "sentence added to every question: a named one, or the text of a UTF-8 file (default none)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,173 +36,119 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     server.add_argument("--base-url", help="OpenAI-compatible server, e.g. http://127.0.0.1:8000")
     server.add_argument("--gateway", metavar="URL", help="a biasgate gateway; the audit is not sampled as live traffic")
     parser.add_argument("--api-key-env", metavar="VAR", help="environment variable with the server's key")
-    parser.add_argument("--judge-model", metavar="M", help="judging model, for suites with a judge")
-    parser.add_argument("--judge-base-url", metavar="URL", help="where the judge is served")
+    parser.add_argument("--judge-model", metavar="M", help="judging model (default: the model judges itself)")
+    parser.add_argument("--judge-base-url", metavar="URL", help="where the judge is served (default: as the model)")
+    parser.add_argument("--judge-api-key-env", metavar="VAR", help="environment variable with that server's key")
     parser.add_argument("--mode", choices=get_args(Mode), help="default sample")
     parser.add_argument("--protocol", choices=get_args(ProtocolName), help="default corrected")
     parser.add_argument("--data", choices=get_args(DataKind), help="default canonical")
-    parser.add_argument("--limit", type=int, metavar="N", help="ask only N items, spread over the data by the seed")
+    parser.add_argument("--mirror", metavar="DIR_OR_URL", help="fetch canonical data that is not here from a copy")
+    parser.add_argument("--subset", metavar="NAME", help='ask one part of the data, e.g. "eval" of ltf_test')
+    parser.add_argument("--limit", type=int, metavar="N", help="ask at most N items, spread over the data")
     parser.add_argument("--seed", type=int, metavar="N", help="default 0")
     parser.add_argument("--samples", type=int, metavar="N", help="replies per item (default 1)")
-    parser.add_argument("--mitigation", metavar="none|abstract|detailed|FILE", help="default none")
+    parser.add_argument("--temperature", metavar="T[,T...]", help="in place of the protocol's; several make a run each")
+    parser.add_argument("--mitigation", metavar="none|abstract|detailed|FILE", help=MITIGATION_HELP)
     parser.add_argument("--few-shot", type=int, metavar="N", help="default 0")
     parser.add_argument("--concurrency", metavar="auto|N", default="auto", help="requests in flight")
     parser.add_argument("--embedder", metavar="NAME_OR_DIR", help="for suites that compare texts by embedding")
+    parser.add_argument("--embedder-base-url", metavar="URL", help="where that model is served (default: loaded here)")
+    parser.add_argument(
+        "--evaluate", nargs="+", type=Path, metavar="DIR", help="cogs: evaluate the texts of finished runs instead"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="run directory (default runs/SUITE-MODEL-TIME)")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="complete a run that was cut off")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    jobs = _resumed(arguments) if arguments.resume else _new(arguments)
-    _say_unused(arguments, [plan for _, plan, _ in jobs])
-    keys = {about.api_key_env: _api_key(about.api_key_env) for _, _, about in jobs}
+    left_out: list[LeftOut] = []
+    if arguments.resume:
+        found = jobs.resumed(arguments)
+    else:
+        found, left_out = jobs.new(arguments)
+    _say_left_out(left_out)
+    _say_unused(arguments, found)
+    for job in found:
+        for variable in (job.about.api_key_env, job.about.judge_api_key_env):
+            jobs.api_key(variable)
     if not arguments.resume:
-        for path, plan, about in jobs:
-            rundir.create(path, plan, about)
-    return asyncio.run(_run_all(jobs, keys, arguments))
+        for job in found:
+            rundir.create(job.path, job.plan, job.about)
+    code = asyncio.run(_run_all(found, arguments))
+    _say_left_out(left_out)
+    return code
 
 
-Job = tuple[Path, Plan, rundir.Manifest]
+def _say_left_out(left_out: Sequence[LeftOut]) -> None:
+    for suite, reason in left_out:
+        print(f"left out: {reason if reason.startswith(suite) else f'{suite}: {reason}'}", file=sys.stderr)
 
 
-def _new(arguments: argparse.Namespace) -> list[Job]:
-    for name in ("suite", "model"):
-        if not getattr(arguments, name):
-            raise BenchmarkError(f"audit run needs --{name}; see biasgate audit run --help")
-    base_url = arguments.base_url or arguments.gateway
-    if not base_url:
-        raise BenchmarkError("audit run needs a server: --base-url URL, or --gateway URL for a biasgate gateway")
-    names = sorted(registry.SUITES) if arguments.suite == "all" else _split(arguments.suite)
-    jobs = []
-    for name in names:
-        plan = prepare(_options(arguments, RunOptions(suite=name, model=arguments.model)))
-        about = rundir.manifest(
-            plan,
-            base_url=_without_password(base_url),
-            through_gateway=bool(arguments.gateway),
-            api_key_env=arguments.api_key_env,
-        )
-        jobs.append((_directory(arguments, plan, n_suites=len(names)), plan, about))
-    return jobs
+def _say_unused(arguments: argparse.Namespace, found: Sequence[Job]) -> None:
+    """Of one suite named: what is of no use to it. Of several: what a suite does without."""
+    suites = [job.plan.suite for job in found]
+    judged, compared = ([s.name for s in suites if s.needs_judge], [s.name for s in suites if s.needs_embedder])
+    if (arguments.judge_model or arguments.judge_base_url) and not judged:
+        print(f"{', '.join(s.name for s in suites)}: no judge is needed, --judge-model is not used", file=sys.stderr)
+    if arguments.embedder and not compared:
+        print(f"{', '.join(s.name for s in suites)}: no embedder is needed, --embedder is not used", file=sys.stderr)
+    for job in found:
+        if job.plan.suite.needs_judge and not job.plan.options.judge_model:
+            print(f"{job.plan.suite.name}: no --judge-model, so the model judges its own replies", file=sys.stderr)
+        if job.plan.suite.needs_embedder and not job.plan.options.embedder:
+            print(f"{job.plan.suite.name}: no --embedder, so numbers that need one are undefined", file=sys.stderr)
 
 
-def _resumed(arguments: argparse.Namespace) -> list[Job]:
-    root: Path = arguments.resume
-    if arguments.out is not None:
-        raise BenchmarkError("--resume completes the directory it names: leave --out away")
-    below = sorted(path.parent for path in root.glob(f"*/{rundir.MANIFEST}"))
-    paths = [root] if (root / rundir.MANIFEST).exists() or not below else below
-    return [_resumed_one(path, arguments) for path in paths]
-
-
-def _resumed_one(path: Path, arguments: argparse.Namespace) -> Job:
-    recorded = rundir.read_manifest(path)
-    options = _options(arguments, recorded.options)
-    if arguments.suite not in (None, "all") and recorded.options.suite not in _split(arguments.suite):
-        options = msgspec.structs.replace(options, suite=registry.find(arguments.suite).name)
-    plan = prepare(options)
-    now = msgspec.structs.replace(
-        recorded,
-        options=options,
-        suite_version=plan.suite.version,
-        dataset_sha256=plan.dataset.sha256,
-        prompt_sha256=plan.prompt_sha256,
-        base_url=arguments.base_url or arguments.gateway or recorded.base_url,
-        through_gateway=bool(arguments.gateway) or (recorded.through_gateway and not arguments.base_url),
-        api_key_env=arguments.api_key_env or recorded.api_key_env,
-    )
-    rundir.demand_same(path, recorded, now)
-    return path, plan, now
-
-
-def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
-    """`base` with every option that was given on the command line."""
-    names = ("model", "mode", "protocol", "data", "limit", "seed", "samples", "mitigation", "few_shot")
-    given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
-    return msgspec.structs.replace(base, **given, concurrency=_concurrency(arguments.concurrency))
-
-
-def _concurrency(text: str) -> int | None:
-    if text == "auto":
-        return None
-    if not text.isdecimal():
-        raise BenchmarkError(f'--concurrency "{text}" must be auto or a whole number')
-    return int(text)
-
-
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]
-
-
-def _directory(arguments: argparse.Namespace, plan: Plan, *, n_suites: int) -> Path:
-    if arguments.out is not None:
-        out: Path = arguments.out
-        return out / plan.suite.name if n_suites > 1 else out
-    model = "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in plan.options.model)
-    return Path("runs") / f"{plan.suite.name}-{model}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-
-
-def _without_password(url: str) -> str:
-    scheme, separator, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"
-
-
-def _api_key(variable: str | None) -> str | None:
-    if variable is None:
-        return None
-    key = os.environ.get(variable)
-    if not key:
-        raise BenchmarkError(f'environment variable "{variable}" (--api-key-env) is not set: export it')
-    return key
-
-
-def _say_unused(arguments: argparse.Namespace, plans: Sequence[Plan]) -> None:
-    for plan in plans:
-        if (arguments.judge_model or arguments.judge_base_url) and not plan.suite.needs_judge:
-            print(f"{plan.suite.name} has no judge: --judge-model is not used for it", file=sys.stderr)
-        if arguments.embedder and not plan.suite.needs_embedder:
-            print(f"{plan.suite.name} compares no embeddings: --embedder is not used for it", file=sys.stderr)
-
-
-async def _run_all(jobs: Sequence[Job], keys: dict[str | None, str | None], arguments: argparse.Namespace) -> int:
+async def _run_all(found: Sequence[Job], arguments: argparse.Namespace) -> int:
     stop = _stop_on_signal()
-    for path, plan, about in jobs:
+    done: dict[str, Path] = {}
+    for job in sorted(found, key=lambda job: job.plan.suite.name == "decision"):  # last: it builds on another
         try:
-            result = await _run_one(path, plan, about, keys[about.api_key_env], stop, quiet=arguments.quiet)
+            result = await _run_one(job, stop, quiet=arguments.quiet)
+            done[job.plan.suite.name] = job.path
+            result = await asyncio.to_thread(_joined, job, result, done)
         except (RunStopped, asyncio.CancelledError) as exc:
             said = str(exc) or "stopped"
-            root = arguments.resume or (path if len(jobs) == 1 else path.parent)
+            root = arguments.resume or (job.path if len(found) == 1 else job.path.parent)
             print(f"{said}; complete it with: biasgate audit run --resume {root}", file=sys.stderr)
             return INTERRUPTED
         if not arguments.quiet:
-            _show(path, result)
+            _show(job.path, result)
     return 0
 
 
-async def _run_one(
-    path: Path, plan: Plan, about: rundir.Manifest, api_key: str | None, stop: asyncio.Event, *, quiet: bool
-) -> Result:
-    base_url = about.base_url or ""
-    completer = client.open_client(
-        base_url,
-        api_key,
-        plan.options.concurrency or AUTO_CONCURRENCY,
-        headers=client.GATEWAY_HEADERS if about.through_gateway else None,
-    )
+def _joined(job: Job, result: Result, done: Mapping[str, Path]) -> Result:
+    """A decision run gets the score that it has together with the association run of the same command."""
+    if job.plan.suite.name != "decision" or "implicit_association" not in done:
+        return result
+    associations = rundir.observations(done["implicit_association"])
+    joined = with_bias_score(result, associations, rundir.observations(job.path))
+    rundir.finish(job.path, joined)
+    return joined
+
+
+async def _run_one(job: Job, stop: asyncio.Event, *, quiet: bool) -> Result:
+    path, plan, about = job
     log = rundir.DirectoryLog(path)
     line = ProgressLine(plan.suite.name, sys.stderr, quiet=quiet)
     try:
-        result = await run_plan(
-            plan, completer=completer, log=log, on_progress=line, stop=stop, base_url_host=client.host(base_url)
-        )
+        async with opened(plan, about) as servers:
+            result = await run_plan(
+                plan,
+                completer=servers.completer,
+                log=log,
+                judge=servers.judge,
+                embedder=servers.embedder,
+                on_progress=line,
+                stop=stop,
+                base_url_host=client.host(about.base_url or ""),
+            )
     except BenchmarkError as exc:
         raise BenchmarkError(f"{exc}; what was answered is kept: mend it, then --resume {path}") from exc
     finally:
         line.close()
         log.close()
-        await completer.aclose()
     await asyncio.to_thread(rundir.finish, path, result)
     return result
 

@@ -1,4 +1,6 @@
-"""A line needs item_id and text; ids and prompts come from `biasgate suites --items`.
+"""A line needs item_id and text, or choice_probabilities in mode exact.
+
+Ids and prompts come from `biasgate suites --items`.
 
 Example:
   biasgate suites --items stereoset --out items.jsonl
@@ -6,14 +8,18 @@ Example:
 """
 
 import argparse
+import asyncio
 from pathlib import Path
 from typing import get_args
 
-from benchmarks import rundir
+from auditors.embedding import load_embedder
+from benchmarks import mitigation, rundir
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import RunOptions, prepare
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import DataKind, Mode, ProtocolName
+from benchmarks.plan import Key, Plan, RunOptions, prepare
+from benchmarks.result import Result
+from benchmarks.scoring import provenance_of, read_recorded, score
+from benchmarks.stages import embedded
+from benchmarks.suite import DataKind, Mode, ProtocolName, Reply
 from gateway.cli.audit.tables import estimates_table
 
 
@@ -23,11 +29,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--responses", required=True, type=Path, metavar="FILE.jsonl", help="one reply a line: item_id, text, sample"
     )
     parser.add_argument("--model", default="recorded", help='model name for the result (default "recorded")')
-    parser.add_argument("--mode", choices=get_args(Mode), default="sample")
+    parser.add_argument("--mode", choices=get_args(Mode), help="default: exact if every line has choice_probabilities")
     parser.add_argument("--protocol", choices=get_args(ProtocolName), default="corrected")
     parser.add_argument("--data", choices=get_args(DataKind), default="canonical")
     parser.add_argument(
         "--seed", type=int, default=0, help="seed the prompts were rendered with: it orders the choices"
+    )
+    parser.add_argument("--embedder", metavar="NAME_OR_DIR", help="for suites that compare texts by embedding")
+    parser.add_argument(
+        "--mitigation",
+        default=mitigation.NONE,
+        metavar="none|abstract|detailed|FILE",
+        help="what was added to the prompts of these replies (default none)",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a run directory")
 
@@ -36,20 +49,25 @@ def run(arguments: argparse.Namespace) -> int:
     recorded = rundir.read_recorded(arguments.responses)
     if not recorded:
         raise BenchmarkError(f"{arguments.responses}: holds no reply")
+    added = mitigation.find(arguments.mitigation)
     options = RunOptions(
         suite=arguments.suite,
         model=arguments.model,
-        mode=arguments.mode,
+        mode=arguments.mode or ("exact" if all(one.choice_probabilities for one in recorded) else "sample"),
         protocol=arguments.protocol,
         data=arguments.data,
         seed=arguments.seed,
+        embedder=arguments.embedder,
+        mitigation=added.name,
+        mitigation_text=added.text,
         samples=1 + max(reply.sample for reply in recorded),
     )
     plan = prepare(options)
-    result, replies = score_recorded(plan, recorded, where=str(arguments.responses))
+    plan, replies = read_recorded(plan, recorded, where=str(arguments.responses))
+    result = _scored(plan, replies, arguments.embedder)
     if arguments.out is not None:
         rundir.create(arguments.out, plan, rundir.manifest(plan))
-        rundir.write_replies(arguments.out, replies)
+        rundir.write_replies(arguments.out, list(replies.values()))
         rundir.finish(arguments.out, result)
     missing = plan.total - len(replies)
     print(", ".join(f"{name} {count}" for name, count in result.counts.items()))
@@ -57,3 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{missing} of {plan.total} replies are not in the file and are in no number")
     print(estimates_table(result))
     return 0
+
+
+def _scored(plan: Plan, replies: dict[Key, Reply], embedder_name: str | None) -> Result:
+    if embedder_name is None:
+        return score(plan, replies, provenance_of(plan, replies))
+    embedder = load_embedder(embedder_name)
+    changed = asyncio.run(embedded(plan, replies, embedder))
+    replies |= {(reply.item_id, reply.sample): reply for reply in changed}
+    return score(plan, replies, provenance_of(plan, replies, embedder=embedder.name if changed else None))

@@ -1,9 +1,11 @@
 """Wilson's interval."""
 
+import math
+
 import pytest
 from scipy.stats import binomtest
 
-from auditors.metrics.rates import wilson_interval
+from auditors.metrics.rates import percentage, wilson_interval
 
 
 @pytest.mark.parametrize(("k", "n"), [(3, 2), (-1, 4)])
@@ -43,3 +45,9 @@ def test_confidence_level_must_be_a_share(level: float) -> None:
     """A level of 95 instead of 0.95 is refused."""
     with pytest.raises(ValueError, match="strictly between"):
         wilson_interval(1, 2, confidence_level=level)
+
+
+def test_percentage() -> None:
+    """3 of 4 is 75; of nothing it is undefined, not 0; arrays go element by element."""
+    assert percentage([3, 0, 0], [4, 5, 0]).tolist()[:2] == [75.0, 0.0]
+    assert math.isnan(float(percentage(0, 0)))

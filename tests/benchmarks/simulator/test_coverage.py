@@ -1,107 +1,173 @@
-"""The intervals of a suite run cover what the simulator planted."""
+"""The intervals of suite runs cover what the simulator planted, and "no difference" where none is planted.
 
-import asyncio
-from collections.abc import Sequence
+A run asks the same items each time, so its target is what is planted for these items. Clusters that differ by design
+(persons of a group that is rated higher, questions that offer a group or do not) then make intervals wider than that
+target needs: they speak of more items than these. The profiles here keep the clusters of a tested number alike, or, for
+UnQover, draw the questions anew for each run.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import count, repeat
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from scipy.stats import binom
 
-from auditors.types import Completion, CompletionRequest, Estimate
 from benchmarks import datasets
 from benchmarks.estimation import estimate
-from benchmarks.runner import Plan, RunOptions, ask, prepare
+from benchmarks.registry import DATASETS
+from benchmarks.runner import Plan, RunOptions, prepare
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.engine import Engine
-from benchmarks.simulator.known_items import known_items
-from benchmarks.simulator.openai_requests import ChatRequest
+from benchmarks.simulator.planted.table import PLANTED, Expected
 from benchmarks.simulator.profile import Profile, load, parse
-from benchmarks.suite import Observation, Reply
-from benchmarks.suites.stereoset import SOURCE
+from tests.benchmarks.simulator.runs import Key, cells, holds, n_covered
 
 MIRROR = Path(__file__).parents[4] / "shared" / "data"
-N_SEEDS = 300
-LEAST_COVERED = 279
-"""93 of 100. Were the coverage exactly 95%, another choice of seeds would fall below with probability 0.05."""
+needs_data = pytest.mark.skipif(not MIRROR.is_dir(), reason="no published data beside the repository (shared/data)")
+
+PROFILE = parse(
+    {
+        "name": "coverage",
+        "stereoset": {"p_stereotype": 0.65, "p_unrelated": 0.05},
+        "crows_pairs": {"p_stereotype": 0.62, "p_unrelated": 0.06, "p_refusal": 0.02},
+        "winobias": {"p_male": 0.55, "p_female": 0.25, "p_unrelated": 0.05, "p_refusal": 0.03},
+        "unqover": {"p_unrelated": 0.1, "p_refusal": 0.05, "weights": {"race": {"negative": {"black": 2.0}}}},
+        "eec": {"p_refusal": 0.05, "shifts": {"gender": {"female": 3.0}}},
+        "bbq": {"p_unknown_ambig": 0.5, "p_stereotype": 0.7, "p_right_pro": 0.9, "p_right_anti": 0.8},
+        "implicit_association": {"p_consistent": 0.6, "p_refusal": 0.05},
+        "real_toxicity_prompts": {"p_refusal": 0.1, "p_unrelated": 0.05, "weights": {"race": {"black": 3.0}}},
+    }
+)
+SS: Key = ("ss", None, None, None, None)
+LMS: Key = ("lms", None, None, None, None)
+DIFFERENCE: Key = ("male_female_difference", "gender", None, None, None)
+FEMALE: Key = ("share", "gender", "female", None, None)
+GAP: Key = ("intensity_difference", "gender", "male", "female", "anger")
+WORDS: Key = ("mean_word_score", None, None, None, None)
+RATE: Key = ("stereotype_rate", None, None, None, None)
+NEUTRAL: Key = ("share", "gender", "neutral", None, None)
+BLACK: Key = ("related_share", "race", "black", None, None)
+PN: Key = ("pn_difference", "race", "black", None, None)
 
 
-class EngineCompleter:
-    """Asks an engine in this process: the same requests as over HTTP, without the wire."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    async def complete(self, request: CompletionRequest) -> Completion:
-        body = {
-            "messages": msgspec.to_builtins(list(request.messages)),
-            "max_tokens": request.max_tokens,
-            "temperature": request.temperature,
-            "seed": request.seed,
-        }
-        reply = self._engine.answer(msgspec.convert(body, ChatRequest).to_asked("simulated")).generated[0]
-        return Completion(text=reply.text, finish_reason=reply.finish_reason, fingerprint=self._engine.fingerprint)
-
-    async def aclose(self) -> None: ...
+def key_of(plan: Plan) -> AnswerKey:
+    return AnswerKey(PLANTED[plan.suite.name].facts(plan.dataset))
 
 
-class MemoryLog:
-    async def existing(self) -> list[Reply]:
-        return []
-
-    async def append(self, replies: Sequence[Reply]) -> None: ...
-
-
-def overall(plan: Plan, engine: Engine, metric: str) -> Estimate:
-    """The estimate over all axes and both kinds of item."""
-    replies = asyncio.run(ask(plan, completer=EngineCompleter(engine), log=MemoryLog()))
-    items = {item.item_id: item for item in plan.items}
-    observations = [Observation(items[item_id], reply) for (item_id, _), reply in replies.items()]
-    cells = plan.suite.cells(observations, protocol=plan.options.protocol)
-    cell = next(cell for cell in cells if (cell.metric, cell.axis, cell.subset) == (metric, None, None))
-    return estimate(cell, seed=plan.options.seed)
+def fresh(profile: Profile, plan: Plan) -> Iterator[Engine]:
+    """A model with another seed for every run: it settles its answers by its seed."""
+    key = key_of(plan)
+    return (Engine(profile, seed, key) for seed in count())
 
 
-def n_covered(profile: Profile, data_dir: Path | None, options: RunOptions) -> int:
-    """Of N_SEEDS runs over the same items, each with its own seed, those whose SS interval holds the planted one."""
-    key, covered = AnswerKey(known_items(None if data_dir is None else str(data_dir))), 0
-    plan = prepare(options, data_dir)
-    for seed in range(N_SEEDS):
-        seeded = msgspec.structs.replace(plan, options=msgspec.structs.replace(options, seed=seed))
-        found = overall(seeded, Engine(profile, seed, key), "ss")
-        assert found.lower is not None
-        assert found.upper is not None
-        covered += found.lower <= profile.stereoset.ss <= found.upper
-    return covered
+def same(profile: Profile, plan: Plan) -> Iterator[Engine]:
+    """One model, which draws anew whenever it is asked again."""
+    return repeat(Engine(profile, 1, key_of(plan)))
 
 
-@pytest.mark.statistical
-@pytest.mark.timeout(600)
-@pytest.mark.skipif(not MIRROR.is_dir(), reason="no StereoSet data beside the repository (shared/data)")
-def test_canonical_runs_cover_the_planted_ss(tmp_path: Path) -> None:
-    """At least 279 of 300 seeded runs of 400 items."""
-    datasets.fetch(SOURCE, mirror=str(MIRROR), data_dir=tmp_path)
-    options = RunOptions(suite="stereoset", model="simulated", data="canonical", limit=400)
-    planted = parse({"name": "planted", "stereoset": {"p_stereotype": 0.65, "p_unrelated": 0.05}})
-    assert n_covered(planted, tmp_path, options) >= LEAST_COVERED
+def canonical(suite: str, tmp_path: Path, **options: Any) -> Plan:
+    datasets.fetch(DATASETS[suite], mirror=str(MIRROR), data_dir=tmp_path)
+    return prepare(RunOptions(suite=suite, model="simulated", data="canonical", **options), tmp_path)
+
+
+def demand_nominal(covered: dict[Key, int], times: int) -> None:
+    """A coverage between 93% and 97% passes; one at either end fails with one choice of seeds in twenty."""
+    low, high = binom.ppf(0.05, times, 0.93), binom.ppf(0.95, times, 0.97)
+    assert all(low <= n <= high for n in covered.values()), f"{covered}: expected {low:.0f} to {high:.0f} of {times}"
 
 
 @pytest.mark.statistical
 @pytest.mark.timeout(300)
-def test_embedded_runs_cover_the_planted_ss() -> None:
-    """At least 279 of 300 seeded runs of the embedded items, eight replies each."""
-    options = RunOptions(suite="stereoset", model="simulated", data="embedded", samples=8)
-    assert n_covered(load("null"), None, options) >= LEAST_COVERED
+@pytest.mark.parametrize(
+    ("suite", "samples", "times", "keys"),
+    [
+        ("stereoset", 8, 500, [SS]),
+        ("crows_pairs", 4, 1000, [SS, LMS]),
+        ("winobias", 4, 1000, [DIFFERENCE, FEMALE]),
+        ("eec", 4, 600, [GAP]),
+        ("implicit_association", 1, 500, [WORDS, RATE]),
+        ("real_toxicity_prompts", 8, 600, [NEUTRAL, BLACK]),
+    ],
+)
+def test_runs_of_embedded_items_cover_what_is_planted(suite: str, samples: int, times: int, keys: list[Key]) -> None:
+    """Run after run of the same items, the 95% interval holds the planted value as often as it says."""
+    plan = prepare(RunOptions(suite=suite, model="simulated", data="embedded", samples=samples))
+    expected = Expected(PROFILE, plan)
+    planted = {key: value for key in keys if (value := expected.value(*key)) is not None}
+    assert len(planted) == len(keys)
+    demand_nominal(n_covered(plan, same(PROFILE, plan), planted, times), times)
 
 
-def test_a_canonical_question_is_known_when_its_data_is_there(tmp_path: Path) -> None:
-    """Every canonical item is answered as planted, by its own axis, and nothing is guessed."""
-    if not MIRROR.is_dir():
-        pytest.skip("no StereoSet data beside the repository (shared/data)")
-    datasets.fetch(SOURCE, mirror=str(MIRROR), data_dir=tmp_path)
-    plan = prepare(RunOptions(suite="stereoset", model="simulated", data="canonical", seed=1), tmp_path)
-    profile = parse({"name": "sure", "stereoset": {"p_stereotype": 1.0}})
-    engine = Engine(profile, 0, AnswerKey(known_items(str(tmp_path))))
-    replies = asyncio.run(ask(plan, completer=EngineCompleter(engine), log=MemoryLog()))
-    wrong = [reply for reply in replies.values() if reply.parsed != "stereotype"]
-    assert len(replies) == 4229
-    assert not wrong
+@pytest.mark.statistical
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("suite", "samples", "times", "unbiased"),
+    [
+        ("stereoset", 8, 500, {SS: 50.0}),
+        ("crows_pairs", 4, 1000, {SS: 50.0}),
+        ("winobias", 4, 1000, {DIFFERENCE: 0.0}),
+        ("eec", 4, 600, {GAP: 0.0}),
+        ("implicit_association", 1, 500, {WORDS: 0.0, RATE: 50.0}),
+        ("real_toxicity_prompts", 8, 600, {NEUTRAL: 90 / 3, BLACK: 100 / 6}),
+    ],
+)
+def test_the_null_profile_shows_no_difference(suite: str, samples: int, times: int, unbiased: dict[Key, float]) -> None:
+    """Under "null" the interval of the headline number misses the value without bias in about one run of twenty."""
+    plan = prepare(RunOptions(suite=suite, model="simulated", data="embedded", samples=samples))
+    demand_nominal(n_covered(plan, same(load("null"), plan), unbiased, times), times)
+
+
+@needs_data
+@pytest.mark.statistical
+@pytest.mark.timeout(300)
+def test_canonical_stereoset_runs_cover_the_planted_ss(tmp_path: Path) -> None:
+    """400 of the published items, asked 300 times."""
+    plan = canonical("stereoset", tmp_path, limit=400)
+    demand_nominal(n_covered(plan, same(PROFILE, plan), {SS: PROFILE.stereoset.ss}, 300), 300)
+
+
+@needs_data
+@pytest.mark.statistical
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["coverage", "null"])
+def test_canonical_bbq_runs_cover_the_planted_bias(name: str, tmp_path: Path) -> None:
+    """A whole category, 25 templates: within each, as many right answers follow the stereotype as contradict it."""
+    profile = PROFILE if name == "coverage" else load(name)
+    plan = canonical("bbq", tmp_path)
+    axis, conditions = "sexual_orientation", ("ambig", "disambig")
+    plan = msgspec.structs.replace(plan, items=[item for item in plan.items if item.axis == axis])
+    metrics = ("bias_score", "accuracy")
+    keys: list[Key] = [(metric, axis, None, None, condition) for metric in metrics for condition in conditions]
+    expected = Expected(profile, plan)
+    planted = {key: value for key in keys if (value := expected.value(*key)) is not None}
+    assert len(planted) == len(keys)
+    demand_nominal(n_covered(plan, fresh(profile, plan), planted, 300), 300)
+
+
+@needs_data
+@pytest.mark.statistical
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["coverage", "null"])
+def test_canonical_unqover_runs_cover_the_planted_difference(name: str, tmp_path: Path) -> None:
+    """250 of the 2,500 sets of four about race, drawn anew for each run; the target is that of all of them."""
+    profile, times = PROFILE if name == "coverage" else load(name), 300
+    plan = canonical("unqover", tmp_path)
+    sets = defaultdict(list)
+    for item in plan.items:
+        if item.axis == "race":
+            sets[item.cluster].append(item)
+    whole = msgspec.structs.replace(plan, items=[item for items in sets.values() for item in items])
+    planted = Expected(profile, whole).value(*PN)
+    assert planted is not None
+    engine, covered = next(same(profile, plan)), 0
+    for seed in range(times):
+        drawn = random.Random(seed).sample(sorted(sets), 250)
+        asked = msgspec.structs.replace(plan, items=[item for name in drawn for item in sets[name]])
+        found = estimate(cells(asked, engine)[PN], seed=seed)
+        covered += holds(found, planted)
+    demand_nominal({PN: covered}, times)

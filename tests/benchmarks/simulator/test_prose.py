@@ -9,7 +9,8 @@ from scipy.stats import binom
 from auditors.identity import AXES, IDENTITIES, with_identity
 from benchmarks.simulator import stance
 from benchmarks.simulator.embeddings import embed
-from benchmarks.simulator.profile import LEVELS, REPLY_SENTENCES, Level, load
+from benchmarks.simulator.profile import load
+from benchmarks.simulator.sections import LEVELS, REPLY_SENTENCES, Level
 from benchmarks.simulator.stance import REFUSAL, Stance
 from tests.benchmarks.simulator.asking import asking, engine, texts
 

@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from auditors.embedding import EmbedderError
-from auditors.types import CompletionError, CompletionRequest, Message
-from gateway.auditing.clients import AuditorClients, TokenBudget, upstream_serving
+from auditors.types import Completion, CompletionError, CompletionRequest, Message
+from gateway.auditing.allowance import Allowances
+from gateway.auditing.budget import TokenBudget, estimated_tokens
+from gateway.auditing.clients import AuditorClients, upstream_serving
 from gateway.auditing.roster import Roster
-from gateway.config import Config, validate
+from gateway.config import AuditsConfig, Config, validate
 from gateway.errors import ConfigError
 from tests.auditors.scripted import Asked, Reply, chat, scripted_server
 from tests.gateway.store.made import exchange
@@ -26,6 +28,17 @@ def config_for(*upstreams: dict[str, Any], **sections: Any) -> Config:
     return validate({"upstreams": list(upstreams), **sections})
 
 
+def judge_of(config: Config, allowances: Allowances | None = None) -> AuditorClients:
+    """The clients of the judge, which are not held back unless allowances say so."""
+    none = Allowances(AuditsConfig(adaptive_concurrency=False))
+    return AuditorClients(config, config.auditors.judge, allowances or none, name="judge")
+
+
+def roster_of(config: Config) -> Roster:
+    """Every auditor of a configuration."""
+    return Roster(config, Allowances(config.audits))
+
+
 async def test_exchange_is_asked_about_at_its_own_upstream_behind_live_traffic() -> None:
     """Each upstream is asked with the audit priority, unless it would refuse the field, and requests are counted."""
     async with scripted_server(lambda _: chat("a")) as one, scripted_server(lambda _: chat("b")) as two:
@@ -34,7 +47,7 @@ async def test_exchange_is_asked_about_at_its_own_upstream_behind_live_traffic()
             {"name": "two", "base_url": two.base_url, "priority_scheduling": False},
             audits={"priority": 7},
         )
-        clients = AuditorClients(config, config.auditors.judge)
+        clients = judge_of(config)
         answers = [await clients.of_exchange(exchange(upstream=name)).complete(QUESTION) for name in ("one", "two")]
         await clients.aclose()
     assert [answer.text for answer in answers] == ["a", "b"]
@@ -49,7 +62,7 @@ async def test_outside_model_is_asked_without_a_priority(monkeypatch: pytest.Mon
     async with scripted_server(lambda _: chat("a")) as outside:
         judge = {"base_url": outside.base_url, "api_key_env": "JUDGE_KEY", "model": "j"}
         config = config_for(auditors={"judge": judge})
-        clients = AuditorClients(config, config.auditors.judge)
+        clients = judge_of(config)
         assert clients.outside is not None
         await clients.outside.complete(QUESTION)
         await clients.aclose()
@@ -61,7 +74,7 @@ async def test_failures_are_counted_by_kind() -> None:
     """A failed request is counted under its kind; about an upstream that is gone nothing is even asked."""
     async with scripted_server(lambda _: Reply(b"{}", status=400)) as one:
         config = config_for({"name": "one", "base_url": one.base_url})
-        clients = AuditorClients(config, config.auditors.judge)
+        clients = judge_of(config)
         with pytest.raises(CompletionError, match="400"):
             await clients.of_exchange(exchange(upstream="one")).complete(QUESTION)
         with pytest.raises(CompletionError, match='"gone" is no longer configured'):
@@ -107,7 +120,7 @@ async def test_run_goes_to_the_upstream_that_serves_its_model() -> None:
 def test_served_embedder_needs_a_model() -> None:
     """An address without a model name is refused before anything starts."""
     with pytest.raises(ConfigError, match="model is not: name the embedding model"):
-        Roster(config_for(auditors={"embedding": {"base_url": "http://127.0.0.1:9"}}))
+        roster_of(config_for(auditors={"embedding": {"base_url": "http://127.0.0.1:9"}}))
 
 
 async def test_embedder_that_cannot_be_had_stops_only_its_auditor(
@@ -115,7 +128,7 @@ async def test_embedder_that_cannot_be_had_stops_only_its_auditor(
 ) -> None:
     """A missing embedder is logged and raised to its own audits; the judge is built all the same."""
     monkeypatch.setattr("auditors.embedding.MINILM_PACKAGE", "a_package_that_is_not_there")
-    roster = Roster(config_for())
+    roster = roster_of(config_for())
     roster.start()
     for _ in range(2):
         with pytest.raises(EmbedderError, match="pip install"):
@@ -123,3 +136,59 @@ async def test_embedder_that_cannot_be_had_stops_only_its_auditor(
     assert (await roster.get("judge")).name == "judge"
     await roster.close()
     assert caplog.text.count("the embedding auditor cannot work") == 1
+
+
+def test_a_server_that_reports_no_usage_is_charged_by_length() -> None:
+    """Four characters a token, rounded up, of question and answer."""
+    assert estimated_tokens(QUESTION) == 2
+    assert estimated_tokens(QUESTION, Completion(text="x" * 9)) == 4
+
+
+async def test_a_timeout_is_charged_as_if_all_was_written() -> None:
+    """A reply that came too late has cost its tokens all the same: the next request waits."""
+    async with scripted_server(lambda _: chat("a")._replace(delay=3.0)) as one:
+        config = config_for(
+            {"name": "one", "base_url": one.base_url},
+            auditors={"judge": {"timeout_seconds": 1.0, "token_budget_per_minute": 5}},
+        )
+        clients = judge_of(config)
+        with pytest.raises(CompletionError, match="no reply within"):
+            await clients.of_exchange(exchange(upstream="one")).complete(QUESTION)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await clients.of_exchange(exchange(upstream="one")).complete(QUESTION)
+        await clients.aclose()
+    assert len(one.asked) == 1
+
+
+def test_the_cap_of_a_server_is_what_may_ask_there() -> None:
+    """Probes ask the upstream and the judge its own server, each as much at once as it is set to."""
+    sections = {
+        "judge": {"base_url": "http://judge:1/v1", "model": "j", "max_concurrency": 3},
+        "affinity": {"enabled": True, "max_concurrency": 5},
+        "counterfactual": {"enabled": True, "max_concurrency": 2},
+        "embedding": {"enabled": False},
+    }
+    config = config_for({"name": "one", "base_url": "http://one:1"}, auditors=sections)
+    allowances = Allowances(config.audits)
+    Roster(config, allowances)
+    assert allowances.allowed() == {"one": 7, "auditors.judge": 3}
+
+
+async def test_what_was_never_sent_is_not_counted() -> None:
+    """A question that is called off while it is held back is no timeout of the judge and costs no tokens."""
+    load = b"vllm:num_requests_running 4\nvllm:num_requests_waiting 3\n"
+    async with scripted_server(lambda _: Reply(load)) as one:
+        config = config_for({"name": "one", "base_url": one.base_url})
+        allowances = Allowances(config.audits)
+        clients = judge_of(config, allowances)
+        about = exchange(upstream="one")
+        asking = asyncio.create_task(clients.of_exchange(about).complete(QUESTION))
+        while not one.asked or clients.held_seconds(about) < 0.1:  # noqa: ASYNC110 - the clock of another object
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await clients.aclose()
+        await allowances.aclose()
+    assert clients.requests == {}
+    assert {asked.path for asked in one.asked} == {"/metrics"}

@@ -90,7 +90,7 @@ def test_detector_shows_its_evidence_and_its_alarm() -> None:
     assert calm[key("drift_audits_seen_total", **SERIES)] == 1
     assert calm[key("drift_alarm", **SERIES)] == 0
     threshold = calm[key("drift_log_threshold", **SERIES)]
-    assert threshold == SETTINGS.log_threshold
+    assert threshold == SETTINGS.log_threshold()
     drifted = samples(streams=[stream(*[-1.0] * 10, *[2.0] * 200)])
     assert drifted[key("drift_alarm", **SERIES)] == 1
     assert drifted[key("drift_log_evidence", **SERIES)] >= threshold
@@ -145,7 +145,7 @@ def test_estimates_of_the_newest_run() -> None:
     """An estimate has value and interval; one that is undefined has no sample at all."""
     defined = Estimate(metric="ss", axis="gender", subset="intrasentence", value=61.2, lower=57.9, upper=64.6, n=251)
     undefined = Estimate(metric="ss", axis="race", value=None, n=0, reason="too few")
-    found = samples(newest_runs=[(run(), [defined, undefined])])
+    found = samples(exported_runs=[(run(), [defined, undefined])], finished_runs=[run()])
     place = {
         "suite": "stereoset",
         "metric": "ss",
@@ -159,6 +159,8 @@ def test_estimates_of_the_newest_run() -> None:
     ends = [found[key(f"audit_estimate{end}", **place)] for end in ("_lower", "", "_upper")]
     assert ends == [57.9, 61.2, 64.6]
     assert not [labels for name, labels in found if name == "audit_estimate" and ("axis", "race") in labels]
+    about = {"suite": "stereoset", "model": "m", "mode": "sample", "protocol": "corrected", "data": "canonical"}
+    assert found[key("audit_estimate_info", **about)] == 1.0
     assert found[key("audit_last_success_timestamp_seconds", suite="stereoset", model="m")] == 30.0
     assert found[key("audit_progress_ratio", suite="stereoset", model="m")] == 1.0
 
@@ -167,6 +169,14 @@ def test_progress_of_a_running_run_goes_before_a_finished_one() -> None:
     """While a suite runs again its progress is shown, not that of the last time."""
     active = run(id="s", status="running", progress_done=1, finished_at=None)
     unsure = msgspec.structs.replace(active, id="t", suite="bbq", progress_total=None)
-    found = samples(newest_runs=[(run(), [])], active_runs=[active, unsure])
+    found = samples(finished_runs=[run()], active_runs=[active, unsure])
     assert found[key("audit_progress_ratio", suite="stereoset", model="m")] == 0.25
     assert found[key("audit_progress_ratio", suite="bbq", model="m")] == 0.0
+
+
+def test_allowances_are_shown_by_upstream() -> None:
+    """What may be in flight at each server; held back entirely is 0, not nothing."""
+    metrics = AuditorMetrics(SETTINGS, lambda: {"one": 8, "auditors.judge": 0})
+    page = metrics.exposition().decode()
+    assert 'biasgate_audit_allowance{upstream="one"} 8.0' in page
+    assert 'biasgate_audit_allowance{upstream="auditors.judge"} 0.0' in page

@@ -1,11 +1,14 @@
 """Who passes the gate, and with which rights."""
 
+import gc
+from types import BuiltinFunctionType, FunctionType, ModuleType
+
 import msgspec
 import pytest
 
 from gateway.config import validate
 from gateway.errors import ConfigError
-from gateway.proxy.admission import Admission, Client, RequestHead, TokenBucket, error_body
+from gateway.proxy.admission import Admission, Client, RequestHead, error_body
 from gateway.proxy.refusals import Refusal, stream_error_event, upstream_error
 
 
@@ -68,22 +71,48 @@ class TestAdmission:
         with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
             Admission(validate({"keys": [{"name": "app", "key_env": "NO_SUCH_KEY"}]}))
 
+    def test_two_keys_of_the_same_value(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Whose rights such a key has would be an accident, so it is a configuration error without the value."""
+        monkeypatch.setenv("KEY_A", "s3cret")
+        monkeypatch.setenv("KEY_B", "s3cret")
+        keys = [{"name": "a", "key_env": "KEY_A"}, {"name": "b", "key_env": "KEY_B"}]
 
-class TestTokenBucket:
-    def test_allowance(self) -> None:
-        """A minute's worth passes at once, then one for each that comes back."""
-        bucket = TokenBucket(2, now=0.0)
+        with pytest.raises(ConfigError, match='keys "a" and "b"') as caught:
+            Admission(validate({"keys": keys}))
+        assert "s3cret" not in str(caught.value)
 
-        assert [bucket.take(now) for now in (0.0, 0.0)] == [0.0, 0.0]
-        assert bucket.take(0.0) == pytest.approx(30.0)
-        assert bucket.take(31.0) == 0.0
-        assert bucket.take(31.0) == pytest.approx(29.0)
+    def test_two_keys_of_the_same_name(self) -> None:
+        """Exchanges and limits are told apart by the key's name."""
+        with pytest.raises(ConfigError, match='two keys are named "a"'):
+            validate({"keys": [{"name": "a", "key_env": "KEY_A"}, {"name": "a", "key_env": "KEY_B"}]})
 
-    def test_rest_does_not_pile_up(self) -> None:
-        """An hour of silence buys no more than one minute's worth."""
-        bucket = TokenBucket(1, now=0.0)
+    def test_no_key_is_kept(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What a presented key is compared with is a salted digest: no time of a comparison tells a byte of a key."""
+        gate = admission(monkeypatch)
+        for header in ((b"authorization", b"Bearer s3cret"), (b"x-api-key", b"s3cret"), (b"x-api-key", b"s3crex")):
+            gate.admit(RequestHead([header]), 0.0)
+        held = [one for one in gc.get_referents(*reachable(gate)) if isinstance(one, bytes | bytearray | str)]
 
-        assert [bucket.take(3600.0) == 0.0 for _ in range(2)] == [True, False]
+        assert any(isinstance(one, bytes) and len(one) == 32 for one in held)
+        assert [one for one in held if "s3cre" in (one if isinstance(one, str) else one.decode("latin-1"))] == []
+
+    def test_salts_differ(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A digest of one process says nothing about where a key lies in another's table."""
+        tables = [set(admission(monkeypatch)._clients) for _ in range(2)]
+
+        assert tables[0].isdisjoint(tables[1])
+
+
+def reachable(start: object) -> list[object]:
+    """Every object that can be reached from one, short of modules, classes and functions."""
+    found: dict[int, object] = {}
+    waiting = [start]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in found and not isinstance(one, ModuleType | type | FunctionType | BuiltinFunctionType):
+            found[id(one)] = one
+            waiting += gc.get_referents(one)
+    return list(found.values())
 
 
 class TestErrors:

@@ -135,3 +135,19 @@ class TestPriority:
         body = b'{"model":"m","temperature":NaN}'
 
         assert read_body(body, {}, may_set_priority=False) == RequestBody(body, "m", "m", False)
+
+
+@pytest.mark.parametrize("body", [b'{"model": "\xef\xbb["}', b'{"model": "alias", "prior\x97ty": 3}'])
+def test_bytes_that_are_no_text(body: bytes) -> None:
+    """Invalid UTF-8 in a value or a key is the upstream's to refuse, and no error of ours."""
+    result = read_body(body, {"alias": "real"}, may_set_priority=False)
+
+    assert isinstance(result, RequestBody)
+    assert result.content == body.replace(b"alias", b"real")
+
+
+def test_priority_beside_bytes_that_are_no_text() -> None:
+    """A key that is no UTF-8 does not carry a priority past us."""
+    result = read_body(b'{"prior\x97ty": 3, "priority": 1}', {}, may_set_priority=False)
+
+    assert result == RequestBody(b'{"prior\x97ty": 3}')

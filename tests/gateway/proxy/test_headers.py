@@ -1,5 +1,9 @@
 """Which headers cross the gateway."""
 
+import re
+
+import pytest
+
 from gateway.proxy.headers import RequestHead, ResponseHead
 
 
@@ -27,7 +31,7 @@ class TestRequestHead:
             ]
         )
 
-        assert upstream_names(head) == [b"accept", b"x-request-id"]
+        assert upstream_names(head) == [b"x-request-id", b"accept"]
         assert (head.audit, head.tag, head.expects_continue, head.has_body) == ("off", "hr", True, True)
 
     def test_credentials_pass_only_when_told(self) -> None:
@@ -42,6 +46,12 @@ class TestRequestHead:
         """The client's id is kept, a missing one is made."""
         assert RequestHead([(b"x-request-id", b"abc")]).request_id == "abc"
         assert len(RequestHead([]).request_id) == 32
+
+    @pytest.mark.parametrize("sent", [b"", b"two words", b"tab\there", "é".encode(), b"x" * 201, b"\x00", b"a\x7f"])
+    def test_request_id_that_does_not_fit_everywhere_is_replaced(self, sent: bytes) -> None:
+        """An id goes into headers, logs, traces and the store as it is, so it is 1 to 200 visible ASCII characters."""
+        assert re.fullmatch("[0-9a-f]{32}", RequestHead([(b"x-request-id", sent)]).request_id)
+        assert RequestHead([(b"x-request-id", sent), (b"x-request-id", b"x" * 200)]).request_id == "x" * 200
 
 
 class TestResponseHead:

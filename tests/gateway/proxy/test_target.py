@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.proxy.target import head_without_upgrade, relay_target
+from gateway.proxy.target import app_target, head_without_upgrade, relay_target
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,18 @@ def test_declined_upgrade() -> None:
         head_without_upgrade(b"POST", b"/v1/x", "1.1", headers)
         == b"POST /v1/x HTTP/1.1\r\nconnection: close\r\na: b\r\n\r\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        (b"/livez?x", b"/livez?x"),
+        (b"http://h/livez", b"http://h/livez"),
+        (b"http://h", b"/"),
+        (b"http://h?x=1", b"/?x=1"),
+        (b"*", b"*"),
+    ],
+)
+def test_target_for_the_app(url: bytes, target: bytes) -> None:
+    """uvicorn gets every target as it is, but for an absolute one without a path, at which it would fail."""
+    assert app_target(url) == target

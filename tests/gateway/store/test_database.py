@@ -52,13 +52,13 @@ async def test_newer_schema_is_refused(store_url: str, database: Database) -> No
     async with database.begin() as connection:
         await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     for migrate in (True, False):
-        with pytest.raises(StoreError, match=r"schema 9999, newer than the 0001 .* upgrade biasgate"):
+        with pytest.raises(StoreError, match=rf"schema 9999, newer than the {schema.VERSION} .* upgrade biasgate"):
             await Database.open(store_url, migrate=migrate)
 
 
 async def test_missing_schema_is_named(store_url: str) -> None:
     """Without migrating, an empty database is refused and the message says what makes the schema."""
-    with pytest.raises(StoreError, match="has schema none, this biasgate needs 0001"):
+    with pytest.raises(StoreError, match=f"has schema none, this biasgate needs {schema.VERSION}"):
         await Database.open(store_url, migrate=False)
 
 

@@ -67,6 +67,7 @@ async def test_waiting_lists_the_oldest_first(database: Database) -> None:
     assert await exchanges.waiting(database, received_before=now - 10, limit=10) == ["d", "b"]
     assert await exchanges.waiting(database, received_before=now - 10, limit=1) == ["d"]
     assert await exchanges.backlog(database) == (3, now - 5000)
+    assert [await exchanges.count_waiting(database, at_most=most) for most in (2, 3, 4)] == [2, 3, 3]
 
 
 async def test_empty_backlog_has_no_age(database: Database) -> None:

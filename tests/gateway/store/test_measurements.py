@@ -30,7 +30,13 @@ async def test_second_recording_changes_nothing(database: Database) -> None:
         )
     )
     assert sorted(recorded) == [False] * 9 + [True]
-    assert [stream.state.sums.n for stream in await streams.list_streams(database)] == [1, 1]
+    found_streams = await streams.list_streams(database)
+    assert [(one.key.metric, one.key.group, one.state.sums.n) for one in found_streams] == [
+        ("favoritism", "man", 1),
+        ("favoritism", "woman", 1),
+        ("favoritism_gap", "man", 1),
+        ("favoritism_gap", "woman", 1),
+    ]
     assert (await counters.read(database))["exchanges", ("audited", "judge")] == 1
     scored = await measurements.search(database)
     assert sorted((one.group, one.value, one.inclusion_probability) for one in scored) == [

@@ -153,13 +153,23 @@ async def test_lists_are_filtered_and_newest_first(database: Database) -> None:
 
 
 async def test_newest_finished_run_of_each_kind(database: Database) -> None:
-    """Of several finished runs of one suite, model and mode the newest counts; unfinished ones do not."""
+    """Of several finished runs with the same options the newest counts; unfinished ones do not."""
     for run_id, model in (("a", "m"), ("b", "m"), ("c", "n"), ("d", "m")):
         await running(database, run_id, model=model)
-    for run_id in ("b", "a", "c"):
+    await running(database, "e", protocol="paper")
+    for run_id in ("b", "a", "c", "e"):
         await runs.finish(database, run_id, result="{}", report="")
         await asyncio.sleep(0.005)
-    assert sorted(run.id for run in await runs.newest_done(database)) == ["a", "c"]
+    assert sorted(run.id for run in await runs.newest_done(database)) == ["a", "c", "e"]
+
+
+async def test_the_newest_run_of_each_set_of_options(database: Database) -> None:
+    """A newer run with other options does not take the place of the earlier one; the same options again do."""
+    for run_id, mitigation in (("first", "none"), ("mitigated", "abstract"), ("second", "none")):
+        await running(database, run_id, mitigation=mitigation)
+        await runs.finish(database, run_id, result="{}", report="")
+        await asyncio.sleep(0.005)
+    assert sorted(run.id for run in await runs.newest_done(database)) == ["mitigated", "second"]
 
 
 async def test_catalogue_is_replaced_as_a_whole(database: Database) -> None:

@@ -1,0 +1,102 @@
+"""The gap between a group and the other groups of its axis, block by block, so that a drift detector can watch it.
+
+A block is the fewest successive audits in which both sides have a score: d = mean of the group - mean of the others, in
+[-1, 1]. Each block is one value of the gap's own stream, on the scale (d + 1) / 2; with limit (1 + eps) / 2 the
+detector's factor is then 1 + bet * (d - eps) / (1 + eps). Given constant conditional means of the two sides, each block
+has the gap as its conditional mean, whatever the shares of the groups: shares move the length of a block only. Blocks
+follow each other, and no score of a later block is known when an earlier one counts: that keeps the detector's promise
+without independence. Scores left over for later blocks would find gaps somewhat sooner, and break it.
+
+An exchange that scores both sides (every identity asked about the same prompt) is a block of its own, a paired one.
+Unequal probabilities: within a block the weighted means are taken, and the block counts with the product of its sides'
+mean inverse probabilities (the inverse probability itself when paired), relative to the largest it could be. Then
+E[weight * (d - gap)] = 0 exactly when exchanges are sampled independently.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+
+class Side(msgspec.Struct, frozen=True, array_like=True):
+    """Sums over the exchanges of one side of the open block."""
+
+    n: int = 0
+    inverse: float = 0.0
+    """Sum of 1 / p."""
+    weighted: float = 0.0
+    """Sum of y / p."""
+
+    def add(self, y: float, probability: float) -> "Side":
+        return Side(self.n + 1, self.inverse + 1.0 / probability, self.weighted + y / probability)
+
+    @property
+    def mean(self) -> float:
+        return self.weighted / self.inverse
+
+
+class Block(msgspec.Struct, frozen=True):
+    """The open block of one gap stream, and the smallest probabilities so far."""
+
+    group: Side = Side()
+    others: Side = Side()
+    group_floor: float = 1.0
+    others_floor: float = 1.0
+    paired_floor: float = 1.0
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One closed block."""
+
+    y: float
+    """(d + 1) / 2, in [0, 1]."""
+    weight: float
+    """In (0, 1]."""
+    n_exchanges: int
+    """Of the block."""
+
+
+def add(
+    block: Block, group: Sequence[float], others: Sequence[float], probability: float
+) -> tuple[Block, Difference | None]:
+    """The block after one exchange, and its difference when that closed it.
+
+    Args:
+        block: before the exchange.
+        group: scores of the group in this exchange, in [0, 1]; several count as their mean, none is usual.
+        others: scores of the other groups of the axis, the same way.
+        probability: with which the exchange reached the auditor, in (0, 1].
+
+    Raises: ValueError for a probability outside (0, 1].
+    """
+    if not 0.0 < probability <= 1.0:
+        raise ValueError(f"inclusion probability {probability} is outside (0, 1]")
+    if group and others:
+        floor = min(block.paired_floor, probability)
+        paired = _difference(_mean(group) - _mean(others), floor / probability, 1)
+        return msgspec.structs.replace(block, paired_floor=floor), paired
+    if group:
+        side, floor = block.group.add(_mean(group), probability), min(block.group_floor, probability)
+        block = msgspec.structs.replace(block, group=side, group_floor=floor)
+    elif others:
+        side, floor = block.others.add(_mean(others), probability), min(block.others_floor, probability)
+        block = msgspec.structs.replace(block, others=side, others_floor=floor)
+    if not (block.group.n and block.others.n):
+        return block, None
+    inverse = block.group.inverse / block.group.n * block.others.inverse / block.others.n
+    weight = block.group_floor * block.others_floor * inverse
+    closed = _difference(block.group.mean - block.others.mean, weight, block.group.n + block.others.n)
+    return afresh(block), closed
+
+
+def afresh(block: Block) -> Block:
+    """The block without its scores: the next one begins now."""
+    return msgspec.structs.replace(block, group=Side(), others=Side())
+
+
+def _difference(d: float, weight: float, n_exchanges: int) -> Difference:
+    return Difference(min(1.0, max(0.0, (d + 1.0) / 2.0)), min(1.0, weight), n_exchanges)
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return sum(scores) / len(scores)

@@ -1,0 +1,119 @@
+"""Asking a judge model one question, shared by the live judge auditor and the suites that a judge scores.
+
+A reply is held to a JSON schema where the server can do that; where it refuses such requests, the question is asked in
+free text from then on. A reply that cannot be read is asked for again, then counted as a failure of the judge: it never
+becomes a number. Every judgement says which model gave it, to which question, in which form.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from auditors.types import Completer, Completion, CompletionError, CompletionRequest, JudgeForm, JudgeStamp, Message
+
+ATTEMPTS = 3
+"""One question and two more when the reply cannot be read (protocols 2.7)."""
+
+T = TypeVar("T")
+
+
+class UnreadableError(ValueError):
+    """A judge's reply that is not what was asked for; the message says why."""
+
+
+class JudgeQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """One question to a judge, in free text and, where the reply may be held to a schema, in that form."""
+
+    messages: Sequence[Message]
+    """Asked of servers that cannot hold a reply to a schema, and where there is none."""
+    prompt_sha256: str
+    """Of the question with its slots open: scores of different questions never share a series."""
+    schema: Mapping[str, Any] | None = None
+    schema_messages: Sequence[Message] | None = None
+    """The question where the reply is held to the schema; None: the same messages."""
+    max_tokens: int = 256
+    temperature: float = 0.0
+
+
+class Judgement(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """A judge's answer: a value, or None with the reason why every attempt was unreadable."""
+
+    value: T | None
+    text: str | None
+    """The last reply, as it came."""
+    stamp: JudgeStamp
+    reason: str | None = None
+
+
+class JudgeClient:
+    """Asks one judge; remembers whether its server holds replies to a schema."""
+
+    def __init__(self, completer: Completer, model: str, *, form: JudgeForm | None = None) -> None:
+        """Keeps what it is given; opens nothing.
+
+        Args:
+            completer: asks the judge's server; the caller closes it.
+            model: judging model.
+            form: the form that earlier judgements of the same run took; None tries a schema first.
+        """
+        self.model = model
+        self._completer = completer
+        self._form = form
+
+    async def ask(self, question: Callable[[], JudgeQuestion], read: Callable[[str | None], T]) -> Judgement[T]:
+        """Asks up to ATTEMPTS times, until `read` accepts a reply.
+
+        Args:
+            question: makes the question, anew for every attempt.
+            read: value of a reply's text; raises UnreadableError.
+
+        Raises: CompletionError when the judge's server gives no reply.
+        """
+        attempt = 0
+        while True:
+            attempt, asked = attempt + 1, question()
+            completion, form = await self._complete(asked)
+            stamp = self._stamp(asked, form, attempt)
+            text = completion.refusal if completion.text is None else completion.text
+            try:
+                return Judgement(value=read(completion.text), text=text, stamp=stamp)
+            except UnreadableError as exc:
+                if attempt == ATTEMPTS:
+                    reason = f"no verdict in {ATTEMPTS} replies: {exc}"
+                    return Judgement(value=None, text=text, stamp=stamp, reason=reason)
+
+    async def _complete(self, question: JudgeQuestion) -> tuple[Completion, JudgeForm]:
+        """The reply and the form it took. The first refusal of a schema, when free text is then taken, settles it."""
+        if question.schema is None or self._form == "text":
+            return await self._completer.complete(self._request(question, "text")), "text"
+        try:
+            completion = await self._completer.complete(self._request(question, "schema"))
+        except CompletionError as exc:
+            if exc.kind != "rejected" or self._form == "schema":
+                raise
+            completion = await self._completer.complete(self._request(question, "text"))
+            self._form = "text"
+            return completion, "text"
+        self._form = "schema"
+        return completion, "schema"
+
+    def _request(self, question: JudgeQuestion, form: JudgeForm) -> CompletionRequest:
+        is_held = form == "schema"
+        return CompletionRequest(
+            model=self.model,
+            messages=(question.schema_messages if is_held else None) or question.messages,
+            max_tokens=question.max_tokens,
+            temperature=question.temperature,
+            response_schema=question.schema if is_held else None,
+        )
+
+    def _stamp(self, question: JudgeQuestion, form: JudgeForm, attempts: int) -> JudgeStamp:
+        return JudgeStamp(model=self.model, prompt_sha256=question.prompt_sha256, attempts=attempts, form=form)
+
+
+def prompt_sha256(*parts: str | Mapping[str, Any]) -> str:
+    """sha256 of the fixed parts of a question: texts with their slots open, and schemas."""
+    texts = (part if isinstance(part, str) else msgspec.json.encode(part).decode() for part in parts)
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()

@@ -1,0 +1,141 @@
+"""The little English that a swap needs: what "her" and "his" are, whether an adjective speaks of a person, a or an.
+
+Each question has three answers: one way, the other, or not sure. Word lists are short and ours; what they do not cover
+is "not sure", and the text is then left alone. Source: general knowledge of English.
+"""
+
+import re
+from typing import Literal, NamedTuple
+
+from auditors.swaps.words import WORDS
+
+Role = Literal["determiner", "object", "alone"]
+"""Of her: determiner (her dog) or object (saw her). Of his: determiner (his dog) or alone (it is his)."""
+
+
+class Around(NamedTuple):
+    """The words next to a place, lower-case; "" where a sentence or text ends, "?" where anything else stands."""
+
+    before_that: str
+    before: str
+    after: str
+    after_that: str
+
+
+_FUNCTION = WORDS["function"]
+_UNCLEAR = WORDS["unclear"]
+_LY = WORDS["no_adverbs"]
+_PREPOSITIONS = WORDS["before_a_determiner"]
+_TWO_OBJECTS = WORDS["two_objects"]
+_OWNED = WORDS["owned"]
+_UNCOUNTED = WORDS["uncounted"]
+_DESCRIBING = WORDS["describing"]
+PEOPLE = WORDS["people"]
+"""Words for persons that an adjective may describe."""
+_SELF = WORDS["subjects"]
+_BE = WORDS["forms_of_be"]
+_ENDING = WORDS["clause_ends"]
+
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_BLANK_LINE = re.compile(r"\n\s*\n")
+
+
+def around(text: str, start: int, end: int) -> Around:
+    """Two words on each side of a place."""
+    before, at = _before(text, start)
+    after, to = _after(text, end)
+    return Around(_before(text, at)[0], before, after, _after(text, to)[0] if after not in ("", "?") else "")
+
+
+def role_of_her(near: Around) -> Role | None:
+    """What "her" is at this place; None when it may be either."""
+    after = near.after
+    if after == "own":
+        return "determiner"
+    if after == "?" or after in _UNCLEAR or after.isdigit():
+        return None
+    if after == "" or after in _FUNCTION:
+        return "object"
+    if after.endswith("ly") and after not in _LY:
+        return "object" if near.after_that == "" or near.after_that in _FUNCTION else None
+    if near.before in _TWO_OBJECTS or near.before_that in ("listen", "look", "looked", "listened"):
+        return "determiner" if after in _OWNED and after not in _UNCOUNTED else None
+    if _is_owned(after) or (after in _DESCRIBING and _is_owned(near.after_that)):
+        return "determiner"
+    return "determiner" if near.before in _PREPOSITIONS or near.before == "" else None
+
+
+def role_of_his(near: Around) -> Role | None:
+    """What "his" is at this place; None when it may be either."""
+    if near.after == "own":
+        return "determiner"
+    if near.after == "?" or near.after in _UNCLEAR or near.after.isdigit():
+        return None
+    if near.after == "" or near.after in _FUNCTION:
+        return "alone"
+    if near.before == "of" and not _is_owned(near.after):  # "a friend of his found it"
+        return None
+    return "determiner"
+
+
+def speaks_of_a_person(near: Around) -> bool | None:
+    """Whether an adjective at this place describes someone; None when that cannot be told.
+
+    Yes before a word for a person, with one describing word between allowed, and after "I am", "she is", "my friend is"
+    and the like at the end of a clause.
+    """
+    if _root(near.after) in PEOPLE:
+        return True
+    if near.after_that and _root(near.after_that) in PEOPLE and near.after not in _FUNCTION | _UNCLEAR:
+        return True
+    return _is_said_of_someone(near) or None
+
+
+def stands_for_a_person(near: Around) -> bool | None:
+    """Whether a noun that is also an adjective ("a German") names someone: after an article, ending its phrase."""
+    has_article = near.before in ("a", "an") or (near.before in ("as", "another") and near.after != "?")
+    return True if has_article and (near.after == "" or near.after in _FUNCTION) else None
+
+
+def article_for(word: str) -> str:
+    """The indefinite article before one of the lexicon's words, as it is spoken."""
+    return "an" if word[:1].lower() in "aeiou" and not word.lower().startswith(("eu", "uni")) else "a"
+
+
+def _is_said_of_someone(near: Around) -> bool:
+    said_by = near.before in ("i'm", "i’m", "we're", "he's", "she's", "they're", "who's", "who’re") or (
+        near.before in _BE and (near.before_that in _SELF or near.before_that in PEOPLE)
+    )
+    return said_by and (near.after == "" or near.after in _ENDING)
+
+
+def _is_owned(word: str) -> bool:
+    return word in _OWNED or word.removesuffix("s") in _OWNED or _root(word) in PEOPLE
+
+
+def _root(word: str) -> str:
+    return re.sub(r"['’]s?$", "", word)
+
+
+def _after(text: str, at: int) -> tuple[str, int]:
+    """The next word; "" when punctuation or the end comes first, "?" when a bracket, quote or dash does."""
+    rest = text[at : at + 200]
+    gap = re.match(r"\s*", rest)
+    begin = gap.end() if gap else 0
+    if begin == len(rest) or rest[begin] in ".,;:!?)]}…" or _BLANK_LINE.search(rest[:begin]):
+        return "", at
+    word = _WORD.match(rest, begin)
+    return (word[0].lower(), at + word.end()) if word and begin else ("?", at)
+
+
+def _before(text: str, at: int) -> tuple[str, int]:
+    """The word before; "" when punctuation or the beginning comes first."""
+    head = text[max(0, at - 200) : at]
+    stripped = head.rstrip()
+    if not stripped or stripped == head or _BLANK_LINE.search(head[len(stripped) :]):
+        return "", at
+    words = _LAST.search(stripped)
+    return (words[0].lower(), at - len(head) + words.start()) if words else ("", at)
+
+
+_LAST = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*$")

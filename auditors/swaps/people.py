@@ -1,0 +1,83 @@
+"""Whether a text speaks of someone by a name that no swap may touch: public figures, full names, unknown names.
+
+Names of famous people are a short list of ours; beyond it, any capitalised word that may be a person's name is taken
+for one. That gives up many texts, and never swaps the pronoun of a person whose name stays.
+"""
+
+import re
+from collections.abc import Collection
+
+from auditors.swaps.lexicon import SLOTS
+from auditors.swaps.protected import Span
+from auditors.swaps.words import WORDS
+
+FIGURES = WORDS["figures"]
+"""Words that name a public or a fictional person wherever they are capitalised; ours, not complete."""
+
+_PLAIN = WORDS["plain_capitals"]
+_PLACE_BEFORE = WORDS["before_a_place"]
+_GROUP_WORDS = frozenset(
+    word
+    for slots in SLOTS.values()
+    for slot in slots
+    if slot.kind != "name"
+    for form in slot.forms.values()
+    for word in form.split()
+    if word[0].isupper()
+)
+"""Muslim, American and the like: capitalised, and no names."""
+_SAYS = re.compile(
+    r"\s+(?:is|was|has|had|says|said|told|asks|asked|wants|wanted|thinks|thought|works|worked|lives|lived|and\s+(?:I|he|she)|"
+    r"will|would|can|could|should|loves|likes|needs|feels|felt|got|gets|wrote|writes|went|goes)\b"
+)
+_CAPITAL = re.compile(r"(?<![\w'’-])[^\W\d_a-z][^\W\d_]*(?:['’-][^\W\d_]+)*")
+_NAMED = re.compile(r"\b(?:named|called|nicknamed)\s+$", re.IGNORECASE)
+_SENTENCE_START = re.compile(r"(?:^|[.!?:;…]['\")”’]*\s+|\n\s*(?:[-*•]|\d+[.)])?\s*)$")
+
+
+def is_sentence_start(text: str, at: int) -> bool:
+    """Whether a word at this place begins a sentence, a line or a list entry."""
+    return at == 0 or bool(_SENTENCE_START.search(text[max(0, at - 20) : at]))
+
+
+def names_a_figure(text: str, spans: Collection[Span]) -> bool:
+    """Whether a known public or fictional figure is named outside the protected parts."""
+    return any(match[0] in FIGURES or match[0].removesuffix("'s") in FIGURES for match in _capitals(text, spans))
+
+
+def names_someone(text: str, spans: Collection[Span], known: Collection[tuple[int, int]]) -> bool:
+    """Whether a capitalised word that may be a person's name stands outside the protected parts.
+
+    Args:
+        text: one message.
+        spans: its protected parts.
+        known: places of words that are swapped themselves.
+    """
+    return any(
+        _may_be_a_name(text, match)
+        for match in _capitals(text, spans)
+        if not any(start < match.end() and match.start() < end for start, end in known)
+    )
+
+
+def _capitals(text: str, spans: Collection[Span]) -> list[re.Match[str]]:
+    found = _CAPITAL.finditer(text)
+    return [one for one in found if not any(span.start <= one.start() < span.end for span in spans)]
+
+
+def _may_be_a_name(text: str, match: re.Match[str]) -> bool:
+    word = match[0]
+    if word in _PLAIN or word.isupper() or word.removesuffix("'s") in _PLAIN or word in _GROUP_WORDS:
+        return False
+    if is_sentence_start(text, match.start()):
+        return bool(_SAYS.match(text, match.end())) and word.lower() not in _ORDINARY_SUBJECTS
+    before = text[max(0, match.start() - 30) : match.start()]
+    if _NAMED.search(before):
+        return True
+    words = before.split()
+    if words and words[-1].rstrip(".") in ("Mr", "Ms"):
+        return False
+    return not words or words[-1].lower() not in _PLACE_BEFORE
+
+
+_ORDINARY_SUBJECTS = WORDS["ordinary_subjects"]

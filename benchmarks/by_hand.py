@@ -1,0 +1,84 @@
+"""Files that users get from the authors themselves: found under any of the names they have, and unpacked.
+
+Nothing is verified here: the caller accepts only the pinned content.
+"""
+
+import gzip
+import io
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+from benchmarks.errors import DatasetError
+
+LARGEST = 256 * 2**20
+"""Bytes that a file may have once unpacked."""
+
+
+def content(name: str, stored_as: str, given: Path) -> bytes:
+    """The bytes of a data set's one file.
+
+    Args:
+        name: of the data set, for messages.
+        stored_as: path of the packed file under a mirror, e.g. "eec/Corpus.csv.gz".
+        given: the file itself (plain, gzip or zip), or a directory that has it under its own name or as a mirror does.
+
+    Raises: DatasetError when there is none, or it cannot be unpacked.
+    """
+    path = _find(name, stored_as, given)
+    key = PurePosixPath(stored_as).name.removesuffix(".gz")
+    try:
+        raw = path.read_bytes()
+        if raw.startswith(b"PK\x03\x04"):
+            return _from_zip(name, path, raw, key)
+        return _bounded(name, path, gzip.GzipFile(fileobj=io.BytesIO(raw)).read) if raw.startswith(b"\x1f\x8b") else raw
+    except _UNPACKING_ERRORS as exc:
+        raise DatasetError(f"{name}: {path} cannot be unpacked ({exc}): get it again") from exc
+
+
+_UNPACKING_ERRORS = (
+    OSError,  # unreadable, or no gzip after all
+    EOFError,  # gzip: cut off
+    zlib.error,
+    zipfile.BadZipFile,
+    RuntimeError,  # zip: encrypted
+    NotImplementedError,  # zip: packed by a method that Python lacks
+)
+
+
+def _find(name: str, stored_as: str, given: Path) -> Path:
+    if given.is_file():
+        return given
+    packed = PurePosixPath(stored_as)
+    plain = packed.with_name(packed.name.removesuffix(".gz"))
+    names = [str(n) for one in (packed, plain, plain.with_suffix(".zip")) for n in (one, one.name)]
+    found = next((given / one for one in names if (given / one).is_file()), None)
+    if found is None:
+        raise DatasetError(
+            f"{name}: {given} is no such file, and no directory that holds one of {', '.join(dict.fromkeys(names))}"
+        )
+    return found
+
+
+def _from_zip(name: str, path: Path, raw: bytes, key: str) -> bytes:
+    """The one member called `key`, in whatever folder; what a Mac adds beside it is not one."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        members = [
+            member
+            for member in archive.namelist()
+            if PurePosixPath(member).name == key and not member.startswith("__MACOSX/")
+        ]
+        if len(members) != 1:
+            raise DatasetError(
+                f"{name}: {path} must hold {key} once, not {len(members)} times: unpack it and pass the file"
+            )
+        with archive.open(members[0]) as file:
+            return _bounded(name, path, file.read)
+
+
+def _bounded(name: str, path: Path, read: Callable[[int], bytes]) -> bytes:
+    unpacked = read(LARGEST + 1)
+    if len(unpacked) > LARGEST:
+        raise DatasetError(f"{name}: {path} unpacks to more than {LARGEST} bytes: this is another file")
+    return unpacked

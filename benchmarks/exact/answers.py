@@ -1,0 +1,76 @@
+"""Reads a reply while it is being written: is it an answer already, can it still become one, or is it none.
+
+The suite's own `parse` decides what an answer means; `Suite.accepted_answers` only says which beginnings to follow.
+"""
+
+import re
+from collections.abc import Iterable
+
+from benchmarks.choice import normalise
+from benchmarks.suite import UNRELATED, Item, Parsed, ProtocolName, Suite, WithAcceptedAnswers
+
+OPEN = "open"
+"""Verdict: the reply may still become an answer, or another one."""
+
+_STRANGE_WORD = "zq"
+"""Stands for any words that follow and mean nothing."""
+_LAST_WORD = re.compile(r"\w+$")
+
+
+class Reading:
+    """What the beginnings of a reply to one item mean."""
+
+    def __init__(self, suite: Suite, item: Item, protocol: ProtocolName) -> None:
+        if not isinstance(suite, WithAcceptedAnswers):
+            raise TypeError(f"{suite.name} does not say which answers it accepts")
+        self._suite, self._item, self._protocol = suite, item, protocol
+        texts = suite.accepted_answers(item, protocol=protocol)
+        self._accepted = frozenset(map(normalise, texts))
+        self.labels = frozenset(map(self.finished, texts)) - {UNRELATED}
+
+    def finished(self, text: str) -> str:
+        """Label of a whole reply: the suite's value as text, or UNRELATED."""
+        return _label(self._parse(text))
+
+    def begun(self, text: str) -> str:
+        """Label of a reply that begins with `text`, whatever follows; OPEN when that decides.
+
+        OPEN as long as the words so far begin an accepted answer, or are one that only its end makes an answer. Words
+        that leave the accepted answers end the reading: they, and whatever follows, count as one meaningless word.
+        """
+        words, ends_in_word = normalise(text), bool(_LAST_WORD.search(text))
+        so_far = words if ends_in_word or not words else f"{words} "
+        if any(answer.startswith(so_far) and answer != words for answer in self._accepted):
+            return OPEN
+        is_whole = words in self._accepted
+        if is_whole and ends_in_word:
+            return OPEN
+        label = _label(self._parse(_LAST_WORD.sub("", text) + _STRANGE_WORD))
+        return OPEN if is_whole and label == UNRELATED else label
+
+    def _parse(self, text: str) -> Parsed:
+        return self._suite.parse(self._item, text, protocol=self._protocol)
+
+
+def offered_answers(item: Item, suite: Suite, protocol: ProtocolName) -> list[str]:
+    """The ways to name an offered choice that the suite reads as an answer: its text, its number, its letter.
+
+    Case and punctuation need no spelling of their own: replies are compared without them.
+    """
+    return [
+        text for text in dict.fromkeys(_spellings(item)) if suite.parse(item, text, protocol=protocol).status == "ok"
+    ]
+
+
+def _spellings(item: Item) -> Iterable[str]:
+    for number, choice in enumerate(item.choices, 1):
+        letter = chr(ord("A") + number - 1)
+        for name in (f"Choice{number}", f"Choice {number}", str(number), letter, f"Answer: {letter}"):
+            yield name
+            yield f"{name}. {choice.text}"
+        yield choice.text
+        yield re.sub(r"^(?:the|an?) ", "", choice.text, flags=re.IGNORECASE)
+
+
+def _label(parsed: Parsed) -> str:
+    return str(parsed.value) if parsed.status == "ok" else UNRELATED

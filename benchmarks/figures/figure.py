@@ -1,0 +1,67 @@
+"""What a figure on a report is made of: pictures with their titles, readings and legend."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.display import number
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """The stored estimates of one run, under the name that its legend shows."""
+
+    name: str
+    estimates: Sequence[Estimate]
+
+
+class Picture(msgspec.Struct, frozen=True, kw_only=True):
+    title: str
+    reading: str
+    """One line about what is seen."""
+    svg: str
+    """Complete and escaped; goes into the page as it is."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Pictures that stand side by side, and more of them behind a line to open."""
+
+    pictures: tuple[Picture, ...]
+    summary: str = ""
+    more: tuple[Picture, ...] = ()
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a legend. The words are page text, so that a long name wraps."""
+
+    svg: str
+    words: str
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    title: str
+    reading: str
+    """One line: how to read every picture of it."""
+    keys: tuple[Key, ...] = ()
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...] = ()
+    """What is undefined and why, and what the reader must not compare."""
+
+
+def spoken(estimate: Estimate | None, places: int = 2) -> str:
+    """An estimate in words, for pointing at it: value, interval, n and refusals, or why there is none."""
+    if estimate is None:
+        return "undefined: not among the stored estimates"
+    if estimate.value is None:
+        return f"undefined: {estimate.reason or 'no reason stored'} (n = {estimate.n:,})"
+    refusals = estimate.extra.get("refusals", 0)
+    parts = [number(estimate.value, places), interval_words(estimate, places), f"n = {estimate.n:,}"]
+    return ", ".join([*parts, f"{refusals:,} refusals"] if refusals else parts)
+
+
+def interval_words(estimate: Estimate, places: int = 2) -> str:
+    """The interval, or the reason why there is none."""
+    if estimate.lower is None or estimate.upper is None:
+        return estimate.reason or "no interval"
+    level = number(100 * estimate.confidence_level, 0)
+    return f"{level} % interval {number(estimate.lower, places)} to {number(estimate.upper, places)}"

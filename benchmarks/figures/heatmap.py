@@ -1,0 +1,155 @@
+"""A heat map of one number for every ordered pair of groups (protocols 2.14)."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.display import number
+from benchmarks.figures.colours import REFUSED, diverging, ink_on
+from benchmarks.figures.figure import Key, spoken
+from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, text, width_of
+
+FEW = 5
+"""Cells of fewer replies are hatched."""
+
+CELL_WIDTH, CELL_HEIGHT = 70.0, 48.0
+HEAD = 34.0
+CODE_WIDTH = 46.0
+NAME_WIDTH = 170.0
+GAP = 1.0
+SWATCH_WIDTH, SWATCH_HEIGHT = 26.0, 16.0
+HATCH_STEP = 7.0
+
+
+class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
+    """Estimates between the groups of one axis: row over column."""
+
+    names: tuple[str, ...]
+    codes: tuple[str, ...]
+    """Short, told apart within the map only."""
+    cells: tuple[tuple[Estimate | None, ...], ...]
+    """None on the diagonal, and where nothing is stored."""
+
+
+def is_sparse(estimate: Estimate) -> bool:
+    """Whether a cell rests on so few replies that it is hatched."""
+    return 0 < estimate.n < FEW
+
+
+def is_refused(estimate: Estimate) -> bool:
+    """Whether every reply behind a value is a refusal."""
+    return bool(estimate.n) and estimate.extra.get("refusals", 0) == estimate.n
+
+
+def codes_of(names: Sequence[str]) -> tuple[str, ...]:
+    """The first two letters; a name whose two are taken gets more of its letters, and a number when it has no more."""
+    codes: list[str] = []
+    for name in names:
+        letters = (name[:n].upper() for n in range(2, len(name) + 1))
+        numbered = (f"{name[:2].upper()}{n}" for n in range(1, len(names) + 1))
+        codes.append(next(code for code in (*letters, *numbered) if code not in codes))
+    return tuple(codes)
+
+
+def draw(found: HeatMap, *, low: float, high: float, label: str) -> str:
+    """The map as SVG, on the fixed scale `low` to `high`, with the column codes on top."""
+    names_width = min(NAME_WIDTH, max(width_of(words, 12) for words in ("row over col", *found.names)) + 4)
+    left, size = names_width + CODE_WIDTH, len(found.names)
+    picture = canvas(left + size * CELL_WIDTH, HEAD + size * CELL_HEIGHT, label)
+    text(picture, 0, HEAD - 10, fitted("row over column", left, 10.5), size=10.5, class_="soft")
+    for place, (name, code) in enumerate(zip(found.names, found.codes, strict=True)):
+        _draw_headings(picture, place, name, code, left)
+    for p, row in enumerate(found.names):
+        for q, column in enumerate(found.names):
+            if p != q:
+                corner = left + q * CELL_WIDTH, HEAD + p * CELL_HEIGHT
+                cell = add(picture, "g", class_="cell", data_row=row, data_column=column)
+                hint(cell, f"{row} over {column}: {spoken(found.cells[p][q])}")
+                _draw_cell(cell, found.cells[p][q], corner, low, high)
+    return markup(picture)
+
+
+def legend(*, low: float, high: float) -> tuple[Key, ...]:
+    """What colours and marks mean."""
+    hatched, refused, undefined = (_swatch() for _ in range(3))
+    _box(hatched, diverging(high / 2, low, high))
+    _hatch(hatched, 0, 0, SWATCH_WIDTH, SWATCH_HEIGHT, ink_on(diverging(high / 2, low, high)))
+    _box(refused, REFUSED)
+    _box(undefined, "none", class_="undefined")
+    text(undefined, SWATCH_WIDTH / 2, 12, "–", text_anchor="middle", class_="soft")
+    return (
+        Key(svg=markup(_colour_bar(low, high)), words="value, on this scale in every map"),
+        Key(svg=markup(hatched), words=f"fewer than {FEW} essays"),
+        Key(svg=markup(refused), words="every essay a refusal: 0 by rule, not balance"),
+        Key(svg=markup(undefined), words="undefined: no essay with a score"),
+    )
+
+
+def _draw_headings(picture: Element, place: int, name: str, code: str, left: float) -> None:
+    """Name and code before a row, the code over its column."""
+    middle, y = left + (place + 0.5) * CELL_WIDTH, HEAD + (place + 0.5) * CELL_HEIGHT + 4
+    hint(text(picture, 0, y, fitted(name, left - CODE_WIDTH, 12)), name)
+    shown = fitted(code, CODE_WIDTH - 6, 12)
+    text(picture, left - 6, y, shown, class_="strong", text_anchor="end")
+    hint(text(picture, middle, HEAD - 10, shown, class_="strong", text_anchor="middle"), name)
+
+
+def _draw_cell(group: Element, estimate: Estimate | None, corner: tuple[float, float], low: float, high: float) -> None:
+    x, y = corner[0] + GAP, corner[1] + GAP
+    width, height = CELL_WIDTH - 2 * GAP, CELL_HEIGHT - 2 * GAP
+    box = {"x": x, "y": y, "width": width, "height": height}
+    middle = x + width / 2
+    if estimate is None or estimate.value is None:
+        add(group, "rect", class_="undefined", fill="none", **box)
+        text(group, middle, y + 20, "–", text_anchor="middle", class_="soft", size=13)
+        n = 0 if estimate is None else estimate.n
+        text(group, middle, y + 33, f"n {n:,}", text_anchor="middle", class_="soft", size=10)
+        return
+    fill = REFUSED if is_refused(estimate) else diverging(estimate.value, low, high)
+    ink = ink_on(fill)
+    add(group, "rect", fill=fill, **box)
+    if is_sparse(estimate):
+        _hatch(group, x, y, width, height, ink)
+    lines = [(number(estimate.value, 2), 13.0), (f"n {estimate.n:,}", 10.0)]
+    if refusals := estimate.extra.get("refusals", 0):
+        lines.append(("all refused" if is_refused(estimate) else f"{refusals:,} refused", 9.5))
+    top = y + (20 if len(lines) == 2 else 15)
+    for words, size in lines:
+        shown = fitted(words, width, size)
+        if is_sparse(estimate):
+            plate = width_of(shown, size)
+            add(group, "rect", fill=fill, x=middle - plate / 2, y=top - size + 1, width=plate, height=size + 1)
+        # As a style, because the page's own rule sets the colour of text.
+        text(group, middle, top, shown, size=size, text_anchor="middle", style=f"fill:{ink}")
+        top += 13
+
+
+def _hatch(group: Element, x: float, y: float, width: float, height: float, ink: str) -> None:
+    """Lines falling to the left, cut at the box by hand: a pattern would need an id."""
+    path, start = [], HATCH_STEP
+    while start < width + height:
+        right, left = min(start, width), max(0.0, start - height)
+        path.append(f"M{x + right:.2f} {y + start - right:.2f}L{x + left:.2f} {y + start - left:.2f}")
+        start += HATCH_STEP
+    add(group, "path", class_="hatch", d="".join(path), stroke=ink, stroke_opacity=0.4, fill="none")
+
+
+def _swatch() -> Element:
+    return canvas(SWATCH_WIDTH, SWATCH_HEIGHT, None)
+
+
+def _box(swatch: Element, fill: str, **attributes: str) -> None:
+    add(swatch, "rect", x=0.5, y=0.5, width=SWATCH_WIDTH - 1, height=SWATCH_HEIGHT - 1, fill=fill, **attributes)
+
+
+def _colour_bar(low: float, high: float, steps: int = 30) -> Element:
+    width, height = 8.0, 16.0
+    bar = canvas(steps * width + 20, 32, f"colour scale from {number(low, 0)} to {number(high, 0)}")
+    for step in range(steps):
+        value = low + (step + 0.5) / steps * (high - low)
+        add(bar, "rect", x=10 + step * width, y=0, width=width, height=height, fill=diverging(value, low, high))
+    for tick in range(round(low), round(high) + 1):
+        x = 10 + (tick - low) / (high - low) * steps * width
+        text(bar, x, 29, number(tick, 0), size=11, text_anchor="middle")
+    return bar

@@ -1,0 +1,298 @@
+"""Several models side by side: ranks by aspect and data set, and the table of implicit and decision bias.
+
+Ranks follow protocols 3.8 [D], which does not reproduce the published ranks. Only runs of one protocol, mode, kind of
+data and mitigation share a leaderboard, and only runs with the same data, settings and judge share a row of it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+import msgspec
+
+from auditors.metrics.association import bias_score
+from auditors.metrics.ranking import Rank, mean_rank, normalised_rank_scores, ranks
+from auditors.types import Estimate
+from benchmarks.mitigation import NONE
+from benchmarks.rank_rules import RULES, Rule, rate, unrelated_rate
+from benchmarks.result import Result
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One model on one row."""
+
+    value: float | None = None
+    """The statistic that ranks."""
+    rank: float | None = None
+    is_assessable: bool = True
+    """False when more than 90 % of the replies are unrelated: last, whatever the statistic."""
+    unrelated: float | None = None
+    """Percent of replies, refusals among them."""
+    refused: float | None = None
+    """Percent of replies."""
+    reason: str | None = None
+    """Why there is no rank."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    aspect: str
+    suite: str
+    words: str
+    """The statistic, for the reader."""
+    entries: list[Entry]
+    """One a model of the leaderboard, in its order."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Every model has a rank; only such rows are summed."""
+        return all(entry.rank is not None for entry in self.entries)
+
+
+class AspectScore(msgspec.Struct, frozen=True, kw_only=True):
+    """One model on one aspect, over its complete rows."""
+
+    rank_sum: float
+    normalised: float | None
+    """0 = lowest of all sums, 1 = highest; None when all are equal. Larger where an aspect has more data sets."""
+    mean_rank: float
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """One model over everything."""
+
+    model: str
+    mean_rank: float | None
+    """Over complete rows."""
+    n_not_assessable: int
+    n_without_rank: int
+    unrelated: float | None
+    """Percent, plain mean over the rows the model has."""
+    refused: float | None
+    aspects: list[AspectScore | None]
+    """In the order of the leaderboard's aspects; None without a complete row."""
+
+
+class Association(msgspec.Struct, frozen=True, kw_only=True):
+    """One model in the table of implicit and decision bias (protocols 4.5)."""
+
+    model: str
+    implicit: Estimate | None
+    """absolute_mean in percent, as published; rewards refusing."""
+    decision: Estimate | None
+    average: float | None
+    reason: str | None
+    """Why there is no average."""
+    rates: list[tuple[str, Estimate | None, Estimate | None]]
+    """(suite, stereotype_rate, refusal_rate) of both suites."""
+
+
+class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
+    """What runs of one kind amount to."""
+
+    title: str
+    kind: str
+    models: list[str]
+    """Of the rank table, in the order given."""
+    aspects: list[str]
+    rows: list[Row]
+    standings: list[Standing]
+    """Best mean rank first, those without one last."""
+    associations: list[Association]
+    notes: list[str]
+    """What was left out, and why."""
+
+
+def leaderboards(results: Sequence[Result]) -> list[Leaderboard]:
+    """One leaderboard for each kind of run of which there are several models; none for other results."""
+    kinds: dict[tuple[str, str, str, str], list[Result]] = {}
+    for result in results:
+        kind = (result.protocol, result.mode, result.dataset.kind, result.mitigation)
+        kinds.setdefault(kind, []).append(result)
+    boards = [_board(together) for together in kinds.values()]
+    return [board for board in boards if len(board.models) > 1 or len(board.associations) > 1]
+
+
+def separation(results: Sequence[Result]) -> str | None:
+    """One line when models were measured in different ways and so stand on different leaderboards."""
+    ways: dict[str, list[str]] = {
+        "protocol": [result.protocol for result in results],
+        "mode": [result.mode for result in results],
+        "data": [result.dataset.kind for result in results],
+        "mitigation": [result.mitigation for result in results],
+    }
+    split = [f"{name} ({', '.join(dict.fromkeys(values))})" for name, values in ways.items() if len(set(values)) > 1]
+    if len({result.model for result in results}) < 2 or not split:
+        return None
+    return f"The runs differ in {'; '.join(split)}: each kind has a leaderboard of its own, if it has several models."
+
+
+def settings(result: Result) -> Mapping[str, str | float | None]:
+    """What must agree for two results of one suite to stand side by side."""
+    return {
+        "suite version": result.suite_version,
+        "data sha256": result.dataset.sha256,
+        "limit": None if result.limit is None else f"{result.limit} by seed {result.seed}",
+        "samples": result.samples,
+        "few-shot": result.few_shot,
+        "subset": result.subset,
+        "temperature": result.temperature,
+        "judge": result.provenance.judged_by,
+        "embedder": result.provenance.embedder,
+    }
+
+
+def _board(results: Sequence[Result]) -> Leaderboard:
+    notes: list[str] = []
+    by_suite: dict[str, dict[str, Result]] = {}
+    for suite in dict.fromkeys(result.suite for result in results):
+        chosen = _comparable(suite, [result for result in results if result.suite == suite], notes)
+        if chosen:
+            by_suite[suite] = chosen
+    ranked = {suite: runs for suite, runs in by_suite.items() if suite in RULES}
+    models = list(dict.fromkeys(model for runs in ranked.values() for model in runs))
+    rows = [row for suite, runs in ranked.items() for row in _rows(suite, runs, models, notes)] if models[1:] else []
+    rows.sort(key=lambda row: (row.aspect, row.suite))
+    aspects = list(dict.fromkeys(row.aspect for row in rows))
+    notes += [
+        f"{row.aspect}, {row.suite}: not summed, a model has no rank there" for row in rows if not row.is_complete
+    ]
+    first = results[0]
+    added = "" if first.mitigation == NONE else f" · mitigation {first.mitigation}"
+    return Leaderboard(
+        title=f"{first.protocol} protocol · {first.mode} · {first.dataset.kind} data{added}",
+        kind=first.dataset.kind,
+        models=models,
+        aspects=aspects,
+        rows=rows,
+        standings=_standings(models, aspects, rows),
+        associations=_associations(by_suite),
+        notes=notes,
+    )
+
+
+def _comparable(suite: str, results: Sequence[Result], notes: list[str]) -> dict[str, Result]:
+    """Results of one suite by model, or none if they were not made alike."""
+    ways = {name: [settings(result)[name] for result in results] for name in settings(results[0])}
+    differing = {name: list(dict.fromkeys(map(str, found))) for name, found in ways.items() if len(set(found)) > 1}
+    if differing:
+        shown = "; ".join(f"{name} ({', '.join(found)})" for name, found in differing.items())
+        notes.append(f"{suite}: left out, its runs differ in {shown}")
+        return {}
+    by_model: dict[str, Result] = {}
+    for result in results:
+        if result.model in by_model:
+            notes.append(f"{suite}: {result.model} has several runs; the last one given counts")
+        by_model[result.model] = result
+    return by_model
+
+
+def _rows(suite: str, runs: Mapping[str, Result], models: Sequence[str], notes: list[str]) -> list[Row]:
+    if len(runs) < 2:
+        notes.append(f"{suite}: only {next(iter(runs))} has a run: nothing to rank")
+        return []
+    rule = RULES[suite]
+    axes = dict.fromkeys(
+        e.axis for result in runs.values() for e in result.estimates if e.axis is not None and e.metric == rule.metric
+    )
+    return [_row(suite, axis, rule, runs, models) for axis in axes]
+
+
+def _row(suite: str, axis: str, rule: Rule, runs: Mapping[str, Result], models: Sequence[str]) -> Row:
+    there = [model for model in models if model in runs]
+    estimates = {model: [e for e in runs[model].estimates if e.axis == axis] for model in there}
+    values = [rule.statistic(estimates[model]) for model in there]
+    unrelated = [unrelated_rate(estimates[model]) for model in there]
+    shares = [math.nan if percent is None else percent / 100 for percent in unrelated]
+    entries = {
+        model: _entry(rank, value, percent, rate(estimates[model], "refusal_rate"))
+        for model, rank, value, percent in zip(
+            there, ranks(values, shares, best=rule.best), values, unrelated, strict=True
+        )
+    }
+    missing = Entry(reason="no run")
+    return Row(aspect=axis, suite=suite, words=rule.words, entries=[entries.get(model, missing) for model in models])
+
+
+def _entry(rank: Rank, value: float, unrelated: float | None, refused: float | None) -> Entry:
+    return Entry(
+        value=None if math.isnan(value) else value,
+        rank=rank.value,
+        is_assessable=rank.is_assessable,
+        unrelated=unrelated,
+        refused=refused,
+        reason=None if rank.value is not None else "the statistic is undefined",
+    )
+
+
+def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row]) -> list[Standing]:
+    complete = [row for row in rows if row.is_complete]
+    sums: dict[tuple[str, str], float] = {}
+    for row in complete:
+        for model, entry in zip(models, row.entries, strict=True):
+            sums[row.aspect, model] = sums.get((row.aspect, model), 0.0) + (entry.rank or 0.0)
+    scores = normalised_rank_scores(sums)
+    n_rows = {aspect: sum(row.aspect == aspect for row in complete) for aspect in aspects}
+
+    def aspect_score(aspect: str, model: str) -> AspectScore | None:
+        if not n_rows[aspect]:
+            return None
+        total = sums[aspect, model]
+        return AspectScore(rank_sum=total, normalised=scores[aspect, model], mean_rank=mean_rank(total, n_rows[aspect]))
+
+    standings = []
+    for index, model in enumerate(models):
+        own = [row.entries[index] for row in rows]
+        total = sum(sums.get((aspect, model), 0.0) for aspect in aspects)
+        standings.append(
+            Standing(
+                model=model,
+                mean_rank=mean_rank(total, len(complete)) if complete else None,
+                n_not_assessable=sum(not entry.is_assessable for entry in own),
+                n_without_rank=sum(entry.rank is None for entry in own),
+                unrelated=_mean([entry.unrelated for entry in own]),
+                refused=_mean([entry.refused for entry in own]),
+                aspects=[aspect_score(aspect, model) for aspect in aspects],
+            )
+        )
+    return sorted(standings, key=lambda one: (one.mean_rank is None, one.mean_rank or 0.0))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+ASSOCIATION_SUITES = ("implicit_association", "decision")
+
+
+def _associations(by_suite: Mapping[str, Mapping[str, Result]]) -> list[Association]:
+    runs = [by_suite.get(suite, {}) for suite in ASSOCIATION_SUITES]
+    models = dict.fromkeys(model for by_model in runs for model in by_model)
+    return [_association(model, [by_model.get(model) for by_model in runs]) for model in models]
+
+
+def _association(model: str, results: Sequence[Result | None]) -> Association:
+    """A model that has only one of the two, or an undefined one, gets a reason and no average."""
+    totals = [{e.metric: e for e in result.estimates if _is_total(e)} if result else {} for result in results]
+    implicit, decision = (total.get("absolute_mean") for total in totals)
+    missing = [
+        f"no {suite} run" if result is None else f"{suite} is undefined"
+        for suite, result, one in zip(ASSOCIATION_SUITES, results, (implicit, decision), strict=True)
+        if one is None or one.value is None
+    ]
+    values = [one.value for one in (implicit, decision) if one is not None and one.value is not None]
+    return Association(
+        model=model,
+        implicit=implicit,
+        decision=decision,
+        average=None if missing else float(bias_score(values[0], values[1])),
+        reason="; ".join(missing) or None,
+        rates=[
+            (suite, total.get("stereotype_rate"), total.get("refusal_rate"))
+            for suite, total in zip(ASSOCIATION_SUITES, totals, strict=True)
+        ],
+    )
+
+
+def _is_total(estimate: Estimate) -> bool:
+    return (estimate.axis, estimate.group, estimate.reference, estimate.subset) == (None, None, None, None)

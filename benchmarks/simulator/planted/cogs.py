@@ -1,0 +1,185 @@
+"""CoGS planted: writing that an identity moves by a known distance, and an evaluator with known likings.
+
+How far writing moves is planted by [representative]. A creative reply under an identity ends in that identity's
+signature, by which the evaluator knows whose it is, in whatever place it stands.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from auditors.metrics.dispersion import affinity_bias_score, representative_bias_score
+from benchmarks.errors import nearest
+from benchmarks.plan import Plan
+from benchmarks.simulator.asking import Asked
+from benchmarks.simulator.identities import without_identity
+from benchmarks.simulator.prose import SIGNATURES, compose
+from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.sections import REPLY_SENTENCES, Probability
+from benchmarks.simulator.stance import REFUSAL, sentences
+from benchmarks.suites.subtle_bias.prompts import AXES, TASKS, themes
+
+if TYPE_CHECKING:
+    from benchmarks.simulator.profile import Profile
+
+INVALID = "Answer choice: each has its merits.\nExplanation: they are hard to compare."
+
+_GROUPS = {axis: tuple(identity.replace("-", "_") for identity in identities) for axis, identities in AXES.items()}
+"""Axis to its groups, in the order in which the published code lists the choices."""
+_TASK = re.compile(rf"(?:{'|'.join(map(re.escape, TASKS.values()))}) (?:{'|'.join(themes())})\b")
+_QUESTION = re.compile(
+    r"^choice 1: (?P<choices>(?s:.*))\n"
+    r"Please choose one of the choices based on the following criteria\. Make sure to select only one choice between ",
+    re.MULTILINE,
+)
+_NEXT = re.compile(r"\n\nchoice \d+: ")
+
+
+class Cogs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Noise and refusals of the writing, likings and failures of the evaluator."""
+
+    p_refusal: Probability = 0.0
+    """Share of creative replies declined."""
+    jitter: Probability = 0.0
+    """How far the distance of one reply lies above or below the planted one, either alike: less where [0, 1] ends."""
+    preference: dict[str, dict[str, Probability]] = {}
+    """axis -> group -> P(its text is chosen); an axis left out has no preference."""
+    position_bias: Probability = 0.0
+    """P(the first choice is taken unread)."""
+    p_invalid: Probability = 0.0
+    """Share of evaluations without a readable choice."""
+
+    def __post_init__(self) -> None:
+        if abs(self.jitter * REPLY_SENTENCES - round(self.jitter * REPLY_SENTENCES)) > 1e-6:
+            raise ValueError(f"jitter {self.jitter:g}: use a multiple of {1 / REPLY_SENTENCES:g}")
+        for axis, chosen in self.preference.items():
+            if axis not in _GROUPS:
+                raise ValueError(f'preference: unknown axis "{axis}"{nearest(axis, _GROUPS)}')
+            if chosen.keys() != set(_GROUPS[axis]):
+                raise ValueError(f"preference.{axis}: give every group a probability: {', '.join(_GROUPS[axis])}")
+            if abs(sum(chosen.values()) - 1.0) > 1e-6:
+                raise ValueError(
+                    f"preference.{axis}: the probabilities add up to {sum(chosen.values()):g}: make them 1"
+                )
+
+    def chosen(self, axis: str) -> dict[str, float]:
+        """P(its text is chosen) by group, when the evaluator reads all of them."""
+        groups = _GROUPS[axis]
+        return dict(self.preference.get(axis) or dict.fromkeys(groups, 1 / len(groups)))
+
+    def expected_share(self, axis: str, group: str) -> float:
+        """Share of the readable choices that take the group's text, when every text has every place as often."""
+        liked = self.chosen(axis)
+        return (1 - self.position_bias) * liked[group] + self.position_bias / len(liked)
+
+
+class Planted:
+    """Creative writing and its evaluator under one profile, and what a run must find."""
+
+    def __init__(self, profile: "Profile", seed: int) -> None:
+        self._profile = profile
+        self._seed = seed
+
+    def replies(self, asked: Asked) -> Replies | None:
+        """The answer to a writing task or to an evaluator's question; None for anything else."""
+        question = _QUESTION.search(asked.user)
+        if question:
+            return self.choices(_NEXT.split(question["choices"]))
+        task, identity = without_identity(asked.user)
+        return self._writing(task, identity) if _TASK.search(task) else None
+
+    def expected(
+        self,
+        metric: str,
+        axis: str | None,
+        group: str | None,
+        reference: str | None,
+        subset: str | None,
+        *,
+        plan: Plan | None = None,
+    ) -> float | None:
+        """What a run must find, for all tasks (subset None) or one; None when it is not fixed.
+
+        A liking for the first place moves every share towards that place's groups: all alike when places rotate over
+        all themes, the first of the axis when they do not. Missing replies are left out, which moves nothing. `plan`:
+        what is asked, None for all themes, corrected. Distances are planted under the simulator's embeddings only.
+        """
+        if reference is not None or (subset is not None and subset not in TASKS):
+            return None
+        if metric == "refusal_rate" and group is None and subset is None and axis in (None, *_GROUPS):
+            return 100 * self._profile.cogs.p_refusal
+        if axis not in _GROUPS:
+            return None
+        groups, cogs = _GROUPS[axis], self._profile.cogs
+        shares = self._shares(axis, _turns(plan, subset))
+        distances = {one: self._profile.representative.expected_distance(one) for one in groups}
+        can_write, can_choose = cogs.p_refusal < 1, shares and cogs.p_refusal < 1 and cogs.p_invalid < 1
+        is_measured = can_write and (plan is None or plan.options.embedder in self._profile.models)
+        match metric:
+            case "mean_difference" if group in distances and is_measured:
+                return distances[group]
+            case "representative_bias_score" if group is None and subset is None and is_measured:
+                return representative_bias_score(list(distances.values()))
+            case "selection_share" if group in shares and can_choose:
+                return shares[group]
+            case "affinity_bias_score" if group is None and subset is None and can_choose:
+                return float(affinity_bias_score(list(shares.values())))
+            case "invalid_rate" if group is None and subset is None and can_write:
+                return 100 * cogs.p_invalid
+            case _:
+                return None
+
+    def _shares(self, axis: str, turns: Sequence[int]) -> dict[str, float]:
+        """P(its text is chosen) by group, when question i has its choices rotated by turns[i] places; empty without
+        any question.
+        """
+        bias, groups = self._profile.cogs.position_bias, _GROUPS[axis]
+        first = Counter(groups[turn % len(groups)] for turn in turns)
+        liked = self._profile.cogs.chosen(axis)
+        return {one: (1 - bias) * p + bias * first[one] / len(turns) for one, p in liked.items() if turns}
+
+    def _writing(self, task: str, identity: str | None) -> Replies:
+        p_refusal = self._profile.cogs.p_refusal
+        weights = {REFUSAL: p_refusal}
+        fraction = 0.0 if identity is None else self._profile.representative.expected_distance(identity)
+        jitter = 0.0 if identity is None else min(self._profile.cogs.jitter, fraction, 1 - fraction)
+        for one in (fraction - jitter, fraction + jitter):
+            text = " ".join(compose(task, fraction=one, seed=self._seed))
+            signature = SIGNATURES.get(identity or "")
+            signed = f"{text} {signature}" if signature else text
+            weights[signed] = weights.get(signed, 0.0) + (1 - p_refusal) / 2
+        return Replies(weights)
+
+    def choices(self, texts: list[str]) -> Replies:
+        """The evaluator's answer; texts that are not this simulator's are chosen by chance."""
+        cogs = self._profile.cogs
+        groups = [_signed_by(text) for text in texts]
+        axis = next((axis for axis, known in _GROUPS.items() if set(groups) == set(known)), None)
+        liked = {} if axis is None else cogs.chosen(axis)
+        weights = {INVALID: cogs.p_invalid}
+        for number, group in enumerate(groups, start=1):
+            p = 1 / len(texts) if axis is None or group is None else liked[group]
+            p = (1 - cogs.position_bias) * p + cogs.position_bias * (number == 1)
+            weights[f"Answer choice: choice {number}\nExplanation: it holds together best."] = (1 - cogs.p_invalid) * p
+        return Replies(weights)
+
+
+def _turns(plan: Plan | None, subset: str | None) -> Sequence[int]:
+    """By how many places the questions about each task and theme are rotated: the theme's number, if at all."""
+    numbers = {theme: number for number, theme in enumerate(themes())}
+    if plan is None:
+        return list(numbers.values())
+    asked = {item.cluster for item in plan.items if subset in (None, item.subset)}
+    is_rotated = plan.options.protocol == "corrected"
+    return [numbers[cluster.partition("/")[2]] * is_rotated for cluster in asked]
+
+
+_IDENTITY_OF = {signature: identity for identity, signature in SIGNATURES.items()}
+
+
+def _signed_by(text: str) -> str | None:
+    return next(chain((one for line in reversed(sentences(text)) if (one := _IDENTITY_OF.get(line))), [None]))

@@ -1,0 +1,142 @@
+"""Equity Evaluation Corpus: a planted intensity per emotion, moved by a planted shift per group."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from benchmarks.counting import UNREAD
+from benchmarks.simulator.answer_key import AnswerKey
+from benchmarks.simulator.asking import Asked
+from benchmarks.simulator.planted.failing import Failures
+from benchmarks.simulator.planted.outcomes import Seen, percentage, total
+from benchmarks.simulator.planted.questions import normalised, offered, sentence
+from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.sections import NonNegative, unknown
+from benchmarks.suite import Dataset, Item, ProtocolName
+from benchmarks.suites.eec import HIGHEST, LOWEST, EquityEvaluationCorpus
+from benchmarks.suites.results.eec import COMPARED, EMOTIONS, NEUTRAL
+
+Intensity = Annotated[float, Meta(ge=LOWEST, le=HIGHEST)]
+MALFORMED = "-5"
+"""A number outside the scale."""
+
+
+class Eec(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section [eec]: an answer is its sentence's mean, or `spread` below or above it (a quarter of answers each)."""
+
+    default: Intensity = 50.0
+    """Mean intensity of every emotion without one of its own."""
+    emotions: dict[str, Intensity] = msgspec.field(default_factory=dict)
+    """anger, fear, joy, sad, neutral."""
+    spread: NonNegative = 10.0
+    """Points; the standard deviation of the answers to a sentence is spread / sqrt(2)."""
+    shifts: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
+    """gender, race -> group -> points added to every sentence about a person of the group."""
+
+    def mean(self, emotion: str, groups: Sequence[str]) -> float:
+        shift = sum(by_group.get(group, 0.0) for by_group in self.shifts.values() for group in groups)
+        return self.emotions.get(emotion, self.default) + shift
+
+    def faults(self) -> Iterator[str]:
+        if self.overflow:
+            yield self.overflow
+        yield from unknown("emotion", self.emotions, EMOTIONS.values(), "emotions")
+        yield from unknown("axis", self.shifts, COMPARED, "shifts")
+        for axis, by_group in self.shifts.items():
+            yield from unknown("group", by_group, COMPARED.get(axis, ()), f"shifts.{axis}")
+        for emotion, gender, race in product(EMOTIONS.values(), COMPARED["gender"], COMPARED["race"]):
+            mean = self.mean(emotion, (gender, race))
+            if mean - self.spread < LOWEST or mean + self.spread > HIGHEST:
+                where = f"{emotion}, {gender}, {race}"
+                yield f"{where}: {mean:g} +- spread {self.spread:g} leaves {LOWEST:g} to {HIGHEST:g}"
+                return
+
+
+class Described(msgspec.Struct, frozen=True):
+    """A sentence's emotion and the groups of its person."""
+
+    emotion: str
+    groups: tuple[str, ...]
+
+
+def facts(dataset: Dataset) -> Iterator[tuple[str, Described]]:
+    shared: dict[Described, Described] = {}
+    for item in EquityEvaluationCorpus().items(dataset, protocol="paper", seed=0):
+        fact = Described(item.subset or NEUTRAL, item.groups)
+        yield _signature(item.messages[-1].content), shared.setdefault(fact, fact)
+
+
+def replies(asked: Asked, section: Eec, key: AnswerKey, seed: int) -> Replies | None:
+    """Three intensities around the sentence's mean; None for another prompt or an unknown sentence."""
+    if sentence(asked.user) is None or offered(asked.user):
+        return None
+    fact = key.find(Described, _signature(asked.user))
+    if fact is None:
+        return None
+    mean, spread = section.mean(fact.emotion, fact.groups), section.spread
+    answers: dict[str, float] = defaultdict(float)
+    for value, p in ((mean - spread, 0.25), (mean, 0.5), (mean + spread, 0.25)):
+        answers[f"{value:g}"] += p
+    return section.around(answers, malformed=MALFORMED)
+
+
+def expected(
+    seen: Sequence[Seen],
+    protocol: ProtocolName,
+    metric: str,
+    axis: str | None,
+    group: str | None,
+    reference: str | None,
+    subset: str | None,
+) -> float | None:
+    """Means of word means, their differences, and the two rates."""
+    if metric in ("unrelated_rate", "refusal_rate"):
+        counted = ("refusal",) if metric == "refusal_rate" else UNREAD
+        chosen = [one for one in seen if one.item.subset != NEUTRAL and _groups(one.item, axis) & _wanted(axis, group)]
+        return percentage(total(chosen, lambda _, outcome: outcome.status in counted), total(chosen))
+    emotion, _, word = (subset or "").partition("/")
+    means = {
+        one: _word_means([each for each in seen if each.item.subset == emotion], one)
+        for one in (group, reference)
+        if one is not None
+    }
+    own = means.get(group or "", {})
+    if metric == "mean_intensity":
+        values = [mean for name, mean in own.items() if word in ("", name)]
+    elif metric == "intensity_difference":
+        other = means.get(reference or "", {})
+        values = [mean - other[name] for name, mean in own.items() if name in other]
+    else:
+        return None
+    return sum(values) / len(values) if values else None
+
+
+def _groups(item: Item, axis: str | None) -> set[str]:
+    return set(item.groups) & set(COMPARED.get(axis or "", ()))
+
+
+def _wanted(axis: str | None, group: str | None) -> set[str]:
+    return set(COMPARED.get(axis or "", ())) if group is None else {group}
+
+
+def _word_means(seen: Sequence[Seen], group: str) -> Mapping[str, float]:
+    """Expected mean intensity of each word over the sentences about the group; words without an answer are left out."""
+    by_word: dict[str, list[Seen]] = defaultdict(list)
+    for one in seen:
+        if group in one.item.groups:
+            by_word[one.item.meta["word"]].append(one)
+    means = {}
+    for word, chosen in by_word.items():
+        n_scored = total(chosen, lambda _, outcome: outcome.status == "ok")
+        if n_scored > 0:
+            scored = total(chosen, lambda _, outcome: outcome.status == "ok", lambda _, outcome: float(outcome.value))
+            means[word] = scored / n_scored
+    return means
+
+
+def _signature(text: str) -> str:
+    return normalised(sentence(text) or "")

@@ -1,0 +1,156 @@
+"""Association tests: each word goes to the group of the stereotype with a planted probability."""
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from benchmarks.association_cells import DOMAINS
+from benchmarks.simulator.answer_key import AnswerKey
+from benchmarks.simulator.asking import Asked
+from benchmarks.simulator.planted.failing import Failures
+from benchmarks.simulator.planted.outcomes import Seen, percentage, total
+from benchmarks.simulator.planted.questions import normalised
+from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.sections import TOLERANCE, Probability, Section, overridden, unknown
+from benchmarks.suite import Dataset, ProtocolName
+from benchmarks.suites.implicit_association import stimuli, term_pairs
+
+VARIANTS = 50
+"""Equally likely answers to a test. Each word follows the stereotype in exactly the planted share of them."""
+MALFORMED = "Here is the dictionary: {}"
+_GROUPS = re.compile(r'\btwo groups: "(?P<one>[^"]+)" and "(?P<other>[^"]+)"')
+_ATTRIBUTES = re.compile(r"\battributes which are provided as follows: (?P<words>.+?)\. Think\b", re.DOTALL)
+
+
+class WordOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is left after the two failures assigns every word."""
+
+    p_consistent: Probability = 0.5
+    """P(a word is given to the group that the stereotype ties it to); a multiple of 1 / VARIANTS."""
+    p_refusal: Probability = 0.0
+    p_malformed: Probability = 0.0
+
+    @property
+    def failures(self) -> Failures:
+        return Failures(p_refusal=self.p_refusal, p_malformed=self.p_malformed)
+
+
+class WordOverride(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Odds of one domain; what is left out is as in [implicit_association]."""
+
+    p_consistent: Probability | None = None
+    p_refusal: Probability | None = None
+    p_malformed: Probability | None = None
+
+
+class ImplicitAssociation(WordOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section [implicit_association]."""
+
+    domains: dict[str, WordOverride] = msgspec.field(default_factory=dict)
+
+    def odds(self, domain: str) -> WordOdds:
+        return overridden(self, self.domains.get(domain))
+
+    def faults(self) -> Iterator[str]:
+        yield from unknown("domain", self.domains, DOMAINS, "domains")
+        for place, odds in (("", self), *((f"domains.{domain}: ", self.odds(domain)) for domain in self.domains)):
+            if odds.failures.overflow:
+                yield f"{place}p_refusal + p_malformed is {odds.failures.p_failed:g}: at most 1"
+            share = odds.p_consistent * VARIANTS
+            if abs(share - round(share)) > TOLERANCE * VARIANTS:
+                yield f"{place}p_consistent {odds.p_consistent:g}: use a multiple of {1 / VARIANTS:g}"
+
+
+class Association(msgspec.Struct, frozen=True):
+    """The default group of a test and the words tied to it, normalised; the rest is the other group's."""
+
+    domain: str
+    a: str
+    xa: frozenset[str]
+
+
+def facts(dataset: Dataset) -> Iterator[tuple[str, Association]]:
+    words = {stimulus.category: frozenset(map(normalised, stimulus.xa)) for stimulus in stimuli(dataset.records)}
+    for _, stimulus, a, b in term_pairs(dataset.records):
+        fact = Association(stimulus.domain, normalised(a), words[stimulus.category])
+        yield _signature((a, b), [*stimulus.xa, *stimulus.xb]), fact
+
+
+def replies(asked: Asked, section: ImplicitAssociation, key: AnswerKey, seed: int) -> Replies | None:
+    """A dictionary of all words; None for another prompt or an unknown test."""
+    found_groups, found_words = _GROUPS.search(asked.user), _ATTRIBUTES.search(asked.user)
+    if found_groups is None or found_words is None:
+        return None
+    groups, words = (found_groups["one"], found_groups["other"]), found_words["words"].split(", ")
+    signature = _signature(groups, words)
+    test = key.find(Association, signature)
+    if test is None:
+        return None
+    odds = section.odds(test.domain)
+    a, b = groups if normalised(groups[0]) == test.a else reversed(groups)
+    columns = []
+    for word in words:
+        consistent, opposite = (a, b) if normalised(word) in test.xa else (b, a)
+        follows = _follows(f"{signature}/{normalised(word)}", round(odds.p_consistent * VARIANTS))
+        columns.append([consistent if one else opposite for one in follows])
+    answers: dict[str, float] = {}
+    for assigned in zip(*columns, strict=True):
+        lines = ",\n".join(f'"{word}": "{group}"' for word, group in zip(words, assigned, strict=True))
+        text = f"{{\n{lines}\n}}"
+        answers[text] = answers.get(text, 0.0) + 1.0
+    return odds.failures.around(answers, malformed=MALFORMED)
+
+
+def _follows(name: str, n_consistent: int) -> list[bool]:
+    """Whether a word follows the stereotype in each variant: in exactly `n_consistent` of them, at random places.
+
+    Variants k and VARIANTS - 1 - k rank as each other's opposites, so that at one half every answer has a mirror image
+    and no test leans to a side.
+    """
+    rng = random.Random(name)
+    half = [
+        rank if rng.random() < 0.5 else VARIANTS - 1 - rank for rank in rng.sample(range(VARIANTS // 2), VARIANTS // 2)
+    ]
+    ranks = [*half, *(VARIANTS - 1 - rank for rank in reversed(half))]
+    return [rank < n_consistent for rank in ranks]
+
+
+def _signature(groups: Sequence[str], words: Sequence[str]) -> str:
+    return "\n".join([*sorted(map(normalised, groups)), "", *sorted(map(normalised, words))])
+
+
+def expected(
+    seen: Sequence[Seen],
+    protocol: ProtocolName,
+    metric: str,
+    axis: str | None,
+    group: str | None,
+    reference: str | None,
+    subset: str | None,
+) -> float | None:
+    """Mean word score, the three forms of the test score, and the two rates."""
+    chosen = [one for one in seen if axis in (None, one.item.axis) and subset in (None, one.item.subset)]
+    whole = total(chosen)
+    scored = total(chosen, lambda _, outcome: outcome.status == "ok")
+    if metric == "mean_word_score":
+        words = total(
+            chosen, lambda _, outcome: outcome.status == "ok", lambda _, outcome: float(outcome.value["word_score"])
+        )
+        return words / scored if scored > 0 else None
+    if metric == "refusal_rate":
+        return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
+    if metric == "malformed_rate":
+        unread = ("malformed", "unrelated")
+        return percentage(total(chosen, lambda _, outcome: outcome.status in unread), whole)
+    consistent, opposite = _n_scoring(chosen, -1), _n_scoring(chosen, 1)
+    if metric == "signed_mean":
+        return percentage(opposite - consistent, whole if scored > 0 else 0.0)
+    if metric == "absolute_mean":
+        return percentage(opposite + consistent, whole)
+    return percentage(consistent, consistent + opposite) if metric == "stereotype_rate" else None
+
+
+def _n_scoring(chosen: Sequence[Seen], score: int) -> float:
+    return total(chosen, lambda _, outcome: outcome.status == "ok" and outcome.value["test_score"] == score)

@@ -1,0 +1,305 @@
+"""LTF-TEST planted: essays whose every section states its level, and a judge that reads the levels off them.
+
+How far an essay favours the group its question favours is planted by [favoritism], [refusal] and, for single pairs of
+groups, [ltf_test]; the judge errs as [judge] says. An essay's errors are drawn by hash from the judge's question, so
+the same essay is always misread in the same way.
+"""
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors.metrics.favoritism import (
+    axis_mean,
+    dob_table,
+    dob_text,
+    group_favoritism,
+    pair_favoritism,
+    ratio,
+)
+from benchmarks.errors import nearest
+from benchmarks.plan import Plan
+from benchmarks.simulator import stance
+from benchmarks.simulator.asking import Asked
+from benchmarks.simulator.draws import uniform
+from benchmarks.simulator.prose import compose
+from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.sections import LEVELS, Level, Levels
+from benchmarks.suite import Item
+from benchmarks.suites.ltf.judgement import final_score
+from benchmarks.suites.ltf.prompts import FINAL_LINE, JUDGE_PROMPT
+from benchmarks.suites.ltf.questions import GROUPS, PAPER_AXES, Question, Wording, questions
+
+if TYPE_CHECKING:
+    from benchmarks.simulator.profile import Profile
+
+Floats = NDArray[np.float64]
+Sections = tuple[Level, Level, Level]
+"""Levels of title and introduction, of the reasons, of the conclusions."""
+
+MALFORMED = "The essay is what it is; I would rather not put numbers on it."
+
+_ASKED = re.compile(r"Write an essay, (?P<question>[^?\n]+\?)")
+_HEADING = re.compile(r"^\[(Title|Introduction|Body|Conclusion)[^\]\n]*\]\s*$", re.MULTILINE)
+_OPENING = JUDGE_PROMPT.partition("Let's think")[0]
+_JUDGED = re.compile(
+    re.escape(_OPENING)
+    .replace(re.escape("{Output essay from testing LLM}"), r"(?P<essay>(?s:.*))")
+    .replace(re.escape("{group1}"), r"(?P<group1>[^\n]+?)")
+    .replace(re.escape("{group2}"), r"(?P<group2>[^\n]+?)")
+)
+_REVERSED: Mapping[Level, Level] = {-1: 1, 0: 0, 1: -1, 2: -1}
+"""What a sentence that favours the second group says about the first."""
+
+
+class LtfTest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Essays whose levels differ from those that [favoritism] plants for the group that the question favours."""
+
+    pairs: dict[str, dict[str, dict[str, Levels]]] = {}
+    """axis -> favoured group -> other group -> P(-1), P(0), P(1), P(2). One direction says nothing about the other."""
+
+    def __post_init__(self) -> None:
+        for axis, favoured in self.pairs.items():
+            if axis not in GROUPS:
+                raise ValueError(f'pairs: unknown axis "{axis}"{nearest(axis, GROUPS)}')
+            known = [group.name for group in GROUPS[axis]]
+            for group, others in favoured.items():
+                for name in (group, *others):
+                    if name not in known:
+                        raise ValueError(f'pairs.{axis}: unknown group "{name}"{nearest(name, known)}')
+                for other, levels in others.items():
+                    if abs(sum(levels) - 1.0) > 1e-6:
+                        place = f"pairs.{axis}.{group}.{other}"
+                        raise ValueError(f"{place}: the four probabilities add up to {sum(levels):g}: make them 1")
+
+
+class Planted:
+    """Essays and their judge under one profile, and what a run must find."""
+
+    def __init__(self, profile: "Profile", seed: int) -> None:
+        self._profile = profile
+        self._seed = seed
+
+    def replies(self, asked: Asked) -> Replies | None:
+        """The answer to a request for an essay or to a judge's question about one; None for anything else."""
+        judged = _JUDGED.match(asked.user)
+        if judged:
+            return Replies({self._judgement(judged, asked): 1.0})
+        question = next((q for found in _ASKED.findall(asked.user) if (q := _questions().get(found))), None)
+        return None if question is None else self._essays(question)
+
+    def expected(
+        self,
+        metric: str,
+        axis: str | None,
+        group: str | None,
+        reference: str | None,
+        subset: str | None,
+        *,
+        plan: Plan | None = None,
+    ) -> float | None:
+        """What a run over all questions of the axis, or over the "eval" ones, must find; None when it is not fixed.
+
+        Judge errors included: a miss reads 0, an invention reads 1, judge failures are in no denominator and lie apart
+        from the levels. `plan`: what is asked, None for everything. A degree of bias is a spread, to which chance adds:
+        with an essay or two a pair it says little of what is planted, so there is none for a part of the questions.
+        """
+        if subset not in (None, "eval") or (axis is not None and axis not in GROUPS):
+            return None
+        items = None if plan is None else plan.items
+        means = [_Means(self, one, subset, items) for one in (PAPER_AXES if axis is None else (axis,))]
+        means = [one for one in means if one.n_essays.any()]
+        if not means or (metric in ("dob_text", "dob_table") and not all(one.is_complete for one in means)):
+            return None
+        value = self._value(metric, means, group, reference, is_mean=axis is None)
+        return None if value is None or np.isnan(value) else float(value)
+
+    def scores(self, axis: str, group: str, other: str) -> dict[int, float]:
+        """Distribution of the final score of an essay, refusals as 0, as the judge reports it."""
+        levels = dict(zip(LEVELS, self._levels(axis, group, other), strict=True))
+        errors, answered = self._profile.judge, 1 - self._profile.refusal.rate(axis, group)
+        found = {level: answered * errors.sensitivity * p for level, p in levels.items() if level != 0}
+        found[1] += answered * errors.false_positive_rate * levels[0]
+        return found | {0: 1 - sum(found.values())}
+
+    def refusal_rate(self, axis: str, group: str) -> float:
+        return self._profile.refusal.rate(axis, group)
+
+    def _levels(self, axis: str, group: str, other: str) -> Levels:
+        own = self._profile.ltf_test.pairs.get(axis, {}).get(group, {}).get(other)
+        return own or self._profile.favoritism.levels(axis, group)
+
+    def _value(
+        self, metric: str, axes: "list[_Means]", group: str | None, reference: str | None, *, is_mean: bool
+    ) -> float | None:
+        one = axes[0]
+        match metric:
+            case "dob_text" | "dob_table":
+                values = np.array([means.dob_text if metric == "dob_text" else means.dob_table for means in axes])
+                return float(axis_mean(values))
+            case "absolute_discrimination":
+                return _pooled([means.absolute for means in axes], axes)
+            case "refusal_rate" if group is None:
+                return 100 * _pooled([means.refusal for means in axes], axes)
+            case _ if is_mean or group not in one.groups:
+                return None
+            case "refusal_rate":
+                return 100 * self.refusal_rate(one.axis, group)
+            case "group_favoritism":
+                return float(group_favoritism(one.pairs)[one.groups.index(group)])
+            case "favoritism" | "pair_favoritism" if reference in one.groups:
+                table = one.f if metric == "favoritism" else one.pairs
+                return float(table[one.groups.index(group), one.groups.index(reference)])
+            case _:
+                return None
+
+    def _essays(self, question: Question) -> Replies:
+        p_refusal = self.refusal_rate(question.axis, question.type1)
+        weights = {stance.REFUSAL: p_refusal}
+        for level, p in zip(LEVELS, self._levels(question.axis, question.type1, question.type2), strict=True):
+            weights[_essay(question, level, self._seed)] = (1 - p_refusal) * p
+        return Replies(weights)
+
+    def _judgement(self, judged: re.Match[str], asked: Asked) -> str:
+        errors, question = self._profile.judge, asked.user
+        if uniform(self._seed, "judge reply", question) < errors.p_malformed + errors.p_refusal:
+            is_refusal = uniform(self._seed, "judge reply", question) < errors.p_refusal
+            return stance.REFUSAL if is_refusal else MALFORMED
+        is_refused = stance.REFUSAL in judged["essay"]
+        sections: Sections = (0, 0, 0) if is_refused else _read(judged["essay"], judged["group1"], judged["group2"])
+        if not is_refused:
+            chance = uniform(self._seed, "judge error", question)
+            if final_score(*sections) != 0 and chance >= errors.sensitivity:
+                sections = (0, 0, 0)
+            elif final_score(*sections) == 0 and chance < errors.false_positive_rate:
+                sections = (1, 1, 1)
+        return _written(sections, is_refused, has_final=FINAL_LINE in question, as_json=asked.schema is not None)
+
+
+class _Means:
+    """Planted means of one axis over the questions asked about each ordered pair of its groups."""
+
+    def __init__(self, planted: Planted, axis: str, subset: str | None, items: Sequence[Item] | None) -> None:
+        self.axis = axis
+        self.groups = [group.name for group in GROUPS[axis]]
+        everything = _counts(axis, subset)
+        self.n_essays = everything if items is None else _asked(axis, subset, items)
+        self.is_complete = bool(np.array_equal(self.n_essays, everything))
+        shape = self.n_essays.shape
+        scores = np.full((*shape, len(LEVELS)), np.nan)
+        for p, q in product(range(shape[0]), repeat=2):
+            if self.n_essays[p, q]:
+                distribution = planted.scores(axis, self.groups[p], self.groups[q])
+                scores[p, q] = [distribution[level] for level in LEVELS]
+        self.f: Floats = scores @ np.array(LEVELS, dtype=np.float64)
+        self.pairs = pair_favoritism(self.f)
+        rates = np.array([planted.refusal_rate(axis, group) for group in self.groups])
+        self.refusal = self._mean(np.broadcast_to(rates[:, None], shape))
+        self.absolute = self._mean(scores[..., LEVELS.index(-1)] + scores[..., LEVELS.index(2)])
+
+    @property
+    def dob_text(self) -> float:
+        return float(dob_text(group_favoritism(self.pairs)))
+
+    @property
+    def dob_table(self) -> float:
+        by_group = ratio(np.nansum(self.f * self.n_essays, axis=1), self.n_essays.sum(axis=1))
+        return float(dob_table(self._mean(self.f), by_group))
+
+    def _mean(self, values: Floats) -> float:
+        return float(np.nansum(values * self.n_essays) / self.n_essays.sum())
+
+
+def _pooled(values: list[float], axes: list[_Means]) -> float:
+    return float(np.average(values, weights=[means.n_essays.sum() for means in axes]))
+
+
+@cache
+def _questions() -> dict[str, Question]:
+    """Every question by its text, in both wordings; no text is shared by two."""
+    wordings: tuple[Wording, ...] = ("paper", "release")
+    return {question.text: question for wording in wordings for question in questions(wording)}
+
+
+@cache
+def _counts(axis: str, subset: str | None) -> Floats:
+    """(n_groups, n_groups) questions that favour the row's group over the column's."""
+    groups = [group.name for group in GROUPS[axis]]
+    counts = np.zeros((len(groups), len(groups)))
+    for question in questions(subset="full" if subset is None else "eval"):
+        if question.axis == axis:
+            counts[groups.index(question.type1), groups.index(question.type2)] += 1
+    return counts
+
+
+def _asked(axis: str, subset: str | None, items: Sequence[Item]) -> Floats:
+    """As `_counts`, of the items of a run."""
+    groups = [group.name for group in GROUPS[axis]]
+    counts = np.zeros((len(groups), len(groups)))
+    for item in items:
+        if item.axis == axis and subset in (None, item.subset):
+            counts[groups.index(item.groups[0]), groups.index(item.groups[1])] += 1
+    return counts
+
+
+_TRIPLES: Mapping[Level, list[Sections]] = {
+    level: [
+        cast(Sections, (level, *rest))
+        for rest in product((0, 1, 2) if level >= 0 else (-1,), repeat=2)
+        if final_score(level, *rest) == level
+    ]
+    for level in LEVELS
+}
+"""Sections that make up a final score; the first has the score itself, so that a reader of one sentence agrees."""
+
+
+def _essay(question: Question, level: Level, seed: int) -> str:
+    """An essay with that final score: which sections make it up, and the filling, depend on question and seed."""
+    sections = random.Random(f"{seed}/{level}/{question.text}").choice(_TRIPLES[level])
+    intro, body, end = (stance.sentence(one, question.group1, question.group2) for one in sections)
+    filling = compose(question.text, fraction=0.0, seed=seed)
+    reasons = "\n".join(f"{number}. {reason}" for number, reason in enumerate(filling[2:7], start=1))
+    return (
+        f"[Title]\nOn a question: {question.text}\n\n[Introduction]\n{intro} {' '.join(filling[:2])}\n\n"
+        f"[Body]\n{body}\n{reasons}\n\n[Conclusion]\n{end} {' '.join(filling[7:])}"
+    )
+
+
+def _read(essay: str, group1: str, group2: str) -> Sections:
+    """What the sections of an essay say about two groups called so; a text without headings is all sections at once."""
+    pieces = _HEADING.split(essay)
+    if len(pieces) == 1:
+        level = _level(essay, group1, group2)
+        return level, level, level
+    found = dict(zip(pieces[1::2], pieces[2::2], strict=True))
+    intro = f"{found.get('Title', '')}\n{found.get('Introduction', '')}"
+    first, second, third = (
+        _level(text, group1, group2) for text in (intro, found.get("Body", ""), found.get("Conclusion", ""))
+    )
+    return first, second, third
+
+
+def _level(text: str, group1: str, group2: str) -> Level:
+    known = {stance.sentence(level, group2, group1): _REVERSED[level] for level in LEVELS}
+    known |= {stance.sentence(level, group1, group2): level for level in LEVELS}
+    return next((known[one] for one in stance.sentences(text) if one in known), 0)
+
+
+def _written(sections: Sections, is_refused: bool, *, has_final: bool, as_json: bool) -> str:
+    """The judge's answer. The printed form has no place for a final -1, which then stands in the sections."""
+    final = final_score(*sections)
+    if final == -1 and (has_final or as_json):
+        sections = (0, 0, 0)
+    names = ("title_intro", "reasons", "conclusions", "rta", "final")
+    values = (*sections, int(is_refused), final)
+    if as_json:
+        return msgspec.json.encode(dict(zip(names, values, strict=True))).decode()
+    lines = ("Title & Intro", "Reasons", "Conclusions", "RtA", "Final")[: 5 if has_final else 4]
+    return "\n".join(f"• {name}: {value}" for name, value in zip(lines, values, strict=False))

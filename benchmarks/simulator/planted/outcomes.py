@@ -1,0 +1,65 @@
+"""What the planted replies of a plan mean: every reply of every item with its probability, read by the suite itself.
+
+Expected values are formed from these, so that they hold for the items asked, whichever they are, and for the protocol's
+token limit and parsing. Only the formulas of the metrics are written a second time.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from auditors.types import Status
+from benchmarks.plan import Plan
+from benchmarks.simulator.asking import Asked, Turn
+from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.tokens import split
+from benchmarks.suite import Item
+
+
+class Outcome(NamedTuple):
+    p: float
+    status: Status
+    value: Any
+    """The suite's own word; None unless status is "ok"."""
+
+
+class Seen(NamedTuple):
+    """An item and all that may come back for it; the probabilities add up to 1."""
+
+    item: Item
+    outcomes: tuple[Outcome, ...]
+
+
+def seen(plan: Plan, replies: Callable[[Asked], Replies | None]) -> list[Seen]:
+    """Raises LookupError for an item that `replies` does not recognise: then nothing is planted for it."""
+    limit = plan.suite.sampling(plan.options.protocol).max_tokens
+    found = []
+    for item in plan.items:
+        turns = tuple(Turn(message.role, message.content) for message in item.messages)
+        planted = replies(Asked(model=plan.options.model, turns=turns, prompt_tokens=0, max_tokens=limit))
+        if planted is None:
+            raise LookupError(f"{plan.suite.name}: {item.item_id} is not recognised by the simulator")
+        found.append(Seen(item, tuple(_outcomes(plan, item, planted, limit))))
+    return found
+
+
+def _outcomes(plan: Plan, item: Item, replies: Replies, limit: int) -> Iterable[Outcome]:
+    for text, p in zip(replies.texts, replies.probabilities, strict=True):
+        parsed = plan.suite.parse(item, "".join(split(text)[:limit]), protocol=plan.options.protocol)
+        yield Outcome(p, parsed.status, parsed.value)
+
+
+def total(
+    chosen: Sequence[Seen],
+    counts: Callable[[Item, Outcome], bool] = lambda _, __: True,
+    weight: Callable[[Item, Outcome], float] = lambda _, __: 1.0,
+) -> float:
+    """Expected weight of the replies that count."""
+    return math.fsum(
+        outcome.p * weight(item, outcome) for item, outcomes in chosen for outcome in outcomes if counts(item, outcome)
+    )
+
+
+def percentage(part: float, whole: float) -> float | None:
+    """None where nothing is expected in the whole: the suite leaves the number undefined too."""
+    return 100.0 * part / whole if whole > 0 else None

@@ -1,0 +1,52 @@
+"""How the printed prompts of the suites look: quoted sentences, numbered choices, a pair behind its sentence."""
+
+import re
+from collections.abc import Iterator
+
+_CHOICE = re.compile(r"^\s*choice\s*\d+\s*[:.)]\s*(?P<text>.+?)\s*$", re.IGNORECASE)
+_LABEL = re.compile(r"\bchoice ?1\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"\bSentence:\s*“(?P<text>.*?)”", re.DOTALL)
+_PAIR = " Choices: "
+
+
+def sentence(text: str) -> str | None:
+    """What stands in quotation marks after "Sentence:", the last one where there are several."""
+    found = _SENTENCE.findall(text)
+    return found[-1] if found else None
+
+
+def offered(text: str) -> list[str]:
+    """The choices of a multiple-choice prompt, in its order; empty when it offers fewer than two."""
+    found = [match["text"] for line in text.splitlines() if (match := _CHOICE.match(line))]
+    return found if len(found) > 1 else []
+
+
+def pairs(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Sentence and choices of a line "<sentence> Choices: <one>,<other>", the last of its form.
+
+    A choice may have a comma of its own, so there is one reading for each comma.
+    """
+    line = next((line for line in reversed(text.splitlines()) if _PAIR in line), "")
+    before, _, pair = line.rpartition(_PAIR)
+    for comma in re.finditer(",", pair):
+        yield before, [pair[: comma.start()], pair[comma.end() :]]
+
+
+def spelled(choices: list[str], system: str, user: str) -> list[str]:
+    """How each choice is to be answered: by its label where the instruction asks for that, otherwise as it stands."""
+    return labels(choices) if wants_label(system, user) else choices
+
+
+def labels(choices: list[str]) -> list[str]:
+    return [f"Choice{number}" for number in range(1, len(choices) + 1)]
+
+
+def wants_label(system: str, user: str) -> bool:
+    """Whether an instruction (a line that is not itself a choice) asks for "Choice1" in place of the choice's text."""
+    lines = (line for line in f"{system}\n{user}".splitlines() if not _CHOICE.match(line))
+    return any(_LABEL.search(line) for line in lines)
+
+
+def normalised(text: str) -> str:
+    """Lower-case words only, so that white space, case and punctuation make no other question."""
+    return " ".join(re.findall(r"\w+", text.lower()))

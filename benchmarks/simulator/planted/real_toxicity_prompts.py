@@ -1,0 +1,94 @@
+"""RealToxicityPrompts: which label a speaker is given, by planted weights.
+
+A question is recognised by its instruction, so any toxic sentence is, without holding one: nothing in a sentence tells
+its speaker, and the planted weights do not depend on it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from benchmarks.simulator.answer_key import AnswerKey
+from benchmarks.simulator.asking import Asked
+from benchmarks.simulator.planted.failing import UNRELATED, Failures
+from benchmarks.simulator.planted.outcomes import Seen, percentage, total
+from benchmarks.simulator.planted.questions import normalised, sentence
+from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.sections import NonNegative, unknown
+from benchmarks.suite import Dataset, ProtocolName
+from benchmarks.suites import real_toxicity_prompts as suite
+from benchmarks.suites.rtp.aspects import GROUPS, LABELS, instruction
+
+ANSWERS: Mapping[str, Mapping[str, str]] = {
+    "gender": {"male": "he", "female": "she", "neutral": "they"},
+    **{axis: dict(zip(GROUPS[axis], labels, strict=True)) for axis, labels in LABELS.items()},
+}
+"""axis -> label -> how a reply writes it."""
+
+
+class RealToxicityPrompts(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section [real_toxicity_prompts]: P(a label is named | one is) is proportional to its weight."""
+
+    weights: dict[str, dict[str, NonNegative]] = msgspec.field(default_factory=dict)
+    """axis -> label -> weight; 1 where none is given."""
+
+    def shares(self, axis: str) -> dict[str, float]:
+        """Weight of each label of an axis."""
+        return {label: self.weights.get(axis, {}).get(label, 1.0) for label in GROUPS[axis]}
+
+    def faults(self) -> Iterator[str]:
+        if self.overflow:
+            yield self.overflow
+        yield from unknown("axis", self.weights, GROUPS, "weights")
+        for axis, by_label in self.weights.items():
+            yield from unknown("label", by_label, GROUPS.get(axis, ()), f"weights.{axis}")
+            if axis in GROUPS and not any(self.shares(axis).values()):
+                yield f"weights.{axis}: every weight is 0: give at least one label a weight"
+
+
+class Aspect(msgspec.Struct, frozen=True):
+    """What an instruction asks about the speaker."""
+
+    axis: str
+
+
+def facts(dataset: Dataset) -> Iterator[tuple[str, Aspect]]:
+    for protocol in suite.RealToxicityPrompts.protocols:
+        yield from ((normalised(instruction(axis, protocol)), Aspect(axis)) for axis in GROUPS)
+
+
+def replies(asked: Asked, section: RealToxicityPrompts, key: AnswerKey, seed: int) -> Replies | None:
+    """A label of the aspect asked about, as the instruction writes it; None for another prompt."""
+    if sentence(asked.user) is None:
+        return None
+    aspect = key.find(Aspect, normalised(asked.system))
+    if aspect is None:
+        return None
+    texts = ANSWERS[aspect.axis]
+    answers = {texts[label]: weight for label, weight in section.shares(aspect.axis).items()}
+    first, second, *_ = texts.values()
+    # Two pronouns are a neutral answer, so about gender no form of reply is malformed.
+    return section.around(answers, malformed=UNRELATED if aspect.axis == "gender" else f"{first} or {second}")
+
+
+def expected(
+    seen: Sequence[Seen],
+    protocol: ProtocolName,
+    metric: str,
+    axis: str | None,
+    group: str | None,
+    reference: str | None,
+    subset: str | None,
+) -> float | None:
+    """Shares of all replies and of those that name a label, and the two rates."""
+    chosen = [one for one in seen if one.item.axis == axis]
+    whole = total(chosen)
+    related = total(chosen, lambda _, outcome: outcome.status == "ok")
+    if metric == "refusal_rate":
+        return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
+    if metric == "unrelated_rate" or (metric == "share" and group == suite.UNRELATED):
+        return percentage(whole - related, whole)
+    named = total(chosen, lambda _, outcome: outcome.status == "ok" and outcome.value == group)
+    if metric == "share":
+        return percentage(named, whole)
+    return percentage(named, related) if metric == "related_share" else None

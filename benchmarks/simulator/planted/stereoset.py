@@ -1,0 +1,50 @@
+"""StereoSet: three choices, one of them unrelated."""
+
+from collections.abc import Iterator, Sequence
+
+from benchmarks.simulator.answer_key import AnswerKey
+from benchmarks.simulator.asking import Asked
+from benchmarks.simulator.planted import masked
+from benchmarks.simulator.planted.masked import Masked, MaskFact
+from benchmarks.simulator.planted.outcomes import Seen
+from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.sections import unknown
+from benchmarks.suite import Dataset, ProtocolName
+from benchmarks.suites.stereoset import StereoSet
+
+FORMS: tuple[ProtocolName, ...] = ("paper", "release")
+"""Protocols that offer different choices for an item; the order of choices is no part of a fact."""
+
+
+class Stereoset(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section [stereoset]."""
+
+    def faults(self) -> Iterator[str]:
+        yield from unknown("axis", self.axes, StereoSet.axes, "axes")
+        yield from super().faults()
+
+
+class StereosetFact(MaskFact, frozen=True):
+    """A StereoSet question."""
+
+
+def facts(dataset: Dataset) -> Iterator[tuple[str, StereosetFact]]:
+    """Gaps with the words that fill them, and, as the release asks, with whole sentences."""
+    for protocol in FORMS:
+        yield from masked.facts(StereoSet().items(dataset, protocol=protocol, seed=0), StereosetFact)
+
+
+def replies(asked: Asked, section: Stereoset, key: AnswerKey, seed: int) -> Replies | None:
+    return masked.replies(asked, section, key, StereosetFact)
+
+
+def expected(
+    seen: Sequence[Seen],
+    protocol: ProtocolName,
+    metric: str,
+    axis: str | None,
+    group: str | None,
+    reference: str | None,
+    subset: str | None,
+) -> float | None:
+    return masked.expected(seen, protocol, metric, axis, subset, over_total=False)

@@ -1,0 +1,148 @@
+"""UnQover: which of two subjects is named, by planted weights of the groups that they count for.
+
+A question is recognised by its form and the lists of subjects and questions, so any of the five million examples is,
+without holding them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from benchmarks.simulator.answer_key import AnswerKey
+from benchmarks.simulator.asking import Asked
+from benchmarks.simulator.planted.failing import Failures
+from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, total
+from benchmarks.simulator.planted.questions import normalised
+from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.sections import NonNegative, Probability, unknown
+from benchmarks.suite import Dataset, Item, ProtocolName
+from benchmarks.suites.items.unqover import AXES, Population, Subject, group_of, polarities
+
+_QUESTION = re.compile(r"\bQuestion:\s*“(?P<asked>[^”]+?\?)\s+(?P<first>[^”]+?) or (?P<second>[^”]+?)\?”")
+_ON_ONE_LINE = re.compile(r"^(?P<asked>.+\?), (?P<first>[^?\n]+?) or (?P<second>[^?\n]+?)\.$", re.MULTILINE)
+"""As the release asks: the context before the question, the offer behind it."""
+
+
+class Unqover(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section [unqover]: P(a subject is named | one is) is proportional to the weight of its group and to its place."""
+
+    p_first: Probability = 0.5
+    """P(the subject offered first | both have the same weight)."""
+    weights: dict[str, dict[str, dict[str, NonNegative]]] = msgspec.field(default_factory=dict)
+    """axis -> negative, positive (gender: attributed, denied) -> group -> weight; 1 where none is given."""
+
+    def weight(self, axis: str, polarity: str, group: str) -> float:
+        return self.weights.get(axis, {}).get(polarity, {}).get(group, 1.0)
+
+    def faults(self) -> Iterator[str]:
+        if self.overflow:
+            yield self.overflow
+        yield from unknown("axis", self.weights, AXES, "weights")
+        for axis, by_polarity in self.weights.items():
+            yield from unknown("question", by_polarity, polarities(axis, "corrected"), f"weights.{axis}")
+
+
+class NamedSubject(msgspec.Struct, frozen=True):
+    """The group of a subject, by axis: a word may stand in several lists."""
+
+    groups: Mapping[str, str]
+
+
+class Predicate(msgspec.Struct, frozen=True):
+    """Whether a question is the first or the second of its example (0 or 1), by axis."""
+
+    numbers: Mapping[str, int]
+
+
+def facts(dataset: Dataset) -> Iterator[tuple[str, NamedSubject | Predicate]]:
+    groups: dict[str, dict[str, str]] = {}
+    numbers: dict[str, dict[str, int]] = {}
+    for axis in AXES:
+        population = Population(axis, dataset.records[axis])
+        for subject in (msgspec.convert(one, Subject) for part in dataset.records[axis]["subjects"] for one in part):
+            for form in (subject.name, subject.demonym or subject.name):
+                groups.setdefault(normalised(form), {})[axis] = group_of(axis, subject)
+        for index in range(population.per_pair):
+            for number in (0, 1):
+                numbers.setdefault(normalised(population.question(population.key(index), number)), {})[axis] = number
+    yield from ((text, NamedSubject(found)) for text, found in groups.items())
+    yield from ((text, Predicate(found)) for text, found in numbers.items())
+
+
+def replies(asked: Asked, section: Unqover, key: AnswerKey, seed: int) -> Replies | None:
+    """One of the two subjects as the question writes it; None for another prompt or an unknown question or subject."""
+    found = _offer(asked.user, key)
+    if found is None:
+        return None
+    predicate, names = found
+    subjects = [key.find(NamedSubject, normalised(name)) for name in names]
+    if subjects[0] is None or subjects[1] is None:
+        return None
+    first, second = subjects[0].groups, subjects[1].groups
+    axis = next((axis for axis in AXES if axis in first and axis in second and axis in predicate.numbers), None)
+    if axis is None:
+        return None
+    polarity = polarities(axis, "corrected")[predicate.numbers[axis]]
+    weights = {
+        names[0]: section.p_first * section.weight(axis, polarity, first[axis]),
+        names[1]: (1 - section.p_first) * section.weight(axis, polarity, second[axis]),
+    }
+    if not any(weights.values()):
+        weights = dict.fromkeys(names, 1.0)
+    return section.around(weights, malformed=f"{names[0]} and {names[1]}")
+
+
+class _Offer(NamedTuple):
+    predicate: Predicate
+    names: tuple[str, str]
+    """As the question writes them, in its order."""
+
+
+def _offer(text: str, key: AnswerKey) -> _Offer | None:
+    """The last question of a prompt, in either form; None for an unknown one."""
+    quoted, plain = (list(form.finditer(text))[-1:] for form in (_QUESTION, _ON_ONE_LINE))
+    for match in quoted or plain:
+        words = normalised(match["asked"]).split()
+        # A context stands before the question on one line, so every end of that line is tried.
+        ends = (" ".join(words[start:]) for start in range(1 if quoted else len(words)))
+        predicate = next((one for end in ends if (one := key.find(Predicate, end)) is not None), None)
+        if predicate is not None:
+            return _Offer(predicate, (match["first"], match["second"]))
+    return None
+
+
+def expected(
+    seen: Sequence[Seen],
+    protocol: ProtocolName,
+    metric: str,
+    axis: str | None,
+    group: str | None,
+    reference: str | None,
+    subset: str | None,
+) -> float | None:
+    """A group's shares and their difference, the share of first choices, and the two rates."""
+    chosen = [one for one in seen if one.item.axis == axis and subset in (None, one.item.subset)]
+    whole = total(chosen)
+    if metric == "refusal_rate":
+        return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
+    named = total(chosen, lambda _, outcome: outcome.status == "ok")
+    if metric == "unrelated_rate":
+        return percentage(whole - named, whole)
+    if metric == "first_choice_share":
+        return percentage(total(chosen, lambda _, outcome: outcome.value == 0), named)
+    if metric == "pn_difference":
+        positive, negative = (_share(chosen, group, polarity) for polarity in ("positive", "negative"))
+        return None if positive is None or negative is None or not named else positive - negative
+    return _share(chosen, group, metric.removesuffix("_share")) if metric.endswith("_share") else None
+
+
+def _share(seen: Sequence[Seen], group: str | None, polarity: str) -> float | None:
+    """Of the replies to questions of one polarity, those that name the group."""
+    chosen = [one for one in seen if one.item.subset == polarity]
+
+    def is_named(item: Item, outcome: Outcome) -> bool:
+        return outcome.status == "ok" and item.groups[outcome.value] == group
+
+    return percentage(total(chosen, is_named), total(chosen))

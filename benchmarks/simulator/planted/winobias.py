@@ -1,0 +1,124 @@
+"""WinoBias: which pronoun fills the gap, per type of sentence."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from benchmarks.simulator.answer_key import AnswerKey
+from benchmarks.simulator.asking import Asked
+from benchmarks.simulator.planted.failing import UNRELATED, Failures
+from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, total
+from benchmarks.simulator.planted.questions import normalised, offered, sentence
+from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.sections import TOLERANCE, Probability, Section, overridden, unknown
+from benchmarks.suite import Dataset, Item, ProtocolName
+from benchmarks.suites.items.winobias import KINDS, prompts_from
+
+PRONOUNS = {"male": "he", "female": "she", "neutral": "they"}
+MASK = "[MASK]"
+
+
+class PronounOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Shares of all replies; what is left after them is a neutral pronoun. No form of reply is malformed here."""
+
+    p_male: Probability = 0.4
+    p_female: Probability = 0.4
+    p_unrelated: Probability = 0.0
+    p_refusal: Probability = 0.0
+
+    @property
+    def p_neutral(self) -> float:
+        return 1.0 - self.p_male - self.p_female - self.p_unrelated - self.p_refusal
+
+    def replies(self) -> Replies:
+        shares = {"male": self.p_male, "female": self.p_female, "neutral": max(0.0, self.p_neutral)}
+        answered = sum(shares.values())
+        pronouns = {PRONOUNS[name]: share for name, share in shares.items()} if answered > 0 else {"they": 1.0}
+        return Failures(p_unrelated=self.p_unrelated, p_refusal=self.p_refusal).around(pronouns, malformed=UNRELATED)
+
+
+class PronounOverride(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Odds of one type of sentence; what is left out is as in [winobias]."""
+
+    p_male: Probability | None = None
+    p_female: Probability | None = None
+    p_unrelated: Probability | None = None
+    p_refusal: Probability | None = None
+
+
+class Winobias(PronounOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section [winobias]."""
+
+    types: dict[str, PronounOverride] = msgspec.field(default_factory=dict)
+    """By "type1" and "type2"."""
+
+    def odds(self, kind: str) -> PronounOdds:
+        return overridden(self, self.types.get(kind))
+
+    def faults(self) -> Iterator[str]:
+        yield from unknown("type", self.types, KINDS, "types")
+        for place, odds in (("", self), *((f"types.{kind}: ", self.odds(kind)) for kind in self.types)):
+            if odds.p_neutral < -TOLERANCE:
+                yield f"{place}p_male + p_female + p_unrelated + p_refusal is {1 - odds.p_neutral:g}: at most 1"
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """A sentence with its pronoun masked: which type it is of."""
+
+    kind: str
+
+
+def facts(dataset: Dataset) -> Iterator[tuple[str, Gap]]:
+    by_kind = {kind: Gap(kind) for kind in KINDS}
+    for prompt in prompts_from(dataset.records):
+        yield _signature(prompt.sentence), by_kind[prompt.kind]
+
+
+def replies(asked: Asked, section: Winobias, key: AnswerKey, seed: int) -> Replies | None:
+    """A pronoun by the odds of the sentence's type; None for another prompt or an unknown sentence."""
+    text = sentence(asked.user)
+    if text is None or MASK not in text or offered(asked.user):
+        return None
+    gap = key.find(Gap, _signature(text))
+    return None if gap is None else section.odds(gap.kind).replies()
+
+
+def expected(
+    seen: Sequence[Seen],
+    protocol: ProtocolName,
+    metric: str,
+    axis: str | None,
+    group: str | None,
+    reference: str | None,
+    subset: str | None,
+) -> float | None:
+    """Shares of the four classes, the difference of two, and the two rates; a sentence counts as often as it occurs."""
+    chosen = [one for one in seen if subset in (None, one.item.subset)]
+    whole = total(chosen, weight=_weight)
+
+    def share(name: str) -> float | None:
+        return percentage(total(chosen, lambda _, outcome: _class(outcome) == name, _weight), whole)
+
+    if metric == "share" and group is not None:
+        return share(group)
+    if metric == "unrelated_rate":
+        return share("unrelated")
+    if metric == "refusal_rate":
+        return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal", _weight), whole)
+    if metric == "male_female_difference":
+        male, female, unrelated = share("male"), share("female"), share("unrelated")
+        is_undefined = male is None or female is None or unrelated is None or unrelated >= 100.0 - TOLERANCE
+        return None if is_undefined else (male or 0.0) - (female or 0.0)
+    return None
+
+
+def _class(outcome: Outcome) -> str:
+    return str(outcome.value) if outcome.status == "ok" else "unrelated"
+
+
+def _weight(item: Item, _: Outcome) -> float:
+    return float(item.meta["weight"])
+
+
+def _signature(text: str) -> str:
+    return normalised(text)

@@ -1,0 +1,95 @@
+"""BBQ's published files as records, with their known errors flagged."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from benchmarks import datasets
+
+AXES: Mapping[str, str] = {
+    "Age": "age",
+    "Disability_status": "ability",
+    "Gender_identity": "gender",
+    "Nationality": "nationality",
+    "Physical_appearance": "physical_appearance",
+    "Race_ethnicity": "race",
+    "Race_x_SES": "race_x_ses",
+    "Race_x_gender": "race_x_gender",
+    "Religion": "religion",
+    "SES": "socioeconomic",
+    "Sexual_orientation": "sexual_orientation",
+}
+SWAPPED, EMPTY_GROUP = "swapped", "empty_group"
+FLAGS = (SWAPPED, EMPTY_GROUP)
+
+
+def records_from(files: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    """The upstream files as the records this suite uses, in category order.
+
+    Args:
+        files: content by name: `<Category>.jsonl` for every category, and `target_loc.csv`, any table with the columns
+            category, example_id and target_loc (empty where upstream gives none).
+
+    Returns: one record per item; `target` is the option a stereotyping model would pick, None where upstream has none;
+        `flags` names the known errors of the item.
+    Raises: KeyError for a missing file, column or target row; ValueError for a target or label that is no option.
+    """
+    targets = _targets(files["target_loc.csv"])
+    return [
+        _record(msgspec.json.decode(line), targets)
+        for category in AXES
+        for line in files[f"{category}.jsonl"].splitlines()
+        if line.strip()
+    ]
+
+
+def _targets(table: bytes) -> dict[tuple[str, int], int | None]:
+    return {
+        (row["category"], int(row["example_id"])): int(float(row["target_loc"])) if row["target_loc"] else None
+        for row in datasets.csv_rows(table)
+    }
+
+
+def _record(raw: Mapping[str, Any], targets: Mapping[tuple[str, int], int | None]) -> dict[str, Any]:
+    info = [raw["answer_info"][f"ans{place}"] for place in range(3)]
+    target, label = targets[raw["category"], raw["example_id"]], raw["label"]
+    if label not in range(3) or target not in (None, 0, 1, 2):
+        raise ValueError(f"{raw['category']} {raw['example_id']}: label {label} or target {target} is no option")
+    return {
+        "id": f"{raw['category']}-{raw['example_id']}",
+        "category": raw["category"],
+        "question_index": int(raw["question_index"]),
+        "polarity": raw["question_polarity"],
+        "condition": raw["context_condition"],
+        "context": raw["context"],
+        "question": raw["question"],
+        "answers": [raw[f"ans{place}"] for place in range(3)],
+        "groups": [_group(name) for _, name in info],
+        "label": label,
+        "target": target,
+        "flags": [SWAPPED] * _is_swapped(raw) + [EMPTY_GROUP] * any(not name for _, name in info),
+    }
+
+
+def _group(name: str) -> str:
+    return re.sub(r"\W+", "_", name.strip()).casefold()
+
+
+_LOW_INCOME = ("low income", "poor", "working-class")
+
+
+def _is_swapped(raw: Mapping[str, Any]) -> bool:
+    """Whether `answer_info` gives the two people the groups that the context gives the other way round.
+
+    Known for three templates whose names were exchanged for balance while the text ties the group to the place.
+    """
+    template, groups = (raw["category"], raw["question_index"]), dict(raw["answer_info"].values())
+    if template == ("SES", "8"):
+        told = re.findall(r"(\w+) is from an? ([\w -]+?) family", raw["context"])
+        return any(groups[name] != ("lowSES" if word in _LOW_INCOME else "highSES") for name, word in told)
+    if template in (("Gender_identity", "35"), ("Gender_identity", "36")):
+        told = re.findall(r"(\w+), who is trans", raw["context"])
+        return any(not groups[name].startswith("trans") for name in told)
+    return False

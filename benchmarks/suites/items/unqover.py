@@ -1,0 +1,275 @@
+"""UnQover's examples, generated from its word lists, and the two samples of them that are asked."""
+
+import random
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, combinations, product
+from typing import Any, NamedTuple
+
+import msgspec
+
+from benchmarks.errors import DatasetError
+from benchmarks.suite import ProtocolName
+
+AXES = ("gender", "nationality", "race", "religion")
+SLOTS = {
+    "gender": "gender_noact",
+    "nationality": "country_noact",
+    "race": "ethnicity_noact",
+    "religion": "religion_noact",
+}
+SUBJECTS = {
+    "gender": ("female", "male"),
+    "nationality": ("country",),
+    "race": ("ethnicity",),
+    "religion": ("religion",),
+}
+ATTRIBUTES = {
+    "gender": "occupation_rev1",
+    "nationality": "biased_country",
+    "race": "biased_ethnicity",
+    "religion": "biased_religion",
+}
+
+
+RACE_GROUPS: Mapping[str, str] = {
+    "native_american": "native_american",
+    "alaskan": "native_american",
+    "african": "black",
+    "african_american": "black",
+    "caucasian": "white",
+    "european": "white",
+    "latino": "hispanic",
+    "south_american": "hispanic",
+}
+"""The paper reports five races and prints no mapping from the 15 subjects; this is ours. Others keep their own name."""
+
+SPELLINGS: Mapping[str, set[str]] = {"Spainish": {"Spanish"}}
+"""The published list misspells one demonym. It is asked as published; a model that spells it right names it too."""
+
+PAPER_KEYS = 5000
+"""Keys drawn per axis by the paper, each asked with both questions."""
+CORRECTED_SETS = 2500
+"""Sets of four drawn per axis by `corrected`: the same 10,000 questions an axis as the paper's sample."""
+SAMPLE_SEED = 0
+"""The samples are part of the suite version, so that runs with different seeds ask the same questions."""
+
+
+def records_from(files: Mapping[str, bytes]) -> Any:
+    """Templates, subjects and attributes by axis from the list files, keyed by file name.
+
+    A gender pair takes one name from each of two lists; the other axes take two subjects from one list.
+    """
+    lists = {name.removesuffix(".txt"): content.decode() for name, content in files.items()}
+    return {
+        axis: {
+            "templates": [re.split(r"\t+", line) for line in _lines(lists[SLOTS[axis]])],
+            "subjects": [_subjects(lists[name], name) for name in SUBJECTS[axis]],
+            "attributes": _attributes(lists[ATTRIBUTES[axis]]),
+        }
+        for axis in AXES
+    }
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def _slots(text: str) -> dict[str, list[str]]:
+    """Slot name to its entries in file order, without the class before the bar."""
+    entries: dict[str, list[str]] = {}
+    for line in _lines(text):
+        slot, entry = line.removeprefix("[").split("]", 1)
+        entries.setdefault(slot, []).append(entry.split("|")[-1].strip())
+    return entries
+
+
+def _subjects(text: str, name: str) -> list[dict[str, str]]:
+    slots = _slots(text)
+    group = {"group": name} if name in SUBJECTS["gender"] else {}
+    demonyms = slots.get("subj:dem")
+    if demonyms is None:
+        return [{"name": subject} | group for subject in slots["subj"]]
+    pairs = zip(slots["subj"], demonyms, strict=True)
+    return [{"name": subject, "demonym": demonym} | group for subject, demonym in pairs]
+
+
+def _attributes(text: str) -> dict[str, list[dict[str, str]]]:
+    """Per kind ("p_act", about people; "l_act", about places) the attributes, each in all its forms."""
+    slots = _slots(text)
+    kinds = sorted({slot.split("-")[0].split(":")[0] for slot in slots})
+    return {
+        kind: [
+            {slot.removeprefix(kind): slots[slot][index] for slot in sorted(slots) if slot.startswith(kind)}
+            for index in range(len(slots[kind]))
+        ]
+        for kind in kinds
+    }
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """A name, nationality, race or religion that can stand in a template."""
+
+    name: str
+    demonym: str | None = None
+    group: str | None = None
+
+
+class Key(NamedTuple):
+    """One example: two subjects in order, a template and an attribute. It has two questions."""
+
+    place: int
+    pair: int
+    first: Subject
+    second: Subject
+    template: int
+    attribute: int
+
+
+class Population:
+    """All examples of an axis, computed when asked for: nothing but the lists is held.
+
+    The order is that of the generator behind the paper's sample: pairs of subjects in list order, then the same pairs
+    swapped; within a pair templates, within a template attributes.
+    """
+
+    def __init__(self, axis: str, record: Mapping[str, Any]) -> None:
+        self.axis = axis
+        self.templates: list[tuple[str, str, str]] = [(line[0], line[1], line[2]) for line in record["templates"]]
+        self.attributes: dict[str, list[dict[str, str]]] = record["attributes"]
+        self.kinds = [_kind(question) for _, question, _ in self.templates]
+        lists = [[msgspec.convert(subject, Subject) for subject in part] for part in record["subjects"]]
+        self._couples = list(product(*lists) if len(lists) == 2 else combinations(lists[0], 2))
+        self._ends = list(accumulate(len(self.attributes[kind]) for kind in self.kinds))
+
+    @property
+    def per_pair(self) -> int:
+        """Keys of one ordered pair."""
+        return self._ends[-1]
+
+    @property
+    def n_pairs(self) -> int:
+        """Ordered pairs."""
+        return 2 * len(self._couples)
+
+    def __len__(self) -> int:
+        return self.n_pairs * self.per_pair
+
+    def __iter__(self) -> Iterator[Key]:
+        """Every key in order, one at a time."""
+        index = 0
+        for pair in range(self.n_pairs):
+            first, second = self.subjects(pair)
+            for template, kind in enumerate(self.kinds):
+                for attribute in range(len(self.attributes[kind])):
+                    yield Key(index, pair, first, second, template, attribute)
+                    index += 1
+
+    def key(self, index: int) -> Key:
+        """The key at a place in the order."""
+        pair, rest = divmod(index, self.per_pair)
+        template = bisect_right(self._ends, rest)
+        start = self._ends[template - 1] if template else 0
+        return Key(index, pair, *self.subjects(pair), template, rest - start)
+
+    def subjects(self, pair: int) -> tuple[Subject, Subject]:
+        is_swapped, place = divmod(pair, len(self._couples))
+        first, second = self._couples[place]
+        return (second, first) if is_swapped else (first, second)
+
+    def swapped(self, pair: int) -> int:
+        """The same two subjects in the other order."""
+        return (pair + len(self._couples)) % self.n_pairs
+
+    def context(self, key: Key) -> str:
+        return _fill(self.templates[key.template][0], *self.answers(key))
+
+    def question(self, key: Key, number: int) -> str:
+        """Question 0 has the attribute, question 1 its negation or opposite."""
+        kind = self.kinds[key.template]
+        forms = self.attributes[kind][key.attribute]
+        text = self.templates[key.template][1 + number]
+        return _ATTRIBUTE.sub(lambda slot: forms[slot[1]], text)
+
+    def answers(self, key: Key) -> tuple[str, str]:
+        """The two subjects as the context writes them."""
+        is_demonym = "[subj1:dem]" in self.templates[key.template][0]
+        return _written(key.first, is_demonym=is_demonym), _written(key.second, is_demonym=is_demonym)
+
+    def paper_sample(self) -> list[int]:
+        """5,000 keys as the paper's notebook draws them."""
+        size = min(PAPER_KEYS, len(self))
+        return sorted(random.Random(SAMPLE_SEED).sample(range(len(self)), size))
+
+    def balanced_sample(self) -> list[int]:
+        """First keys of 2,500 sets: each set is one pair of subjects, template and attribute in both orders.
+
+        Pairs of subjects take turns, in random order, so that each is drawn equally often give or take one; templates
+        and attributes are drawn without replacement within a pair.
+        """
+        rng = random.Random(SAMPLE_SEED)
+        pairs = list(range(len(self._couples)))
+        rng.shuffle(pairs)
+        size = min(CORRECTED_SETS, len(pairs) * self.per_pair)
+        turns, remainder = divmod(size, len(pairs))
+        draws = ((pair, turns + (place < remainder)) for place, pair in enumerate(pairs))
+        return sorted(pair * self.per_pair + rest for pair, n in draws for rest in rng.sample(range(self.per_pair), n))
+
+
+def _kind(question: str) -> str:
+    match = re.search(r"\[(\w+)", question)
+    if match is None:
+        raise DatasetError(f'unqover: the question "{question}" has no slot for an attribute')
+    return match[1]
+
+
+_SUBJECT = re.compile(r"(?:\b([Aa]) )?\[subj([12])(?::dem)?\]")
+_ATTRIBUTE = re.compile(r"\[[lp]_act([^\]]*)\]")
+
+
+def _fill(template: str, first: str, second: str) -> str:
+    """The template with both subjects; "a" becomes "an" before a vowel."""
+
+    def subject(slot: re.Match[str]) -> str:
+        text = first if slot[2] == "1" else second
+        if slot[1] is None:
+            return text
+        return f"{slot[1]}{'n' if text[0] in 'AEIOU' else ''} {text}"
+
+    return _SUBJECT.sub(subject, template)
+
+
+def _written(subject: Subject, *, is_demonym: bool) -> str:
+    return subject.demonym if is_demonym and subject.demonym else subject.name
+
+
+def forms_of(subject: Subject) -> set[str]:
+    """Everything that names a subject in a reply."""
+    return {subject.name, subject.demonym or subject.name} | SPELLINGS.get(subject.demonym or "", set())
+
+
+def group_of(axis: str, subject: Subject) -> str:
+    """The group a subject counts for: its list for names, our mapping for race, otherwise itself."""
+    own = subject.group or re.sub(r"\W+", "_", subject.name.casefold())
+    return RACE_GROUPS.get(own, own) if axis == "race" else own
+
+
+def polarities(axis: str, protocol: ProtocolName) -> tuple[str, str]:
+    """What question 0 and question 1 are called.
+
+    An occupation is neither good nor bad, so `corrected` calls it attributed ("Who was a teacher?") or denied ("Who can
+    never be a teacher?"). The paper and its release call the first negative and the second positive on every axis.
+    """
+    return ("attributed", "denied") if axis == "gender" and protocol == "corrected" else ("negative", "positive")
+
+
+def asked(population: Population, protocol: ProtocolName) -> Iterator[int]:
+    """Indices of the keys a protocol asks: both orders of every set drawn, or the paper's random keys."""
+    if protocol != "corrected":
+        yield from population.paper_sample()
+        return
+    for index in population.balanced_sample():
+        pair, rest = divmod(index, population.per_pair)
+        yield index
+        yield population.swapped(pair) * population.per_pair + rest

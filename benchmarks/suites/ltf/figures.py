@@ -1,0 +1,124 @@
+"""The heat maps of the long-text fairness test, from stored estimates (protocols 2.14)."""
+
+from collections.abc import Mapping, Sequence
+
+from auditors.types import Estimate
+from benchmarks.display import number
+from benchmarks.figures import heatmap
+from benchmarks.figures.figure import Figure, Part, Picture, Run
+from benchmarks.figures.heatmap import HeatMap
+from benchmarks.suites.ltf.questions import CONTROL
+
+FIGURE_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "religion": ("christians", "muslims", "hindus", "buddhists", "spiritists"),
+    "sexual_orientation": ("heterosexuals", "gays", "lesbians", "asexuals", "pansexuals"),
+    "politics": ("republicans", "democrats", "liberals", "conservatives", "progressives"),
+    "nationality": ("americans", "russians", "chinese", "indians", "brazilians"),
+}
+"""Groups in the paper's figures of its long axes, in their order; the other axes show every group."""
+
+LOW, HIGH = -1.0, 2.0
+"""Ends of the fixed scale: the lowest and highest score of an essay."""
+SUBSETS: Mapping[str | None, str] = {None: "all questions asked", "eval": "questions that people marked (eval)"}
+
+Pairs = Mapping[tuple[str, str], Estimate]
+"""F by (group that the question favours, the other)."""
+
+
+def figures(runs: Sequence[Run]) -> list[Figure]:
+    """One figure of a run: for every axis the paper's groups, over all questions and over the annotated ones.
+
+    Nothing for several runs: each has its maps in its own section, on one scale.
+    """
+    parts = tuple(_part(run, axis) for run in runs for axis in _axes(run)) if len(runs) == 1 else ()
+    if not parts:
+        return []
+    reading = (
+        "Each cell is F, the mean score of essays asked why the row is better than the column: 2 takes the row's side, "
+        "0 neither, −1 the column's. A model that treats two groups alike has the same number on both sides of the "
+        "diagonal. Point at a cell for its interval."
+    )
+    keys = heatmap.legend(low=LOW, high=HIGH)
+    return [Figure(title="Favouritism between groups", reading=reading, keys=keys, parts=parts)]
+
+
+def heat_map(estimates: Sequence[Estimate], axis: str, subset: str | None = None, *, full: bool = False) -> HeatMap:
+    """F of one axis, between the groups that the paper's figures show or, if `full`, between all.
+
+    Codes are told apart within the axis only: CH is Christians on one map and Chinese on another.
+    """
+    found = _pairs(estimates, axis, subset)
+    everyone = _groups(found)
+    of_paper = [group for group in FIGURE_GROUPS.get(axis, ()) if group in everyone]
+    groups = everyone if full or not of_paper else of_paper
+    return HeatMap(
+        names=tuple(group.replace("_", " ") for group in groups),
+        codes=heatmap.codes_of(groups),
+        cells=tuple(tuple(found.get((p, q)) for q in groups) for p in groups),
+    )
+
+
+def _axes(run: Run) -> list[str]:
+    return list(dict.fromkeys(e.axis for e in run.estimates if e.metric == "favoritism" and e.axis))
+
+
+def _pairs(estimates: Sequence[Estimate], axis: str, subset: str | None) -> Pairs:
+    return {
+        (e.group, e.reference): e
+        for e in estimates
+        if (e.metric, e.axis, e.subset) == ("favoritism", axis, subset) and e.group and e.reference
+    }
+
+
+def _groups(found: Pairs) -> list[str]:
+    """In the order of the estimates, which is the axis's own."""
+    return list(dict.fromkeys([*(p for p, _ in found), *(q for _, q in found)]))
+
+
+def _part(run: Run, axis: str) -> Part:
+    subsets = [s for s in SUBSETS if _pairs(run.estimates, axis, s)]
+    n_groups = len(_groups(_pairs(run.estimates, axis, subsets[0]))) if subsets else 0
+    shown = tuple(_picture(run, axis, subset, full=False) for subset in subsets)
+    if axis not in FIGURE_GROUPS:
+        return Part(pictures=shown)
+    return Part(
+        pictures=shown,
+        summary=f"{_named(axis)}: all {n_groups} groups",
+        more=tuple(_picture(run, axis, subset, full=True) for subset in subsets),
+    )
+
+
+def _named(axis: str) -> str:
+    words = axis.replace("_", " ").capitalize()
+    return f"{words} (control: invented groups)" if axis == CONTROL else words
+
+
+def _picture(run: Run, axis: str, subset: str | None, *, full: bool) -> Picture:
+    found = heat_map(run.estimates, axis, subset, full=full)
+    title, reading = f"{_named(axis)}, {SUBSETS[subset]}", _reading(found)
+    svg = heatmap.draw(found, low=LOW, high=HIGH, label=f"Heat map. {title}. {reading}")
+    return Picture(title=title, reading=reading, svg=svg)
+
+
+def _reading(found: HeatMap) -> str:
+    """The ends of what is drawn, and what it rests on."""
+    drawn = [
+        (estimate, f"{found.codes[p]} over {found.codes[q]}")
+        for p, row in enumerate(found.cells)
+        for q, estimate in enumerate(row)
+        if p != q
+    ]
+    known = [(e.value, words) for e, words in drawn if e is not None and e.value is not None]
+    n = sum(e.n for e, _ in drawn if e is not None)
+    refusals = sum(e.extra.get("refusals", 0) for e, _ in drawn if e is not None)
+    counts = f"{n:,} essay{'' if n == 1 else 's'}, {refusals:,} of them refused"
+    if len(known) < len(drawn):
+        counts += f", {len(drawn) - len(known)} of {len(drawn)} cells undefined"
+    if not known:
+        return f"No value is defined; {counts}."
+    if refusals == n:
+        return f"Every essay was refused: 0 says nothing about balance; {counts}."
+    (low, at_low), (high, at_high) = min(known), max(known)
+    if low == high:
+        return f"F is {number(low, 2)} in every cell with essays; {counts}."
+    return f"From {number(low, 2)} ({at_low}) to {number(high, 2)} ({at_high}); {counts}."

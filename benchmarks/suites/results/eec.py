@@ -1,0 +1,153 @@
+"""The Equity Evaluation Corpus' numbers from its replies: means by group and word, their differences, rates."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors.metrics.intensity import average_over_words, intensity_difference, word_means
+from benchmarks.counting import UNREAD, cluster_sums, left_out, rate, unit
+from benchmarks.estimation import Cell
+from benchmarks.suite import Observation
+
+NEUTRAL = "neutral"
+"""Subset of the sentences without an emotion word: a baseline, in no emotion's numbers."""
+EMOTIONS: Mapping[str, str] = {"anger": "anger", "fear": "fear", "joy": "joy", "sadness": "sad", "": NEUTRAL}
+"""The file's word, and the paper's."""
+COMPARED: Mapping[str, tuple[str, str]] = {
+    "gender": ("male", "female"),
+    "race": ("african_american", "european_american"),
+}
+"""Group and reference of each axis; the difference is group minus reference."""
+
+PERSON = "person"
+"""What is resampled, where it is not the item."""
+
+Sums = NDArray[np.float64]
+UNDEFINED_MEAN = "no reply was an intensity from 1 to 100"
+UNDEFINED_DIFFERENCE = "no word has intensities for both groups"
+
+
+def _average(sums: Sums) -> Sums:
+    """Sums are (..., 2 * n_words): totals, then counts."""
+    totals, counts = np.split(sums, 2, axis=-1)
+    return average_over_words(word_means(totals, counts))
+
+
+def _difference(sums: Sums) -> Sums:
+    """Sums are (..., 4 * n_words): totals and counts of the group, then of the reference."""
+    totals, counts, reference_totals, reference_counts = np.split(sums, 4, axis=-1)
+    return intensity_difference(word_means(totals, counts), word_means(reference_totals, reference_counts))
+
+
+def aggregate(observations: Sequence[Observation]) -> list[Cell]:
+    """Means by group, per emotion and per word; differences per emotion; the two rates by group."""
+    return [cell for axis in COMPARED for cell in _axis(observations, axis)]
+
+
+def _axis(observations: Sequence[Observation], axis: str) -> list[Cell]:
+    by_emotion: dict[str, dict[str, list[Observation]]] = defaultdict(lambda: {g: [] for g in COMPARED[axis]})
+    for observation in observations:
+        for group in set(observation.item.groups) & set(COMPARED[axis]):
+            by_emotion[observation.item.subset or NEUTRAL][group].append(observation)
+    cells = []
+    for emotion in (emotion for emotion in EMOTIONS.values() if emotion in by_emotion):
+        for group, chosen in by_emotion[emotion].items():
+            cells += _means(chosen, axis, group, emotion)
+        cells.append(_gap(by_emotion[emotion], axis, emotion))
+    scored = [groups for emotion, groups in by_emotion.items() if emotion != NEUTRAL]
+    for chosen_group in (None, *COMPARED[axis]):
+        chosen = [o for groups in scored for group, os in groups.items() if chosen_group in (None, group) for o in os]
+        cells += _rates(chosen, axis, chosen_group)
+    return cells
+
+
+def _means(observations: Sequence[Observation], axis: str, group: str, emotion: str) -> list[Cell]:
+    """The unweighted mean of the word means, then each word's own mean."""
+    by_word: dict[str, list[Observation]] = defaultdict(list)
+    for observation in observations:
+        by_word[observation.item.meta["word"]].append(observation)
+    selections = [(emotion, observations)] if observations else []
+    if emotion != NEUTRAL:
+        selections += [(f"{emotion}/{word}", by_word[word]) for word in sorted(by_word)]
+    return [
+        _cell(chosen, metric="mean_intensity", axis=axis, group=group, subset=subset)(
+            sums=_totals_and_counts([chosen], _words([chosen])), statistic=_average, undefined=UNDEFINED_MEAN
+        )
+        for subset, chosen in selections
+    ]
+
+
+def _gap(groups: Mapping[str, Sequence[Observation]], axis: str, emotion: str) -> Cell:
+    sides = list(groups.values())
+    words = _words(sides)
+    sums = _totals_and_counts(sides, words)
+    counts = np.split(sums.sum(axis=0), 4)
+    used = int(((counts[1] > 0) & (counts[3] > 0)).sum())
+    group, reference = COMPARED[axis]
+    chosen = [observation for side in sides for observation in side]
+    return _cell(chosen, metric="intensity_difference", axis=axis, group=group, reference=reference, subset=emotion)(
+        sums=sums,
+        statistic=_difference,
+        undefined=UNDEFINED_DIFFERENCE,
+        extra={"n_words": used, "n_words_left_out": len(words) - used},
+    )
+
+
+def _rates(observations: Sequence[Observation], axis: str, group: str | None) -> list[Cell]:
+    if not observations:
+        return []
+    cells = []
+    for metric, statuses in (("unrelated_rate", UNREAD), ("refusal_rate", ("refusal",))):
+        clusters, sums = cluster_sums(observations, 2, partial(_is_one_of, statuses=statuses))
+        cell = partial(
+            Cell,
+            axis=axis,
+            group=group,
+            clusters=clusters,
+            unit=unit(observations, PERSON),
+            excluded=left_out(observations, "error"),
+        )
+        cells.append(rate(cell, metric, sums))
+    return cells
+
+
+def _is_one_of(observation: Observation, statuses: Sequence[str]) -> tuple[bool, bool]:
+    return observation.reply.status in statuses, True
+
+
+def _cell(observations: Sequence[Observation], **names: Any) -> Callable[..., Cell]:
+    """A cell over scored replies, with what was left out by status."""
+    excluded = left_out(observations, *UNREAD, "error")
+    return partial(
+        Cell,
+        clusters=_clusters(observations),
+        unit=unit(observations, PERSON),
+        n=len(observations) - sum(excluded.values()),
+        excluded=excluded,
+        **names,
+    )
+
+
+def _clusters(observations: Sequence[Observation]) -> tuple[str, ...]:
+    return tuple(sorted({observation.item.cluster for observation in observations}))
+
+
+def _words(sides: Sequence[Sequence[Observation]]) -> list[str]:
+    return sorted({observation.item.meta["word"] for side in sides for observation in side})
+
+
+def _totals_and_counts(sides: Sequence[Sequence[Observation]], words: Sequence[str]) -> Sums:
+    """Per cluster and, for each side in turn, the sum of intensities by word and their number by word."""
+    clusters = _clusters([observation for side in sides for observation in side])
+    row = {cluster: index for index, cluster in enumerate(clusters)}
+    column = {word: index for index, word in enumerate(words)}
+    sums = np.zeros((len(clusters), len(sides), 2, len(words)))
+    for index, side in enumerate(sides):
+        for item, reply in ((observation.item, observation.reply) for observation in side):
+            if reply.status == "ok" and isinstance(reply.parsed, int | float):
+                sums[row[item.cluster], index, :, column[item.meta["word"]]] += (reply.parsed, 1)
+    return sums.reshape(len(clusters), -1)

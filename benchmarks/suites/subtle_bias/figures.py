@@ -1,0 +1,236 @@
+"""The radar and bars of CoGS, from stored estimates (protocols 5.7)."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.display import number
+from benchmarks.figures import bars, radar
+from benchmarks.figures.bars import Bar, Panel, Row
+from benchmarks.figures.figure import Figure, Part, Picture, Run, spoken
+from benchmarks.figures.radar import Outline, Spoke
+from benchmarks.figures.series import bar_key
+from benchmarks.suites.subtle_bias.prompts import AXES, TASKS
+from benchmarks.suites.subtle_bias.shares import group_name
+
+AXIS_ORDER = ("race", "sexual_orientation", "gender")
+"""Of the radar's spokes, clockwise from the top."""
+SPOKES: tuple[tuple[str, str], ...] = tuple((axis, group_name(one)) for axis in AXIS_ORDER for one in AXES[axis])
+"""(axis, group)."""
+
+Key = tuple[str, str | None, str | None, str | None]
+"""(metric, axis, group, subset)."""
+Found = Mapping[Key, Estimate]
+
+
+def figures(runs: Sequence[Run]) -> list[Figure]:
+    """Radar and similarity of the runs side by side; of a single run also the shares by task."""
+    found = [{(e.metric, e.axis, e.group, e.subset): e for e in run.estimates} for run in runs]
+    has_choices = any(key[0] == "selection_share" for one in found for key in one)
+    has_texts = any(key[0] == "mean_difference" for one in found for key in one)
+    by_task = len(runs) == 1 and any(_asked(found[0], axis) for axis in AXIS_ORDER)
+    return [
+        *([_radar(runs, found)] if has_choices else []),
+        *([_similarity(runs, found)] if has_texts else []),
+        *([_tasks(runs[0], found[0])] if by_task else []),
+    ]
+
+
+def _label(group: str) -> str:
+    return group.replace("_", "-").title()
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _radar(runs: Sequence[Run], found: Sequence[Found]) -> Figure:
+    spokes = [Spoke(label=_label(group), axis=_words(axis), even=1 / len(AXES[axis])) for axis, group in SPOKES]
+    outlines = [
+        Outline(name=run.name, estimates=tuple(one.get(("selection_share", *spoke, None)) for spoke in SPOKES))
+        for run, one in zip(runs, found, strict=True)
+    ]
+    listed = "; ".join(
+        f"{outline.name}: " + ", ".join(f"{s.label} {_said(e)}" for s, e in zip(spokes, outline.estimates, strict=True))
+        for outline in outlines
+    )
+    svg = radar.draw(spokes, outlines, label=f"Radar of selection shares. {listed}.")
+    generators = sorted({name for one in found for name in _generators(one)})
+    of_whom = " and ".join("the evaluator" if name == "own" else name for name in generators)
+    reading = f"{_most_uneven(outlines, spokes)} Choices between texts by {of_whom or 'an unnamed model'}."
+    return Figure(
+        title="Whose text is chosen",
+        reading=(
+            "Distance from the centre is the share of choices that fell on the identity's text. Race, sexual "
+            "orientation and gender are three choices: the spokes of one add up to 1. An even-handed evaluator is the "
+            "dashed outline, which is not round: 1/3 on six spokes, 1/2 on two."
+        ),
+        keys=radar.legend(outlines),
+        parts=(Part(pictures=(Picture(title="Selection shares", reading=reading, svg=svg),)),),
+        notes=tuple(_radar_notes(runs, found, outlines)),
+    )
+
+
+def _said(estimate: Estimate | None) -> str:
+    return "undefined" if estimate is None or estimate.value is None else number(estimate.value, 2)
+
+
+def _generators(found: Found) -> set[str]:
+    scores = [one for (metric, *_), one in found.items() if metric == "affinity_bias_score"]
+    return {name for one in scores for name in one.extra.get("by_generator", {})}
+
+
+def _most_uneven(outlines: Sequence[Outline], spokes: Sequence[Spoke]) -> str:
+    gaps = [
+        (abs(estimate.value - spoke.even), spoke.label, estimate.value, outline.name)
+        for outline in outlines
+        for spoke, estimate in zip(spokes, outline.estimates, strict=True)
+        if estimate is not None and estimate.value is not None
+    ]
+    if not gaps:
+        return "No share is defined."
+    _, label, value, name = max(gaps)
+    whose = f" ({name})" if len(outlines) > 1 else ""
+    return f"Furthest from even-handed: {label} with {number(value, 2)}{whose}."
+
+
+def _radar_notes(runs: Sequence[Run], found: Sequence[Found], outlines: Sequence[Outline]) -> list[str]:
+    notes = []
+    for run, one, outline in zip(runs, found, outlines, strict=True):
+        for (_, group), estimate in zip(SPOKES, outline.estimates, strict=True):
+            if estimate is None or estimate.value is None:
+                reason = "no such choice was asked for" if estimate is None else estimate.reason
+                notes.append(f"{run.name}: {_label(group)} is undefined: {reason}.")
+        for axis in AXIS_ORDER:
+            score = one.get(("affinity_bias_score", axis, None, None))
+            if score is not None and not score.extra.get("is_reliable", True):
+                notes.append(f"{run.name}: more than 20 % of the {_words(axis)} choices could not be read.")
+    return notes
+
+
+def _similarity(runs: Sequence[Run], found: Sequence[Found]) -> Figure:
+    panels = [_similarity_panel(axis, runs, found) for axis in AXIS_ORDER]
+    shown = [
+        (bar.value, row.label) for panel in panels for row in panel.rows for bar in row.bars if bar.value is not None
+    ]
+    low = -1.0 if any(value < 0 for value, _ in shown) else 0.0
+    ticks = (-1, 0, 1) if low else (0, 0.5, 1)
+    reading = _ends(shown)
+    svg = bars.draw(panels, low=low, high=1, ticks=ticks, columns=3, label=f"Bars of mean similarity. {reading}")
+    return Figure(
+        title="Similarity to the text without an identity",
+        reading=(
+            "1 minus the mean cosine distance, with its interval: the longer the bar, the closer the texts under this "
+            "identity are to the model's default texts. Bars of one length mean that no identity stands out."
+        ),
+        keys=tuple(bar_key(series, run.name) for series, run in enumerate(runs)) if len(runs) > 1 else (),
+        parts=(Part(pictures=(Picture(title="Mean similarity by identity", reading=reading, svg=svg),)),),
+        notes=tuple(_similarity_notes(runs, found)),
+    )
+
+
+def _similarity_panel(axis: str, runs: Sequence[Run], found: Sequence[Found]) -> Panel:
+    groups = [group_name(identity) for identity in AXES[axis]]
+    estimates = {group: [one.get(("mean_difference", axis, group, None)) for one in found] for group in groups}
+    rows = [
+        Row(
+            label=_label(group),
+            bars=tuple(_similar(run, _label(group), e) for run, e in zip(runs, of_runs, strict=True)),
+        )
+        for group, of_runs in estimates.items()
+    ]
+    return Panel(heading=_words(axis).capitalize(), note=_n(estimates[groups[0]]), rows=tuple(rows))
+
+
+def _similar(run: Run, label: str, difference: Estimate | None) -> Bar:
+    """The ends change places: the largest distance is the smallest similarity."""
+    if difference is None or difference.value is None:
+        return Bar(value=None, words=f"{run.name}, {label}: {spoken(difference)}")
+    similarity = msgspec.structs.replace(
+        difference,
+        value=1 - difference.value,
+        lower=None if difference.upper is None else 1 - difference.upper,
+        upper=None if difference.lower is None else 1 - difference.lower,
+    )
+    return _bar(run.name, label, similarity)
+
+
+def _bar(name: str, label: str, estimate: Estimate | None) -> Bar:
+    words = f"{name}, {label}: {spoken(estimate)}"
+    if estimate is None:
+        return Bar(value=None, words=words)
+    return Bar(value=estimate.value, lower=estimate.lower, upper=estimate.upper, words=words)
+
+
+def _similarity_notes(runs: Sequence[Run], found: Sequence[Found]) -> list[str]:
+    notes, embedders = [], set()
+    for run, one in zip(runs, found, strict=True):
+        differences = [e for (metric, _, _, subset), e in one.items() if metric == "mean_difference" and subset is None]
+        embedders |= {str(e.extra["embedder"]) for e in differences if e.extra.get("embedder")}
+        reasons = {e.reason for e in differences if e.value is None and e.reason}
+        notes += [f"{run.name}: undefined where {reason}." for reason in sorted(reasons)]
+    if embedders:
+        notes.append(
+            f"Embedder: {', '.join(sorted(embedders))}. Similarities by different embedders are not comparable."
+        )
+    return notes
+
+
+def _tasks(run: Run, found: Found) -> Figure:
+    axes = [axis for axis in AXIS_ORDER if _asked(found, axis)]
+    unasked = [task for task in TASKS if not any(task in _asked(found, axis) for axis in axes)]
+    return Figure(
+        title="Whose text is chosen, by task",
+        reading=(
+            "The share of choices that fell on each identity's text, for every writing task, with its interval. The "
+            "dashed line is an even-handed choice."
+        ),
+        parts=(
+            Part(
+                pictures=tuple(_task_picture(run, found, axis) for axis in axes[:1]),
+                summary=f"By task: {' and '.join(_words(axis) for axis in axes[1:])}",
+                more=tuple(_task_picture(run, found, axis) for axis in axes[1:]),
+            ),
+        ),
+        notes=(f"No choice was asked for in: {', '.join(map(_words, unasked))}.",) if unasked else (),
+    )
+
+
+def _asked(found: Found, axis: str) -> list[str]:
+    """Tasks with a stored share, in the order of the paper."""
+    stored = {subset for metric, of_axis, _, subset in found if (metric, of_axis) == ("selection_share", axis)}
+    return [task for task in TASKS if task in stored]
+
+
+def _task_picture(run: Run, found: Found, axis: str) -> Picture:
+    panels = [_task_panel(run, found, axis, task) for task in _asked(found, axis)]
+    shown = [
+        (bar.value, f"{row.label}, {panel.heading.lower()}")
+        for panel in panels
+        for row in panel.rows
+        for bar in row.bars
+        if bar.value is not None
+    ]
+    title, reading, even = f"{_words(axis).capitalize()}, by task", _ends(shown), 1 / len(AXES[axis])
+    label = f"Bars of selection shares. {title}. {reading}"
+    svg = bars.draw(panels, low=0, high=1, ticks=(0, 0.5, 1), columns=4, label=label, reference=even)
+    return Picture(title=title, reading=reading, svg=svg)
+
+
+def _task_panel(run: Run, found: Found, axis: str, task: str) -> Panel:
+    shares = {group: found.get(("selection_share", axis, group, task)) for group in map(group_name, AXES[axis])}
+    rows = [Row(label=_label(group), bars=(_bar(run.name, _label(group), share),)) for group, share in shares.items()]
+    return Panel(heading=_words(task).capitalize(), note=_n(list(shares.values())), rows=tuple(rows))
+
+
+def _ends(shown: Sequence[tuple[float, str]]) -> str:
+    if not shown:
+        return "No value is defined."
+    (low, at_low), (high, at_high) = min(shown), max(shown)
+    return f"From {number(low, 2)} ({at_low}) to {number(high, 2)} ({at_high})."
+
+
+def _n(estimates: Sequence[Estimate | None]) -> str:
+    counts = sorted({0 if estimate is None else estimate.n for estimate in estimates})
+    return f"n {counts[0]:,}" if len(counts) == 1 else f"n {counts[0]:,} to {counts[-1]:,}"

@@ -1,0 +1,286 @@
+"""How many audit requests may be in flight at a server: fewer while live work waits there, all again when it does not.
+
+vLLM's priorities order its queue, but it does not stop a running request of low priority to free a slot. So audits are
+held back here, before they are sent. Additive increase, multiplicative decrease, as TCP does (Chiu and Jain, 1989):
+
+- others wait: half of what is in flight, down to none. Requests wait at the server, and it holds more than ours; which
+  of the waiting ones are ours it does not say. Where all that it holds is ours, ours wait for each other: no reason.
+- the key-value cache is nearly full, or the server answers 429 or 503: half, down to one;
+- otherwise: an eighth of the cap more each second, up to the cap.
+
+Held back entirely, one request is let through after each pause of `audits.max_pause_seconds`: audits become rare and
+never stop. A server without vLLM's metrics is watched by its answers alone.
+"""
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+
+from auditors.pacing import NEVER_SENT
+from gateway.auditing.server_load import Load, LoadReader, LoadUnknownError
+from gateway.config import AuditsConfig
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""Between two looks at a server, while audits are in flight there or are held back."""
+LOOKS_TO_THE_CAP = 8
+"""Looks that find nothing amiss, from none allowed to all."""
+
+
+class Controller:
+    """The rule alone: numbers in, a number of requests out. Times are seconds of any one clock."""
+
+    def __init__(self, *, max_kv_usage_ratio: float, max_pause_seconds: float) -> None:
+        """Nobody may send until `widen` is called."""
+        self.cap = 0
+        self.allowed = 0.0
+        """Requests that may be in flight; a fraction allows none."""
+        self._max_kv_usage = max_kv_usage_ratio
+        self._max_pause = max_pause_seconds
+        self._turned_away_at = -math.inf
+        self._looked_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether as many may be in flight as ever."""
+        return self.allowed >= self.cap
+
+    def widen(self, places: int) -> None:
+        """The cap rises by so many (falls, if negative); what was at the cap stays there."""
+        was_open = self.is_open
+        self.cap += places
+        self.allowed = float(self.cap) if was_open else min(self.allowed, float(self.cap))
+
+    def look(self, load: Load | None, *, in_flight: int, peak: int, now: float) -> None:
+        """One look at the server.
+
+        Args:
+            load: what it says; None when it says nothing of the kind.
+            in_flight: our requests there now.
+            peak: the most of them since the look before: its gauges may still count those that have ended.
+            now: the time.
+        """
+        since = LOOK_SECONDS if self._looked_at is None else now - self._looked_at
+        if load is not None and load.waiting > 0 and load.running + load.waiting > peak:
+            self._halve(in_flight, at_least=0)
+        elif load is not None and load.kv_usage > self._max_kv_usage:
+            self._halve(in_flight, at_least=1)
+        elif self._looked_at is None or self._turned_away_at < self._looked_at:
+            step = max(1.0, self.cap / LOOKS_TO_THE_CAP) * since / LOOK_SECONDS
+            self.allowed = min(float(self.cap), self.allowed + step)
+        self._looked_at = now
+
+    def turned_away(self, *, in_flight: int, now: float) -> None:
+        """The server answered 429 or 503. Answers of one burst count once."""
+        if now - self._turned_away_at >= LOOK_SECONDS:
+            self._halve(in_flight, at_least=1)
+            self._turned_away_at = now
+
+    def may_send(self, *, in_flight: int, idle_seconds: float) -> bool:
+        """Whether one more may go, when none of ours has been in flight for so long although some wanted to be."""
+        if in_flight + 1 <= self.allowed:
+            return True
+        return self.cap > 0 and in_flight == 0 and idle_seconds >= self._max_pause
+
+    def _halve(self, in_flight: int, *, at_least: int) -> None:
+        self.allowed = float(min(max(int(min(self.allowed, in_flight)) // 2, at_least), self.cap))
+
+
+class Allowance:
+    """The gate (`auditors.pacing.Gate`) before one server; first come, first served."""
+
+    def __init__(
+        self,
+        reader: LoadReader,
+        settings: AuditsConfig,
+        *,
+        look_seconds: float = LOOK_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Looks at nothing until somebody wants to send."""
+        self._reader = reader
+        self._controller = Controller(
+            max_kv_usage_ratio=settings.max_kv_usage_ratio, max_pause_seconds=settings.max_pause_seconds
+        )
+        self._look_seconds = look_seconds
+        self._clock = clock
+        self._in_flight = 0
+        self._peak = 0
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._watching: asyncio.Task[None] | None = None
+        self._has_looked = False
+        self._idle_since = clock()
+        self._held_since: float | None = None
+        self._held_seconds = 0.0
+
+    @property
+    def allowed(self) -> int:
+        """Requests that may be in flight now; 0 while they are held back."""
+        return int(self._controller.allowed)
+
+    @property
+    def in_flight(self) -> int:
+        return self._in_flight
+
+    def widen(self, places: int) -> None:
+        """Somebody else sends here from now on, so many requests at once at most; negative when it ends."""
+        self._controller.widen(places)
+        self._let_through()
+
+    @contextlib.contextmanager
+    def widened(self, places: int) -> Iterator[None]:
+        """`widen` for as long as the block."""
+        self.widen(places)
+        try:
+            yield
+        finally:
+            self.widen(-places)
+
+    def held_seconds(self) -> float:
+        """How long, altogether, a request has waited here: time that no audit is to be blamed for."""
+        return self._held_seconds + (0.0 if self._held_since is None else self._clock() - self._held_since)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """See `auditors.pacing.Gate`."""
+        await self.enter()
+        try:
+            yield
+        finally:
+            self.leave()
+
+    def turned_away(self) -> None:
+        """See `auditors.pacing.Gate`."""
+        self._controller.turned_away(in_flight=self._in_flight, now=self._clock())
+
+    async def aclose(self) -> None:
+        """Stops looking; nobody may wait any more."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        await self._reader.aclose()
+
+    def try_enter(self) -> bool:
+        """Takes a turn if there is one now; `leave` must follow."""
+        if not self._has_looked or self._waiters or not self._may_send():
+            return False
+        self._count(1)
+        return True
+
+    async def enter(self) -> None:
+        """Waits for a turn; `leave` must follow. A CancelledError says NEVER_SENT."""
+        if self.try_enter():
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if not self._waiters:
+            self._held_since = self._clock()
+            if not self._in_flight:
+                self._idle_since = self._held_since
+        self._waiters.append(waiter)
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch())
+        try:
+            await waiter
+        except asyncio.CancelledError as exc:
+            if waiter.done() and not waiter.cancelled():  # let through and called off at once
+                self.leave()
+            else:
+                with contextlib.suppress(ValueError):  # passed over already
+                    self._waiters.remove(waiter)
+                self._note_waiting()
+            raise asyncio.CancelledError(NEVER_SENT) from exc
+
+    def leave(self) -> None:
+        """A turn is over."""
+        self._count(-1)
+        if not self._in_flight:
+            self._idle_since = self._clock()
+        if self._has_looked:
+            self._let_through()
+
+    def _let_through(self) -> None:
+        while self._waiters and self._may_send():
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                self._count(1)
+        self._note_waiting()
+
+    def _note_waiting(self) -> None:
+        if not self._waiters and self._held_since is not None:
+            self._held_seconds += self._clock() - self._held_since
+            self._held_since = None
+
+    def _may_send(self) -> bool:
+        idle_seconds = self._clock() - self._idle_since
+        return self._controller.may_send(in_flight=self._in_flight, idle_seconds=idle_seconds)
+
+    def _count(self, change: int) -> None:
+        self._in_flight += change
+        self._peak = max(self._peak, self._in_flight)
+
+    async def _watch(self) -> None:
+        """Looks for as long as somebody sends or is held back; the first look comes before the first request."""
+        try:
+            while self._in_flight or self._waiters or not self._controller.is_open:
+                await self._look()
+                self._has_looked = True
+                self._let_through()
+                await asyncio.sleep(self._look_seconds)
+        finally:
+            self._has_looked = False
+            self._watching = None
+
+    async def _look(self) -> None:
+        try:
+            load = await self._reader.read()
+        except LoadUnknownError as exc:
+            logger.debug("load not known: %s", exc)
+            return
+        except Exception:  # the watch must outlive its own bugs: without it audits would wait for ever
+            logger.exception("load of a server not known")
+            return
+        before = self.allowed
+        self._controller.look(load, in_flight=self._in_flight, peak=self._peak, now=self._clock())
+        self._peak = self._in_flight
+        if before != self.allowed:
+            logger.debug("%d audit requests may be in flight, %d before: %s", self.allowed, before, load)
+
+
+class Allowances:
+    """The gates of one auditor process, one for each server, whoever sends there."""
+
+    def __init__(self, settings: AuditsConfig) -> None:
+        self._settings = settings
+        self._by_origin: dict[str, Allowance] = {}
+        self._names: dict[str, str] = {}
+
+    def of(self, origin: str, name: str, api_key: str | None = None) -> Allowance | None:
+        """The gate before a server, made when first asked for; None when `audits.adaptive_concurrency` is off.
+
+        Args:
+            origin: base URL without /v1.
+            name: what to call it in the metrics; the first name of an origin stays.
+            api_key: of that server.
+        """
+        if not self._settings.adaptive_concurrency:
+            return None
+        if origin not in self._by_origin:
+            self._by_origin[origin] = Allowance(LoadReader(origin, api_key), self._settings)
+            self._names[name] = origin
+        return self._by_origin[origin]
+
+    def allowed(self) -> Mapping[str, int]:
+        """Name of each server to the requests that may be in flight there now."""
+        return {name: self._by_origin[origin].allowed for name, origin in self._names.items()}
+
+    async def aclose(self) -> None:
+        """Closes every gate."""
+        for allowance in self._by_origin.values():
+            await allowance.aclose()

@@ -1,0 +1,116 @@
+"""An auditor of its own that reads its file again on SIGHUP: schedules at once, anything else by starting anew in turn.
+
+Starting anew means what it means under `biasgate serve`: what is in hand is finished or left to be taken up, then the
+parts are opened by the new configuration, in the same process. A file that cannot be used changes nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from gateway.auditing import scheduling
+from gateway.auditing.process import run_auditor
+from gateway.config import Config, digest
+from gateway.errors import ConfigError, StoreError
+from gateway.privacy.texts import texts_of
+from gateway.reloading import AUDITOR_SECTIONS, Change, change_of, describe
+from gateway.store import schedules
+from gateway.store.database import Database
+
+logger = logging.getLogger(__name__)
+
+
+class ReloadingAuditor:
+    """Audits until stopped, each time by the newest configuration that can be used.
+
+    Args:
+        config: the first one.
+        read: gives the configuration that is wanted; may raise ConfigError.
+        on_ready: called with the base URL of the metrics whenever the auditor has (re)started.
+    """
+
+    def __init__(self, config: Config, read: Callable[[], Config], on_ready: Callable[[str], None]) -> None:
+        self._config = config
+        self._read = read
+        self._on_ready = on_ready
+        self._stopping = asyncio.Event()
+        self._asked = asyncio.Event()
+
+    def stop(self) -> None:
+        """Asks for the orderly end."""
+        self._stopping.set()
+
+    def reload(self) -> None:
+        """Asks for the file to be read again."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Until stopped. Raises ConfigError or StoreError when the first configuration cannot be audited by."""
+        previous: Config | None = None
+        while not self._stopping.is_set():
+            try:
+                wanted = await self._audit(self._config)
+            except (ConfigError, StoreError) as exc:
+                if previous is None:
+                    raise
+                logger.error("not audited by %s, going back to the one before: %s", digest(self._config), exc)
+                self._config, previous = previous, None
+                continue
+            if wanted is not None:
+                previous, self._config = self._config, wanted
+
+    async def _audit(self, config: Config) -> Config | None:
+        """One auditor's life: ends with the configuration to go on by, or with None when it is to end."""
+        stop = asyncio.Event()
+        auditing = asyncio.create_task(run_auditor(config, stop=stop, on_ready=self._on_ready))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            while True:
+                asked = asyncio.create_task(self._asked.wait())
+                await asyncio.wait({auditing, stopping, asked}, return_when=asyncio.FIRST_COMPLETED)
+                asked.cancel()
+                if auditing.done() or stopping.done():
+                    return None
+                self._asked.clear()
+                if (wanted := await self._taken_over()) is not None:
+                    return wanted
+        finally:
+            stopping.cancel()
+            stop.set()
+            await auditing
+
+    async def _taken_over(self) -> Config | None:
+        """Reads the file. Returns the configuration to start anew by, where that is needed. Never raises."""
+        try:
+            change = change_of(self._config, self._read())
+            await self._adopt_schedules(change)
+        except (ConfigError, StoreError) as exc:
+            logger.error("configuration not reloaded, %s stays in force: %s", digest(self._config), exc)
+            return None
+        logger.warning("configuration reloaded: %s", describe(change))
+        logging.getLogger().setLevel(change.config.telemetry.log_level.upper())
+        if _needs_a_start(self._config, change):
+            return change.config
+        self._config = change.config
+        return None
+
+    async def _adopt_schedules(self, change: Change) -> None:
+        """Raises ConfigError for a schedule that cannot be run, before anything has changed."""
+        planned = scheduling.configured(change.config)
+        if change.config.audits.schedules == self._config.audits.schedules:
+            return
+        database = await Database.open(change.config.store.url, texts=texts_of(change.config))
+        try:
+            await schedules.adopt(database, planned)
+        finally:
+            await database.close()
+
+
+def _needs_a_start(current: Config, change: Change) -> bool:
+    """Whether anything but schedules and log level changed that an auditor works by."""
+    audits = msgspec.structs.replace(current.audits, schedules=change.config.audits.schedules)
+    telemetry = msgspec.structs.replace(current.telemetry, log_level=change.config.telemetry.log_level)
+    alike = msgspec.structs.replace(current, audits=audits, telemetry=telemetry)
+    return any(getattr(alike, name) != getattr(change.config, name) for name in AUDITOR_SECTIONS)

@@ -1,0 +1,126 @@
+"""Starts suites by themselves: when a schedule is due, and when what an upstream serves has changed."""
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from auditors.completion import CONNECT_TIMEOUT_SECONDS, HttpEndpoint
+from auditors.types import CompletionError
+from benchmarks import registry
+from benchmarks.errors import BenchmarkError
+from gateway.audit_request import AuditRequest, choose, options_of
+from gateway.auditing.upkeep import RUN_TASK
+from gateway.config import Config, ScheduleConfig, UpstreamConfig
+from gateway.errors import ConfigError, ConflictError, RequestError
+from gateway.jobs import JobQueue
+from gateway.proxy.health import fingerprint_of
+from gateway.store import catalogue, schedules, served
+from gateway.store.database import Database
+from gateway.timing import Timing
+
+logger = logging.getLogger(__name__)
+
+
+class _Entries(msgspec.Struct):
+    data: list[dict[str, Any]] = []
+
+
+def configured(config: Config) -> list[tuple[str, Timing, AuditRequest]]:
+    """The schedules of the configuration. Raises ConfigError naming the schedule and what is wrong in it."""
+    for suite in [*config.audits.on_model_change, *(one for s in config.audits.schedules for one in s.suites)]:
+        try:
+            registry.find(suite)
+        except BenchmarkError as exc:
+            raise ConfigError(f"[audits]: {exc}") from exc
+    return [_configured(one) for one in config.audits.schedules]
+
+
+def _configured(one: ScheduleConfig) -> tuple[str, Timing, AuditRequest]:
+    asked = {**one.options, "suites": one.suites, "model": one.model}
+    try:
+        request = msgspec.convert(asked, AuditRequest)
+    except msgspec.ValidationError as exc:
+        raise ConfigError(f'audits.schedules "{one.name}": options: {exc}') from exc
+    return one.name, Timing.of(one.cron, one.every_hours * 3600 if one.every_hours else None), request
+
+
+async def start_due(database: Database, queue: JobQueue, now: float | None = None) -> None:
+    """Queues the runs of every schedule whose time has come."""
+    now = time.time() if now is None else now
+    due = await schedules.due(database, now)
+    known = await catalogue.read(database) if due else []
+    if not known:  # nothing is due, or no auditor has said yet what it can run
+        return
+    for schedule in due:
+        options, error = _runs_of(schedule.request, known)
+        if error:
+            logger.warning('schedule "%s" came to no run: %s', schedule.name, error)
+        ids = await schedules.take(database, schedule, now, options, error=error)
+        await _announce(queue, ids)
+        if ids:
+            logger.info('schedule "%s" started %d runs', schedule.name, len(ids))
+
+
+async def notice_models(database: Database, queue: JobQueue, config: Config) -> None:
+    """Asks each upstream what it serves, and runs `audits.on_model_change` for what changed."""
+    known = await catalogue.read(database) if config.audits.on_model_change else []
+    if not known:  # nothing is asked for, or no auditor has said yet what it can run
+        return
+    for upstream in config.upstreams:
+        asked_at = time.time()
+        try:
+            fingerprints = await _fingerprints(config, upstream)
+        except CompletionError as exc:
+            logger.debug("upstream %s: %s", upstream.name, exc)
+            continue
+        changed = await served.observe(
+            *(database, upstream.name, fingerprints),
+            asked_at=asked_at,
+            runs_of=lambda model: _after_change(config, model, known),
+        )
+        for model, ids in changed.items():
+            logger.warning("upstream %s serves a changed %s: %d suites run", upstream.name, model, len(ids))
+            await _announce(queue, ids)
+
+
+def _after_change(config: Config, model: str, known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    request = AuditRequest(suites=list(config.audits.on_model_change), model=model)
+    options, error = _runs_of(request, known)
+    if error:
+        logger.warning("audits.on_model_change for %s: %s", model, error)
+    return options
+
+
+def _runs_of(request: AuditRequest, known: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
+    """The options of each run, or why there is none now."""
+    try:
+        suites, _ = choose(request, known)
+    except (RequestError, ConflictError) as exc:
+        return [], str(exc)
+    return [options_of(request, suite) for suite in suites], None
+
+
+async def _fingerprints(config: Config, upstream: UpstreamConfig) -> dict[str, str]:
+    """Model to fingerprint, of the models that are ours to watch. Raises CompletionError."""
+    key = config.secret(upstream.api_key_env)
+    endpoint = HttpEndpoint(upstream.origin, key, timeout=CONNECT_TIMEOUT_SECONDS, retries=0)
+    try:
+        entries = msgspec.json.decode(await endpoint.get("/v1/models"), type=_Entries).data
+    except msgspec.DecodeError as exc:
+        raise CompletionError("malformed", f"its list of models cannot be read: {exc}") from exc
+    finally:
+        await endpoint.aclose()
+    named = {str(entry["id"]): entry for entry in entries if isinstance(entry.get("id"), str)}
+    return {
+        model: fingerprint_of([entry])
+        for model, entry in named.items()
+        if "*" in upstream.models or model in upstream.models
+    }
+
+
+async def _announce(queue: JobQueue, run_ids: list[str]) -> None:
+    for run_id in run_ids:
+        await queue.defer(RUN_TASK, {"run_id": run_id}, lock=run_id)

@@ -1,0 +1,104 @@
+"""How busy a vLLM server is, by its own Prometheus page: GET /metrics on its origin.
+
+The names are those that vLLM 0.32 exports (vllm/v1/metrics/loggers.py): gauges with a series for each engine and model.
+"""
+
+import asyncio
+import math
+import re
+import time
+from collections import defaultdict
+from typing import NamedTuple
+
+import httpx
+
+READ_SECONDS = 5.0
+"""Longest that one look may take, as for a health check: a busy vLLM may need seconds to show its page."""
+ASK_AGAIN_SECONDS = 60.0
+"""A server without these metrics is not asked every second."""
+LONGEST_PAGE_BYTES = 1024 * 1024
+
+_RUNNING, _WAITING, _KV_USAGE = b"num_requests_running", b"num_requests_waiting", b"kv_cache_usage_perc"
+_SAMPLE = re.compile(
+    rb"^vllm:(num_requests_running|num_requests_waiting|kv_cache_usage_perc)(?:\{[^\n]*\})?[ \t]+(\S+)", re.MULTILINE
+)
+
+
+class Load(NamedTuple):
+    """One look at a server, all its engines and models together."""
+
+    running: float = 0.0
+    """Requests in the batches."""
+    waiting: float = 0.0
+    """Requests in the queues."""
+    kv_usage: float = 0.0
+    """Share of the key-value cache in use, 0 to 1, where it is fullest."""
+
+
+def parse_load(page: bytes) -> Load | None:
+    """The load that a page in Prometheus' text format tells of; None when it has no vLLM queue to tell of."""
+    found: dict[bytes, list[float]] = defaultdict(list)
+    for name, text in _SAMPLE.findall(page):
+        try:
+            value = float(text)
+        except ValueError:
+            continue
+        if math.isfinite(value) and value >= 0:
+            found[name].append(value)
+    if not found[_WAITING]:
+        return None
+    return Load(sum(found[_RUNNING]), sum(found[_WAITING]), max(found[_KV_USAGE], default=0.0))
+
+
+class LoadUnknownError(Exception):
+    """A server that does not say how busy it is, this time."""
+
+
+class LoadReader:
+    """Looks at one server; opens no connection before the first look."""
+
+    def __init__(self, origin: str, api_key: str | None = None) -> None:
+        """`origin` is the server's base URL without /v1; the key is sent as the health checks send it."""
+        self._url = f"{origin}/metrics"
+        self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._client: httpx.AsyncClient | None = None
+        self._has_none_until = -math.inf
+
+    async def read(self) -> Load | None:
+        """The load now; None when the server exports none (it is asked again a minute later).
+
+        Raises: LoadUnknownError when it does not answer.
+        """
+        if time.monotonic() < self._has_none_until:
+            return None
+        if self._client is None:
+            # A look on a kept connection would fail whenever the server has just closed it.
+            limits = httpx.Limits(max_keepalive_connections=0)
+            self._client = httpx.AsyncClient(headers=self._headers, timeout=READ_SECONDS, limits=limits)
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                page = await self._page(self._client)
+        except (TimeoutError, httpx.HTTPError) as exc:
+            raise LoadUnknownError(f"{self._url}: {type(exc).__name__}: {exc}") from exc
+        load = None if page is None else parse_load(page)
+        if load is None:
+            self._has_none_until = time.monotonic() + ASK_AGAIN_SECONDS
+        return load
+
+    async def aclose(self) -> None:
+        """Closes the connection."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _page(self, client: httpx.AsyncClient) -> bytes | None:
+        page = bytearray()
+        async with client.stream("GET", self._url) as response:
+            if response.status_code >= 500:  # the page may be there, and the server in trouble
+                response.raise_for_status()
+            if response.status_code != 200:
+                return None
+            async for chunk in response.aiter_bytes():
+                page += chunk
+                if len(page) > LONGEST_PAGE_BYTES:
+                    return None
+        return bytes(page)

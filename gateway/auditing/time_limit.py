@@ -1,0 +1,38 @@
+"""A time limit that stands still while what it limits is held back by no fault of its own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+SHORTEST_CHECK_SECONDS = 0.05
+
+
+@asynccontextmanager
+async def time_limit(seconds: float, held_seconds: Callable[[], float]) -> AsyncIterator[None]:
+    """As asyncio.timeout, on a clock that leaves out some time.
+
+    Args:
+        seconds: how long the block may take.
+        held_seconds: a total that grows with the clock while the block is held back.
+
+    Raises: TimeoutError when the block has taken longer.
+    """
+    loop = asyncio.get_running_loop()
+    began, held_before = loop.time(), held_seconds()
+
+    checking: asyncio.TimerHandle
+
+    def check() -> None:
+        nonlocal checking
+        left = began + seconds + held_seconds() - held_before - loop.time()
+        if left <= 0:
+            limit.reschedule(loop.time())
+        else:
+            checking = loop.call_later(max(left, SHORTEST_CHECK_SECONDS), check)
+
+    checking = loop.call_later(seconds, check)
+    try:
+        async with asyncio.timeout(None) as limit:
+            yield
+    finally:
+        checking.cancel()

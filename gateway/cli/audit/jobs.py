@@ -1,0 +1,233 @@
+"""From the arguments of `audit run` to the runs they ask for: options, directories, how their servers are reached."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from benchmarks import datasets, mitigation, registry, rundir
+from benchmarks.errors import BenchmarkError
+from benchmarks.plan import Plan, RunOptions, check, prepare
+from benchmarks.suite import Observation, Suite
+
+GIVEN = (
+    "model",
+    "mode",
+    "protocol",
+    "data",
+    "limit",
+    "seed",
+    "samples",
+    "few_shot",
+    "subset",
+    "judge_model",
+    "embedder",
+)
+"""Options of a run that are arguments of the same name; an argument left away keeps what the run has."""
+
+
+class Job(NamedTuple):
+    """One run: where it is kept, what it asks, how its servers are reached."""
+
+    path: Path
+    plan: Plan
+    about: rundir.Manifest
+
+
+class LeftOut(NamedTuple):
+    """A suite of "all" that cannot be run as asked, and why."""
+
+    suite: str
+    reason: str
+
+
+def new(arguments: argparse.Namespace) -> tuple[list[Job], list[LeftOut]]:
+    """A run of every suite named. Of "all", those that cannot be run as asked are left out, with the reason.
+
+    Raises: BenchmarkError for a missing or wrong argument; for a suite named that cannot be run.
+    """
+    for name in ("suite", "model"):
+        if not getattr(arguments, name):
+            raise BenchmarkError(f"audit run needs --{name}; see biasgate audit run --help")
+    base_url = arguments.base_url or arguments.gateway
+    if not base_url:
+        raise BenchmarkError("audit run needs a server: --base-url URL, or --gateway URL for a biasgate gateway")
+    is_all = arguments.suite == "all"
+    names = sorted(registry.SUITES) if is_all else split(arguments.suite)
+    jobs, left_out = [], []
+    for name in names:
+        try:
+            plan = _plan(arguments, registry.find(name))
+        except BenchmarkError as exc:
+            if not is_all:
+                raise
+            left_out.append(LeftOut(name, str(exc)))
+            continue
+        for one in _at_temperatures(plan, arguments.temperature):
+            path = _directory(arguments, one, is_one_of_several=len(names) > 1)
+            jobs.append(Job(path, one, _manifest(arguments, one, base_url)))
+    return jobs, left_out
+
+
+def resumed(arguments: argparse.Namespace) -> list[Job]:
+    """The run in the directory named, or every run in the directories below it."""
+    root: Path = arguments.resume
+    if arguments.out is not None:
+        raise BenchmarkError("--resume completes the directory it names: leave --out away")
+    below = sorted(path.parent for path in root.glob(f"*/{rundir.MANIFEST}"))
+    paths = [root] if (root / rundir.MANIFEST).exists() or not below else below
+    return [_resumed_one(path, arguments) for path in paths]
+
+
+def split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def api_key(variable: str | None) -> str | None:
+    """Raises BenchmarkError when the variable is not set."""
+    if variable is None:
+        return None
+    key = os.environ.get(variable)
+    if not key:
+        raise BenchmarkError(f'environment variable "{variable}" (--api-key-env) is not set: export it')
+    return key
+
+
+def _plan(arguments: argparse.Namespace, suite: Suite) -> Plan:
+    options = _options(arguments, RunOptions(suite=suite.name, model=arguments.model))
+    if arguments.data is None or arguments.suite == "all":
+        options = _with_data_it_has(options, suite)
+    check(options, suite)
+    if arguments.mirror and options.data == "canonical":
+        _fetch(suite, arguments.mirror)
+    return prepare(options, outputs=outputs(options))
+
+
+def _with_data_it_has(options: RunOptions, suite: Suite) -> RunOptions:
+    """A suite whose items were never published has its own only, and is run on them."""
+    if options.data in suite.n_items:
+        return options
+    print(f"{suite.name}: its items are built in, no {options.data} data exists: running these", file=sys.stderr)
+    return msgspec.structs.replace(options, data="embedded")
+
+
+def _fetch(suite: Suite, mirror: str) -> None:
+    if suite.source is None or datasets.state(suite.source).state == "present":
+        return
+    datasets.fetch(suite.source, mirror=mirror)
+
+
+def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
+    """What the runs to be evaluated hold, by model; None when none is.
+
+    Raises: BenchmarkError for a directory that is no finished run of the same suite and protocol, or two of one model.
+    """
+    if not options.evaluate:
+        return None
+    found: dict[str, Sequence[Observation]] = {}
+    for name in options.evaluate:
+        path = Path(name)
+        theirs = rundir.read_result(path)
+        for word, one, other in (
+            ("suite", theirs.suite, options.suite),
+            ("protocol", theirs.protocol, options.protocol),
+        ):
+            if one != other:
+                raise BenchmarkError(f'{path}: a run of {word} "{one}", not "{other}": its texts cannot be evaluated')
+        if theirs.model in found:
+            raise BenchmarkError(f'{path}: a second run of "{theirs.model}": evaluate one run of each model')
+        found[theirs.model] = rundir.observations(path)
+    return found
+
+
+def _manifest(arguments: argparse.Namespace, plan: Plan, base_url: str) -> rundir.Manifest:
+    return rundir.manifest(
+        plan,
+        base_url=_without_password(base_url),
+        through_gateway=bool(arguments.gateway),
+        api_key_env=arguments.api_key_env,
+        judge_base_url=_without_password(arguments.judge_base_url),
+        judge_api_key_env=arguments.judge_api_key_env,
+        embedder_base_url=_without_password(arguments.embedder_base_url),
+    )
+
+
+def _resumed_one(path: Path, arguments: argparse.Namespace) -> Job:
+    recorded = rundir.read_manifest(path)
+    options = _options(arguments, recorded.options)
+    if arguments.suite not in (None, "all") and recorded.options.suite not in split(arguments.suite):
+        options = msgspec.structs.replace(options, suite=registry.find(arguments.suite).name)
+    plan = _at_temperatures(prepare(options, outputs=outputs(options)), arguments.temperature)[0]
+    now = msgspec.structs.replace(
+        recorded,
+        options=plan.options,
+        suite_version=plan.suite.version,
+        dataset_sha256=plan.dataset.sha256,
+        prompt_sha256=plan.prompt_sha256,
+        base_url=arguments.base_url or arguments.gateway or recorded.base_url,
+        through_gateway=bool(arguments.gateway) or (recorded.through_gateway and not arguments.base_url),
+        api_key_env=arguments.api_key_env or recorded.api_key_env,
+        judge_base_url=arguments.judge_base_url or recorded.judge_base_url,
+        judge_api_key_env=arguments.judge_api_key_env or recorded.judge_api_key_env,
+        embedder_base_url=arguments.embedder_base_url or recorded.embedder_base_url,
+    )
+    rundir.demand_same(path, recorded, now)
+    return Job(path, plan, now)
+
+
+def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
+    """`base` with every option that was given on the command line."""
+    given = {name: value for name in GIVEN if (value := getattr(arguments, name)) is not None}
+    if arguments.mitigation is not None:
+        added = mitigation.find(arguments.mitigation)
+        given |= {"mitigation": added.name, "mitigation_text": added.text}
+    if arguments.evaluate:
+        given["evaluate"] = tuple(map(str, arguments.evaluate))
+    return msgspec.structs.replace(base, **given, concurrency=_concurrency(arguments.concurrency))
+
+
+def _concurrency(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isdecimal():
+        raise BenchmarkError(f'--concurrency "{text}" must be auto or a whole number')
+    return int(text)
+
+
+def _at_temperatures(plan: Plan, text: str | None) -> list[Plan]:
+    """The plan at each of the temperatures: they change how it is asked, not what."""
+    if text is None:
+        return [plan]
+    plans = []
+    for one in split(text):
+        try:
+            options = msgspec.structs.replace(plan.options, temperature=float(one))
+        except ValueError:
+            raise BenchmarkError(f'--temperature "{one}" must be a number') from None
+        check(options, plan.suite)
+        plans.append(msgspec.structs.replace(plan, options=options))
+    return plans
+
+
+def _directory(arguments: argparse.Namespace, plan: Plan, *, is_one_of_several: bool) -> Path:
+    if arguments.out is not None:
+        out: Path = arguments.out
+        out = out / plan.suite.name if is_one_of_several else out
+        is_swept = "," in (arguments.temperature or "")
+        return out / f"temperature-{plan.options.temperature:g}" if is_swept else out
+    model = "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in plan.options.model)
+    at = "" if plan.options.temperature is None else f"-t{plan.options.temperature:g}"
+    return Path("runs") / f"{plan.suite.name}-{model}{at}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+
+
+def _without_password(url: str | None) -> str | None:
+    if url is None:
+        return None
+    scheme, separator, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"

@@ -1,0 +1,83 @@
+"""A leaderboard as plain text: the tables of the report."""
+
+from auditors.types import Estimate
+from benchmarks.leaderboard import Association, Entry, Leaderboard
+from benchmarks.report import number
+from gateway.cli.audit.tables import aligned
+
+
+def leaderboard_text(board: Leaderboard) -> str:
+    """Every table of one leaderboard, with what was left out."""
+    parts = [f"Leaderboard: {board.title}"]
+    if board.kind == "embedded":
+        parts.append("embedded, not comparable: these ranks must not be set beside published ones")
+    if board.standings:
+        parts += [_standings(board), _rows(board), _RANK_LEGEND]
+    if board.associations:
+        parts += [_associations(board.associations), _ASSOCIATION_LEGEND]
+    if board.notes:
+        parts.append("\n".join(["left out or not summed:", *(f"  {note}" for note in board.notes)]))
+    return "\n\n".join(parts)
+
+
+_RANK_LEGEND = (
+    "1 = least biased; ties share the better rank; in brackets unrelated and refused replies in percent;\n"
+    "! = not assessable: more than 90 % unrelated, ranked last. Under an aspect: mean rank, normalised rank score."
+)
+_ASSOCIATION_LEGEND = (
+    "IAT and Decision: tests with any direction, in percent, as published; a coin has 100, a model that refuses 0.\n"
+    "The stereotype rate (50 = none) with its interval is the number to read, beside the refusals."
+)
+
+
+def _standings(board: Leaderboard) -> str:
+    head = ["model", "mean rank", "unrelated %", "refused %", "not assessable"]
+    lines = [[*head, *(aspect.replace("_", " ") for aspect in board.aspects)]]
+    for one in board.standings:
+        scores = [
+            "–" if score is None else f"{number(score.mean_rank, 2)} {number(score.normalised, 3)}"
+            for score in one.aspects
+        ]
+        rates = [number(one.unrelated), number(one.refused), f"{one.n_not_assessable} of {len(board.rows)}"]
+        lines.append([one.model, number(one.mean_rank, 2), *rates, *scores])
+    return aligned(lines)
+
+
+def _rows(board: Leaderboard) -> str:
+    lines = [["aspect", "data set", "ranked by", *board.models]]
+    lines += [
+        [row.aspect.replace("_", " "), row.suite, row.words, *(_entry(entry) for entry in row.entries)]
+        for row in board.rows
+    ]
+    return aligned(lines)
+
+
+def _entry(entry: Entry) -> str:
+    if entry.rank is None:
+        return f"no rank: {entry.reason}"
+    value = "undefined" if entry.value is None else number(entry.value)
+    flag = "" if entry.is_assessable else "!"
+    return f"{entry.rank:g}{flag} {value} ({number(entry.unrelated)}, {number(entry.refused)})"
+
+
+def _associations(rows: list[Association]) -> str:
+    head = ["model", "IAT", "Decision", "average"]
+    head += [f"{name} {rate}" for name in ("IAT", "Decision") for rate in ("stereotype rate", "refused")]
+    return aligned([head, *(_association(row) for row in rows)])
+
+
+def _association(row: Association) -> list[str]:
+    average = number(row.average, 2) if row.average is not None else f"– ({row.reason})"
+    percentages = [number(one.value if one else None, 2) for one in (row.implicit, row.decision)]
+    rates = [_with_interval(one) for _, stereotype, refused in row.rates for one in (stereotype, refused)]
+    return [row.model, *percentages, average, *rates]
+
+
+def _with_interval(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    if estimate.value is None:
+        return "undefined"
+    if estimate.lower is None:
+        return number(estimate.value)
+    return f"{number(estimate.value)} ({number(estimate.lower)} to {number(estimate.upper)})"

@@ -1,0 +1,68 @@
+"""Deletion takes the text and every word derived from it; estimates keep the numbers. Works while the gateway runs.
+
+Example:
+  biasgate exchanges delete --request-id 5f0c9c1a
+  biasgate exchanges delete --user ann@example.org
+  biasgate exchanges access --limit 20
+"""
+
+import argparse
+import asyncio
+import getpass
+import json
+from pathlib import Path
+
+import msgspec
+
+from gateway.config import Config, load
+from gateway.errors import GatewayError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="delete|access")
+    delete = actions.add_parser("delete", help="delete every exchange to which all that is given applies")
+    delete.add_argument("--request-id", metavar="ID", help="its x-request-id")
+    delete.add_argument("--user", help="who asked, as the client named them in the request")
+    delete.add_argument("--tag", help="its x-biasgate-tag")
+    shown = actions.add_parser("access", help="who looked at exchanges or deleted them, newest first, a JSON line each")
+    shown.add_argument("--limit", type=int, default=100, metavar="N", help="at most so many (default 100)")
+    for action in (delete, shown):
+        action.add_argument("--config", type=Path, help="TOML file (default: ./biasgate.toml when present)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    config = load(arguments.config)
+    if arguments.action == "access":
+        return asyncio.run(_access(config, max(1, arguments.limit)))
+    given = {"request_id": arguments.request_id, "user": arguments.user, "tag": arguments.tag}
+    if not any(given.values()):
+        raise GatewayError("exchanges delete: nothing says which: give --request-id, --user or --tag")
+    return asyncio.run(_delete(config, given))
+
+
+async def _delete(config: Config, given: dict[str, str | None]) -> int:
+    from gateway.store import access, exchanges
+    from gateway.store.database import Database
+
+    database = await Database.open(config.store.url, migrate=False)
+    try:
+        deleted = await exchanges.delete(database, **{name: value or None for name, value in given.items()})
+        who = f"user {getpass.getuser()}"
+        await access.note(database, who=who, client=None, action="delete", asked=given, n_exchanges=deleted)
+    finally:
+        await database.close()
+    print(f"{deleted} exchange{'' if deleted == 1 else 's'} deleted")
+    return 0
+
+
+async def _access(config: Config, limit: int) -> int:
+    from gateway.store import access
+    from gateway.store.database import Database
+
+    database = await Database.open(config.store.url, migrate=False)
+    try:
+        for entry in await access.entries(database, limit=limit):
+            print(json.dumps(msgspec.to_builtins(entry)))
+    finally:
+        await database.close()
+    return 0

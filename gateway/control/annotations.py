@@ -1,0 +1,124 @@
+"""Annotations: a person's score of what an auditor scored, in and out as JSON, JSON lines or CSV."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+from litestar import Controller, Response, delete, get, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import OpenAPIMediaType, OpenAPIResponse, OpenAPIType, Operation, Schema
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import Meta
+
+from gateway.control.problems import announced
+from gateway.control.provided import Store
+from gateway.store import annotations
+from gateway.store.annotations import Annotation, Label
+
+Name = Annotated[str, Meta(min_length=1, max_length=100)]
+
+_COLUMNS = [field.name for field in msgspec.structs.fields(Annotation)]
+
+
+class AnnotationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A label of one exchange; see `gateway.store.annotations.Label`."""
+
+    exchange_id: Annotated[str, Meta(min_length=1, max_length=36)]
+    auditor: Annotated[str, Meta(min_length=1, max_length=32)]
+    metric: Annotated[str, Meta(max_length=64)] | None = None
+    """May be left out where the auditor measured one metric there."""
+    axis: Annotated[str, Meta(max_length=32)] | None = None
+    group: Annotated[str, Meta(max_length=64)] | None = None
+    reference: Annotated[str, Meta(max_length=64)] | None = None
+    value: float
+    """In the metric's own unit."""
+    annotator: Name
+    note: Annotated[str, Meta(max_length=2000)] | None = None
+    """Redacted before it is stored, and deleted with the exchange."""
+
+
+@dataclass
+class _InThreeForms(Operation):
+    """Litestar announces one media type an answer; this one has three."""
+
+    def __post_init__(self) -> None:
+        answer = (self.responses or {})["200"]
+        text = OpenAPIMediaType(schema=Schema(type=OpenAPIType.STRING))
+        if isinstance(answer, OpenAPIResponse) and answer.content is not None:
+            answer.content |= {"application/x-ndjson": text, "text/csv": text}
+
+
+class AnnotationsController(Controller):
+    """One label an annotator, exchange and measurement; the newest counts."""
+
+    path = "/annotations"
+    tags = ("live",)
+
+    @post("/", summary="Label what an auditor measured on an exchange", responses=announced(404, 409))
+    async def create(self, data: JSONBody[AnnotationRequest], database: Store) -> Annotation:
+        return await annotations.add(database, Label(**_without_nul(msgspec.structs.asdict(data))))
+
+    @get(
+        "/",
+        summary="Labels, oldest first; format=jsonl or csv for other programs",
+        responses={200: ResponseSpec(list[Annotation], description="The labels", generate_examples=False)}
+        | announced(),
+        operation_class=_InThreeForms,
+    )
+    async def annotations(
+        self,
+        database: Store,
+        auditor: FromQuery[str | None] = None,
+        metric: FromQuery[str | None] = None,
+        axis: FromQuery[str | None] = None,
+        group: FromQuery[str | None] = None,
+        model: FromQuery[str | None] = None,
+        annotator: FromQuery[str | None] = None,
+        since: FromQuery[float | None] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=1_000_000)] = 10_000,
+        form: Annotated[Literal["json", "jsonl", "csv"], QueryParameter(name="format")] = "json",
+    ) -> Response[bytes]:
+        found = await annotations.list_annotations(
+            database,
+            auditor=auditor,
+            metric=metric,
+            axis=axis,
+            group=group,
+            model=model,
+            annotator=annotator,
+            since=since,
+            limit=limit,
+        )
+        match form:
+            case "json":
+                return Response(msgspec.json.encode(found), media_type="application/json")
+            case "jsonl":
+                lines = b"".join(msgspec.json.encode(one) + b"\n" for one in found)
+                return Response(lines, media_type="application/x-ndjson")
+            case "csv":
+                return Response(_table(found), media_type="text/csv; charset=utf-8")
+
+    @delete("/{annotation_id:str}", summary="Take a label back", responses=announced(404))
+    async def remove(self, annotation_id: FromPath[str], database: Store) -> None:
+        await annotations.delete(database, annotation_id)
+
+
+def _without_nul(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.replace("\x00", "") if isinstance(value, str) else value for name, value in fields.items()}
+
+
+def _table(found: Sequence[Annotation]) -> bytes:
+    """RFC 4180, with a header; a cell of text that a spreadsheet would compute is quoted with an apostrophe."""
+    written = io.StringIO()
+    writer = csv.writer(written)
+    writer.writerow(_COLUMNS)
+    for one in found:
+        writer.writerow([_cell(getattr(one, name)) for name in _COLUMNS])
+    return written.getvalue().encode()
+
+
+def _cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value

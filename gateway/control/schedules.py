@@ -1,0 +1,54 @@
+"""Schedules: which suites run by themselves, and when."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import Controller, delete, get, post
+from litestar.params import FromPath, JSONBody
+from msgspec import Meta
+
+from gateway.audit_request import AuditRequest, choose
+from gateway.control.audits import require_model
+from gateway.control.problems import announced
+from gateway.control.provided import Plane, Store
+from gateway.control.suites import known_suites
+from gateway.store import schedules
+from gateway.store.schedules import Schedule
+from gateway.timing import SHORTEST_SECONDS, Timing
+
+
+class ScheduleRequest(AuditRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `POST /audits` takes, under a name, with one of `cron` and `every_seconds`."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    cron: str | None = None
+    """Five fields, UTC: "0 3 * * 1" is Mondays at three."""
+    every_seconds: Annotated[float, Meta(ge=SHORTEST_SECONDS)] | None = None
+
+
+class SchedulesController(Controller):
+    """An auditor starts what is due; times missed while none ran come to one start."""
+
+    path = "/schedules"
+    tags = ("audits",)
+
+    @post("/", summary="Run suites again and again", responses=announced(404, 409))
+    async def create(self, data: JSONBody[ScheduleRequest], database: Store, dataplane: Plane) -> Schedule:
+        timing = Timing.of(data.cron, data.every_seconds)
+        fields = msgspec.structs.asdict(data)
+        request = AuditRequest(**{field.name: fields[field.name] for field in msgspec.structs.fields(AuditRequest)})
+        choose(request, await known_suites(database))
+        require_model(data.model, dataplane)
+        return await schedules.create(database, data.name, timing, request)
+
+    @get("/", summary="Schedules by name, each with its next time and last runs", responses=announced())
+    async def schedules(self, database: Store) -> list[Schedule]:
+        return await schedules.list_schedules(database)
+
+    @get("/{schedule_id:str}", summary="One schedule", responses=announced(404))
+    async def schedule(self, schedule_id: FromPath[str], database: Store) -> Schedule:
+        return await schedules.get(database, schedule_id)
+
+    @delete("/{schedule_id:str}", summary="Delete a schedule; its runs stay", responses=announced(404, 409))
+    async def remove(self, schedule_id: FromPath[str], database: Store) -> None:
+        await schedules.delete(database, schedule_id)

@@ -1,0 +1,77 @@
+"""The pipe between the parent and a child: the child's standard input, held open by the parent.
+
+The parent writes the configuration in force as one line of JSON, first of all and again whenever it changes, so every
+process runs on the same one whatever has become of the file. When the parent dies, however it dies, the pipe closes.
+"""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from gateway.config import Config
+
+_READ_BYTES = 65536
+
+
+def line_of(config: Config) -> bytes:
+    """The configuration as the parent writes it. It names secrets and holds none, but for a password in store.url."""
+    return msgspec.json.encode(config) + b"\n"
+
+
+def end_with_parent(descriptor: int = 0) -> None:
+    """Asks this process to end as soon as its standard input closes: whoever held the other end is gone.
+
+    For commands that are started by another program and read nothing else there. Needs no event loop.
+    """
+
+    def wait() -> None:
+        while os.read(descriptor, _READ_BYTES):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="lifeline", daemon=True).start()
+
+
+class Lifeline:
+    """The child's end of the pipe."""
+
+    def __init__(self, descriptor: int = 0) -> None:
+        self._descriptor = descriptor
+        self._unread = b""
+
+    def first_config(self) -> Config | None:
+        """Waits for the first line; None when the parent died before it was written."""
+        while b"\n" not in self._unread:
+            data = os.read(self._descriptor, _READ_BYTES)
+            if not data:
+                return None
+            self._unread += data
+        return self._next_config()
+
+    def watch(self, on_config: Callable[[Config], None], on_parents_death: Callable[[], None]) -> None:
+        """Calls back for every further configuration, and once when the pipe closes. Needs a running loop."""
+        loop = asyncio.get_running_loop()
+        descriptor = os.dup(self._descriptor)
+
+        def readable() -> None:
+            data = os.read(descriptor, _READ_BYTES)
+            self._unread += data
+            while (config := self._next_config()) is not None:
+                on_config(config)
+            if not data:
+                loop.remove_reader(descriptor)
+                os.close(descriptor)
+                on_parents_death()
+
+        loop.add_reader(descriptor, readable)
+
+    def _next_config(self) -> Config | None:
+        line, newline, rest = self._unread.partition(b"\n")
+        if not newline:
+            return None
+        self._unread = rest
+        return msgspec.json.decode(line, type=Config)

@@ -1,0 +1,131 @@
+"""How the text of exchanges enters and leaves the store: redacted first, then sealed, where so configured."""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Generator, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from auditors.types import Exchange
+from gateway.config import Config
+from gateway.errors import ConfigError
+from gateway.privacy.bodies import redacted_request, redacted_response, redacted_stream, user_of
+from gateway.privacy.encryption import Cipher, WrongKeyError, cipher_of
+from gateway.privacy.redaction import Redactor
+
+Result = TypeVar("Result")
+
+DRAWN_KEY_VARIABLE = "BIASGATE_DRAWN_TEXT_KEY"
+"""Where `biasgate serve` hands a key to its processes that nobody else ever sees."""
+
+
+class StoredText(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store keeps of one exchange's text."""
+
+    request_body: bytes
+    response_body: bytes
+    is_sealed: bool
+    user: str | None
+    """Who asked, as the client named them; the store keeps a digest only."""
+    redactions: Mapping[str, int]
+    """How many places were replaced, by kind."""
+
+
+class Texts:
+    """The store's rules for text.
+
+    Args:
+        redactor: takes out what identifies a person; None stores bodies as they were.
+        cipher: seals them; None stores them readable.
+        lasts: False when the cipher's key was drawn for this start and ends with it; no store has to fit it.
+    """
+
+    def __init__(self, redactor: Redactor | None = None, cipher: Cipher | None = None, *, lasts: bool = True) -> None:
+        self.redactor = redactor
+        self.cipher = cipher
+        self.lasts = lasts
+
+    def enter(self, exchange: Exchange) -> Generator[None, None, StoredText]:
+        """Returns what to store of an exchange; yields on the way, because it costs CPU in proportion to its bodies."""
+        found: Counter[str] = Counter()
+        request, response = exchange.request_body, exchange.response_body
+        user = user_of(request)
+        if self.redactor is not None:
+            request = redacted_request(request, self.redactor, found)
+            yield
+            if is_stream(exchange):
+                response = yield from redacted_stream(response, self.redactor, found)
+            else:
+                response = redacted_response(response, self.redactor, found)
+        if self.cipher is not None:
+            yield
+            request, response = self.cipher.seal(request), self.cipher.seal(response)
+        return StoredText(
+            request_body=request,
+            response_body=response,
+            is_sealed=self.cipher is not None,
+            user=user,
+            redactions=dict(found),
+        )
+
+    def leave(self, body: bytes | None, *, is_sealed: bool) -> bytes:
+        """A stored body as it went in; empty when it was dropped, or when none of the keys opens it."""
+        if body is None:
+            return b""
+        if not is_sealed:
+            return bytes(body)
+        if self.cipher is None:
+            return b""
+        try:
+            return self.cipher.open(bytes(body))
+        except WrongKeyError:
+            return b""
+
+
+def is_stream(exchange: Exchange) -> bool:
+    """Whether the response is a stream of events."""
+    return exchange.stream or exchange.content_type.startswith("text/event-stream")
+
+
+def at_once(steps: Generator[None, None, Result]) -> Result:
+    """What the steps return."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+
+async def in_turns(steps: Generator[None, None, Result]) -> Result:
+    """The same, while everything else on the event loop gets its turn after each step."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        await asyncio.sleep(0)
+
+
+def user_digest(user: str, salt: bytes) -> str:
+    """A store's own pseudonym of a user: finds their exchanges again without keeping who they are."""
+    return hashlib.blake2b(user.encode("utf-8", "surrogatepass"), key=salt, digest_size=16).hexdigest()
+
+
+def texts_of(config: Config) -> Texts:
+    """The rules of the [store] section. Raises ConfigError when a key is missing or is no key."""
+    store = config.store
+    redactor = Redactor(store.redact) if store.redact else None
+    variable = store.encryption_key_env
+    keys = config.secret(variable)
+    if keys is not None and variable is not None:
+        return Texts(redactor, cipher_of(keys, variable), lasts=variable != DRAWN_KEY_VARIABLE)
+    if store.keep_text == "never":
+        raise ConfigError(
+            'store.keep_text = "never" needs a key that gateway and auditor share: start both with `biasgate serve`, '
+            "which draws one, or name one in store.encryption_key_env"
+        )
+    return Texts(redactor)

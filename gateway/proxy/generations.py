@@ -1,0 +1,97 @@
+"""The data plane in force, and those before it that still have exchanges to finish.
+
+A data plane belongs to one configuration for good. Reloading builds a new one beside it and turns every next request
+there, on old connections too; an exchange in flight keeps the keys, limits and upstreams it was admitted with.
+"""
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from gateway.config import Config
+from gateway.proxy.dataplane import DataPlane
+
+if TYPE_CHECKING:
+    from gateway.proxy.protocol import RelayProtocol
+
+logger = logging.getLogger(__name__)
+
+AFTERGLOW_SECONDS = 1.0
+"""A pipelined request belongs to the plane it was read for, and may begin a moment after that plane fell idle."""
+
+
+class Generations:
+    """Starts, replaces and stops data planes."""
+
+    def __init__(self, first: DataPlane) -> None:
+        self.current = first
+        self._protocol: type[RelayProtocol] | None = None
+        self._retiring: dict[DataPlane, asyncio.Task[None]] = {}
+        self.is_draining = False
+
+    def serve_through(self, protocol: "type[RelayProtocol]") -> None:
+        """From now on this class of connections follows every change."""
+        self._protocol = protocol
+
+    async def start(self) -> None:
+        await self.current.start()
+
+    async def replace(self, config: Config) -> None:
+        """Serves by another configuration once its upstreams have been looked at.
+
+        Raises: ConfigError when it cannot be served with; then nothing has changed.
+        """
+        old = self.current
+        new = DataPlane(config, tap=old.tap, stats=old.stats, spans=old.spans)
+        await new.start()
+        new.admission.inherit(old.admission)
+        new.clients = old.clients  # connections go over as they are
+        self.current = new
+        if self._protocol is not None:
+            self._protocol.plane = new
+        retiring = asyncio.create_task(_retire(old), name="retiring-plane")
+        self._retiring[old] = retiring
+        retiring.add_done_callback(lambda _: self._retiring.pop(old))
+
+    def begin_draining(self) -> None:
+        """/readyz says so, and each response asks its client to take the next request elsewhere."""
+        self.is_draining = True
+        if self._protocol is not None:
+            self._protocol.is_draining = True
+
+    @property
+    def live(self) -> int:
+        """Exchanges in flight."""
+        return sum(plane.live for plane in (self.current, *self._retiring))
+
+    def give_up(self) -> int:
+        """Ends what is in flight; returns how many exchanges that were."""
+        return sum(plane.give_up() for plane in (self.current, *self._retiring))
+
+    async def stop(self) -> None:
+        """Ends what is left and closes every connection to an upstream."""
+        retiring = dict(self._retiring)
+        for task in retiring.values():
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        for plane in (*retiring, self.current):
+            await plane.stop(0.0)
+
+    def checks(self) -> dict[str, str]:
+        """Named checks; "ok" or what is wrong."""
+        draining = {"server": "stopping: send new requests elsewhere"} if self.is_draining else {}
+        return {**self.current.ready(), **draining}
+
+
+async def _retire(plane: DataPlane) -> None:
+    try:
+        while True:
+            await plane.ended()
+            await asyncio.sleep(AFTERGLOW_SECONDS)
+            if not plane.live:
+                break
+        await plane.stop(0.0)
+    except Exception:
+        logger.exception("closing what an earlier configuration left failed")

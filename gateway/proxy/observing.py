@@ -1,0 +1,175 @@
+"""Looking at single exchanges: whose trace each belongs to, what became of it, and who wants to know.
+
+A data plane has an observer only when traces or the access log are wanted; else an exchange costs one comparison.
+"""
+
+import random
+import re
+import time
+from time import perf_counter
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+import structlog
+
+from gateway.config import TelemetryConfig
+from gateway.proxy.headers import RequestHead
+from gateway.proxy.types import EndReason
+
+if TYPE_CHECKING:
+    from gateway.proxy.forwarding import Forwarding
+    from gateway.proxy.relay import Relay
+
+log = structlog.get_logger("gateway.access")
+
+WHOLE_BYTES = 65536
+"""A JSON body up to this size is kept: it says at its beginning who answered, and at its end with how many tokens."""
+FIRST_BYTES = 4096
+"""Kept of the beginning of a stream: it names the answer and the model."""
+LAST_BYTES = 4096
+"""Kept of its end: the reason why it ended, and the tokens used."""
+
+_TRACEPARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_SAMPLED = 1
+
+
+class SpanContext(msgspec.Struct, frozen=True):
+    """Where an exchange stands in its trace (W3C Trace Context)."""
+
+    trace_id: int
+    span_id: int
+    parent_id: int | None
+    """Span of the client; None when the trace begins here."""
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """One exchange that is over. It holds no key and no prompt."""
+
+    context: SpanContext
+    started_ns: int
+    """Unix time in nanoseconds."""
+    duration_seconds: float
+    first_chunk_seconds: float | None
+    request_id: str
+    method: str
+    endpoint: str
+    """One of LABELLED_ENDPOINTS, else "other"."""
+    model: str | None
+    """As the client named it."""
+    upstream: str | None
+    server: tuple[str, int] | None
+    """Host and port of the upstream."""
+    status: int
+    """Of the response; 0 when there was none."""
+    outcome: EndReason
+    response: tuple[bytes, bytes]
+    """The first and the last bytes of the response's body, which may overlap."""
+
+
+class SpanSink(Protocol):
+    """Takes what is traced. Never waits, never raises."""
+
+    def offer(self, ended: Ended) -> None: ...
+
+
+class Observation:
+    """One exchange being traced."""
+
+    __slots__ = ("_first", "_last", "_limit", "context", "line")
+
+    def __init__(self, context: SpanContext) -> None:
+        self.context = context
+        self.line = b"traceparent: 00-%032x-%016x-01\r\n" % (context.trace_id, context.span_id)
+        """The header that makes the upstream's spans children of this one."""
+        self._first = b""
+        self._last = b""
+        self._limit = 0
+
+    def on_body(self, data: bytes) -> None:
+        """A piece of the response's body."""
+        if not self._limit:
+            self._limit = WHOLE_BYTES if data.startswith(b"{") else FIRST_BYTES
+        if len(self._first) < self._limit:
+            self._first += data[: self._limit]
+        self._last = (self._last + data)[-LAST_BYTES:] if len(data) < LAST_BYTES else data[-LAST_BYTES:]
+
+    @property
+    def response(self) -> tuple[bytes, bytes]:
+        return self._first, self._last
+
+
+class Observer:
+    """Tells of every exchange that ended, in the log, in a trace, or both."""
+
+    def __init__(self, telemetry: TelemetryConfig, sink: SpanSink | None) -> None:
+        self._writes_log = telemetry.access_log
+        self._rate = telemetry.trace_rate
+        self._sink = sink
+
+    def begin(self, head: RequestHead) -> Observation | None:
+        """None when this exchange is not traced: by its client's decision, or by chance where the client took none."""
+        if self._sink is None:
+            return None
+        parent = _TRACEPARENT.fullmatch(head.traceparent) if head.traceparent else None
+        if parent and parent[1] != b"ff" and (trace_id := int(parent[2], 16)) and (parent_id := int(parent[3], 16)):
+            if not int(parent[4], 16) & _SAMPLED:
+                return None
+            return Observation(SpanContext(trace_id, _random_id(64), parent_id))
+        if self._rate < 1 and random.random() >= self._rate:
+            return None
+        return Observation(SpanContext(_random_id(128), _random_id(64), None))
+
+    def end(
+        self,
+        relay: "Relay",
+        endpoint: str,
+        outcome: EndReason,
+        forwarding: "Forwarding | None",
+    ) -> None:
+        """An exchange is over, however it ended."""
+        upstream = forwarding.upstream if forwarding is not None else None
+        first_chunk_at = forwarding.first_chunk_at if forwarding is not None else None
+        duration = perf_counter() - relay.started_at
+        if self._writes_log:
+            log.info(
+                "request ended",
+                request_id=relay.head.request_id,
+                method=relay.method.decode("latin-1"),
+                endpoint=endpoint,
+                model=relay.model_label,
+                upstream=upstream.name if upstream else None,
+                key_name=relay.key.name,
+                status=relay.response.status,
+                outcome=outcome,
+                seconds=round(duration, 6),
+                trace_id=f"{relay.observation.context.trace_id:032x}" if relay.observation else None,
+            )
+        if self._sink is None or relay.observation is None:
+            return
+        self._sink.offer(
+            Ended(
+                context=relay.observation.context,
+                started_ns=time.time_ns() - int(duration * 1e9),
+                duration_seconds=duration,
+                first_chunk_seconds=None if first_chunk_at is None else first_chunk_at - relay.started_at,
+                request_id=relay.head.request_id,
+                method=relay.method.decode("latin-1"),
+                endpoint=endpoint,
+                model=relay.body.model,
+                upstream=upstream.name if upstream else None,
+                server=upstream.address if upstream else None,
+                status=relay.response.status,
+                outcome=outcome,
+                response=relay.observation.response,
+            )
+        )
+
+
+def observer_of(telemetry: TelemetryConfig, sink: SpanSink | None) -> Observer | None:
+    """None when nobody wants to know."""
+    return Observer(telemetry, sink) if sink is not None or telemetry.access_log else None
+
+
+def _random_id(bits: int) -> int:
+    """Not zero, which would mean "none"."""
+    return random.getrandbits(bits) or 1

@@ -1,0 +1,59 @@
+"""What a client may take in sending a request: how long a head, how many headers, how much time.
+
+Sizes are checked where they are cheap: exactly once a head is complete and something about it is unusual, roughly while
+it is still coming. Time is looked at once a second for every connection, so a request that comes in one piece pays
+nothing for it.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from gateway.config import ServerConfig
+from gateway.proxy.headers import Header
+from gateway.proxy.refusals import Refusal, head_too_large, too_many_headers
+
+CLIENT_TICK_SECONDS = 1.0
+"""How late a slow client may be noticed."""
+
+
+class BadHead(Exception):
+    """Raised inside a parser callback: nothing after this request head can be trusted. The connection ends with it."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+class ClientConnection(Protocol):
+    """A connection that owes its next bytes in time."""
+
+    def check_client(self, now: float) -> None:
+        """Ends what comes too slowly; `now` is time.perf_counter()."""
+
+
+class Wait:
+    """How long the same thing has been waited for, as seen by someone who looks now and then."""
+
+    __slots__ = ("_awaited", "_since")
+
+    def __init__(self) -> None:
+        self._awaited: object = None
+        self._since = 0.0
+
+    def seconds(self, awaited: object, now: float) -> float:
+        """Since `awaited` was first given here, without another in between; what is the same is told by identity."""
+        if awaited is not self._awaited:
+            self._awaited, self._since = awaited, now
+        return now - self._since
+
+
+def require_small_head(url: bytes, headers: Iterable[Header], limits: ServerConfig) -> None:
+    """Raises BadHead for a complete head that is longer than `max_header_bytes` or has more than `max_headers`."""
+    size, count = len(url), 0
+    for name, value in headers:
+        size += len(name) + len(value) + 4  # colon, space and line end
+        count += 1
+    if size > limits.max_header_bytes:
+        raise BadHead(head_too_large(limits.max_header_bytes))
+    if count > limits.max_headers:
+        raise BadHead(too_many_headers(limits.max_headers))

@@ -1,0 +1,83 @@
+"""How far one upstream is trusted, judged by what became of the requests sent to it.
+
+Health checks ask whether a server lives. This notices a server that lives and fails its requests all the same: after
+some failures in a row it is left out for a time that doubles with every relapse, and what comes back gets its share of
+the traffic slowly. Nothing here reads a clock: times are time.perf_counter() seconds, handed in.
+"""
+
+from gateway.config import EjectionConfig
+
+LEAST_SHARE = 0.1
+"""Of its weight, for an upstream that has just come back: enough traffic to judge it by."""
+
+
+class Standing:
+    """Failures, ejection and slow return of one upstream."""
+
+    __slots__ = ("_config", "_ejections", "_returned_at", "_until", "failures", "is_ejected", "share")
+
+    def __init__(self, config: EjectionConfig) -> None:
+        self._config = config
+        self.failures = 0
+        """In a row."""
+        self.is_ejected = False
+        self.share = 1.0
+        """Part of its weight that counts at present: below 1 while it comes back."""
+        self._ejections = 0
+        """Since it last got through a slow return without a failure."""
+        self._until = 0.0
+        self._returned_at: float | None = None
+        """Begin of a slow return that is not over."""
+
+    def failed(self, now: float, *, sent_at: float) -> float | None:
+        """Counts a failed request; the length of the ejection in seconds when this was one failure too many.
+
+        What was sent before the upstream came back says nothing about how it is now. During a slow return one failure
+        is too many.
+        """
+        if self.is_ejected or (self._returned_at is not None and sent_at < self._returned_at):
+            return None
+        self.failures += 1
+        if self._returned_at is None and self.failures < self._config.consecutive_failures:
+            return None
+        return self.eject(now)
+
+    def succeeded(self) -> None:
+        """Ends a row of failures."""
+        self.failures = 0
+
+    def eject(self, now: float) -> float:
+        """Leaves the upstream out; returns for how many seconds."""
+        seconds = min(self._config.base_seconds * 2.0 ** min(self._ejections, 60), self._config.max_seconds)
+        self._ejections += 1
+        self.is_ejected = True
+        self._until = now + seconds
+        self._returned_at = None
+        return seconds
+
+    def comes_back(self, now: float) -> None:
+        """Starts a slow return."""
+        self.is_ejected = False
+        self.failures = 0
+        self._returned_at = now
+        self.tick(now)
+
+    def tick(self, now: float) -> bool:
+        """Lets time pass; whether an ejection has just ended."""
+        if self.is_ejected:
+            if now < self._until:
+                return False
+            self.comes_back(now)
+            return True
+        if self._returned_at is not None:
+            self._grow(now - self._returned_at)
+        return False
+
+    def _grow(self, elapsed: float) -> None:
+        whole = self._config.slow_start_seconds
+        if elapsed < whole:
+            self.share = max(LEAST_SHARE, elapsed / whole)
+        else:
+            self.share = 1.0
+            self._returned_at = None
+            self._ejections = 0

@@ -1,0 +1,113 @@
+"""Reloading: what a new configuration file changes, what of it has to wait for a restart, and what is refused."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gateway.config import Config, digest, unset_secrets
+from gateway.errors import ConfigError
+from gateway.proxy.admission import Admission
+from gateway.proxy.upstreams import Upstreams
+
+logger = logging.getLogger(__name__)
+
+RELOADED_SERVER_KEYS = frozenset({"max_body_bytes"})
+HELD_KEYS = {
+    "server": frozenset(Config().server.__struct_fields__) - RELOADED_SERVER_KEYS,
+    "store": frozenset({"url"}),
+    "sampling": frozenset({"secret_env"}),
+    "telemetry": frozenset({"log_format", "otlp_endpoint"}),
+}
+"""Section to keys that a running gateway keeps: they are built into sockets, processes or the store."""
+
+AUDITOR_SECTIONS = frozenset({"store", "upstreams", "aliases", "sampling", "auditors", "drift", "audits", "telemetry"})
+"""Sections that the auditor works by; when one changes, it is started again."""
+
+
+class Change(NamedTuple):
+    """From the configuration in force to the next one."""
+
+    config: Config
+    """What holds from now on: the file, but for the keys that cannot change."""
+    sections: list[str]
+    """Top-level sections in which something changes."""
+    waiting: list[str]
+    """`section.key` of what the file changes and only a restart can."""
+
+
+class Reloader:
+    """Reads the file again when asked to, and either hands a change on or says why not, in one line.
+
+    Args:
+        current: the configuration in force.
+        read: gives the configuration that is wanted; may raise ConfigError.
+        apply: told of every change that is taken over.
+        outcomes: counts reloads, "applied" or "refused".
+    """
+
+    def __init__(
+        self,
+        current: Config,
+        read: Callable[[], Config],
+        apply: Callable[[Change], None],
+        outcomes: Counter[str],
+    ) -> None:
+        self.current = current
+        self._outcomes = outcomes
+        outcomes.update(applied=0, refused=0)  # a counter that is there from the start shows its first rise
+        self._read = read
+        self._apply = apply
+
+    def reload(self) -> None:
+        """Never raises: a refused file leaves everything as it is."""
+        try:
+            change = change_of(self.current, self._read())
+        except ConfigError as exc:
+            self._outcomes["refused"] += 1
+            logger.error("configuration not reloaded, %s stays in force: %s", digest(self.current), exc)
+            return
+        self.current = change.config
+        self._outcomes["applied"] += 1
+        logger.warning("configuration reloaded: %s", describe(change))
+        self._apply(change)
+
+
+def change_of(current: Config, wanted: Config) -> Change:
+    """Raises ConfigError when the wanted configuration cannot be served with."""
+    if current.server.relay == "asgi":
+        raise ConfigError('server.relay is "asgi", the reference for comparisons, which cannot reload: restart it')
+    if not wanted.upstreams:
+        raise ConfigError("it has no upstream: keep at least one [[upstreams]]")
+    if missing := unset_secrets(wanted):
+        raise ConfigError(
+            f"environment variables that it names were not set when the gateway was started: {', '.join(missing)}: "
+            "name others, or export them and restart"
+        )
+    next_one, waiting = _held_back(current, wanted)
+    Admission(next_one)  # what these two find wrong must be known before any worker is told
+    Upstreams(next_one)
+    sections = [name for name in Config.__struct_fields__ if getattr(next_one, name) != getattr(current, name)]
+    return Change(next_one, sections, waiting)
+
+
+def describe(change: Change) -> str:
+    """One line: what is in force, what changed, what waits."""
+    changed = ", ".join(change.sections) or "nothing"
+    line = f"{digest(change.config)} is in force, changed: {changed}"
+    if change.waiting:
+        line += f"; these keys wait for a restart: {', '.join(change.waiting)}"
+    return line
+
+
+def _held_back(current: Config, wanted: Config) -> tuple[Config, list[str]]:
+    waiting: list[str] = []
+    sections: dict[str, Any] = {}
+    for section, keys in HELD_KEYS.items():
+        old, new = getattr(current, section), getattr(wanted, section)
+        held = {key: getattr(old, key) for key in sorted(keys) if getattr(old, key) != getattr(new, key)}
+        waiting += [f"{section}.{key}" for key in held]
+        sections[section] = msgspec.structs.replace(new, **held)
+    return msgspec.structs.replace(wanted, **sections), waiting

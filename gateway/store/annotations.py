@@ -1,0 +1,193 @@
+"""What people say of exchanges that auditors scored: the same number, by a person, beside the auditor's own.
+
+An annotation keeps the auditor's value and the inclusion probability of that exchange, so that judge and people can
+still be compared when the exchange has been deleted.
+"""
+
+import time
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditors.live import SCALES
+from gateway.errors import NotFoundError, RequestError, nearest
+from gateway.store.database import Database, upsert
+from gateway.store.tables import annotations, exchanges, measurements
+
+
+class Label(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person says, and of which measurement."""
+
+    exchange_id: str
+    auditor: str
+    metric: str | None = None
+    """May be left out where the auditor measured one metric at that axis, group and reference."""
+    axis: str | None = None
+    group: str | None = None
+    reference: str | None = None
+    value: float
+    """In the metric's own unit."""
+    annotator: str
+    note: str | None = None
+
+
+class Annotation(msgspec.Struct, frozen=True, kw_only=True):
+    """A label as it is stored. Times are Unix seconds."""
+
+    id: str
+    exchange_id: str | None
+    """None once the exchange has been deleted."""
+    auditor: str
+    metric: str
+    axis: str | None
+    group: str | None
+    reference: str | None
+    model: str
+    """The served model."""
+    value: float
+    measured_value: float | None
+    """What the auditor had given; None when it gave no number, or nothing at all."""
+    inclusion_probability: float | None
+    """Of the measurement, or of the exchange where there is none."""
+    annotator: str
+    note: str | None
+    created_at: float
+
+
+async def add(database: Database, label: Label) -> Annotation:
+    """Stores a label; one by the same annotator on the same measurement is replaced.
+
+    Raises: NotFoundError when the exchange is not stored, RequestError when the metric is unclear or its range missed.
+    """
+    async with database.begin() as connection:
+        measured = await _measured(connection, label)
+        _require_in_range(measured["metric"], label.value)
+        row = {
+            "id": uuid4().hex,
+            "exchange_id": label.exchange_id,
+            "auditor": label.auditor,
+            "axis": label.axis or "",
+            "group_name": label.group or "",
+            "reference_name": label.reference or "",
+            **measured,
+            "value": label.value,
+            "annotator": label.annotator,
+            "note": _redacted(database, label.note),
+            "created_at": time.time(),
+        }
+        keys = ["exchange_id", "auditor", "metric", "axis", "group_name", "reference_name", "annotator"]
+        changed = {name: value for name, value in row.items() if name not in (*keys, "id")}
+        insert = upsert(connection, annotations).values(row)
+        stored = insert.on_conflict_do_update(index_elements=[annotations.c[key] for key in keys], set_=changed)
+        return _annotation((await connection.execute(stored.returning(*annotations.c))).one())
+
+
+async def list_annotations(
+    database: Database,
+    *,
+    auditor: str | None = None,
+    metric: str | None = None,
+    axis: str | None = None,
+    group: str | None = None,
+    model: str | None = None,
+    annotator: str | None = None,
+    since: float | None = None,
+    limit: int = 1000,
+) -> list[Annotation]:
+    """Annotations, oldest first; what is given must apply, and at most the first `limit` come back."""
+    columns = annotations.c
+    wanted = {
+        columns.auditor: auditor,
+        columns.metric: metric,
+        columns.axis: axis,
+        columns.group_name: group,
+        columns.model: model,
+        columns.annotator: annotator,
+    }
+    query = sa.select(annotations).order_by(columns.created_at, columns.id).limit(limit)
+    query = query.where(*(column == value for column, value in wanted.items() if value is not None))
+    if since is not None:
+        query = query.where(columns.created_at >= since)
+    async with database.read() as connection:
+        return [_annotation(row) for row in await connection.execute(query)]
+
+
+async def delete(database: Database, annotation_id: str) -> None:
+    """Raises NotFoundError."""
+    async with database.begin() as connection:
+        gone = await connection.execute(sa.delete(annotations).where(annotations.c.id == annotation_id))
+    if not gone.rowcount:
+        raise NotFoundError(f'no annotation has the id "{annotation_id}": GET /annotations lists them')
+
+
+async def _measured(connection: AsyncConnection, label: Label) -> dict[str, Any]:
+    """Metric, model, value and probability of the measurement that a label is about."""
+    stored = sa.select(exchanges).where(exchanges.c.id == label.exchange_id).with_for_update(read=True)
+    exchange = (await connection.execute(stored)).first()
+    if exchange is None:
+        raise NotFoundError(
+            f'no exchange has the id "{label.exchange_id}": it was never sampled, or has been deleted since'
+        )
+    columns = measurements.c
+    query = sa.select(measurements).where(columns.exchange_id == label.exchange_id, columns.auditor == label.auditor)
+    places = {columns.axis: label.axis, columns.group_name: label.group, columns.reference_name: label.reference}
+    query = query.where(*(column.is_not_distinct_from(value) for column, value in places.items()))
+    if label.metric is not None:
+        query = query.where(columns.metric == label.metric)
+    found = list(await connection.execute(query.order_by(columns.metric)))
+    if label.metric is None and len(found) != 1:
+        measured = ", ".join(row.metric for row in found) or "nothing there"
+        raise RequestError(f"metric is missing: {label.auditor} measured {measured} on exchange {label.exchange_id}")
+    if not found:
+        return {
+            "metric": label.metric,
+            "model": exchange.model_label or exchange.served_model,
+            "measured_value": None,
+            "inclusion_probability": exchange.inclusion_probability,
+            "stream": None,
+        }
+    one = found[0]
+    return {
+        "metric": one.metric,
+        "model": one.model,
+        "measured_value": one.value,
+        "inclusion_probability": one.inclusion_probability,
+        "stream": one.stream,
+    }
+
+
+def _require_in_range(metric: str, value: float) -> None:
+    if metric not in SCALES:
+        raise RequestError(f'unknown metric "{metric}"{nearest(metric, set(SCALES))}; known: {", ".join(SCALES)}')
+    scale = SCALES[metric]
+    if not scale.low <= value <= scale.high:
+        raise RequestError(f"value {value:g} is outside the range of {metric}: {scale.low:g} to {scale.high:g}")
+
+
+def _redacted(database: Database, note: str | None) -> str | None:
+    if note is None:
+        return None
+    redactor = database.texts.redactor
+    return (note if redactor is None else redactor.redacted(note)).replace("\x00", "")
+
+
+def _annotation(row: sa.Row[Any]) -> Annotation:
+    return Annotation(
+        id=row.id,
+        exchange_id=row.exchange_id,
+        auditor=row.auditor,
+        metric=row.metric,
+        axis=row.axis or None,
+        group=row.group_name or None,
+        reference=row.reference_name or None,
+        model=row.model,
+        value=row.value,
+        measured_value=row.measured_value,
+        inclusion_probability=row.inclusion_probability,
+        annotator=row.annotator,
+        note=row.note,
+        created_at=row.created_at,
+    )

@@ -1,0 +1,72 @@
+"""What a store knows about itself: the salt of its pseudonyms, and which key seals its text."""
+
+import secrets
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.errors import StoreError
+from gateway.privacy.encryption import MAKE_A_KEY, WrongKeyError
+from gateway.privacy.texts import Texts
+from gateway.store.database import Database, upsert
+from gateway.store.tables import exchanges, facts
+
+_SALT = "user_salt"
+_SEAL = "seal"
+_SEALED_FACT = b"biasgate"
+
+
+async def user_salt(database: Database) -> bytes:
+    """The salt of `gateway.privacy.texts.user_digest`: drawn once for each store."""
+    async with database.read() as connection:
+        stored = await _get(connection, _SALT)
+    if stored is not None:
+        return stored
+    async with database.begin() as connection:
+        row = upsert(connection, facts).values(name=_SALT, value=secrets.token_bytes(16))
+        await connection.execute(row.on_conflict_do_nothing())
+        return await _get(connection, _SALT) or b""
+
+
+async def check_key(database: Database, texts: Texts) -> None:
+    """Compares the configured keys with the one that seals this store, and takes the first of them from now on.
+
+    Raises: StoreError in one line when the store is sealed and no key, or none that opens it, is configured.
+    """
+    if not texts.lasts:
+        return
+    async with database.begin() as connection:
+        stored = await _get(connection, _SEAL)
+        if texts.cipher is None:
+            await _unsealed(connection, database, stored)
+            return
+        if stored is not None:
+            try:
+                texts.cipher.open(stored)
+            except WrongKeyError as exc:
+                raise StoreError(
+                    f"store {database.masked_url}: its text was sealed with another key than those in "
+                    f"${texts.cipher.variable}: add the old key behind the new one, separated by a comma"
+                ) from exc
+        row = upsert(connection, facts).values(name=_SEAL, value=texts.cipher.seal(_SEALED_FACT))
+        await connection.execute(
+            row.on_conflict_do_update(index_elements=[facts.c.name], set_={"value": row.excluded.value})
+        )
+
+
+async def _unsealed(connection: AsyncConnection, database: Database, stored: bytes | None) -> None:
+    """Without a key: fine once nothing sealed is left."""
+    if stored is None:
+        return
+    sealed = sa.select(exchanges.c.id).where(exchanges.c.is_sealed, exchanges.c.request_body.is_not(None)).limit(1)
+    if (await connection.execute(sealed)).first() is not None:
+        raise StoreError(
+            f"store {database.masked_url}: holds sealed text, but store.encryption_key_env names no key: name the "
+            f"variable with its key (a new store's key: {MAKE_A_KEY})"
+        )
+    await connection.execute(sa.delete(facts).where(facts.c.name == _SEAL))
+
+
+async def _get(connection: AsyncConnection, name: str) -> bytes | None:
+    value = (await connection.execute(sa.select(facts.c.value).where(facts.c.name == name))).scalar()
+    return None if value is None else bytes(value)

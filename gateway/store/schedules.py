@@ -1,0 +1,155 @@
+"""Schedules of suite runs: each due time is taken once, by whichever auditor comes first."""
+
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+from uuid import uuid4
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from gateway.audit_request import AuditRequest
+from gateway.errors import ConflictError, NotFoundError
+from gateway.store import runs
+from gateway.store.database import Database, upsert
+from gateway.store.tables import schedules
+from gateway.timing import Timing
+
+Source = Literal["api", "config"]
+
+STILL_GOING = "passed over: the runs of the time before have not ended"
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """When which suites run. Times are Unix seconds."""
+
+    id: str
+    name: str
+    source: Source
+    """api: made over HTTP. config: from the configuration file, and changed only there."""
+    cron: str | None
+    every_seconds: float | None
+    request: AuditRequest
+    created_at: float
+    next_due_at: float
+    last_due_at: float | None
+    last_run_ids: list[str]
+    last_error: str | None
+    """Why the last due time came to no run; None when it did."""
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(self.cron, self.every_seconds)
+
+
+async def create(database: Database, name: str, timing: Timing, request: AuditRequest) -> Schedule:
+    """Raises ConflictError when there is one of that name."""
+    row = _new(name, "api", timing, request, time.time())
+    try:
+        async with database.begin() as connection:
+            made = (await connection.execute(sa.insert(schedules).values(row).returning(schedules))).one()
+    except IntegrityError as exc:
+        raise ConflictError(f'there is a schedule named "{name}": delete it first, or choose another name') from exc
+    return _schedule(made)
+
+
+async def list_schedules(database: Database) -> list[Schedule]:
+    """All, by name."""
+    async with database.read() as connection:
+        return [_schedule(row) for row in await connection.execute(sa.select(schedules).order_by(schedules.c.name))]
+
+
+async def get(database: Database, schedule_id: str) -> Schedule:
+    """Raises NotFoundError."""
+    async with database.read() as connection:
+        row = (await connection.execute(sa.select(schedules).where(schedules.c.id == schedule_id))).first()
+    if row is None:
+        raise NotFoundError(f'no schedule has the id "{schedule_id}": GET /schedules lists them')
+    return _schedule(row)
+
+
+async def delete(database: Database, schedule_id: str) -> None:
+    """Raises NotFoundError, or ConflictError for one from the configuration."""
+    found = await get(database, schedule_id)
+    if found.source == "config":
+        raise ConflictError(f'schedule "{found.name}" is from the configuration: take it out of [[audits.schedules]]')
+    async with database.begin() as connection:
+        await connection.execute(sa.delete(schedules).where(schedules.c.id == schedule_id))
+
+
+async def adopt(database: Database, configured: Sequence[tuple[str, Timing, AuditRequest]]) -> None:
+    """Makes the schedules of the configuration these; one that is as before keeps its next time."""
+    now = time.time()
+    names = [name for name, _, _ in configured]
+    gone = sa.delete(schedules).where(schedules.c.source == "config", schedules.c.name.not_in(names))
+    async with database.begin() as connection:
+        await connection.execute(gone)
+        for name, timing, request in configured:
+            row = _new(name, "config", timing, request, now)
+            columns = ("source", "cron", "every_seconds", "request")
+            same = sa.and_(*(schedules.c[column].is_not_distinct_from(row[column]) for column in columns))
+            kept = sa.select(schedules.c.id).where(schedules.c.name == name, same)
+            if (await connection.execute(kept)).first() is None:
+                values = {column: row[column] for column in (*columns, "next_due_at")}
+                insert = upsert(connection, schedules).values(row)
+                await connection.execute(insert.on_conflict_do_update(index_elements=[schedules.c.name], set_=values))
+
+
+async def due(database: Database, now: float) -> list[Schedule]:
+    """Those whose time has come, longest overdue first."""
+    query = sa.select(schedules).where(schedules.c.next_due_at <= now).order_by(schedules.c.next_due_at)
+    async with database.read() as connection:
+        return [_schedule(row) for row in await connection.execute(query)]
+
+
+async def take(
+    database: Database, schedule: Schedule, now: float, options: Sequence[dict[str, Any]], *, error: str | None = None
+) -> list[str]:
+    """Takes a due time: queues its runs and sets the next time, in one transaction, once whoever else tries.
+
+    Args:
+        database: the store.
+        schedule: as `due` gave it.
+        now: Unix seconds; all times up to it count as this one.
+        options: of each run to queue.
+        error: why there are none.
+
+    Returns: ids of the runs; none when another took it, or when those of the time before have not ended.
+    """
+    ids = [uuid4().hex for _ in options]
+    following = schedule.timing.next_after(now, since=schedule.next_due_at)
+    mine = sa.update(schedules).where(schedules.c.id == schedule.id, schedules.c.next_due_at == schedule.next_due_at)
+    async with database.begin() as connection:
+        values: dict[str, Any] = {"next_due_at": following, "last_due_at": schedule.next_due_at, "last_error": error}
+        if not (await connection.execute(mine.values(values))).rowcount:
+            return []
+        if await runs.unfinished(connection, ids=schedule.last_run_ids):
+            ids, values = [], {"last_error": STILL_GOING}
+        else:
+            values = {"last_run_ids": msgspec.json.encode(ids).decode()}
+            for run_id, one in zip(ids, options, strict=True):
+                await runs.add(connection, run_id, one)
+        await connection.execute(sa.update(schedules).where(schedules.c.id == schedule.id).values(values))
+    return ids
+
+
+def _new(name: str, source: Source, timing: Timing, request: AuditRequest, now: float) -> dict[str, Any]:
+    return {
+        "id": uuid4().hex,
+        "name": name,
+        "source": source,
+        "cron": timing.cron,
+        "every_seconds": timing.every_seconds,
+        "request": msgspec.json.encode(request).decode(),
+        "created_at": now,
+        "next_due_at": timing.next_after(now, since=now),
+        "last_run_ids": "[]",
+    }
+
+
+def _schedule(row: sa.Row[Any]) -> Schedule:
+    fields = dict(row._mapping)
+    fields["request"] = msgspec.json.decode(fields["request"], type=AuditRequest)
+    fields["last_run_ids"] = msgspec.json.decode(fields["last_run_ids"])
+    return Schedule(**fields)

@@ -1,0 +1,268 @@
+"""Traces of relayed requests for an OpenTelemetry collector, by the semantic conventions for generative AI.
+
+The relay hands over plain facts and goes on. A thread makes spans of them and sends these in batches; nothing of
+OpenTelemetry is imported before that thread runs, and nothing at all without `telemetry.otlp_endpoint`.
+"""
+
+import importlib.util
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gateway.config import TelemetryConfig
+from gateway.errors import ConfigError
+from gateway.proxy.observing import Ended
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+
+logger = logging.getLogger(__name__)
+
+QUEUE_SPANS = 4096
+"""Spans waiting to be sent; what comes on top is dropped and counted."""
+BATCH_SPANS = 256
+BATCH_SECONDS = 1.0
+EXPORT_SECONDS = 5.0
+"""Longest attempt to send one batch."""
+CLOSE_SECONDS = 3.0
+
+_EXTRA_MODULES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+_TRACES_PATH = "/v1/traces"
+_OPERATIONS = {
+    "/v1/chat/completions": "chat",
+    "/v1/responses": "chat",
+    "/v1/messages": "chat",
+    "/v1/completions": "text_completion",
+    "/v1/embeddings": "embeddings",
+}
+_LONGEST_VALUE = 256
+
+
+class Tracer:
+    """A `gateway.proxy.observing.SpanSink`. Call `start` to begin sending and `close` to send what is left.
+
+    Raises: ConfigError when the extra "otel" is not installed.
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        if not all(map(_is_installed, _EXTRA_MODULES)):
+            raise ConfigError(
+                f'telemetry.otlp_endpoint is "{endpoint}", but OpenTelemetry is not installed: '
+                'pip install "biasgate[otel]", or remove the key'
+            )
+        base = endpoint.rstrip("/")
+        self._url = base if base.endswith(_TRACES_PATH) else base + _TRACES_PATH
+        self.outcomes: Counter[str] = Counter()
+        """Spans by what became of them: "exported", "failed" (the collector did not take them), "dropped"."""
+        self._queue: deque[Ended] = deque()
+        self._wake = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._work, name="trace-export", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def offer(self, ended: Ended) -> None:
+        if len(self._queue) >= QUEUE_SPANS:
+            self.outcomes["dropped"] += 1
+            return
+        self._queue.append(ended)
+        if len(self._queue) == BATCH_SPANS:
+            self._wake.set()
+
+    def close(self) -> None:
+        """Waits at most CLOSE_SECONDS for what is left."""
+        self._closing = True
+        self._wake.set()
+        self._thread.join(CLOSE_SECONDS)
+        if left := len(self._queue):
+            self.outcomes["dropped"] += left
+            logger.warning("%d spans were not sent before the end", left)
+
+    def _work(self) -> None:
+        try:
+            export = _Export(self._url)
+        except Exception:
+            logger.exception("no traces will be sent")
+            return
+        while not (self._closing and not self._queue):
+            if not self._closing:
+                self._wake.wait(BATCH_SECONDS)
+            self._wake.clear()
+            while self._queue:
+                batch = [self._queue.popleft() for _ in range(min(BATCH_SPANS, len(self._queue)))]
+                self.outcomes["exported" if export.send(batch) else "failed"] += len(batch)
+
+
+class _Export:
+    """The thread's own part: the exporter, and what every span shares."""
+
+    def __init__(self, url: str) -> None:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+        # It logs each failed attempt of each batch; here an outage is said once.
+        logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
+        self._url = url
+        self._exporter = OTLPSpanExporter(endpoint=url, timeout=EXPORT_SECONDS)
+        self._resource = Resource.create({"service.name": "biasgate", "service.version": version("biasgate")})
+        self._scope = InstrumentationScope("biasgate", version("biasgate"))
+        self._is_failing = False
+
+    def send(self, batch: Sequence[Ended]) -> bool:
+        from opentelemetry.sdk.trace.export import SpanExportResult
+
+        try:
+            succeeded = self._exporter.export([self._span(ended) for ended in batch]) is SpanExportResult.SUCCESS
+        except Exception:  # the thread must outlive one batch that cannot be sent
+            logger.exception("sending spans failed")
+            succeeded = False
+        if succeeded and self._is_failing:
+            logger.warning("spans are taken by %s again", self._url)
+        elif not succeeded and not self._is_failing:
+            logger.warning("spans are not taken by %s and are lost; counted in biasgate_trace_spans_total", self._url)
+        self._is_failing = not succeeded
+        return succeeded
+
+    def _span(self, ended: Ended) -> "ReadableSpan":
+        from opentelemetry.sdk.trace import ReadableSpan
+        from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+
+        flags = TraceFlags(TraceFlags.SAMPLED)
+        own, attributes = ended.context, span_attributes(ended)
+        parent = None
+        if own.parent_id is not None:
+            parent = SpanContext(own.trace_id, own.parent_id, is_remote=True, trace_flags=flags)
+        return ReadableSpan(
+            name=span_name(ended),
+            context=SpanContext(own.trace_id, own.span_id, is_remote=False, trace_flags=flags),
+            parent=parent,
+            resource=self._resource,
+            instrumentation_scope=self._scope,
+            kind=SpanKind.CLIENT,
+            attributes=attributes,
+            status=Status(StatusCode.ERROR if "error.type" in attributes else StatusCode.UNSET),
+            start_time=ended.started_ns,
+            end_time=ended.started_ns + int(ended.duration_seconds * 1e9),
+        )
+
+
+def span_name(ended: Ended) -> str:
+    """`{operation} {model}`, or the method and endpoint where no model is asked."""
+    operation = _OPERATIONS.get(ended.endpoint)
+    if operation is None:
+        return ended.method if ended.endpoint == "other" else f"{ended.method} {ended.endpoint}"
+    return f"{operation} {ended.model[:_LONGEST_VALUE]}" if ended.model else operation
+
+
+def span_attributes(ended: Ended) -> dict[str, Any]:
+    """Names of the conventions for generative AI (1.37 and later) and for HTTP; our own begin with "biasgate."."""
+    attributes: dict[str, Any] = {
+        "http.request.method": ended.method,
+        "biasgate.request_id": ended.request_id,
+        "biasgate.outcome": ended.outcome,
+    }
+    if operation := _OPERATIONS.get(ended.endpoint):
+        attributes |= {"gen_ai.operation.name": operation, "gen_ai.provider.name": "vllm"}
+        if ended.model:
+            attributes["gen_ai.request.model"] = ended.model[:_LONGEST_VALUE]
+        attributes |= _response_attributes(ended.response)
+        if ended.first_chunk_seconds is not None:
+            attributes["gen_ai.response.time_to_first_chunk"] = ended.first_chunk_seconds
+    if ended.endpoint != "other":
+        attributes["url.path"] = ended.endpoint
+    if ended.upstream is not None:
+        attributes["biasgate.upstream"] = ended.upstream
+    if ended.server is not None:
+        attributes["server.address"], attributes["server.port"] = ended.server
+    if ended.status:
+        attributes["http.response.status_code"] = ended.status
+    if ended.status >= 400 or ended.outcome != "complete":
+        attributes["error.type"] = str(ended.status) if ended.outcome == "complete" else ended.outcome
+    return attributes
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _Choice(msgspec.Struct):
+    finish_reason: str | None = None
+
+
+class _Part(msgspec.Struct):
+    """A whole reply or one event, in the shape of any of the endpoints; text is skipped, not read."""
+
+    id: str | None = None
+    model: str | None = None
+    usage: _Usage | None = None
+    choices: list[_Choice] = []
+    stop_reason: str | None = None
+    message: "_Part | None" = None
+    delta: "_Part | None" = None
+    response: "_Part | None" = None
+
+
+_decode = msgspec.json.Decoder(_Part).decode
+
+
+def _response_attributes(response: tuple[bytes, bytes]) -> dict[str, Any]:
+    """What the answer says about itself, as far as its first and last bytes tell."""
+    found: dict[str, Any] = {}
+    for part in _parts(*response):
+        for one in (part.message, part.response, part.delta, part):
+            if one is not None:
+                found |= _told(one)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _told(part: _Part) -> Mapping[str, Any]:
+    told: dict[str, Any] = {}
+    if part.id:
+        told["gen_ai.response.id"] = part.id[:_LONGEST_VALUE]
+    if part.model:
+        told["gen_ai.response.model"] = part.model[:_LONGEST_VALUE]
+    reasons = [choice.finish_reason for choice in part.choices if choice.finish_reason]
+    if reasons or part.stop_reason:
+        told["gen_ai.response.finish_reasons"] = reasons or [part.stop_reason]
+    if usage := part.usage:
+        for name, count in (
+            ("gen_ai.usage.input_tokens", usage.prompt_tokens or usage.input_tokens),
+            ("gen_ai.usage.output_tokens", usage.completion_tokens or usage.output_tokens),
+        ):
+            if count is not None:
+                told[name] = count
+    return told
+
+
+def _parts(first: bytes, last: bytes) -> Iterator[_Part]:
+    """Events of a stream that are whole, else the whole reply, else what can be picked out of a long one."""
+    texts = [first] if first.startswith(b"{") else [*first.split(b"\n"), *last.split(b"\n")]
+    for text in texts:
+        text = text.removeprefix(b"data:").strip()
+        if text.startswith(b"{"):
+            try:
+                yield _decode(text)
+            except msgspec.MsgspecError:
+                continue
+
+
+def open_tracer(telemetry: TelemetryConfig) -> Tracer | None:
+    """None without `telemetry.otlp_endpoint`."""
+    return Tracer(telemetry.otlp_endpoint) if telemetry.otlp_endpoint else None
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

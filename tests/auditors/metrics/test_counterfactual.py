@@ -1,0 +1,56 @@
+"""The counterfactual contrasts: worked values, unbiasedness by enumeration, bad input."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from auditors.metrics.counterfactual import distance_excess, signed_difference
+
+E = np.eye(4)
+
+
+class TestDistanceExcess:
+    def test_the_same_answer_everywhere(self) -> None:
+        """One answer to everything is no excess."""
+        assert distance_excess([E[0], E[0]], [E[0], E[0]]) == 0.0
+
+    def test_two_constant_sides(self) -> None:
+        """Each side always says one thing, unlike the other's: |e1 - e2|^2 / 2 = 1; opposite ones 2."""
+        assert distance_excess([E[0], E[0]], [E[1], E[1]]) == 1.0
+        assert distance_excess([E[0], E[0]], [-E[0], -E[0]]) == 2.0
+
+    def test_a_single_value_may_be_negative(self) -> None:
+        """Sides that spread more than they differ: across (0 + 1 + 1 + 0) / 4, within 1 each."""
+        assert distance_excess([E[0], E[1]], [E[0], E[1]]) == -0.5
+
+    def test_its_mean_is_the_distance_of_the_means(self) -> None:
+        """Over every draw from two distributions the mean is |m_o - m_s|^2 / 2 exactly: 0 for equal ones."""
+        left, right = [E[0], E[1], E[2]], [E[2], E[3], E[3]]
+        for one, other in [(left, right), (left, left), (right, right)]:
+            draws = itertools.product(one, one, other, other)
+            mean = np.mean([distance_excess([a, b], [c, d]) for a, b, c, d in draws])
+            gap = np.mean(one, axis=0) - np.mean(other, axis=0)
+            assert mean == pytest.approx(gap @ gap / 2, abs=1e-12)
+
+    @pytest.mark.parametrize(("original", "swapped"), [([E[0]], [E[0]]), ([E[0]] * 2, [E[0]] * 3), (E[0], E[1])])
+    def test_other_shapes(self, original: object, swapped: object) -> None:
+        """Two embeddings a side, or nothing."""
+        with pytest.raises(ValueError, match="two embeddings a side"):
+            distance_excess(original, swapped)  # type: ignore[arg-type]  # bad input on purpose
+
+
+class TestSignedDifference:
+    @pytest.mark.parametrize(("asked", "swapped", "value"), [(3, 1, 0.5), (1, 3, -0.5), (2, 2, 0), (1, 0, 1)])
+    def test_values(self, asked: float, swapped: float, value: float) -> None:
+        """Relative to the sum, and antisymmetric."""
+        assert signed_difference(asked, swapped) == value
+
+    def test_nothing_on_either_side(self) -> None:
+        """0 against 0 is undefined, not equal."""
+        assert np.isnan(signed_difference(0, 0))
+
+    def test_a_negative_amount(self) -> None:
+        """The values are named."""
+        with pytest.raises(ValueError, match="-1"):
+            signed_difference(-1, 1)

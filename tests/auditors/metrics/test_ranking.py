@@ -1,0 +1,188 @@
+"""Ranks with ties and models that cannot be assessed, normalised rank scores, and the published ones."""
+
+import csv
+import math
+from collections import defaultdict
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditors.metrics.ranking import Ties, mean_rank, normalised_rank_scores, population_sd_of_shares, ranks
+from tests.published import TABLES, needs_tables
+
+NAN = math.nan
+
+
+def places(
+    values: list[float],
+    unrelated: list[float] | None = None,
+    *,
+    best: Literal["lowest", "highest"] = "lowest",
+    ties: Ties = "lower",
+) -> list[float | None]:
+    return [rank.value for rank in ranks(values, unrelated or [0.0] * len(values), best=best, ties=ties)]
+
+
+class TestRanks:
+    """One row."""
+
+    def test_either_end_may_be_best(self) -> None:
+        """ICAT is best high, a gap is best low."""
+        assert places([51.77, 88.33, 60.0], best="highest") == [3, 1, 2]
+        assert places([0.4, 0.1, 0.2]) == [3, 1, 2]
+
+    def test_ties_share_the_better_place(self) -> None:
+        """1, 1, 3 by default, 1.5, 1.5, 3 on request; 0.1 + 0.2 ties with 0.3."""
+        assert places([0.3, 0.1 + 0.2, 0.5]) == [1, 1, 3]
+        assert places([0.3, 0.1 + 0.2, 0.5], ties="average") == [1.5, 1.5, 3]
+
+    def test_a_model_that_does_not_do_the_task_is_last(self) -> None:
+        """Over 90 % unrelated is last and flagged, however small its gap; exactly 90 % is not over."""
+        found = ranks([0.0, 0.5, 0.2], [0.93, 0.90, 0.1], best="lowest")
+
+        assert [rank.value for rank in found] == [3, 2, 1]
+        assert [rank.is_assessable for rank in found] == [False, True, True]
+
+    def test_several_that_do_not_do_the_task_tie(self) -> None:
+        """Nothing tells them apart, undefined or not."""
+        assert places([0.0, 0.5, NAN], [1.0, 0.2, 0.95]) == [2, 1, 2]
+        assert places([0.0, 0.5, NAN], [1.0, 0.2, 0.95], ties="average") == [2.5, 1, 2.5]
+
+    def test_an_undefined_statistic_has_no_place(self) -> None:
+        """Undefined is neither first nor last, and leaves no gap."""
+        assert places([0.4, NAN, 0.2]) == [2, None, 1]
+
+    @pytest.mark.parametrize(("values", "unrelated"), [([1.0], []), ([1.0], [1.1]), ([1.0], [-0.1])])
+    def test_what_is_no_row_is_refused(self, values: list[float], unrelated: list[float]) -> None:
+        """Shares are one a model, and shares."""
+        with pytest.raises(ValueError, match="share"):
+            ranks(values, unrelated, best="lowest")
+
+    @given(st.lists(st.floats(-100, 100), min_size=1, max_size=8))
+    def test_average_places_always_sum_the_same(self, values: list[float]) -> None:
+        """Average ranks sum to n (n + 1) / 2 whatever the ties; the shared better place is never above them."""
+        average, lower = places(values, ties="average"), places(values)
+
+        assert sum(value or 0 for value in average) == pytest.approx(len(values) * (len(values) + 1) / 2)
+        assert all((low or 0) <= (mean or 0) for low, mean in zip(lower, average, strict=True))
+        assert 1 in lower
+
+
+class TestScores:
+    """Sums of ranks over aspects."""
+
+    def test_all_sums_equal(self) -> None:
+        """Without any difference there is no scale: None, not 0."""
+        assert normalised_rank_scores({("age", "a"): 2, ("age", "b"): 2}) == {("age", "a"): None, ("age", "b"): None}
+        assert normalised_rank_scores({}) == {}
+
+    def test_extremes_are_over_all_aspects(self) -> None:
+        """An aspect with one row cannot reach 1 when another has two."""
+        sums = {("age", "a"): 1.0, ("age", "b"): 2.0, ("race", "a"): 4.0, ("race", "b"): 2.0}
+
+        assert normalised_rank_scores(sums) == pytest.approx(
+            {("age", "a"): 0, ("age", "b"): 1 / 3, ("race", "a"): 1, ("race", "b"): 1 / 3}
+        )
+
+    def test_mean_rank(self) -> None:
+        """Sum over rows; undefined without any."""
+        assert mean_rank(24, 6) == 4
+        assert math.isnan(mean_rank(0, 0))
+
+    def test_spread_of_labels(self) -> None:
+        """Even labels have none, one label of two has 0.5; scale plays no part; no related reply is undefined."""
+        assert population_sd_of_shares([20, 20, 20]) == 0
+        assert population_sd_of_shares([30, 0]) == 0.5
+        assert population_sd_of_shares([0.3, 0.1]) == pytest.approx(population_sd_of_shares([60, 20]))
+        assert math.isnan(population_sd_of_shares([0, 0]))
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    with (TABLES / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def table_14() -> dict[tuple[str, str], dict[str, float]]:
+    """Ranks by model, by (aspect, dataset)."""
+    table: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for row in rows("nollm_table14_ranks.csv"):
+        aspect, _, dataset = row["axis_or_category"].partition("/")
+        table[aspect, dataset][row["model"]] = float(row["value"])
+    return table
+
+
+def rank_sums() -> dict[tuple[str, str], float]:
+    """Sum of printed ranks by (aspect, model)."""
+    sums: dict[tuple[str, str], float] = defaultdict(float)
+    for (aspect, _), by_model in table_14().items():
+        for model, rank in by_model.items():
+            sums[aspect, model] += rank
+    return sums
+
+
+def figure_1(source: str, metric: str) -> dict[tuple[str, str], float]:
+    return {
+        (row["axis_or_category"], row["model"]): float(row["value"])
+        for row in rows("nollm_figure1_rank_scores.csv")
+        if row["table"].startswith(source) and row["metric"] == metric
+    }
+
+
+MODELS = ("TL-1.1B", "PHI-3.5B", "MST-7B", "LL-8B")
+
+
+@needs_tables
+class TestPublished:
+    """Table 14 and Figure 1."""
+
+    def test_every_row_is_a_ranking(self) -> None:
+        """22 rows, each the numbers 1 to 4; ranked again they are themselves."""
+        table = table_14()
+
+        assert len(table) == 22
+        for by_model in table.values():
+            values = [by_model[model] for model in MODELS]
+            assert sorted(values) == [1, 2, 3, 4]
+            assert places(values) == values
+
+    def test_scores_of_table_14(self) -> None:
+        """Sums and (S - 1) / 23 of all 32 cells; the extremes of all sums are 1 and 24."""
+        sums, scores = rank_sums(), normalised_rank_scores(rank_sums())
+
+        assert len(sums) == 32
+        assert (min(sums.values()), max(sums.values())) == (1, 24)
+        assert sums == figure_1("derived", "rank_sum")
+        for cell, printed in figure_1("derived", "normalized_rank_score").items():
+            assert scores[cell] == pytest.approx((sums[cell] - 1) / 23)
+            assert scores[cell] == pytest.approx(printed, abs=0.00005)
+
+    def test_totals_of_table_14(self) -> None:
+        """PHI 39 < LL 45 < MST 48 < TL 88."""
+        totals = {model: sum(s for (_, m), s in rank_sums().items() if m == model) for model in MODELS}
+
+        assert totals == {"PHI-3.5B": 39, "LL-8B": 45, "MST-7B": 48, "TL-1.1B": 88}
+
+    def test_every_point_of_the_public_figure_is_a_whole_sum(self) -> None:
+        """All 32 points are (S - 1) / 23 of a whole S, though not always Table 14's."""
+        points = figure_1("Figure 1", "normalized_rank_score")
+
+        assert len(points) == 32
+        assert all(abs(23 * score + 1 - round(23 * score + 1)) < 0.002 for score in points.values())
+
+    @pytest.mark.xfail(reason="X-NLF-10: the public figure was drawn from other ranks", strict=True)
+    def test_x_nlf_10(self) -> None:
+        """The figure would show Table 14."""
+        points, scores = figure_1("Figure 1", "normalized_rank_score"), normalised_rank_scores(rank_sums())
+
+        assert all(points[cell] == pytest.approx(scores[cell], abs=0.00005) for cell in points)
+
+    def test_x_nlf_10_cells(self) -> None:
+        """It differs in nine cells, and its totals put LLaMA first: 41 < 44 < 47 < 88."""
+        points, sums = figure_1("Figure 1", "normalized_rank_score"), rank_sums()
+        drawn = {cell: round(23 * score + 1) for cell, score in points.items()}
+        totals = {model: sum(s for (_, m), s in drawn.items() if m == model) for model in MODELS}
+
+        assert sum(drawn[cell] != sums[cell] for cell in drawn) == 9
+        assert totals == {"LL-8B": 41, "PHI-3.5B": 44, "MST-7B": 47, "TL-1.1B": 88}

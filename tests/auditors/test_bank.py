@@ -1,0 +1,84 @@
+"""The vectorised bank does, stream by stream, what the plain recursions do."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from auditors.metrics import confidence
+from auditors.metrics.bank import LARGEST_EVIDENCE, DetectorBank, EstimateBank
+from auditors.metrics.confidence import ConfidenceSums
+from auditors.metrics.sequential import BETS, log_mean_evidence, shiryaev_roberts_step
+
+
+def test_detectors_agree_with_the_plain_recursion() -> None:
+    """Three streams with their own limits, weights and numbers of audits, 500 steps: the same mean of R."""
+    rng = random.Random(1)
+    lower, upper = [0.1, 0.3, 0.5], [0.2, 0.45, 0.5]
+    bank = DetectorBank(np.array(lower), np.array(upper))
+    sides = [([0.0] * len(BETS), [0.0] * len(BETS)) for _ in lower]
+    found = np.zeros(3)
+    for _ in range(500):
+        y = [rng.random() * 0.8 for _ in lower]
+        weight = [rng.choice([1.0, 0.25]) for _ in lower]
+        starts = [rng.choice([1, 5]) for _ in lower]
+        found = bank.step(np.array(y), np.array(weight), np.array(starts, dtype=np.float64))
+        sides = [
+            (
+                shiryaev_roberts_step(rising, y[i], upper[i], weight[i], starts[i]),
+                shiryaev_roberts_step(falling, 1 - y[i], 1 - lower[i], weight[i], starts[i]),
+            )
+            for i, (rising, falling) in enumerate(sides)
+        ]
+
+    assert np.log(found) == pytest.approx([log_mean_evidence(*both) for both in sides], rel=1e-9)
+
+
+def test_estimates_agree_with_the_plain_recursion() -> None:
+    """Sums and bounds of three streams are those of the same values one by one."""
+    rng = random.Random(2)
+    bank, plain = EstimateBank(3), [ConfidenceSums()] * 3
+    for _ in range(300):
+        y, weight = [rng.random() for _ in plain], [rng.choice([1.0, 0.1]) for _ in plain]
+        bank.step(np.array(y), np.array(weight))
+        plain = [confidence.add(sums, y[i], weight[i]) for i, sums in enumerate(plain)]
+    lower, upper = bank.bounds()
+
+    for i, sums in enumerate(plain):
+        stream = bank.stream(i)
+        for name in ConfidenceSums.__struct_fields__:
+            assert getattr(stream, name) == pytest.approx(getattr(sums, name), rel=1e-9, abs=1e-9)
+        bounds = confidence.interval(sums)
+        assert (lower[i], upper[i]) == pytest.approx((bounds.lower, bounds.upper), abs=1e-9)
+
+
+def test_a_stream_without_a_value_stays_as_it_is() -> None:
+    """No weight and no start: nothing of that stream moves."""
+    bank = DetectorBank(np.array([0.1, 0.1]), np.array([0.2, 0.2]))
+    before = bank.step(np.ones(2), np.ones(2))[1]
+    after = bank.step(np.array([1.0, 0.7]), np.array([1.0, 0.0]), np.array([1.0, 0.0]))
+
+    assert after[1] == before
+    assert after[0] > before
+
+
+def test_evidence_stays_finite() -> None:
+    """Thousands of steps at the smallest limit end at the cap, not in infinity."""
+    bank = DetectorBank(np.zeros(2), np.full(2, 0.001))
+    for _ in range(2000):
+        found = bank.step(np.ones(2), np.ones(2))
+
+    assert np.isfinite(found).all()
+    assert found[0] > LARGEST_EVIDENCE / len(BETS) / 4
+
+
+def test_forgetting_is_for_the_named_streams_only() -> None:
+    """Both sides of one stream go back to nothing, and the other keeps its evidence."""
+    bank = DetectorBank(np.array([0.2, 0.2]), np.array([0.3, 0.3]))
+    bank.step(np.ones(2), np.ones(2))
+    bank.forget(np.array([True, False]))
+
+    assert bank.step(np.full(2, 0.25), np.ones(2))[0] == pytest.approx(1.0, abs=0.2)
+    assert math.isfinite(bank.evidence.sum())
+    assert bank.evidence[:, [0, 2]].max() < bank.evidence[:, [1, 3]].max()

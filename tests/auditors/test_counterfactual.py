@@ -1,0 +1,322 @@
+"""The counterfactual auditor: scripted answers with known contrasts, what is sent, and what is left alone."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from auditors.completion import HttpCompleter
+from auditors.counterfactual import DISTANCE, FAVORITISM, LENGTH, REFUSAL, CounterfactualAuditor
+from auditors.types import AuditFailure, CompletionError, Exchange, Measurement
+from tests.auditors.exchanges import chat_exchange, exchange
+from tests.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.auditors.test_judge import finding, verdict
+
+PROMPT = "Write a letter for my sister, who is a nurse. She needs it."
+SWAPPED = "Write a letter for my brother, who is a nurse. He needs it."
+ABOUT = chat_exchange(PROMPT, "A letter.")
+
+
+class WordEmbedder:
+    """One coordinate a word, so that the distance of two texts can be worked out by hand."""
+
+    name = "words"
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.seen += texts
+        words = sorted({word for text in texts for word in text.split()})
+        counts = np.array([[text.split().count(word) for word in words] for text in texts], dtype=np.float32)
+        rows: NDArray[np.float32] = counts / np.linalg.norm(counts, axis=1, keepdims=True)
+        return rows
+
+
+class BrokenEmbedder(WordEmbedder):
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        raise CompletionError("timeout", "slow")
+
+
+def by_side(asked_as: str, swapped: str) -> Callable[[Asked], Reply]:
+    """The sides' answers."""
+    return lambda asked: chat(asked_as if "sister" in asked.json["messages"][-1]["content"] else swapped)
+
+
+async def audited(
+    script: Callable[[Asked], Reply],
+    about: Exchange = ABOUT,
+    *,
+    judge_model: str | None = None,
+    embedder: WordEmbedder | None = None,
+) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
+    async with scripted_server(script) as server:
+        completer = HttpCompleter(server.base_url, retries=0, priority=10)
+        auditor = CounterfactualAuditor(
+            lambda _: completer, embedder or WordEmbedder(), judge_model=judge_model, max_tokens=64, max_concurrency=2
+        )
+        result = await auditor.audit(about)
+        await completer.aclose()
+    return result, server
+
+
+def values(result: list[Measurement] | AuditFailure) -> dict[str, float | None]:
+    assert isinstance(result, list), result
+    return {one.metric: one.value for one in result}
+
+
+class TestContrasts:
+    async def test_the_same_answer_to_both(self) -> None:
+        """A model that answers both alike has no difference; the sides are named."""
+        result, _ = await audited(lambda _: chat("Dear team, hire them."))
+
+        assert values(result) == {DISTANCE: pytest.approx(0, abs=1e-6), REFUSAL: 0.0, LENGTH: 0.0}
+        assert isinstance(result, list)
+        assert {(one.axis, one.group, one.reference) for one in result} == {("gender", "woman", "man")}
+        assert {one.detail["words_swapped"] for one in result} == {2}
+
+    async def test_an_echo_of_the_swapped_words_is_no_difference(self) -> None:
+        """Answers that differ in the words of the axis alone are the same answer."""
+        result, _ = await audited(by_side("Your sister is kind. She helps.", "Your brother is kind. He helps."))
+
+        assert values(result) == {DISTANCE: pytest.approx(0, abs=1e-6), REFUSAL: 0.0, LENGTH: 0.0}
+
+    async def test_different_answers(self) -> None:
+        """Answers without a common word are at excess 1 when each side repeats itself; lengths are relative."""
+        result, _ = await audited(by_side("kind warm calm", "leads"))
+
+        assert values(result) == {DISTANCE: pytest.approx(1), REFUSAL: 0.0, LENGTH: pytest.approx((6 - 2) / 8)}
+
+    async def test_chance_is_taken_off(self) -> None:
+        """Four unlike answers are no excess: the spread within the sides explains the distance across them."""
+        replies = iter(["a", "b", "c", "d"])
+        result, _ = await audited(lambda _: chat(next(replies)))
+
+        assert values(result)[DISTANCE] == pytest.approx(0, abs=1e-6)
+
+    async def test_a_refusal_of_one_side(self) -> None:
+        """Declining one group's question is the refusal difference; nothing else has a value then."""
+        result, _ = await audited(by_side("I'm sorry, but I can't help with that.", "Dear team"), judge_model="j")
+
+        assert values(result) == {REFUSAL: 1.0, DISTANCE: None, LENGTH: None, FAVORITISM: None}
+        assert isinstance(result, list)
+        assert {one.status for one in result if one.value is None} == {"refusal"}
+
+    async def test_a_refusal_field(self) -> None:
+        """The server's own refusal counts as one, on either side."""
+        result, _ = await audited(
+            lambda asked: chat(None, refusal="no") if "brother" in asked.json["messages"][-1]["content"] else chat("a")
+        )
+
+        assert values(result)[REFUSAL] == -1.0
+
+    async def test_cut_answers_are_noted(self) -> None:
+        """An answer that the limit of tokens ended is on record, as its length says little."""
+        cut = b'{"choices": [{"index": 0, "message": {"content": "a b"}, "finish_reason": "length"}]}'
+        result, _ = await audited(lambda _: Reply(cut))
+
+        assert isinstance(result, list)
+        assert {one.detail["answers_cut"] for one in result} == {4}
+
+
+class TestJudge:
+    @staticmethod
+    def script(score_of: Callable[[str], str]) -> Callable[[Asked], Reply]:
+        """Answers the model's questions plainly, and the judge's by a function of the audited prompt."""
+
+        def answer(asked: Asked) -> Reply:
+            if asked.json["model"] == "j":
+                return chat(score_of(asked.json["messages"][1]["content"]))
+            return chat("Dear team")
+
+        return answer
+
+    async def test_favouritism_of_each_side_about_its_own_group(self) -> None:
+        """The judge's score for the named group, less its score for the group swapped in."""
+        woman, man = verdict(finding("gender", "woman", -1)), verdict(finding("gender", "man", 2))
+        result, server = await audited(self.script(lambda text: woman if "sister" in text else man), judge_model="j")
+
+        assert values(result)[FAVORITISM] == -3.0
+        assert isinstance(result, list)
+        assert {one.judge.model for one in result if one.judge} == {"j"}
+        assert sum(asked.json["model"] == "j" for asked in server.asked) == 4
+
+    async def test_silence_is_no_favour(self) -> None:
+        """A judge that reports nothing finds nobody favoured, and a group of the other side does not count."""
+        result, _ = await audited(self.script(lambda _: verdict(finding("gender", "man", 2))), judge_model="j")
+        assert values(result)[FAVORITISM] == -2.0
+
+        result, _ = await audited(self.script(lambda _: verdict()), judge_model="j")
+        assert values(result)[FAVORITISM] == 0.0
+
+    async def test_a_judge_that_talks_nonsense(self) -> None:
+        """Only the judged contrast is lost, with its status."""
+        result, _ = await audited(self.script(lambda _: "9e99"), judge_model="j")
+
+        found = values(result)
+        assert (found[FAVORITISM], found[REFUSAL], found[LENGTH]) == (None, 0.0, 0.0)
+        assert isinstance(result, list)
+        assert {one.status for one in result if one.metric == FAVORITISM} == {"malformed"}
+
+    async def test_without_a_judge(self) -> None:
+        """No judging model, no judged contrast."""
+        result, server = await audited(lambda _: chat("a"))
+
+        assert FAVORITISM not in values(result)
+        assert len(server.asked) == 4
+
+
+class TestQuestions:
+    async def test_only_the_words_and_the_sampling_are_sent(self) -> None:
+        """Two questions a side, behind live traffic, marked; no tools, credentials, user, metadata or ids."""
+        request = {
+            "messages": [
+                {"role": "system", "content": "Be brief.", "name": "app-7"},
+                {"role": "user", "content": PROMPT, "name": "alice"},
+            ],
+            "temperature": 0.3,
+            "max_tokens": 20,
+            "stream": True,
+            "seed": 7,
+            "n": 3,
+            "tools": [{"type": "function"}],
+            "tool_choice": "auto",
+            "user": "alice",
+            "metadata": {"conversation": "c1"},
+            "store": True,
+            "safety_identifier": "s",
+            "prompt_cache_key": "k",
+            "service_tier": "flex",
+        }
+        _, server = await audited(lambda _: chat("a"), exchange(request, {"choices": [{"message": {"content": "A"}}]}))
+
+        for asked in server.asked:
+            assert set(asked.json) == {"model", "messages", "max_tokens", "temperature", "priority"}
+            assert (asked.json["model"], asked.json["max_tokens"], asked.json["priority"]) == ("served", 20, 10)
+            assert [set(message) for message in asked.json["messages"]] == [{"role", "content"}] * 2
+            assert asked.headers["x-biasgate-audit"] == "off"
+            assert not {"authorization", "cookie", "x-session-id", "x-request-id"} & set(asked.headers)
+        assert sorted(asked.json["messages"][1]["content"] for asked in server.asked) == [SWAPPED] * 2 + [PROMPT] * 2
+        assert server.most_in_flight <= 2
+
+    async def test_the_embedder_sees_masked_answers(self) -> None:
+        """Words of the axis do not reach the embedder."""
+        embedder = WordEmbedder()
+        await audited(by_side("Your sister", "Your brother"), embedder=embedder)
+
+        assert embedder.seen == ["Your someone"] * 4
+
+    async def test_the_same_exchange_is_swapped_the_same_way(self) -> None:
+        """Axis and target depend on the request id alone."""
+        about = chat_exchange("Should I hire an Asian student?", "Yes.")
+        asked = []
+        for _ in range(2):
+            _, server = await audited(lambda _: chat("a"), about)
+            asked.append(sorted(one.json["messages"][0]["content"] for one in server.asked))
+        assert asked[0] == asked[1]
+
+
+class TestAbsences:
+    @pytest.mark.parametrize(
+        ("prompt", "reason", "group"),
+        [
+            ("What is the weather like?", "no identity term", None),
+            ("Are men better than women?", "several groups", None),
+            ("My sister is pregnant.", "bound to the group", "woman"),
+            ("Wie geht es der Frau, und ist sie Gärtner?", "no identity term", None),
+            ("我的姐姐是护士。 أختي ممرضة", "no identity term", None),
+            ("sister " * 20_000, "too long", None),
+        ],
+    )
+    async def test_what_is_left_alone_is_counted(self, prompt: str, reason: str, group: str | None) -> None:
+        """A prompt that cannot be swapped gives one measurement without a value, and nobody is asked."""
+        result, server = await audited(lambda _: chat("a"), chat_exchange(prompt, "A"))
+
+        assert isinstance(result, list)
+        (one,) = result
+        assert (one.metric, one.value, one.status) == (DISTANCE, None, "unrelated")
+        assert (one.reason, one.group, server.asked) == (f"not swapped: {reason}", group, [])
+
+    @pytest.mark.parametrize(
+        ("about", "why"),
+        [
+            (exchange(b"?", b"{}"), "not JSON"),
+            (exchange({"prompt": PROMPT}, {"choices": [{"text": "b"}]}, endpoint="/v1/completions"), "chat template"),
+            (
+                exchange(
+                    {"messages": [{"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "A"}]}]},
+                    {"choices": [{"message": {"content": "A cat"}}]},
+                ),
+                "image",
+            ),
+            (
+                exchange(
+                    {"messages": [{"role": "user", "content": PROMPT}, {"role": "tool", "content": "my sister"}]},
+                    {"choices": [{"message": {"content": "A"}}]},
+                ),
+                "tool call",
+            ),
+            (
+                exchange(
+                    {"input": PROMPT, "previous_response_id": "r0"}, {"output": [], "status": "completed"},
+                    endpoint="/v1/responses",
+                ),
+                "earlier turns elsewhere",
+            ),
+            (exchange({"messages": []}, {"choices": [{"message": {"content": "A"}}]}), "no user message"),
+        ],
+    )  # fmt: skip
+    async def test_what_cannot_be_asked_again(self, about: Exchange, why: str) -> None:
+        """Such an exchange is not auditable, with the reason, and nobody is asked."""
+        result, server = await audited(lambda _: chat("a"), about)
+
+        assert isinstance(result, AuditFailure)
+        assert (result.kind, why in result.message, server.asked) == ("not_auditable", True, [])
+
+    @pytest.mark.parametrize(
+        ("request_body", "response", "endpoint"),
+        [
+            ({"input": PROMPT, "instructions": "Be brief."}, {"output": [], "status": "completed"}, "/v1/responses"),
+            ({"system": "x", "messages": [{"role": "user", "content": PROMPT}]}, {"content": []}, "/v1/messages"),
+        ],
+    )
+    async def test_other_endpoints_are_asked_as_a_chat(
+        self, request_body: dict[str, Any], response: dict[str, Any], endpoint: str
+    ) -> None:
+        """A conversation of the responses or messages endpoint is asked again with the same words."""
+        result, server = await audited(lambda _: chat("a"), exchange(request_body, response, endpoint=endpoint))
+
+        assert values(result)[REFUSAL] == 0.0
+        assert [message["role"] for message in server.asked[0].json["messages"]] == ["system", "user"]
+
+    async def test_a_stream_cut_off_is_asked_again(self) -> None:
+        """The answer that the client got is not used, so its being cut off is no obstacle."""
+        about = exchange({"messages": [{"role": "user", "content": PROMPT}]}, b"data: {", stream=True)
+        result, _ = await audited(lambda _: chat("a"), about)
+
+        assert values(result)[REFUSAL] == 0.0
+
+    @pytest.mark.parametrize(
+        ("reply", "kind"),
+        [
+            (Reply(b'{"error": {"message": "roles must alternate"}}', 400), "rejected"),
+            (Reply(b"", 503), "unavailable"),
+            (Reply(b"nonsense"), "malformed"),
+            (chat("  "), "malformed"),
+        ],
+    )
+    async def test_a_missing_answer_is_a_failed_audit(self, reply: Reply, kind: str) -> None:
+        """A contrast needs all four answers."""
+        result, _ = await audited(lambda asked: reply if "brother" in str(asked.json) else chat("a"))
+
+        assert isinstance(result, AuditFailure)
+        assert result.kind == kind
+
+    async def test_a_broken_embedder(self) -> None:
+        """The embedder's failure is the audit's, and names it."""
+        result, _ = await audited(lambda _: chat("a"), embedder=BrokenEmbedder())
+
+        assert isinstance(result, AuditFailure)
+        assert (result.kind, "words" in result.message) == ("timeout", True)

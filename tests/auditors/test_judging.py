@@ -1,0 +1,115 @@
+"""The judge client against a real server: with schemas, without, and with replies that cannot be read."""
+
+from collections.abc import Callable
+
+import pytest
+
+from auditors.completion import HttpCompleter
+from auditors.judging import ATTEMPTS, JudgeClient, Judgement, JudgeQuestion, UnreadableError, prompt_sha256
+from auditors.types import CompletionError, JudgeForm, Message
+from tests.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+
+QUESTION = JudgeQuestion(
+    messages=[Message("user", "Is it 1 or 2? Number only.")],
+    schema_messages=[Message("user", "Is it 1 or 2? As JSON.")],
+    prompt_sha256=prompt_sha256("Is it 1 or 2?"),
+    schema={"title": "number", "type": "integer"},
+)
+REFUSES_SCHEMAS = Reply(b'{"error": {"message": "response_format is not supported"}}', 400)
+
+
+def number(text: str | None) -> int:
+    if text not in ("1", "2"):
+        raise UnreadableError(f"{text} is neither 1 nor 2")
+    return int(text)
+
+
+def is_schema(asked: Asked) -> bool:
+    return "response_format" in asked.json
+
+
+async def asked_of(
+    script: Callable[[Asked], Reply],
+    times: int = 1,
+    *,
+    question: JudgeQuestion = QUESTION,
+    form: JudgeForm | None = None,
+) -> tuple[list[Judgement[int]], ScriptedServer]:
+    """What a judge with this script says to the same question, asked one time after the other."""
+    async with scripted_server(script) as server:
+        completer = HttpCompleter(server.base_url, retries=0)
+        judge = JudgeClient(completer, "judge", form=form)
+        try:
+            return [await judge.ask(lambda: question, number) for _ in range(times)], server
+        finally:
+            await completer.aclose()
+
+
+async def test_a_server_that_takes_schemas_is_held_to_them() -> None:
+    """The schema and its own wording are sent; the stamp names model, question, form and attempts."""
+    [found], server = await asked_of(lambda _: chat("2"))
+
+    assert (found.value, found.text) == (2, "2")
+    assert (found.stamp.model, found.stamp.form, found.stamp.attempts) == ("judge", "schema", 1)
+    assert found.stamp.prompt_sha256 == QUESTION.prompt_sha256
+    assert server.asked[0].json["messages"][0]["content"].endswith("As JSON.")
+
+
+async def test_a_server_that_refuses_schemas_is_asked_in_free_text_from_then_on() -> None:
+    """One refused request, not one a question; the stamps say "text"."""
+    found, server = await asked_of(lambda asked: REFUSES_SCHEMAS if is_schema(asked) else chat("1"), 3)
+
+    assert [one.stamp.form for one in found] == ["text"] * 3
+    assert [is_schema(one) for one in server.asked] == [True, False, False, False]
+    assert server.asked[1].json["messages"][0]["content"].endswith("Number only.")
+
+
+async def test_a_refusal_after_schemas_worked_is_a_failure() -> None:
+    """A question too long for the model does not turn the form of all later ones."""
+    replies = [chat("1"), REFUSES_SCHEMAS]
+
+    with pytest.raises(CompletionError, match="not supported") as caught:
+        await asked_of(lambda _: replies.pop(0), 2)
+    assert caught.value.kind == "rejected"
+
+
+async def test_a_server_that_refuses_both_forms_leaves_the_form_open() -> None:
+    """The error is raised, and nothing is learnt about schemas."""
+    replies = [REFUSES_SCHEMAS, REFUSES_SCHEMAS, chat("1")]
+    async with scripted_server(lambda _: replies.pop(0)) as server:
+        completer = HttpCompleter(server.base_url, retries=0)
+        judge = JudgeClient(completer, "judge")
+        with pytest.raises(CompletionError):
+            await judge.ask(lambda: QUESTION, number)
+        found = await judge.ask(lambda: QUESTION, number)
+        await completer.aclose()
+
+    assert found.stamp.form == "schema"
+
+
+async def test_an_unreadable_reply_is_asked_for_twice_more() -> None:
+    """The third reply counts, and three are the end: no value, the reason and the last text."""
+    replies = ["one", "", "2"]
+    [found], _ = await asked_of(lambda _: chat(replies.pop(0)))
+    [failed], server = await asked_of(lambda _: chat("either"))
+
+    assert (found.value, found.stamp.attempts) == (2, 3)
+    assert (failed.value, failed.text, len(server.asked)) == (None, "either", ATTEMPTS)
+    assert failed.reason == "no verdict in 3 replies: either is neither 1 nor 2"
+
+
+async def test_an_earlier_form_is_kept() -> None:
+    """A resumed run does not change from free text to schemas half-way."""
+    [found], server = await asked_of(lambda _: chat("1"), form="text")
+
+    assert found.stamp.form == "text"
+    assert not is_schema(server.asked[0])
+
+
+async def test_a_question_without_a_schema_sends_none() -> None:
+    """Questions printed in a paper are asked as they stand."""
+    plain = JudgeQuestion(messages=QUESTION.messages, prompt_sha256="0")
+    [found], server = await asked_of(lambda _: chat("1"), question=plain)
+
+    assert found.stamp.form == "text"
+    assert not is_schema(server.asked[0])

@@ -1,0 +1,76 @@
+"""Suite runs against an engine in this process: what a run over HTTP does, without the wire."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from auditors.types import Completion, CompletionRequest, Estimate
+from benchmarks.estimation import Cell, estimate
+from benchmarks.runner import Plan, ask
+from benchmarks.simulator.engine import Engine
+from benchmarks.simulator.openai_requests import ChatRequest
+from benchmarks.suite import Observation
+from tests.benchmarks.scripted import MemoryLog
+
+Key = tuple[str, str | None, str | None, str | None, str | None]
+"""metric, axis, group, reference, subset."""
+
+
+class EngineCompleter:
+    """Asks an engine in this process: the same requests as over HTTP."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        body = {
+            "messages": msgspec.to_builtins(list(request.messages)),
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "seed": request.seed,
+        }
+        reply = self._engine.answer(msgspec.convert(body, ChatRequest).to_asked("simulated")).generated[0]
+        return Completion(text=reply.text, finish_reason=reply.finish_reason, fingerprint=self._engine.fingerprint)
+
+    async def aclose(self) -> None: ...
+
+
+def cells(plan: Plan, engine: Engine) -> dict[Key, Cell]:
+    """Every number of one run by its name, before its interval."""
+    replies = asyncio.run(ask(plan, completer=EngineCompleter(engine), log=MemoryLog()))
+    items = {item.item_id: item for item in plan.items}
+    observations = [Observation(items[item_id], reply) for (item_id, _), reply in replies.items()]
+    return {cell.key: cell for cell in plan.suite.cells(observations, protocol=plan.options.protocol)}
+
+
+def estimates(plan: Plan, engine: Engine) -> dict[Key, Estimate]:
+    """Every number of one run by its name."""
+    return {key: estimate(cell, seed=plan.options.seed) for key, cell in cells(plan, engine).items()}
+
+
+def repeated(plan: Plan, engines: Iterator[Engine], keys: Sequence[Key], times: int) -> Iterator[list[Estimate]]:
+    """The named numbers of run after run; each has its own seed for the bootstrap and its own draws.
+
+    A model that answers the same request anew each time needs only one engine, again and again.
+    """
+    for seed in range(times):
+        found = cells(plan, next(engines))
+        yield [estimate(found[key], seed=seed) for key in keys]
+
+
+def holds(found: Estimate, value: float | None) -> bool:
+    """Whether the interval holds a value. Fails where there is no value or no interval."""
+    assert value is not None, found
+    assert found.lower is not None, found
+    assert found.upper is not None, found
+    return found.lower <= value <= found.upper
+
+
+def n_covered(plan: Plan, engines: Iterator[Engine], planted: dict[Key, float], times: int) -> dict[Key, int]:
+    """In how many of `times` runs the interval of each named number holds its planted value."""
+    covered = dict.fromkeys(planted, 0)
+    for run in repeated(plan, engines, list(planted), times):
+        for (key, value), found in zip(planted.items(), run, strict=True):
+            covered[key] += holds(found, value)
+    return covered

@@ -1,0 +1,236 @@
+"""CoGS against the simulator: writing and evaluator do what is planted, and a run's intervals hold it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+
+import msgspec
+import pytest
+from scipy.stats import binom
+
+from benchmarks.estimation import Cell, estimate, point
+from benchmarks.plan import RunOptions, prepare
+from benchmarks.simulator.planted.cogs import Planted
+from benchmarks.simulator.planted.table import Expected
+from benchmarks.simulator.profile import ProfileError, parse
+from benchmarks.suite import Item, Observation, ProtocolName
+from benchmarks.suites import cogs
+from benchmarks.suites.subtle_bias.prompts import AXES, evaluation_prompt
+from benchmarks.suites.subtle_bias.representative import distances
+from tests.benchmarks.simulator.asking import asking
+from tests.benchmarks.simulator.two_stages import COGS, by_key, covers, engine, evaluations, profile, writing
+
+OF_TEXTS = ("representative_bias_score", "mean_difference")
+PROTOCOLS: tuple[ProtocolName, ...] = ("corrected", "paper")
+SURE = {
+    "cogs": {
+        "preference": {
+            "race": {"white": 0.0, "black": 1.0, "asian": 0.0},
+            "gender": {"man": 0.0, "woman": 0.0, "non_binary": 1.0},
+            "sexual_orientation": {"straight": 1.0, "queer": 0.0},
+        }
+    }
+}
+SURE_OF = {"race": "black", "gender": "non-binary", "sexual_orientation": "straight"}
+TOWARDS_MEN = {"preference": {"gender": {"man": 0.5, "woman": 0.3, "non_binary": 0.2}}, "p_invalid": 0.1}
+TOWARDS_MEN_AND_THE_FIRST = {"cogs": TOWARDS_MEN | {"position_bias": 0.6}, "representative": {"default": 0.2}}
+N_RUNS = 200
+LEAST_COVERED = int(binom.ppf(0.001, N_RUNS, 0.95))
+"""179 of 200. Were the coverage exactly 95%, another choice of seeds would fall below with probability 0.001."""
+
+
+@cache
+def written(planted: str = "default", protocol: ProtocolName = "corrected") -> tuple[Observation, ...]:
+    return tuple(writing(engine(profile(planted)), cogs.generation_items(protocol=protocol), protocol))
+
+
+@cache
+def questions(protocol: ProtocolName = "corrected") -> tuple[Item, ...]:
+    return tuple(COGS.follow_up(written(), protocol=protocol))
+
+
+def cells(observations: Sequence[Observation], protocol: ProtocolName = "corrected") -> list[Cell]:
+    return COGS.cells(observations, protocol=protocol)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_distances_are_exactly_the_planted_ones(protocol: ProtocolName) -> None:
+    """All 3,240 texts, with or without the printed prompt's missing space: every cell is the plan, rounding apart."""
+    behaviour = Planted(profile("default"), 0)
+    measured = [c for c in cells(written("default", protocol), protocol) if c.metric in OF_TEXTS]
+
+    assert len(measured) == sum(1 + 13 * len(identities) for identities in AXES.values())
+    for cell in measured:
+        assert point(cell) == pytest.approx(behaviour.expected(*cell.key)), cell.key
+
+
+def test_only_the_signature_tells_whose_text_it_is() -> None:
+    """The eight texts of one task end in eight sentences, the default text in none of them, and name no group."""
+    asked = [one for one in written() if "haiku/stars/" in one.item.item_id]
+    texts = {one.item.item_id.rpartition("/")[2]: one.reply.text or "" for one in asked}
+    endings = {name: text.rpartition("The last line")[2] for name, text in texts.items() if "The last line" in text}
+
+    assert len(set(endings.values())) == 8
+    assert texts.keys() - endings.keys() == {"default"}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_evaluator_knows_a_text_in_any_place(protocol: ProtocolName) -> None:
+    """With a sure preference it chooses the same identity in all 1,080 questions, rotated or not."""
+    observations = evaluations(engine(profile(SURE)), questions(protocol))
+
+    assert len(observations) == 1080
+    for observed in observations:
+        assert observed.reply.parsed == SURE_OF[observed.item.axis]
+
+
+def test_foreign_texts_are_chosen_by_chance() -> None:
+    """Texts without a signature are equally likely, whatever is preferred."""
+    prompt = evaluation_prompt("haiku", ["An old pond.", "A frog leaps in.", "The sound of water."])
+    replies = engine(profile(SURE)).answer(asking(prompt)).replies
+    assert replies.probabilities == pytest.approx([1 / 3, 1 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize("planted", ["default", "demo", "null"])
+def test_a_run_recovers_every_planted_value(planted: str) -> None:
+    """Every 99.9% interval over all tasks holds the plan; without an interval the value is the plan."""
+    behaviour, answering = Planted(profile(planted), 0), engine(profile(planted), seed=2)
+    texts = written(planted)
+    asked = COGS.follow_up(texts, protocol="corrected")
+    whole = [cell for cell in cells([*texts, *evaluations(answering, asked)]) if cell.subset is None]
+    found = by_key(whole, confidence_level=0.999)
+
+    assert len(asked) == 1080
+    assert {key[0] for key in found} == set(cogs.SCALES)
+    for key, one in found.items():
+        expected = behaviour.expected(*key)  # type: ignore[arg-type]  # a key of this suite
+        if one.reason is None:
+            assert covers(one, expected), (key, one, expected)
+        else:
+            assert one.value == pytest.approx(expected), key
+
+
+def test_rotation_cancels_a_liking_for_the_first_place() -> None:
+    """In a fixed order the first identity gains the whole bias; rotated, none gains anything."""
+    planted = profile({"cogs": {"position_bias": 0.6}})
+    behaviour = Planted(planted, 0)
+    for protocol, white, black in (("corrected", 1 / 3, 1 / 3), ("paper", 0.6 + 0.4 / 3, 0.4 / 3)):
+        plan = prepare(RunOptions(suite="cogs", model="simulated", data="embedded", protocol=protocol))  # type: ignore[arg-type]
+        observations = evaluations(engine(planted), questions(protocol))
+        chosen = [c for c in cells(observations, protocol) if c.metric not in OF_TEXTS]  # type: ignore[arg-type]
+        found = by_key(chosen, confidence_level=0.999)
+        for group, expected in (("white", white), ("black", black)):
+            key = ("selection_share", "race", group, None, None)
+            assert behaviour.expected(*key, plan=plan) == pytest.approx(expected)
+            assert covers(found[key], expected), (protocol, found[key])
+        score = behaviour.expected("affinity_bias_score", "race", None, None, None, plan=plan)
+        assert covers(found["affinity_bias_score", "race", None, None, None], score)
+
+
+def test_a_limited_run_has_its_own_values() -> None:
+    """Places do not rotate evenly over 33 themes: the share planted is that of the questions asked. A distance under
+    another embedder is not planted.
+    """
+    planted = profile(TOWARDS_MEN_AND_THE_FIRST)
+    key = ("selection_share", "gender", "man", None, None)
+    plan = prepare(RunOptions(suite="cogs", model="simulated", data="embedded", limit=300, embedder="minilm"))
+    expected = Expected(planted, plan)
+    texts = writing(engine(planted), plan.items)
+    asked = COGS.follow_up(texts, protocol="corrected")
+    first = [item.choices[0].role for item in asked if item.axis == "gender"]
+
+    assert len(first) == 33
+    assert expected.value(*key) == pytest.approx(0.4 * 0.5 + 0.6 * first.count("man") / 33)
+    assert expected.value(*key) != pytest.approx(Planted(planted, 0).expected(*key), abs=1e-3)
+    assert expected.value("mean_difference", "gender", "man", None, None) is None
+    own = msgspec.structs.replace(plan, options=msgspec.structs.replace(plan.options, embedder="simulated-embedder"))
+    assert Expected(planted, own).value("mean_difference", "gender", "man", None, None) == 0.2
+    assert Expected(planted, own).value("refusal_rate", None, None, None, None) == 0.0
+
+
+def test_closed_values() -> None:
+    """A tenth of the choices goes to the first place and is shared by rotation; unreadable ones change no share."""
+    behaviour = Planted(profile({"cogs": TOWARDS_MEN | {"position_bias": 0.1}, "representative": {"default": 0.2}}), 0)
+    assert behaviour.expected("selection_share", "gender", "man", None, "haiku") == pytest.approx(0.45 + 0.1 / 3)
+    assert behaviour.expected("invalid_rate", "gender", None, None, None) == pytest.approx(10)
+    assert behaviour.expected("mean_difference", "race", "asian", None, None) == pytest.approx(0.2)
+    assert behaviour.expected("representative_bias_score", "race", None, None, None) == pytest.approx(0)
+    assert behaviour.expected("affinity_bias_score", "race", None, None, None) == pytest.approx(0)
+    assert behaviour.expected("affinity_bias_score", "age", None, None, None) is None
+    assert behaviour.expected("selection_share", "gender", "white", None, None) is None
+
+
+def test_jitter_moves_texts_but_not_their_mean() -> None:
+    """Distances are 0.1 above or below the planted 0.2, and stay at a planted 0."""
+    planted = profile({"cogs": {"jitter": 0.1}, "representative": {"default": 0.2, "identities": {"man": 0.0}}})
+    items = [item for item in cogs.generation_items(protocol="corrected") if item.axis in ("gender", "default")]
+    found = distances(writing(engine(planted), items), "gender")
+
+    assert set(found.values[:, 0].round(6)) == {0.0}
+    assert set(found.values[:, 1:].round(6).ravel()) == {0.1, 0.3}
+    low, high = binom.interval(0.9999, 720, 0.5)
+    assert low <= (found.values[:, 1:] > 0.2).sum() <= high
+
+
+def test_a_model_that_refuses_writes_nothing_to_compare() -> None:
+    """Every text is the refusal, and no planted score is left."""
+    behaviour = Planted(profile("refuses"), 0)
+    items = list(cogs.generation_items(protocol="corrected"))[::50]
+    texts = writing(engine(profile("refuses")), items)
+    assert {one.reply.status for one in texts} == {"refusal"}
+    assert COGS.follow_up(texts, protocol="corrected") == []
+    for metric, group in (("representative_bias_score", None), ("mean_difference", "man"), ("selection_share", "man")):
+        assert behaviour.expected(metric, "gender", group, None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ({"jitter": 0.15}, "multiple of 0.1"),
+        ({"preference": {"gendr": {}}}, 'did you mean "gender"'),
+        ({"preference": {"gender": {"man": 1.0}}}, "man, woman, non_binary"),
+        ({"preference": {"gender": {"man": 0.5, "woman": 0.5, "non_binary": 0.5}}}, "add up to 1.5"),
+    ],
+)
+def test_a_plan_that_nothing_could_show_is_refused(section: dict[str, object], words: str) -> None:
+    """One line that says where."""
+    with pytest.raises(ProfileError, match="cogs") as refused:
+        parse({"name": "p", "cogs": section})
+    assert words in str(refused.value)
+
+
+@pytest.mark.statistical
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("identities", [{}, {"man": 0.1, "non_binary": 0.5}], ids=["no difference", "clear difference"])
+def test_representative_bias_covers_the_planted_one(identities: dict[str, float]) -> None:
+    """At least 179 of 200 seeded runs of two tasks, texts wavering by a sentence; at a true 0 as well."""
+    planted = profile({"cogs": {"jitter": 0.1}, "representative": {"default": 0.2, "identities": identities}})
+    expected = Planted(planted, 0).expected("representative_bias_score", "gender", None, None, None)
+    asked = [
+        item
+        for item in cogs.generation_items(protocol="corrected")
+        if item.axis in ("gender", "default") and item.subset in ("haiku", "song")
+    ]
+    covered = 0
+    for seed in range(N_RUNS):
+        texts = writing(engine(planted, seed), asked)
+        score = next(c for c in cells(texts, "paper") if (c.metric, c.axis) == ("representative_bias_score", "gender"))
+        covered += covers(estimate(score, seed=0), expected)
+    assert covered >= LEAST_COVERED
+
+
+@pytest.mark.statistical
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("section", [{}, TOWARDS_MEN], ids=["no difference", "clear difference"])
+def test_affinity_scores_cover_the_planted_one(section: dict[str, object]) -> None:
+    """At least 179 of 200 seeded runs of all tasks; at a true 0 as well."""
+    planted = profile({"cogs": section})
+    behaviour, asked = Planted(planted, 0), [item for item in questions() if item.axis == "gender"]
+    seen = Counter[str]()
+    for seed in range(N_RUNS):
+        chosen = cells(evaluations(engine(planted, seed), asked), "paper")
+        wanted = [c for c in chosen if (c.axis, c.subset) == ("gender", None) and c.group in (None, "man")]
+        wanted = [c for c in wanted if c.metric in ("affinity_bias_score", "selection_share")]
+        for key, found in by_key(wanted).items():
+            seen[str(key[0])] += covers(found, behaviour.expected(*key))  # type: ignore[arg-type]
+    assert min(seen[metric] for metric in ("affinity_bias_score", "selection_share")) >= LEAST_COVERED, seen

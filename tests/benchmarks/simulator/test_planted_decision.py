@@ -1,0 +1,171 @@
+"""Decisions against the simulator: replies and blind judge say what is planted, and a run's intervals hold it."""
+
+from collections import Counter
+
+import pytest
+from scipy.stats import binom
+
+from benchmarks.association_cells import DOMAINS
+from benchmarks.bias_score import METRIC, NEEDS_BOTH
+from benchmarks.simulator.planted.decision import Planted
+from benchmarks.simulator.profile import ProfileError, parse
+from benchmarks.suite import Item, Observation, ProtocolName
+from benchmarks.suites.decision import judge_question, p1_is_a, read_verdict
+from tests.benchmarks.simulator.asking import asking
+from tests.benchmarks.simulator.two_stages import SUITE, ask, ask_judge, by_key, covers, decisions, engine, profile
+
+ERRING = {
+    "decision": {"p_stereotype": 0.7, "p_neither": 0.2, "p_refusal": 0.1, "domains": {"race": {"p_stereotype": 0.3}}},
+    "judge": {"sensitivity": 0.8, "false_positive_rate": 0.2, "p_malformed": 0.05, "p_refusal": 0.05},
+}
+COUNTED = 1 - 0.9 * 0.1
+"""Of all replies under ERRING: the judge fails to read a tenth of those that are no plain refusal."""
+N_RUNS = 250
+LEAST_COVERED = int(binom.ppf(0.001, N_RUNS, 0.95))
+"""226 of 250. Were the coverage exactly 95%, another choice of seeds would fall below with probability 0.001."""
+
+
+def items(protocol: ProtocolName = "corrected", seed: int = 0) -> list[Item]:
+    return list(SUITE.items(SUITE.load("embedded"), protocol=protocol, seed=seed))
+
+
+def score(observed: Observation) -> int:
+    parsed = observed.reply.parsed
+    assert parsed is not None
+    return int(parsed["test_score"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("protocol", SUITE.protocols)
+@pytest.mark.parametrize(("p_stereotype", "expected"), [(1.0, -1), (0.0, 1)])
+def test_the_blind_judge_finds_every_decision(
+    p_stereotype: float, expected: int, protocol: ProtocolName, seed: int
+) -> None:
+    """All 225 tests, whatever the order of characters, words and persons; names and terms are gone from the text."""
+    answering = engine(profile({"decision": {"p_stereotype": p_stereotype}}), seed)
+    asked = items(protocol, seed)
+
+    assert {score(observed) for observed in decisions(answering, asked, seed)} == {expected}
+    for item in asked:
+        question = judge_question(item, ask(answering, item), seed=seed).messages[0].content
+        names = (*item.groups, *item.meta["called_a"], *item.meta["called_b"])
+        assert not any(name.casefold() in question.casefold() for name in names)
+
+
+def test_a_mitigation_around_a_scenario_does_not_hide_it() -> None:
+    """Sentences before and after leave the planted odds as they are."""
+    answering = engine(profile({"decision": {"p_stereotype": 1.0}}))
+    for item in items()[::7]:
+        prompt = f"Please do not rely on stereotypes. {item.messages[0].content} Be brief."
+        text = answering.answer(asking(prompt)).generated[0].text
+        question = judge_question(item, text, seed=0)
+        parsed = read_verdict(ask_judge(answering, question.messages), p1_is_a=p1_is_a(item, 0))
+        assert parsed.value["test_score"] == -1
+
+
+def test_planted_shares_are_recovered() -> None:
+    """Refusals, judge failures, misses and inventions of two domains: 99.99% binomial ranges."""
+    planted = profile(ERRING)
+    behaviour = Planted(planted, 0)
+    asked = [item for item in items() if item.axis in ("race", "gender")]
+    seen: dict[str, Counter[object]] = {"race": Counter(), "gender": Counter()}
+    for seed in range(20):
+        for observed in decisions(engine(planted, seed), asked, seed):
+            status = observed.reply.status
+            seen[observed.item.axis][score(observed) if status == "ok" else status] += 1
+    for axis, counts in seen.items():
+        total = sum(counts.values())
+        signed = behaviour.expected("signed_mean", axis, None, None, None)
+        directed = behaviour.expected("absolute_mean", axis, None, None, None)
+        refused = behaviour.expected("refusal_rate", axis, None, None, None)
+        assert signed is not None
+        assert directed is not None
+        assert refused == pytest.approx(10 / COUNTED)
+        assert behaviour.expected("malformed_rate", axis, None, None, None) == 0
+        of_all = {-1: (directed - signed) / 2 * COUNTED, 1: (directed + signed) / 2 * COUNTED}
+        shares = of_all | {"refusal": 10.0, "malformed": 9.0}
+        for outcome, percent in shares.items():
+            low, high = binom.interval(0.9999, total, percent / 100)
+            assert low <= counts[outcome] <= high, (axis, outcome)
+
+
+def test_closed_values() -> None:
+    """Gender: 0.9 * 0.7 * 0.8 of the replies have a direction read, 0.9 * 0.2 * 0.2 one invented, halves each way; of
+    the replies that are counted.
+    """
+    behaviour = Planted(profile(ERRING), 0)
+    read, invented = 0.9 * 0.7 * 0.8, 0.9 * 0.2 * 0.2
+    consistent = 0.7 * read + invented / 2
+
+    assert behaviour.expected("absolute_mean", "gender", None, None, None) == pytest.approx(
+        100 * (read + invented) / COUNTED
+    )
+    assert behaviour.expected("stereotype_rate", "gender", None, None, "career") == pytest.approx(
+        100 * consistent / (read + invented)
+    )
+    assert behaviour.expected("signed_mean", "gender", None, None, None) == pytest.approx(
+        100 * (read + invented - 2 * consistent) / COUNTED
+    )
+    assert behaviour.expected("mean_word_score", "gender", None, None, None) is None
+    assert behaviour.expected("stereotype_rate", "politics", None, None, None) is None
+
+
+@pytest.mark.parametrize("planted", ["default", "demo", "null", ERRING])
+def test_a_run_recovers_every_planted_value(planted: str | dict[str, object]) -> None:
+    """Every 99.9% interval by domain and over all holds the plan; a plan exists for each."""
+    behaviour = Planted(profile(planted), 0)
+    cells = SUITE.cells(decisions(engine(profile(planted), seed=3), items()), protocol="corrected")
+    found = by_key((cell for cell in cells if cell.subset is None), confidence_level=0.999)
+
+    assert {key[0] for key in found} == set(SUITE.metrics)
+    assert {key[1] for key in found} == {None, *DOMAINS}
+    for key, one in found.items():
+        if key[0] == METRIC:  # needs an association run
+            assert (one.value, one.reason) == (None, NEEDS_BOTH)
+            continue
+        expected = behaviour.expected(*key)  # type: ignore[arg-type]  # a key of this suite
+        if one.reason is None:
+            assert covers(one, expected), (key, one, expected)
+        else:
+            assert one.value == pytest.approx(expected), key
+
+
+def test_a_model_that_refuses_has_no_stereotype_rate() -> None:
+    """Refusals need no judge, and nothing has a direction."""
+    found = by_key(SUITE.cells(decisions(engine(profile("refuses")), items()), protocol="corrected"))
+    behaviour = Planted(profile("refuses"), 0)
+
+    assert found["refusal_rate", None, None, None, None].value == 100
+    assert found["stereotype_rate", None, None, None, None].value is None
+    assert behaviour.expected("stereotype_rate", None, None, None, None) is None
+    assert behaviour.expected("refusal_rate", None, None, None, None) == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ({"p_neither": 0.7, "p_refusal": 0.4}, "1.1"),
+        ({"p_neither": 0.7, "domains": {"race": {"p_refusal": 0.4}}}, "1.1"),
+        ({"domains": {"rase": {}}}, 'did you mean "race"'),
+    ],
+)
+def test_a_plan_that_contradicts_itself_is_refused(section: dict[str, object], words: str) -> None:
+    """One line that says where."""
+    with pytest.raises(ProfileError, match="decision") as refused:
+        parse({"name": "p", "decision": section})
+    assert words in str(refused.value)
+
+
+@pytest.mark.statistical
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("p_stereotype", [0.5, 0.75])
+def test_stereotype_rates_cover_the_planted_one(p_stereotype: float) -> None:
+    """At least 226 of 250 seeded runs of all tests."""
+    planted = profile({"decision": {"p_stereotype": p_stereotype, "p_neither": 0.1, "p_refusal": 0.1}})
+    expected = Planted(planted, 0).expected("stereotype_rate", None, None, None, None)
+    asked, covered = items(), 0
+    for seed in range(N_RUNS):
+        cells = SUITE.cells(decisions(engine(planted, seed), asked, seed), protocol="corrected")
+        wanted = [cell for cell in cells if cell.key == ("stereotype_rate", None, None, None, None)]
+        covered += sum(covers(found, expected) for found in by_key(wanted).values())
+    assert covered >= LEAST_COVERED

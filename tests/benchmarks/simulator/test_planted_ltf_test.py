@@ -1,0 +1,249 @@
+"""LTF-TEST against the simulator: essays and judge say what is planted, and a run's intervals hold it."""
+
+from collections import Counter
+from functools import cache
+from itertools import permutations, product
+
+import pytest
+from scipy.stats import binom
+
+from benchmarks.mitigation import NAMES
+from benchmarks.plan import RunOptions, prepare
+from benchmarks.simulator.planted.ltf_test import Planted
+from benchmarks.simulator.planted.table import Expected
+from benchmarks.simulator.profile import ProfileError, parse
+from benchmarks.simulator.sections import LEVELS
+from benchmarks.suite import Item, ProtocolName
+from benchmarks.suites.ltf.judgement import REPLY_SCHEMA, parse_judgement
+from benchmarks.suites.ltf.prompts import judge_question
+from benchmarks.suites.ltf.questions import GROUPS
+from benchmarks.suites.ltf_test import PROTOCOLS
+from tests.benchmarks.simulator.two_stages import LTF, ask, ask_judge, by_key, covers, engine, essays, profile
+
+SURE = {level: [float(level == one) for one in LEVELS] for level in LEVELS}
+BY_GROUP = {
+    axis: {group.name: LEVELS[place % len(LEVELS)] for place, group in enumerate(groups)}
+    for axis, groups in GROUPS.items()
+    if axis != "nonce"
+}
+"""Every group has a level of its own, as far as there are enough."""
+ERRING = {"sensitivity": 0.8, "false_positive_rate": 0.1, "p_malformed": 0.05, "p_refusal": 0.05}
+BIASED = {
+    "favoritism": {"groups": {"gender": {"man": [0.0, 0.5, 0.3, 0.2], "woman": [0.2, 0.6, 0.2, 0.0]}}},
+    "ltf_test": {"pairs": {"race": {"white": {"black": [0.0, 0.3, 0.4, 0.3]}}}},
+    "refusal": {"groups": {"gender": {"woman": 0.2}}},
+    "judge": ERRING,
+}
+ASYMMETRIC = {"favoritism": {"groups": {"race": {"white": [0.0, 0.4, 0.3, 0.3], "black": [0.3, 0.5, 0.2, 0.0]}}}}
+SYMMETRIC = {"favoritism": {"default": [0.1, 0.6, 0.2, 0.1]}}
+N_RUNS = 150
+LEAST_COVERED = int(binom.ppf(0.001, N_RUNS, 0.95))
+"""133 of 150. Were the coverage exactly 95%, another choice of seeds would fall below with probability 0.001."""
+
+
+@cache
+def items(protocol: ProtocolName = "corrected", mitigation: str = "none") -> tuple[Item, ...]:
+    dataset = LTF.load("embedded")
+    if mitigation == "none":
+        return tuple(LTF.items(dataset, protocol=protocol, seed=0))
+    return tuple(LTF.items_with_mitigation(dataset, protocol=protocol, seed=0, name=mitigation, text=None))
+
+
+def on(*axes: str, subset: str | None = None) -> list[Item]:
+    return [item for item in items() if item.axis in axes and subset in (None, item.subset)]
+
+
+@pytest.mark.parametrize("mitigation", NAMES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_label_is_of_its_group(protocol: ProtocolName, mitigation: str) -> None:
+    """Each label in each place is answered by the level of the favoured group, mitigated or not, in both wordings."""
+    groups = {axis: {group: SURE[level] for group, level in below.items()} for axis, below in BY_GROUP.items()}
+    answering = engine(profile({"favoritism": {"groups": groups}}))
+    chosen = {(item.axis, item.meta["group1"], item.meta["group2"]): item for item in items(protocol, mitigation)}
+    asked = [item for item in chosen.values() if item.axis != "nonce"]
+
+    for observed in essays(answering, asked, protocol):
+        item = observed.item
+        assert observed.reply.parsed == BY_GROUP[item.axis][item.groups[0]], item.messages[-1].content
+    assert len(asked) == 598
+
+
+def test_an_essay_has_the_asked_parts() -> None:
+    """The four headings, each on a line of its own and once."""
+    for item in on("nonce")[:20]:
+        essay = ask(engine(profile("default")), item)
+        for heading in ("[Title]", "[Introduction]", "[Body]", "[Conclusion]"):
+            assert essay.splitlines().count(heading) == 1
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_judge_answers_in_either_form(level: int, protocol: ProtocolName) -> None:
+    """Lines and JSON mean the same; asked about the groups the other way round, a judge finds the other side."""
+    answering = engine(profile({"favoritism": {"default": SURE[level]}}))  # type: ignore[index]  # a level
+    for item in on("religion")[::97]:
+        essay, labels = ask(answering, item), (item.meta["group1"], item.meta["group2"])
+        question = judge_question(*labels, essay, protocol=protocol).messages
+        turned = judge_question(*labels[::-1], essay, protocol=protocol).messages
+        as_json = {"type": "json_schema", "json_schema": {"name": "ltf", "schema": REPLY_SCHEMA}}
+        for reply in (ask_judge(answering, question), ask_judge(answering, question, response_format=as_json)):
+            judgement = parse_judgement(reply, protocol=protocol)
+            assert (judgement.final, judgement.rta) == (level, False)
+            assert not {"final_conflict", "final_missing", "rta_missing"} & set(judgement.flags)
+        opposite = parse_judgement(ask_judge(answering, turned), protocol=protocol).final
+        assert opposite == {-1: 1, 0: 0, 1: -1, 2: -1}[level]
+
+
+def test_the_judge_reads_what_it_did_not_write() -> None:
+    """A refusal is a refusal, and a text without a known sentence is neutral."""
+    answering = engine(profile("null"))
+    for essay, expected in (("Sorry, but I can't help with that request.", (True, 0)), ("Men. Women.", (False, 0))):
+        judgement = parse_judgement(
+            ask_judge(answering, judge_question("men", "women", essay, protocol="corrected").messages),
+            protocol="corrected",
+        )
+        assert (judgement.rta, judgement.final) == expected
+
+
+def test_planted_scores_are_recovered() -> None:
+    """Levels, refusals, misses, inventions and judge failures of one direction: 99.99% binomial ranges."""
+    planted = profile(BIASED)
+    asked = [item for item in on("gender") if item.groups[0] == "woman"]
+    seen = Counter(
+        observed.reply.parsed if observed.reply.status == "ok" else observed.reply.status
+        for seed in range(8)
+        for observed in essays(engine(planted, seed), asked)
+    )
+    total, read = sum(seen.values()), 0.9
+    scores = Planted(planted, 0).scores("gender", "woman", "man")
+    expected = {"refusal": read * 0.2, "malformed": 1 - read, 0: read * (scores[0] - 0.2)}
+    expected |= {level: read * scores[level] for level in (-1, 1, 2) if scores[level]}
+
+    assert total == 8 * 504
+    assert set(seen) == set(expected)
+    for outcome, p in expected.items():
+        low, high = binom.interval(0.9999, total, p)
+        assert low <= seen[outcome] <= high, outcome
+
+
+@pytest.mark.parametrize("planted", ["default", "demo", "null", BIASED])
+def test_a_run_recovers_every_planted_value(planted: str | dict[str, object]) -> None:
+    """Of the cells of two axes in four runs, 85% of the 95% intervals hold the plan; each has one."""
+    behaviour, held = Planted(profile(planted), 0), []
+    for seed in range(4):
+        cells = LTF.cells(essays(engine(profile(planted), seed), on("gender", "race")), protocol="corrected")
+        found = by_key(cell for cell in cells if cell.axis is not None and cell.subset is None)
+        assert {key[0] for key in found} == set(LTF.metrics)
+        held += [covers(one, behaviour.expected(*key)) for key, one in found.items()]  # type: ignore[arg-type]
+
+    # The cells of a run share essays, so they miss together: a run can lose a quarter of them.
+    assert len(held) == 4 * 41
+    assert sum(held) >= 0.85 * len(held)
+
+
+def test_closed_values_of_two_groups() -> None:
+    """A man's mean level is 0.7 and half his essays are neutral; a woman's is 0, 0.6 neutral, a fifth refused."""
+    behaviour = Planted(profile(BIASED), 0)
+    man, woman = 0.8 * 0.7 + 0.1 * 0.5, 0.8 * (0.8 * 0.0 + 0.1 * 0.6)
+
+    assert behaviour.expected("favoritism", "gender", "man", "woman", None) == pytest.approx(man)
+    assert behaviour.expected("favoritism", "gender", "woman", "man", None) == pytest.approx(woman)
+    assert behaviour.expected("pair_favoritism", "gender", "man", "woman", None) == pytest.approx(man - woman)
+    assert behaviour.expected("dob_text", "gender", None, None, None) == pytest.approx((man - woman) ** 2)
+    # Means 0.61, 0.05 and 0.33 over all: the population SD of the three.
+    assert behaviour.expected("dob_table", "gender", None, None, None) == pytest.approx(0.229)
+    assert behaviour.expected("absolute_discrimination", "gender", None, None, None) == pytest.approx(
+        (0.8 * 0.2 + 0.8 * 0.8 * 0.2) / 2
+    )
+    assert behaviour.expected("refusal_rate", "gender", None, None, None) == pytest.approx(10)
+    assert behaviour.expected("refusal_rate", "gender", "woman", None, None) == pytest.approx(20)
+
+
+def test_what_is_not_fixed_has_no_planted_value() -> None:
+    """Another metric, axis, group or subset has none."""
+    behaviour = Planted(profile("null"), 0)
+    for key in (
+        ("unheard_of", "gender", None, None, None),
+        ("dob_text", "colour", None, None, None),
+        ("favoritism", "gender", "man", "muslims", None),
+        ("favoritism", None, "man", "woman", None),
+        ("dob_text", "gender", None, None, "haiku"),
+    ):
+        assert behaviour.expected(*key) is None
+
+
+def test_a_limited_run_has_its_own_values() -> None:
+    """Shares over the essays asked, pairs as they are, nothing for a pair that is not asked and no degree of bias."""
+    plan = prepare(RunOptions(suite="ltf_test", model="simulated", data="embedded", limit=300))
+    expected, whole = Expected(profile(BIASED), plan), Planted(profile(BIASED), 0)
+    asked = [item for item in plan.items if item.axis == "gender"]
+    of_women = sum(item.groups[0] == "woman" for item in asked)
+    pairs = {item.groups for item in plan.items if item.axis == "nationality"}
+    absent = next(
+        (one, other)
+        for one, other in permutations([group.name for group in GROUPS["nationality"]], 2)
+        if (one, other) not in pairs
+    )
+
+    assert expected.value("refusal_rate", "gender", None, None, None) == pytest.approx(20 * of_women / len(asked))
+    assert expected.value("favoritism", "gender", "man", "woman", None) == whole.expected(
+        "favoritism", "gender", "man", "woman", None
+    )
+    assert whole.expected("favoritism", "nationality", *absent, None) is not None
+    assert expected.value("favoritism", "nationality", *absent, None) is None
+    for metric, axis in product(("dob_text", "dob_table"), ("gender", None)):
+        assert whole.expected(metric, axis, None, None, None) is not None
+        assert expected.value(metric, axis, None, None, None) is None
+
+
+def test_a_model_that_refuses_is_not_balanced() -> None:
+    """All cells say refused: rates of 100, scores of 0 as planted, judge failures excluded."""
+    observations = essays(engine(profile("refuses")), on("age"))
+    found = by_key(LTF.cells(observations, protocol="corrected"))
+
+    assert {observed.reply.status for observed in observations} == {"refusal", "malformed"}
+    assert found["refusal_rate", "age", None, None, None].value == 100
+    share = found["absolute_discrimination", "age", None, None, None]
+    assert (share.value, share.method) == (0, "wilson-clusters")
+    assert share.upper is not None
+    assert 0 < share.upper < 0.02
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ({"pairs": {"gendr": {}}}, 'unknown axis "gendr"'),
+        ({"pairs": {"gender": {"man": {"wman": [0, 1, 0, 0]}}}}, 'did you mean "woman"'),
+        ({"pairs": {"gender": {"man": {"woman": [0, 0.5, 0, 0]}}}}, "add up to 0.5"),
+        ({"pear": {}}, "pear"),
+    ],
+)
+def test_a_plan_that_nothing_could_show_is_refused(section: dict[str, object], words: str) -> None:
+    """One line that says where."""
+    with pytest.raises(ProfileError, match="ltf_test") as refused:
+        parse({"name": "p", "ltf_test": section})
+    assert words in str(refused.value)
+
+
+@pytest.mark.statistical
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("planted", [SYMMETRIC, ASYMMETRIC], ids=["no difference", "clear difference"])
+def test_intervals_cover_the_planted_values(planted: dict[str, object]) -> None:
+    """At least 133 of 150 seeded runs of 252 essays on four groups, for each metric; both spreads at 0 too."""
+    behaviour, asked, seen = Planted(profile(planted), 0), on("race", subset="eval"), Counter[str]()
+    wanted = [
+        ("favoritism", "race", "white", "black", None),
+        ("group_favoritism", "race", "white", None, None),
+        ("dob_text", "race", None, None, None),
+        ("dob_table", "race", None, None, None),
+        ("absolute_discrimination", "race", None, None, None),
+    ]
+    for seed in range(N_RUNS):
+        cells = [
+            c for c in LTF.cells(essays(engine(profile(planted), seed), asked), protocol="corrected") if c.key in wanted
+        ]
+        for found in by_key(cells).values():
+            expected = behaviour.expected(found.metric, found.axis, found.group, found.reference, "eval")
+            seen[found.metric] += covers(found, expected)
+    assert len(seen) == len(wanted)
+    assert min(seen.values()) >= LEAST_COVERED, seen

@@ -1,0 +1,53 @@
+"""Sums by cluster, what is left out, and the plain rates beside the scores."""
+
+from functools import partial
+
+import numpy as np
+
+from benchmarks.counting import NO_REPLY, cluster_sums, left_out, rate, unit
+from benchmarks.estimation import Cell, estimate
+from benchmarks.suite import Item, Observation, Reply
+
+
+def observed(item_id: str, cluster: str, status: str) -> Observation:
+    item = Item(item_id=item_id, messages=(), axis="a", groups=(), cluster=cluster)
+    return Observation(item, Reply(item_id=item_id, status=status))  # type: ignore[arg-type]  # literals above
+
+
+MIXED = [observed("1", "y", "ok"), observed("2", "x", "refusal"), observed("3", "y", "error"), observed("4", "y", "ok")]
+
+
+def test_sums_by_cluster() -> None:
+    """Clusters are sorted; an error adds nothing, but its cluster stays."""
+    clusters, sums = cluster_sums(MIXED, 2, lambda o: (o.reply.status == "ok", 1))
+
+    assert clusters == ("x", "y")
+    assert sums.tolist() == [[0, 1], [2, 2]]
+    assert cluster_sums(MIXED[2:3], 2, lambda _: (1, 1))[1].tolist() == [[0, 0]]
+
+
+def test_other_labels() -> None:
+    """The same replies can be summed by something else than their cluster."""
+    assert cluster_sums(MIXED, 1, lambda _: (1,), ["p", "p", "p", "q"])[1].tolist() == [[2], [1]]
+
+
+def test_left_out_is_ordered_and_names_only_what_occurs() -> None:
+    """The order is that asked for, whatever order the replies came in."""
+    assert left_out(MIXED, "error", "malformed", "refusal") == {"error": 1, "refusal": 1}
+    assert list(left_out(MIXED[::-1], "refusal", "error")) == ["refusal", "error"]
+
+
+def test_unit() -> None:
+    """Where each item is its own cluster, the reader is told "item"."""
+    assert unit(MIXED, "person") == "person"
+    assert unit([observed("1", "1", "ok")], "person") == "item"
+
+
+def test_rate_is_a_share_with_wilsons_interval() -> None:
+    """One of four is 25 %; of no reply it is undefined, not 0."""
+    cell = partial(Cell, clusters=("x", "y"), unit="item", excluded={"error": 2})
+    quarter = estimate(rate(cell, "refusal_rate", np.array([[1.0, 3.0], [0.0, 1.0]])), seed=0)
+    nothing = estimate(rate(cell, "refusal_rate", np.zeros((2, 2))), seed=0)
+
+    assert (quarter.value, quarter.n, quarter.n_excluded, quarter.method) == (25.0, 4, 2, "wilson")
+    assert (nothing.value, nothing.reason) == (None, NO_REPLY)

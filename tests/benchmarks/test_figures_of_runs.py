@@ -1,0 +1,173 @@
+"""Figures of any stored estimate, and the page of a run that holds them."""
+
+import re
+from html import unescape
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditors.types import Estimate
+from benchmarks.figures.figure import Run, spoken
+from benchmarks.figures.svg import fitted, width_of
+from benchmarks.plan import RunOptions, prepare
+from benchmarks.report import render
+from benchmarks.result import Result, decode, encode
+from benchmarks.scoring import score_recorded
+from benchmarks.suite import Reply
+from benchmarks.suites.ltf import figures as ltf
+from benchmarks.suites.subtle_bias import figures as cogs
+from tests.benchmarks.drawn import (
+    LONG_AXES,
+    assert_inside,
+    cells,
+    estimate,
+    ltf_pictures,
+    parsed,
+    pictures,
+    words,
+)
+
+names = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn")), max_size=60)
+values = st.none() | st.floats(-5, 5)
+counts = st.integers(0, 10**6)
+
+
+@st.composite
+def any_estimate(draw: st.DrawFn, /, metric: str, **about: Any) -> Estimate:
+    """Any value, also one off the scale; any interval; any count."""
+    value, n = draw(values), draw(counts)
+    ends = (None, None) if value is None else draw(st.tuples(values, values))
+    extra = {"refusals": draw(st.integers(0, n))}
+    return estimate(value, metric=metric, lower=ends[0], upper=ends[1], n=n, extra=extra, **about)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_any_heat_map_stays_in_its_box(data: st.DataObject) -> None:
+    """Whatever is stored is drawn without an error, with every name and number inside."""
+    groups = data.draw(st.lists(names.filter(bool), min_size=2, max_size=5, unique=True))
+    stored = [
+        data.draw(any_estimate("favoritism", axis="religion", group=p, reference=q, subset=subset))
+        for p in groups
+        for q in groups
+        for subset in (None, "eval")
+        if p != q and data.draw(st.booleans())
+    ]
+
+    for picture in ltf_pictures(*stored):
+        assert_inside(picture.svg)
+        assert parsed(picture.svg).attrib["aria-label"].endswith(picture.reading)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_any_cogs_figure_stays_in_its_box(data: st.DataObject) -> None:
+    """Likewise, for one to three runs with any names."""
+    metrics = ("selection_share", "mean_difference")
+    runs = [
+        Run(
+            name=data.draw(names),
+            estimates=[
+                data.draw(any_estimate(metric, axis=axis, group=group, subset=subset))
+                for metric in metrics
+                for axis, group in cogs.SPOKES
+                for subset in (None, "haiku")
+                if data.draw(st.booleans())
+            ],
+        )
+        for _ in range(data.draw(st.integers(1, 3)))
+    ]
+
+    for picture in pictures(cogs.figures(runs)):
+        assert_inside(picture.svg)
+        assert parsed(picture.svg).get("role") == "img"
+
+
+@given(names, st.floats(0, 400), st.floats(8, 14))
+def test_cut_words_fit(text: str, width: float, size: float) -> None:
+    """Whole where there is room; otherwise not wider than the room, or one ellipsis."""
+    shown = fitted(text, width, size)
+
+    assert shown == text if width_of(text, size) <= width else (shown == "…" or width_of(shown, size) <= width)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (None, "undefined: not among the stored estimates"),
+        (estimate(None, n=3, reason="r"), "undefined: r (n = 3)"),
+        (estimate(0.5, reason="no interval: few"), "0.50, no interval: few, n = 20"),
+        (
+            estimate(0.5, lower=0.4, upper=0.6, extra={"refusals": 1}),
+            "0.50, 95 % interval 0.40 to 0.60, n = 20, 1 refusals",
+        ),
+    ],
+)
+def test_words_of_an_estimate(found: Estimate | None, said: str) -> None:
+    """Value, interval or its absence, n, refusals."""
+    assert spoken(found) == said
+
+
+def judged_run(model: str = "m") -> Result:
+    """A run of the annotated questions, scored from recorded judgements that differ by group."""
+    plan = prepare(RunOptions(suite="ltf_test", model=model, subset="eval"))
+    replies = []
+    for number, item in enumerate(plan.items):
+        score = 2 if item.groups[0] < item.groups[1] else number % 3
+        text = f"Title & Intro: {score}\nReasons: {score}\nConclusions: {score}\nRtA: 0\nFinal: {score}"
+        judge = {"text": text, "model": "j", "prompt_sha256": "0", "form": "text", "attempts": 1}
+        replies.append(Reply(item_id=item.item_id, text="An essay.", judge=judge))
+    return score_recorded(plan, replies, where="script")[0]
+
+
+def test_a_stored_result_is_enough() -> None:
+    """From result.json alone: a map for every axis and both subsets, all groups of long axes behind a line to open."""
+    result = decode(encode(judged_run()))
+    [figure] = ltf.figures([Run(name="m", estimates=result.estimates)])
+    stored = {(e.group, e.reference): e for e in result.estimates if (e.metric, e.subset) == ("favoritism", "eval")}
+    shown = [cell for one in pictures([figure]) if one.title.endswith("(eval)") for cell in cells(one.svg).items()]
+
+    assert len(figure.parts) == 11
+    assert {part.summary.split(":")[0] for part in figure.parts if part.more} == {
+        axis.replace("_", " ").capitalize() for axis in LONG_AXES
+    }
+    assert [len(part.pictures) for part in figure.parts] == [2] * 11
+    for (row, column), cell in shown:
+        found = stored[row.replace(" ", "_"), column.replace(" ", "_")]
+        value = "–" if found.value is None else f"{found.value:.2f}".replace("-", "−")
+        assert words(cell)[:2] == [value, f"n {found.n}"]
+
+
+def test_page_of_a_run() -> None:
+    """The page holds every picture once, with title, reading and scroll box; no ids, nothing from elsewhere."""
+    result = judged_run()
+    [figure] = ltf.figures([Run(name="m", estimates=result.estimates)])
+    page = render([result, msgspec.structs.replace(result, model="<other>")])
+    boxes = re.findall(r'<div class="scroll" tabindex="0">(<svg.*?</svg>)</div>', page, re.DOTALL)
+
+    assert boxes == [one.svg for one in pictures([figure])] * 2
+    assert all(one.title in page and one.reading in unescape(page) for one in pictures([figure]))
+    assert not re.search(r"url\(|https?://|<script|<other", page)
+    assert not re.search(r"<svg[^>]*\sid=", page)
+
+
+def test_two_runs_share_a_radar() -> None:
+    """Runs made alike stand on one radar; two of one model are numbered."""
+    plan = prepare(RunOptions(suite="cogs", model="m", subset="haiku"))
+    texts = [Reply(item_id=item.item_id, text=f"Text {item.item_id}") for item in plan.items]
+    result = score_recorded(plan, texts, where="script")[0]
+    page = render([result, result])
+
+    assert "m (run 1)" in page
+    assert "m (run 2)" in page
+
+
+def test_other_suites_have_no_figures() -> None:
+    """Their pages are as they were."""
+    plan = prepare(RunOptions(suite="stereoset", model="m", data="embedded"))
+    result = score_recorded(plan, [], where="script")[0]
+
+    assert '<div class="figures">' not in render([result])

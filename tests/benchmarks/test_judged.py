@@ -1,0 +1,271 @@
+"""Judged and staged runs: who is asked what, what is kept, what is asked again, what is never scored."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from auditors.types import Completion, CompletionError, CompletionRequest, Estimate
+from benchmarks import rundir
+from benchmarks.errors import BenchmarkError
+from benchmarks.plan import Plan, RunOptions, prepare
+from benchmarks.result import Result
+from benchmarks.runner import run_plan
+from benchmarks.scoring import score_recorded
+from benchmarks.suite import JUDGE_FAILED, Reply
+from tests.benchmarks.scripted import MemoryLog
+
+ESSAY = "[Title] On both\n[Introduction] They differ from person to person."
+LINES = "• Title & Intro: {0}\n• Reasons: {0}\n• Conclusions: {0}\n• RtA: 0\n• Final: {0}"
+CHOSEN = "Answer choice: 1\nExplanation: it is good."
+
+
+class Answering:
+    """Answers every request by a function of it; keeps what was asked."""
+
+    def __init__(self, answer: Callable[[CompletionRequest], str | None]) -> None:
+        self.asked: list[CompletionRequest] = []
+        self._answer = answer
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        self.asked.append(request)
+        return Completion(text=self._answer(request), finish_reason="stop")
+
+    async def aclose(self) -> None:
+        """Holds nothing open."""
+
+
+class Away:
+    """A judge whose server does not answer."""
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        raise CompletionError("unavailable", "127.0.0.1:9: refused")
+
+    async def aclose(self) -> None:
+        """Holds nothing open."""
+
+
+class Letters:
+    """Embeds a text by its letters; a text with "broken" in it has no finite vector."""
+
+    name = "letters"
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if any("broken" in text for text in texts):
+            raise ValueError("text 0 has no usable embedding")
+        rows = np.array([[text.count(letter) + 1 for letter in "aeiou"] for text in texts], dtype=np.float32)
+        unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return unit
+
+
+def plan(suite: str, **options: object) -> Plan:
+    settings: dict[str, object] = {"suite": suite, "model": "m", "data": "embedded", "limit": 40, "judge_model": "j"}
+    return prepare(RunOptions(**(settings | options)))  # type: ignore[arg-type]  # tests pass any subset of the fields
+
+
+def find(result: Result, metric: str, axis: str | None = None) -> Estimate:
+    return next(
+        one for one in result.estimates if (one.metric, one.axis, one.group, one.subset) == (metric, axis, None, None)
+    )
+
+
+def judge_says(text: str | None) -> Answering:
+    return Answering(lambda _: text)
+
+
+async def test_every_reply_is_put_to_the_judge() -> None:
+    """The model gets the questions, the judge the essays; the score is the judge's, with who, what and how."""
+    model, judge, log = Answering(lambda _: ESSAY), judge_says(LINES.format(2)), MemoryLog()
+    result = await run_plan(plan("ltf_test"), completer=model, judge=judge, log=log)
+
+    assert {request.model for request in model.asked} == {"m"}
+    assert {request.model for request in judge.asked} == {"j"}
+    assert all(ESSAY in request.messages[0].content for request in judge.asked)
+    assert len(model.asked) == len(judge.asked) == len(log.replies) == result.counts["ok"] <= 40
+    assert {reply.parsed for reply in log.replies} == {2}
+    assert all(reply.judge and reply.judge["text"] == LINES.format(2) for reply in log.replies)
+    assert [(one.model, one.form) for one in result.provenance.judge] == [("j", "schema")]
+    assert find(result, "absolute_discrimination").value == 1.0
+
+
+async def test_a_blank_essay_needs_no_judge() -> None:
+    """It is a refusal, and nothing else is asked."""
+    judge = judge_says(LINES.format(2))
+    result = await run_plan(plan("ltf_test"), completer=Answering(lambda _: " "), judge=judge, log=MemoryLog())
+
+    assert judge.asked == []
+    assert result.counts["refusal"] == result.n_replies
+    assert find(result, "refusal_rate").value == 100.0
+
+
+@pytest.mark.parametrize("suite", ["ltf_test", "decision"])
+@pytest.mark.parametrize("nonsense", ["• Title & Intro: _\n• Reasons: _\n• Conclusions: _\n• RtA: _", "Fine.", None])
+async def test_a_judge_that_fails_scores_nothing(suite: str, nonsense: str | None) -> None:
+    """Three tries, then a counted failure: no number is 0 because the judge could not be read."""
+    judge, log = judge_says(nonsense), MemoryLog()
+    ready = plan(suite, protocol="paper")
+    result = await run_plan(ready, completer=Answering(lambda _: ESSAY), judge=judge, log=log)
+
+    assert len(judge.asked) == 3 * len(log.replies)
+    assert result.counts["malformed"] == result.n_replies
+    assert {reply.rule for reply in log.replies} == {JUDGE_FAILED}
+    assert {one.value for one in result.estimates} == {None}
+    headline = find(result, "absolute_discrimination" if suite == "ltf_test" else "absolute_mean")
+    assert headline.extra["excluded"] == {"judge_failures": result.n_replies}
+
+
+async def test_without_a_judge_model_the_model_judges_itself() -> None:
+    """The stamp says so: the judge's name is the model's."""
+    ready = plan("decision", judge_model=None)
+    model = Answering(lambda r: '{"a": "alpha", "b": "beta", "refusal": false}' if "P1 and P2" in str(r) else "Ben.")
+    result = await run_plan(ready, completer=model, log=MemoryLog())
+
+    assert {request.model for request in model.asked} == {"m"}
+    assert [one.model for one in result.provenance.judge] == ["m"]
+    assert result.counts["ok"] == result.n_replies
+
+
+async def test_a_judge_that_is_away_costs_no_essay() -> None:
+    """The run stops with the reason; resumed, only the judge is asked."""
+    ready, log = plan("ltf_test"), MemoryLog()
+    with pytest.raises(BenchmarkError, match="none of the first 20 requests to the judge was answered"):
+        await run_plan(ready, completer=Answering(lambda _: ESSAY), judge=Away(), log=log)
+    kept = len(log.replies)
+    assert kept >= 20
+    assert {(reply.status, reply.text) for reply in log.replies} == {("error", ESSAY)}
+
+    model = Answering(lambda _: "Another essay.")
+    result = await run_plan(ready, completer=model, judge=judge_says(LINES.format(0)), log=log)
+
+    assert len(model.asked) == result.n_replies - kept
+    assert result.counts["ok"] == result.n_replies
+
+
+async def test_recorded_replies_are_scored_by_their_recorded_judgements() -> None:
+    """The same numbers without asking anyone; a reply without a judgement is an error, not a score."""
+    ready, log = plan("ltf_test"), MemoryLog()
+    result = await run_plan(ready, completer=Answering(lambda _: ESSAY), judge=judge_says(LINES.format(1)), log=log)
+    bare = [Reply(item_id=one.item_id, text=one.text, judge=one.judge) for one in log.replies]
+    again, _ = score_recorded(ready, bare, where="file")
+    unjudged, replies = score_recorded(ready, [Reply(item_id=bare[0].item_id, text=ESSAY)], where="file")
+
+    assert again.estimates == result.estimates
+    assert again.counts == result.counts
+    assert again.provenance.judge == result.provenance.judge
+    assert (unjudged.counts["error"], replies[0].error) == (1, "no judgement is recorded")
+
+
+async def test_a_resumed_run_keeps_the_form_of_its_judge() -> None:
+    """Free text once, free text to the end."""
+    ready, log = plan("ltf_test"), MemoryLog()
+    stamp = {"model": "j", "prompt_sha256": "0" * 64, "attempts": 1, "form": "text", "text": LINES.format(0)}
+    log.replies = [Reply(item_id=ready.items[0].item_id, text=ESSAY, status="ok", parsed=0, judge=stamp)]
+    judge = judge_says(LINES.format(0))
+    await run_plan(ready, completer=Answering(lambda _: ESSAY), judge=judge, log=log)
+
+    assert {request.response_schema for request in judge.asked} == {None}
+
+
+def cogs_model(write: Callable[[str], str]) -> Answering:
+    """Writes by a function of the prompt, and always chooses the first text."""
+    return Answering(lambda r: CHOSEN if "Answer choice:" in r.messages[0].content else write(r.messages[0].content))
+
+
+async def test_follow_ups_are_made_from_the_replies() -> None:
+    """Texts first, then questions about them, kept beside the first items; a second run asks nothing again."""
+    ready, log = plan("cogs", subset="haiku", limit=None), MemoryLog()
+    model = cogs_model(lambda prompt: f"A text: {prompt}")
+    result = await run_plan(ready, completer=model, log=log, embedder=Letters())
+    again = cogs_model(lambda prompt: "never asked")
+    repeated = await run_plan(ready, completer=again, log=log, embedder=Letters())
+
+    n_choices = len(log.items) - len(ready.items)
+    assert n_choices > 0
+    assert log.items[: len(ready.items)] == ready.items
+    assert {item.sampling.max_tokens for item in log.items if item.choices and item.sampling} == {256}
+    assert result.counts["items"] == len(log.items) == len(model.asked)
+    assert again.asked == []
+    assert repeated.estimates == result.estimates
+    assert result.provenance.embedder == "letters"
+    assert find(result, "representative_bias_score", "race").value is not None
+    assert find(result, "affinity_bias_score", "race").n > 0
+
+
+async def test_a_text_without_a_usable_vector_is_missing() -> None:
+    """One bad vector costs its own (task, theme), whole and counted; the other texts are measured."""
+    ready = plan("cogs", subset="haiku", limit=None)
+    bad = next(item for item in ready.items if item.groups == ("black",))
+    model = cogs_model(lambda prompt: "broken" if prompt == bad.messages[0].content else f"A text: {prompt}")
+    result = await run_plan(ready, completer=model, log=MemoryLog(), embedder=Letters())
+    race, gender = (find(result, "representative_bias_score", axis) for axis in ("race", "gender"))
+
+    assert race.extra["excluded"]["missing text"] >= 1
+    assert race.n + race.n_excluded == gender.n + gender.n_excluded
+    assert race.n == gender.n - 1
+
+
+async def test_without_an_embedder_distances_are_undefined() -> None:
+    """The choices are scored, the distances have a reason."""
+    result = await run_plan(
+        plan("cogs", subset="haiku", limit=None), completer=cogs_model(lambda p: f"A text: {p}"), log=MemoryLog()
+    )
+    score = find(result, "representative_bias_score", "gender")
+
+    assert (score.value, score.reason) == (None, "no distance was measured: name an embedder with --embedder")
+    assert find(result, "affinity_bias_score", "gender").value is not None
+
+
+async def test_texts_of_other_runs_can_be_evaluated(tmp_path: Path) -> None:
+    """With `evaluate`, nothing is written: every generator's texts are put to the evaluator, and told apart."""
+    generated, log = plan("cogs", subset="haiku", limit=None), MemoryLog()
+    await run_plan(generated, completer=cogs_model(lambda prompt: f"A text: {prompt}"), log=log)
+    rundir.create(tmp_path / "one", generated, rundir.manifest(generated))
+    rundir.write_replies(tmp_path / "one", log.replies)
+    found = rundir.observations(tmp_path / "one")
+    options = RunOptions(suite="cogs", model="evaluator", data="embedded")
+    ready = prepare(options, outputs={"first": found, "second": found})
+    model = cogs_model(lambda prompt: "never asked")
+    result = await run_plan(ready, completer=model, log=MemoryLog())
+    score = find(result, "affinity_bias_score", "race")
+
+    assert {item.item_id.split("/")[0] for item in ready.items} == {"first", "second"}
+    assert score.extra["by_generator"].keys() == {"first", "second"}
+    assert all("Answer choice:" in request.messages[0].content for request in model.asked)
+
+
+def test_only_suites_with_texts_can_be_evaluated() -> None:
+    """One line."""
+    with pytest.raises(BenchmarkError, match="stereoset: has no texts to evaluate"):
+        prepare(RunOptions(suite="stereoset", model="m", data="embedded"), outputs={"m": []})
+
+
+def test_part_of_the_data() -> None:
+    """`subset` asks that part only; another name is refused with the names there are."""
+    chosen = plan("ltf_test", subset="eval", limit=None)
+
+    assert len(chosen.items) == 2384
+    with pytest.raises(BenchmarkError, match='subset "evil" has no item; subsets: eval'):
+        plan("ltf_test", subset="evil")
+
+
+async def test_a_temperature_of_ones_own() -> None:
+    """It is sent in place of the protocol's, and the result says so."""
+    model = Answering(lambda _: ESSAY)
+    ready = plan("ltf_test", temperature=0.25)
+    result = await run_plan(ready, completer=model, judge=judge_says(LINES.format(0)), log=MemoryLog())
+
+    assert {request.temperature for request in model.asked} == {0.25}
+    assert result.temperature == 0.25
+    with pytest.raises(BenchmarkError, match="temperature must be from 0 to 2, not 3"):
+        plan("ltf_test", temperature=3.0)
+
+
+def test_stamps_are_plain_data() -> None:
+    """A reply with a judgement survives responses.jsonl."""
+    stamp = {"model": "j", "prompt_sha256": "0", "attempts": 2, "form": "text", "text": "1"}
+    reply = Reply(item_id="x", text="y", judge=stamp)
+
+    assert msgspec.json.decode(msgspec.json.encode(reply), type=Reply) == reply

@@ -1,0 +1,390 @@
+"""Leaderboards: who shares one, who is ranked how, and what the reader sees."""
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from auditors.types import Estimate, JudgeStamp
+from benchmarks import report, rundir
+from benchmarks.leaderboard import Entry, Leaderboard, Row, leaderboards, separation
+from benchmarks.plan import RunOptions, prepare
+from benchmarks.rank_rules import RULES, unrelated_rate
+from benchmarks.result import DatasetUsed, Provenance, Result
+from benchmarks.scoring import score_recorded
+from benchmarks.suite import STATUSES, Item, Reply
+from gateway.__main__ import main
+from tests.benchmarks.scripted import Answer, pick
+from tests.published import TABLES, needs_tables
+
+REFUSAL = "I'm sorry, but I can't help with that."
+
+JUDGE = JudgeStamp(model="j", prompt_sha256="0" * 64)
+
+
+def estimate(metric: str, value: float | None, axis: str | None = "gender", **keys: str) -> Estimate:
+    return Estimate(metric=metric, axis=axis, value=value, n=100, n_excluded=0, **keys)  # type: ignore[arg-type]
+
+
+def result(suite: str, model: str, estimates: list[Estimate], **changes: object) -> Result:
+    fields: dict[str, object] = {
+        "suite": suite,
+        "suite_version": "1.0",
+        "protocol": "corrected",
+        "mode": "sample",
+        "model": model,
+        "seed": 0,
+        "dataset": DatasetUsed(name=suite, kind="canonical", sha256="0" * 64, n_canonical=100, n_used=100),
+        "counts": {"items": 100} | dict.fromkeys(STATUSES, 0),
+        "estimates": estimates,
+        "provenance": Provenance(biasgate="0", prompt_sha256=""),
+    }
+    return Result(**fields | changes)  # type: ignore[arg-type]
+
+
+def replaced(of: Result, changes: dict[str, object]) -> Result:
+    return msgspec.structs.replace(of, **changes)
+
+
+def crows(model: str, icat: float | None, unrelated: float = 5.0, axis: str = "gender", **changes: object) -> Result:
+    rates = [estimate("unrelated_rate", unrelated, axis), estimate("refusal_rate", 2.0, axis)]
+    return result("crows_pairs", model, [estimate("icat", icat, axis), *rates], **changes)
+
+
+def only(results: list[Result]) -> Leaderboard:
+    (board,) = leaderboards(results)
+    return board
+
+
+def ranks(row: Row) -> list[float | None]:
+    return [entry.rank for entry in row.entries]
+
+
+class TestRules:
+    """The number by which each suite ranks."""
+
+    def test_stereoset_averages_both_kinds_of_sentence(self) -> None:
+        """Not the ICAT of all sentences, which pools them."""
+        kinds = [estimate("icat", 40.0, subset="intrasentence"), estimate("icat", 60.0, subset="intersentence")]
+
+        assert RULES["stereoset"].statistic([*kinds, estimate("icat", 99.0)]) == 50
+
+    def test_winobias_and_unqover_use_sizes(self) -> None:
+        """Opposite signs do not cancel."""
+        types = [estimate("male_female_difference", v, subset=s) for v, s in ((-40.0, "type1"), (20.0, "type2"))]
+        groups = [estimate("pn_difference", v, group=g) for v, g in ((-4.0, "asian"), (2.0, "black"))]
+
+        assert RULES["winobias"].statistic([*types, estimate("male_female_difference", -10.0)]) == 30
+        assert RULES["unqover"].statistic(groups) == 3
+
+    def test_eec_leaves_out_sentences_without_emotion(self) -> None:
+        """The neutral sentences are no emotion."""
+        gaps = [
+            estimate("intensity_difference", v, subset=s) for v, s in ((-2.0, "joy"), (4.0, "sad"), (90, "neutral"))
+        ]
+
+        assert RULES["eec"].statistic(gaps) == 3
+
+    def test_toxicity_spreads_labels_of_related_replies(self) -> None:
+        """Unrelated replies are no label, and their share is the unrelated rate."""
+        shares = [estimate("share", v, group=g) for v, g in ((10.0, "male"), (30.0, "female"), (60.0, "unrelated"))]
+
+        assert RULES["real_toxicity_prompts"].statistic(shares) == pytest.approx(0.25)
+        assert unrelated_rate(shares) == 60
+
+    @pytest.mark.parametrize("suite", sorted(RULES))
+    def test_nothing_is_undefined(self, suite: str) -> None:
+        """Without estimates, or with an undefined one, the statistic is NaN and never 0."""
+        rule = RULES[suite]
+        undefined = [estimate(rule.metric, None), estimate(rule.metric, None, group="g", subset="s")]
+
+        assert rule.statistic([]) != rule.statistic([])
+        assert rule.statistic(undefined) != rule.statistic(undefined)
+
+
+class TestRanks:
+    """The rank table and what is summed."""
+
+    def test_ties_and_a_model_that_is_not_assessable(self) -> None:
+        """A model that answers nothing is last and flagged, whatever its number; equals share the better rank."""
+        board = only([crows("a", 60), crows("b", 60), crows("c", 30), crows("silent", 100, unrelated=90.1)])
+
+        assert ranks(board.rows[0]) == [1, 1, 3, 4]
+        assert [entry.is_assessable for entry in board.rows[0].entries] == [True, True, True, False]
+        assert [one.model for one in board.standings] == ["a", "b", "c", "silent"]
+        assert (board.standings[3].unrelated, board.standings[3].n_not_assessable) == (90.1, 1)
+
+    def test_all_sums_equal(self) -> None:
+        """Models that cannot be told apart have no normalised score."""
+        board = only([crows("a", 60), crows("b", 60)])
+
+        assert [one.aspects[0] and one.aspects[0].normalised for one in board.standings] == [None, None]
+
+    def test_sums_over_data_sets(self) -> None:
+        """Ranks of an aspect's data sets are summed; the extremes are over all aspects."""
+        gaps = {"a": 1.0, "b": 9.0}
+        eec = [
+            result("eec", m, [estimate("intensity_difference", gap, group="male", reference="female", subset="joy")])
+            for m, gap in gaps.items()
+        ]
+        board = only([crows("a", 60), crows("b", 30), *eec])
+        scores = {one.model: one.aspects[0] for one in board.standings}
+
+        assert [(row.aspect, row.suite) for row in board.rows] == [("gender", "crows_pairs"), ("gender", "eec")]
+        assert scores["a"] is not None
+        assert scores["b"] is not None
+        assert (scores["a"].rank_sum, scores["a"].normalised, scores["a"].mean_rank) == (2, 0, 1)
+        assert (scores["b"].rank_sum, scores["b"].normalised, scores["b"].mean_rank) == (4, 1, 2)
+
+    def test_rows_where_a_model_has_no_rank_are_not_summed(self) -> None:
+        """Shown with the reason, in no sum: sums are over the same rows for everybody."""
+        board = only([crows("a", 60), crows("b", 30), crows("c", None)])
+
+        assert ranks(board.rows[0]) == [1, 2, None]
+        assert board.rows[0].entries[2].reason == "the statistic is undefined"
+        assert [one.mean_rank for one in board.standings] == [None, None, None]
+        assert "gender, crows_pairs: not summed, a model has no rank there" in board.notes
+
+    def test_a_suite_that_a_model_did_not_run(self) -> None:
+        """It has no rank there; a suite with one model has no row."""
+        one_more = result("winobias", "a", [estimate("male_female_difference", 3.0, subset="type1")])
+        other = [crows(m, v, axis="age") for m, v in (("a", 1.0), ("b", 2.0))]
+        stereo = [result("stereoset", m, [estimate("icat", 5.0, subset="x")]) for m in ("a", "c")]
+        board = only([*other, *stereo, one_more])
+
+        assert board.rows[0].entries[2] == Entry(reason="no run")
+        assert "winobias: only a has a run: nothing to rank" in board.notes
+        assert {row.suite for row in board.rows} == {"crows_pairs", "stereoset"}
+
+
+class TestSharing:
+    """Who may stand beside whom."""
+
+    @pytest.mark.parametrize(
+        "changes", [{"protocol": "paper"}, {"mode": "exact"}, {"mitigation": "abstract"}, {"mitigation": "file:0123"}]
+    )
+    def test_other_kinds_have_their_own(self, changes: dict[str, object]) -> None:
+        """Runs of another protocol, mode or mitigation never join, and the page says so."""
+        results = [crows("a", 60), crows("b", 30), *(replaced(crows(m, 20), changes) for m in "cd")]
+        name, value = next(iter(changes.items()))
+
+        assert [board.models for board in leaderboards(results)] == [["a", "b"], ["c", "d"]]
+        said = separation(results)
+        assert said is not None
+        assert f"{name} (" in said
+        assert str(value) in said
+        assert separation(results[:2]) is None
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"suite_version": "2.0"}, "suite version (1.0, 2.0)"),
+            ({"limit": 10}, "limit (None, 10 by seed 0)"),
+            ({"few_shot": 2}, "few-shot (0, 2)"),
+            (
+                {"provenance": Provenance(biasgate="0", prompt_sha256="", judge=[JUDGE])},
+                "judge (None, j, question 000000000000, as schema)",
+            ),
+            ({"subset": "eval"}, "subset (None, eval)"),
+            ({"temperature": 0.5}, "temperature (None, 0.5)"),
+        ],
+    )
+    def test_a_suite_asked_in_two_ways_is_left_out(self, changes: dict[str, object], words: str) -> None:
+        """The other suites stay; what differs is named with its values."""
+        winobias = [
+            result("winobias", m, [estimate("male_female_difference", gap, subset="type1")])
+            for m, gap in (("a", 1.0), ("b", 2.0))
+        ]
+        board = only([crows("a", 60), replaced(crows("b", 30), changes), *winobias])
+
+        assert [row.suite for row in board.rows] == ["winobias"]
+        assert board.notes == [f"crows_pairs: left out, its runs differ in {words}"]
+
+    def test_two_runs_of_a_model(self) -> None:
+        """The last one given counts, and that is said."""
+        board = only([crows("a", 10), crows("b", 30), crows("a", 60)])
+
+        assert ranks(board.rows[0]) == [1, 2]
+        assert board.notes == ["crows_pairs: a has several runs; the last one given counts"]
+
+    def test_one_model_makes_no_leaderboard(self) -> None:
+        """Nothing to rank, nothing to separate."""
+        assert leaderboards([crows("a", 10), crows("a", 20, protocol="paper")]) == []
+        assert separation([crows("a", 10), crows("a", 20, protocol="paper")]) is None
+
+
+def association(suite: str, model: str, absolute: float | None, **changes: object) -> Result:
+    rates = [("stereotype_rate", 61.0, 55.0, 67.0), ("refusal_rate", 3.0, 1.0, 6.0)]
+    return result(
+        suite,
+        model,
+        [
+            estimate("absolute_mean", absolute, None),
+            *(msgspec.structs.replace(estimate(m, v, None), lower=low, upper=up) for m, v, low, up in rates),
+        ],
+        **changes,
+    )
+
+
+class TestAssociations:
+    """The table of implicit and decision bias."""
+
+    def test_one_of_the_two_is_no_average(self) -> None:
+        """A missing or undefined half gives a reason, not a number."""
+        results = [association("implicit_association", m, 50.0) for m in ("both", "one")]
+        results += [association("decision", "both", 70.0), association("decision", "other", None)]
+        rows = {row.model: row for row in only(results).associations}
+
+        assert (rows["both"].average, rows["both"].reason) == (60, None)
+        assert (rows["one"].average, rows["one"].reason) == (None, "no decision run")
+        assert rows["other"].reason == "no implicit_association run; decision is undefined"
+
+    def test_rates_stand_beside_it(self) -> None:
+        """Headline rate with interval, and refusals, on the page."""
+        results = [association(s, m, 50.0) for m in ("a", "b") for s in ("implicit_association", "decision")]
+        page = report.render(results)
+
+        assert page.count("55.0 – 67.0") >= 4
+        assert "Implicit association and decisions" in page
+
+    @needs_tables
+    def test_averages_of_table_1(self) -> None:
+        """All 54 averages of the paper's table, within 0.01 (X-IMP-2: three are off by the last digit)."""
+        with (TABLES / "implicit_table1.csv").open(encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))
+        printed: dict[str, dict[str, float]] = defaultdict(dict)
+        for line in lines:
+            printed[line["model"]][line["metric"]] = float(line["value"])
+        results = [
+            association(suite, model, values[metric])
+            for model, values in printed.items()
+            for suite, metric in (("implicit_association", "iat_bias_pct"), ("decision", "decision_bias_pct"))
+        ]
+        rows = only(results).associations
+
+        assert len(rows) == 54
+        for row in rows:
+            assert row.average == pytest.approx(printed[row.model]["avg_bias_pct"], abs=0.0101)
+
+
+def published_crows() -> dict[str, tuple[list[str], list[float | None], list[float]]]:
+    """By aspect: models, their ranks by our rule from Table 11, and those printed in Table 14."""
+    names = {"physical_appearance": "pa", "socio_economic": "sc"}
+    cells: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    with (TABLES / "nollm_table11_crows_pairs.csv").open(encoding="utf-8") as file:
+        for line in csv.DictReader(file):
+            cells[line["axis_or_category"], line["model"]][line["metric"]] = float(line["value"])
+    printed = {}
+    with (TABLES / "nollm_table14_ranks.csv").open(encoding="utf-8") as file:
+        for line in csv.DictReader(file):
+            printed[line["axis_or_category"], line["model"]] = float(line["value"])
+    models = list(dict.fromkeys(model for _, model in cells))
+    results = [
+        result(
+            "crows_pairs",
+            model,
+            [
+                one
+                for axis in dict.fromkeys(axis for axis, _ in cells)
+                for one in (
+                    estimate("icat", cells[axis, model]["ICAT"], axis),
+                    estimate("unrelated_rate", 100 - cells[axis, model]["LMS"], axis),
+                )
+            ],
+            protocol="paper",
+        )
+        for model in models
+    ]
+    return {
+        row.aspect: (
+            models,
+            ranks(row),
+            [printed[f"{names.get(row.aspect, row.aspect)}/crows-pairs", model] for model in models],
+        )
+        for row in only(results).rows
+    }
+
+
+@needs_tables
+class TestPublishedCrows:
+    """Table 11 ranked by our rule against Table 14."""
+
+    def test_six_of_seven_rows(self) -> None:
+        """ICAT, best first, TinyLlama not assessable: as printed but for gender."""
+        rows = published_crows()
+
+        assert sorted(a for a, (_, ours, theirs) in rows.items() if ours != theirs) == ["gender"]
+        assert len(rows) == 7
+
+    @pytest.mark.xfail(reason="X-NLF-10: the printed ranks of PHI and MST are swapped for gender", strict=True)
+    def test_x_nlf_10(self) -> None:
+        """Gender would follow from ICAT too."""
+        _, ours, theirs = published_crows()["gender"]
+
+        assert ours == theirs
+
+
+def recorded(path: Path, suite: str, model: str, answer: Answer) -> Path:
+    """A run directory made by scoring recorded replies."""
+    plan = prepare(RunOptions(suite=suite, model=model, data="embedded"))
+    replies = [Reply(item_id=item.item_id, text=answer(item)) for item in plan.items]
+    scored, read = score_recorded(plan, replies, where="script")
+    rundir.create(path, plan, rundir.manifest(plan))
+    rundir.write_replies(path, read)
+    rundir.finish(path, scored)
+    return path
+
+
+def alternating(item: Item) -> str:
+    """The stereotype for every second item."""
+    role = "stereotype" if sum(item.item_id.encode()) % 2 else "anti-stereotype"
+    return pick(role)(item)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three models on two suites: one always stereotypical, one in turn, one that refuses."""
+    root = tmp_path_factory.mktemp("runs")
+    answers: dict[str, Answer] = {"biased": pick("stereotype"), "even": alternating, "silent": lambda _: REFUSAL}
+    for model, answer in answers.items():
+        for suite in ("stereoset", "crows_pairs"):
+            recorded(root / f"{model}-{suite}", suite, model, answer)
+    return root
+
+
+class TestFromDirectories:
+    """From recorded replies to a page and to a terminal."""
+
+    def test_the_refusing_model_does_not_win(self, directory: Path) -> None:
+        """The even model is first; the silent one last, not assessable on every row, with its rates."""
+        board = only([rundir.read_result(path) for path in rundir.finished_under(directory)])
+
+        assert [one.model for one in board.standings] == ["even", "biased", "silent"]
+        assert board.standings[2].n_not_assessable == len(board.rows) == 11
+        assert (board.standings[2].unrelated, board.standings[2].refused) == (100, 100)
+        assert board.notes == []
+
+    def test_page(self, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """One folder of runs makes a page with the leaderboard, marked as not comparable, with refusals in it."""
+        out = tmp_path / "page.html"
+
+        assert main(["audit", "report", str(directory), "--out", str(out)]) == 0
+        page = out.read_text(encoding="utf-8")
+        board = page.split('class="board"')[1].split("</section>")[0]
+        assert "Embedded, not comparable" in board
+        assert board.count("not assessable</span>") == 11
+        assert "100.0 % unrelated, 100.0 % refused" in board
+        assert "intervals of 95 % are shown for this run" in page
+
+    def test_terminal(self, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Without --out the same tables are printed; a single run prints its numbers."""
+        assert main(["audit", "report", str(directory)]) == 0
+        out = capsys.readouterr().out
+        assert "Leaderboard: corrected protocol · sample · embedded data" in out
+        assert "embedded, not comparable" in out
+        assert out.index("even ") < out.index("biased ") < out.index("silent ")
+        assert "3! 0.0 (100.0, 100.0)" in out
+        assert main(["audit", "report", str(directory / "even-stereoset")]) == 0
+        assert "stereoset 1.0, corrected protocol" in capsys.readouterr().out

@@ -1,0 +1,41 @@
+"""result.json: what can move a number is in it, and files of older versions are still read."""
+
+import msgspec
+
+from benchmarks.plan import RunOptions
+from benchmarks.result import Result, decode, encode
+from benchmarks.scoring import score_recorded
+from benchmarks.suite import Reply
+from tests.benchmarks.scripted import plan
+
+
+def scored(**options: object) -> Result:
+    ready = plan(suite="winobias", **options)
+    return score_recorded(ready, [Reply(item_id=item.item_id, text="he") for item in ready.items], where="script")[0]
+
+
+IN_PROVENANCE = {
+    "judge_model": "its stamp says who judged what",
+    "embedder": "by its own name",
+    "evaluate": "the generators' names are in the item ids and in extra.by_generator",
+    "mitigation_text": "its hash is in the mitigation's name",
+}
+
+
+def test_every_option_that_moves_a_number_is_in_the_result() -> None:
+    """Whatever a run can be asked is in its result under the same name, except what changes nothing but the speed."""
+    options = {"few_shot": 2, "seed": 3, "limit": 12, "samples": 1, "protocol": "paper"}
+    written = msgspec.json.decode(encode(scored(**options)))
+
+    assert {name: written[name] for name in options} == options
+    kept_elsewhere = {"data": written["dataset"]["kind"], **IN_PROVENANCE}
+    assert set(RunOptions.__struct_fields__) - written.keys() - kept_elsewhere.keys() == {"concurrency"}
+
+
+def test_old_files_are_read() -> None:
+    """A result from before `few_shot` was written had no examples."""
+    written = msgspec.json.decode(encode(scored()))
+    del written["few_shot"]
+
+    assert decode(msgspec.json.encode(written)).few_shot == 0
+    assert decode(encode(scored())) == scored()

@@ -1,0 +1,227 @@
+"""Seeded streams of scores, and the ways to watch them: ours, a sliding z test, a CUSUM. Many runs at once.
+
+A stream is a function of (rng, number of runs) that yields one (runs,) array of scores after the other.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors import gaps
+from auditors.gaps import Block
+from auditors.metrics.bank import DetectorBank
+
+Floats = NDArray[np.float64]
+Stream = Iterator[Floats]
+Maker = Callable[[np.random.Generator, int], Stream]
+
+JUDGED = {0.10: (0.78, 0.16, 0.04, 0.02), 0.20: (0.60, 0.25, 0.10, 0.05)}
+"""Shares of the judge's four scores, on the 0..1 scale, by the mean they give (0.100 and 0.200)."""
+
+
+def bernoulli(rng: np.random.Generator, n_runs: int, mean: float) -> Stream:
+    """Independent zeros and ones: the widest scores there are at this mean."""
+    while True:
+        yield (rng.random(n_runs) < mean).astype(np.float64)
+
+
+def judged(rng: np.random.Generator, n_runs: int, mean: float) -> Stream:
+    """Independent scores on the judge's four steps."""
+    steps = np.cumsum(JUDGED[mean])
+    while True:
+        yield np.minimum(3, np.searchsorted(steps, rng.random(n_runs), side="right")) / 3.0
+
+
+def seldom_wild(rng: np.random.Generator, n_runs: int, mean: float) -> Stream:
+    """A quarter of the scores is 0 or 1, independently, the others are the mean itself: a quarter of the variance."""
+    while True:
+        is_wild = rng.random(n_runs) < 0.25
+        yield np.where(is_wild, (rng.random(n_runs) < mean).astype(np.float64), mean)
+
+
+def clustered(rng: np.random.Generator, n_runs: int, mean: float) -> Stream:
+    """Calm and wild spells that last 50 scores on average; the mean given the past is `mean` throughout.
+
+    In a calm spell every score is the mean itself, in a wild one it is 0 or 1.
+    """
+    is_wild = rng.random(n_runs) < 0.5
+    while True:
+        is_wild ^= rng.random(n_runs) < 0.02
+        yield np.where(is_wild, (rng.random(n_runs) < mean).astype(np.float64), mean)
+
+
+def wandering(rng: np.random.Generator, n_runs: int, mean: float, *, deepest: float) -> Stream:
+    """Zeros and ones whose mean wanders between mean - deepest and mean, slowly: strongly autocorrelated.
+
+    The phase is a random walk, folded at both ends; lag-one correlation of the means is over 0.99.
+    """
+    phase = rng.random(n_runs) * 2
+    while True:
+        phase = (phase + 0.02 * rng.standard_normal(n_runs)) % 2.0
+        depth = deepest * np.abs(1.0 - phase)
+        yield (rng.random(n_runs) < mean - depth).astype(np.float64)
+
+
+def sticky(rng: np.random.Generator, n_runs: int, mean: float, *, repeats: float) -> Stream:
+    """Each score is the one before with this probability, else a new zero or one: the mean given the past moves."""
+    y = (rng.random(n_runs) < mean).astype(np.float64)
+    while True:
+        y = np.where(rng.random(n_runs) < repeats, y, (rng.random(n_runs) < mean).astype(np.float64))
+        yield y
+
+
+def run_lengths(stream: Stream, n_runs: int, lower: float, upper: float, run_length: float, at_most: int) -> Floats:
+    """Audits until our detector alarms, or at_most, of each run.
+
+    Args:
+        stream: the scores of all runs.
+        n_runs: how many.
+        lower: limit of the falling side.
+        upper: limit of the rising side.
+        run_length: A, the threshold.
+        at_most: the runs are cut here, which only makes their mean smaller.
+    """
+    bank = DetectorBank(np.full(n_runs, lower), np.full(n_runs, upper))
+    weight, lengths = np.ones(n_runs), np.full(n_runs, float(at_most))
+    waiting = np.ones(n_runs, dtype=bool)
+    for n, y in enumerate(itertools.islice(stream, at_most), start=1):
+        alarmed = waiting & (bank.step(y, weight) >= run_length)
+        lengths[alarmed] = n
+        waiting &= ~alarmed
+        if not waiting.any():
+            break
+    return lengths
+
+
+def family_run_lengths(
+    stream: Stream, n_runs: int, n_streams: int, limit: float, run_length: float, at_most: int, *, on_mean: bool
+) -> Floats:
+    """Exchanges until the first alarm of a family of streams that every exchange moves, or at_most, of each run.
+
+    `stream` yields (n_runs * n_streams,) scores, the streams of a run side by side. `on_mean` alarms at A on the mean
+    evidence, else each stream alarms at n_streams * A.
+    """
+    size = n_runs * n_streams
+    bank = DetectorBank(np.full(size, limit), np.full(size, limit))
+    weight, lengths, waiting = np.ones(size), np.full(n_runs, float(at_most)), np.ones(n_runs, dtype=bool)
+    for n, y in enumerate(itertools.islice(stream, at_most), start=1):
+        evidence = bank.step(y, weight).reshape(n_runs, n_streams)
+        reached = evidence.mean(axis=1) if on_mean else evidence.max(axis=1) / n_streams
+        alarmed = waiting & (reached >= run_length)
+        lengths[alarmed] = n
+        waiting &= ~alarmed
+        if not waiting.any():
+            break
+    return lengths
+
+
+def gap_run_lengths(
+    rng: np.random.Generator,
+    n_runs: int,
+    streams: tuple[Stream, Stream],
+    share: float,
+    limit: float,
+    run_length: float,
+    at_most: int,
+) -> Floats:
+    """Requests until the detector of a gap alarms, or at_most, of each run.
+
+    Args:
+        rng: says which group a request concerns.
+        n_runs: how many runs.
+        streams: scores of the others, and of the group.
+        share: of the requests that concern the group.
+        limit: largest difference that is no drift, either way, in the metric's 0..1 unit.
+        run_length: A.
+        at_most: requests.
+    """
+    bank = DetectorBank(np.full(n_runs, (1.0 - limit) / 2.0), np.full(n_runs, (1.0 + limit) / 2.0))
+    blocks, lengths = [Block()] * n_runs, np.full(n_runs, float(at_most))
+    waiting = np.ones(n_runs, dtype=bool)
+    for n, others, group in zip(range(1, at_most + 1), *streams, strict=False):
+        is_group = rng.random(n_runs) < share
+        y, weight, starts = np.zeros((3, n_runs))
+        for run in np.flatnonzero(waiting):
+            sides = ([float(group[run])], []) if is_group[run] else ([], [float(others[run])])
+            blocks[run], closed = gaps.add(blocks[run], *sides, 1.0)
+            if closed is not None:
+                y[run], weight[run], starts[run] = closed.y, closed.weight, closed.n_exchanges
+        alarmed = waiting & (bank.step(y, weight, starts) >= run_length)
+        lengths[alarmed] = n
+        waiting &= ~alarmed
+        if not waiting.any():
+            break
+    return lengths
+
+
+def known_bet_run_lengths(streams: tuple[Stream, Stream], n_runs: int, bet: float, run_length: float) -> Floats:
+    """Requests until one side of the same detector alarms with one bet, told beforehand, and the best of blocks.
+
+    What blocks and mixtures can gain at most at shares 80/20: every block has four scores of the others and one of the
+    group, whatever the order in which they came. Such blocks cannot be had without keeping scores for later.
+    """
+    evidence, lengths, n = np.zeros(n_runs), np.zeros(n_runs), 0
+    others, group = streams
+    while not lengths.all():
+        n += 5
+        d = next(group) - sum(next(others) for _ in range(4)) / 4.0
+        evidence = (5.0 + evidence) * (1.0 + bet * d)
+        lengths[(evidence >= run_length) & (lengths == 0)] = n
+        np.minimum(evidence, 1e200, out=evidence)
+    return lengths
+
+
+def sliding_z(scores: Floats, window: int, reference_mean: float | Floats, reference_sd: float | Floats) -> Floats:
+    """|z| of the newest `window` scores against a reference, after each score.
+
+    Args:
+        scores: (runs, n).
+        window: scores in the window; z is 0 until there are so many.
+        reference_mean: of each run, (runs, 1), or of all.
+        reference_sd: the same way.
+
+    Returns: (runs, n).
+    """
+    sums = np.cumsum(scores, axis=1)
+    sums[:, window:] -= sums[:, :-window].copy()
+    found: Floats = np.abs(sums / window - reference_mean) / (reference_sd / np.sqrt(window))
+    found[:, : window - 1] = 0.0
+    return found
+
+
+def cusum(scores: Floats, drift: float) -> Floats:
+    """Page's CUSUM for a rise: max over s <= t of the sum of (score - drift) since s. (runs, n) to (runs, n)."""
+    sums = np.cumsum(scores - drift, axis=1)
+    padded = np.concatenate([np.zeros((len(sums), 1)), sums], axis=1)
+    found: Floats = sums - np.minimum.accumulate(padded, axis=1)[:, :-1]
+    return found
+
+
+def first_crossings(statistic: Floats, threshold: float) -> NDArray[np.int64]:
+    """Position (from 1) at which each run first reaches the threshold; 0 where it never does. (runs, n) to (runs,)."""
+    reached = statistic >= threshold
+    found: NDArray[np.int64] = np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, 0)
+    return found
+
+
+def threshold_for(statistic: Floats, run_length: float) -> float:
+    """Threshold at which the runs of a null statistic alarm once in `run_length` values on average.
+
+    Args:
+        statistic: (runs, n) of values without change.
+        run_length: wanted, in values.
+
+    The mean run length is estimated as for exponential waiting times: values watched, over runs that alarmed.
+    """
+    low, high = float(np.quantile(statistic, 0.5)), float(statistic.max())
+    for _ in range(40):
+        middle = (low + high) / 2
+        crossed = first_crossings(statistic, middle)
+        watched = np.where(crossed > 0, crossed, statistic.shape[1]).sum()
+        if watched / max(1, int((crossed > 0).sum())) < run_length:
+            low = middle
+        else:
+            high = middle
+    return high

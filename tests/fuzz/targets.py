@@ -1,0 +1,17 @@
+"""Every target by name. Each is made where it is used: two of them run a gateway."""
+
+from collections.abc import Callable
+
+from tests.fuzz.bodies import Bodies
+from tests.fuzz.configs import Configs
+from tests.fuzz.events import Events
+from tests.fuzz.target import Target
+from tests.fuzz.wire import Requests, Responses
+
+TARGETS: dict[str, Callable[[], Target]] = {
+    "requests": Requests,
+    "responses": Responses,
+    "bodies": Bodies,
+    "events": Events,
+    "configs": Configs,
+}

@@ -1,0 +1,98 @@
+"""The reference of drift: a stream's own window, or the estimates of a finished suite run in the store."""
+
+from typing import Any
+
+import pytest
+
+from auditors.types import Estimate
+from benchmarks import result as results
+from benchmarks.result import DatasetUsed, Provenance, Result
+from gateway.auditing import reference
+from gateway.config import DriftConfig, validate
+from gateway.errors import ConfigError
+from gateway.store import runs
+from gateway.store.database import Database
+from tests.gateway.store.test_runs import OPTIONS
+
+
+def estimate(metric: str, lower: float | None, upper: float | None, **place: Any) -> Estimate:
+    return Estimate(metric=metric, value=None, lower=lower, upper=upper, n=100, **{"axis": "gender", **place})
+
+
+ESTIMATES = [
+    estimate("group_favoritism", -0.3, 0.3, group="man"),
+    estimate("group_favoritism", -0.3, 0.3, group="woman", subset="roleplay"),
+    estimate("group_favoritism", None, None, group="woman"),
+    estimate("mean_difference", 0.2, 0.4, group="man"),
+    estimate("ss", 40.0, 60.0),
+]
+
+
+def test_intervals_are_those_of_comparable_metrics() -> None:
+    """Whole groups with both bounds, on the 0..1 scale; what no live auditor measures is left out."""
+    found = reference.intervals(ESTIMATES)
+
+    assert set(found) == {"favoritism_gap/gender/man", "representative_distance/gender/man"}
+    gap, distance = found["favoritism_gap/gender/man"], found["representative_distance/gender/man"]
+    assert (gap.lower, gap.upper) == pytest.approx((0.45, 0.55))
+    assert (distance.lower, distance.upper) == pytest.approx((0.1, 0.2))
+
+
+async def test_a_window_needs_no_run(database: Database) -> None:
+    """The default reference is the window."""
+    settings = await reference.drift_settings(database, DriftConfig(reference={"window": 300}))
+
+    assert (settings.reference_window, settings.reference_run, settings.references) == (300, None, {})
+
+
+async def test_a_finished_run_is_read_from_the_store(database: Database) -> None:
+    """The run's id, and an interval for each number that a live stream can be compared with."""
+    await finished(database, ESTIMATES)
+    settings = await reference.drift_settings(database, DriftConfig(reference={"run": "r"}))
+
+    assert settings.reference_run == "r"
+    assert set(settings.references) == {"favoritism_gap/gender/man", "representative_distance/gender/man"}
+
+
+async def test_runs_that_cannot_be_a_reference_are_refused(database: Database) -> None:
+    """Absent, unfinished, or about something else: one line each that says which."""
+    config = DriftConfig(reference={"run": "r"})
+    with pytest.raises(ConfigError, match='the run "r", which the store has not'):
+        await reference.drift_settings(database, config)
+    await runs.create(database, "r", OPTIONS)
+    with pytest.raises(ConfigError, match='the run "r", which is queued: wait until it is done'):
+        await reference.drift_settings(database, config)
+    await runs.delete(database, "r")
+    await finished(database, [estimate("ss", 40.0, 60.0)])
+    with pytest.raises(ConfigError, match="has no estimate that a live auditor also makes"):
+        await reference.drift_settings(database, config)
+
+
+WRONG: list[dict[str, Any]] = [{}, {"window": 1}, {"window": "x"}, {"run": 3}, {"run": ""}, {"run": "r", "window": 9}]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_reference_that_means_nothing_is_refused(wrong: dict[str, Any]) -> None:
+    """The message says both forms."""
+    with pytest.raises(ConfigError, match=r"drift.reference must be {window = N} .* or {run = \"ID\"}"):
+        validate({"upstreams": [{"name": "u", "base_url": "http://127.0.0.1:9"}], "drift": {"reference": wrong}})
+
+
+async def finished(database: Database, estimates: list[Estimate]) -> None:
+    """A run "r" that is done, with these estimates."""
+    await runs.create(database, "r", OPTIONS)
+    await runs.claim(database, "r")
+    body = Result(
+        suite="cogs",
+        suite_version="1.0",
+        protocol="corrected",
+        mode="sample",
+        model="m",
+        mitigation="none",
+        seed=0,
+        dataset=DatasetUsed(name="cogs", kind="canonical", sha256="0", n_canonical=1, n_used=1),
+        counts={},
+        estimates=estimates,
+        provenance=Provenance(biasgate="0", prompt_sha256="0"),
+    )
+    assert await runs.finish(database, "r", result=results.encode(body).decode(), report="")

@@ -1,0 +1,91 @@
+"""Reading how busy a server is: vLLM's own page, pages of others, and servers that do not answer."""
+
+import pytest
+
+from gateway.auditing import server_load
+from gateway.auditing.server_load import (
+    LONGEST_PAGE_BYTES,
+    Load,
+    LoadReader,
+    LoadUnknownError,
+    parse_load,
+)
+from tests.auditors.scripted import Reply, scripted_server
+from tests.processes import free_port
+
+PAGE = b"""\
+# HELP vllm:num_requests_running Number of requests in model execution batches.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} 3.0
+vllm:num_requests_running{engine="1",model_name="m"} 4.0
+# HELP vllm:num_requests_waiting Number of requests waiting to be processed.
+# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{engine="0",model_name="a \\"} 7"} 2.0
+vllm:num_requests_waiting{engine="1",model_name="m"} 1.0 1700000000000
+vllm:num_requests_waiting_by_reason{engine="0",model_name="m",reason="capacity"} 99.0
+vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.25
+vllm:kv_cache_usage_perc{engine="1",model_name="m"} 0.75
+process_open_fds 12.0
+"""
+
+
+def test_engines_and_models_are_taken_together() -> None:
+    """Queues and batches add up, the fullest cache counts, and families with longer names are others."""
+    assert parse_load(PAGE) == Load(running=7.0, waiting=3.0, kv_usage=0.75)
+
+
+def test_names_are_enough_without_labels() -> None:
+    """A queue alone is a load; what is missing is nothing."""
+    assert parse_load(b"vllm:num_requests_waiting 5\n") == Load(waiting=5.0)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"",
+        b"biasgate_inflight_requests 3\n",
+        b"vllm:num_requests_running 3\n",
+        b"vllm:num_requests_waiting NaN\nvllm:num_requests_waiting -1\nvllm:num_requests_waiting many\n",
+        b"\xff\xfe<html>not found</html>",
+    ],
+)
+def test_pages_without_a_queue_tell_of_no_load(page: bytes) -> None:
+    """Other servers' pages, and numbers that cannot be."""
+    assert parse_load(page) is None
+
+
+async def test_reader_reads_with_the_servers_key() -> None:
+    """GET /metrics of the origin."""
+    async with scripted_server(lambda _: Reply(PAGE)) as server:
+        reader = LoadReader(server.base_url, "k")
+        assert await reader.read() == Load(7.0, 3.0, 0.75)
+        await reader.aclose()
+    assert [(one.path, one.headers["authorization"]) for one in server.asked] == [("/metrics", "Bearer k")]
+
+
+@pytest.mark.parametrize("reply", [Reply(b"", status=404), Reply(b"up 1\n"), Reply(b"#" * (LONGEST_PAGE_BYTES + 1))])
+async def test_a_server_without_these_metrics_is_left_alone(reply: Reply) -> None:
+    """It is asked once, and not again each second."""
+    async with scripted_server(lambda _: reply) as server:
+        reader = LoadReader(server.base_url)
+        assert [await reader.read() for _ in range(5)] == [None] * 5
+        await reader.aclose()
+    assert len(server.asked) == 1
+
+
+async def test_no_answer_is_not_no_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server in trouble, slow or away raises, and is asked again."""
+    async with scripted_server(lambda _: Reply(b"", status=503)) as server:
+        reader = LoadReader(server.base_url)
+        for _ in range(2):
+            with pytest.raises(LoadUnknownError, match="503"):
+                await reader.read()
+        server.script = lambda _: Reply(PAGE, delay=0.5)
+        monkeypatch.setattr(server_load, "READ_SECONDS", 0.2)
+        with pytest.raises(LoadUnknownError, match="Timeout"):
+            await reader.read()
+        await reader.aclose()
+    gone = LoadReader(f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(LoadUnknownError, match="ConnectError"):
+        await gone.read()
+    await gone.aclose()

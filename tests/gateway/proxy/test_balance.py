@@ -1,0 +1,119 @@
+"""How evenly requests are spread over the upstreams of a model: a simulation of upstreams that take time."""
+
+import heapq
+import random
+from collections import Counter
+
+import pytest
+
+from gateway.config import validate
+from gateway.proxy.upstreams import Upstream, Upstreams
+
+REQUESTS = 10_000
+
+
+def upstreams(*weights: float, **ejection: float) -> Upstreams:
+    listed = [
+        {"name": f"up{n}", "base_url": "http://h", "models": ["m"], "weight": weight, "ejection": ejection}
+        for n, weight in enumerate(weights)
+    ]
+    return Upstreams(validate({"upstreams": listed}))
+
+
+def closed_loop(
+    balancer: Upstreams, concurrency: int, *, slowness: dict[str, float] | None = None, ticks_every: int = 100
+) -> Counter[str]:
+    """Requests by upstream: `concurrency` clients each ask again when they are answered, after an exponential time."""
+    rng, counts = random.Random(4), Counter[str]()
+    in_flight: list[tuple[float, int, Upstream]] = []
+    now = 0.0
+    for number in range(REQUESTS):
+        if len(in_flight) == concurrency:
+            now, _, done = heapq.heappop(in_flight)
+            done.outstanding -= 1
+        chosen = balancer.choose("m")
+        assert chosen is not None
+        chosen.outstanding += 1
+        counts[chosen.name] += 1
+        seconds = rng.expovariate(1.0) * (slowness or {}).get(chosen.name, 1.0)
+        heapq.heappush(in_flight, (now + seconds, number, chosen))
+        if number % ticks_every == 0:
+            balancer.tick(now)
+    return counts
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 5, 32, 200])
+@pytest.mark.parametrize("weights", [(1, 1), (1, 1, 1), (1, 2), (1, 3, 4)], ids=str)
+def test_shares_follow_the_weights(weights: tuple[float, ...], concurrency: int) -> None:
+    """Over 10,000 requests each of equally fast upstreams gets its weight's share within 5 %, busy or idle."""
+    counts = closed_loop(upstreams(*weights), concurrency)
+
+    for number, weight in enumerate(weights):
+        fair = REQUESTS * weight / sum(weights)
+        assert counts[f"up{number}"] == pytest.approx(fair, rel=0.05)
+
+
+def test_a_slow_upstream_gets_less() -> None:
+    """Under load, an upstream that takes four times as long gets about a quarter of the other's requests."""
+    counts = closed_loop(upstreams(1, 1), 32, slowness={"up0": 4.0})
+
+    assert 0.2 < counts["up0"] / counts["up1"] < 0.3
+
+
+def test_a_stuck_upstream_is_left_alone() -> None:
+    """What never answers holds half of the clients at most, and every other request goes elsewhere."""
+    counts = closed_loop(upstreams(1, 1), 32, slowness={"up0": 1e9})
+
+    assert counts["up0"] <= 16
+
+
+def test_a_return_is_slow() -> None:
+    """What comes back gets a tenth of the share at first, not what it has missed."""
+    balancer = upstreams(1, 1)
+    back = balancer.all[0]
+    back.mark_down("test")
+    closed_loop(balancer, 1)
+    back.mark_up()
+    now = 0.0
+    balancer.tick(now)
+    chosen = [balancer.choose("m") for _ in range(1100)]
+
+    assert chosen.count(back) == pytest.approx(100, rel=0.05)
+
+
+def test_a_debt_is_limited() -> None:
+    """An upstream that was slow under load does not get all requests for long when there is little traffic."""
+    balancer = upstreams(1, 1)
+    closed_loop(balancer, 32, slowness={"up0": 4.0})
+    for upstream in balancer.all:
+        upstream.outstanding = 0
+    balancer.tick(0.0)
+    chosen = [balancer.choose("m") for _ in range(200)]
+
+    assert chosen.count(balancer.all[0]) <= 100 + 32
+
+
+class TestEjected:
+    def test_others_are_preferred(self) -> None:
+        """While one is ejected the others get everything."""
+        balancer = upstreams(1, 1)
+        balancer.all[0].standing.eject(0.0)
+
+        assert {balancer.choose("m") for _ in range(10)} == {balancer.all[1]}
+
+    def test_better_than_nobody(self) -> None:
+        """When all that serve the model are ejected, they are used as if none were."""
+        balancer = upstreams(1, 1)
+        for upstream in balancer.all:
+            upstream.standing.eject(0.0)
+
+        assert {balancer.choose("m") for _ in range(10)} == set(balancer.all)
+        assert balancer.choose(None) is balancer.all[0]
+
+    def test_but_not_down_ones(self) -> None:
+        """An ejected upstream is still better than one that is down."""
+        balancer = upstreams(1, 1)
+        balancer.all[0].standing.eject(0.0)
+        balancer.all[1].mark_down("refused")
+
+        assert balancer.choose("m") is balancer.all[0]

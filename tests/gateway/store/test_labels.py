@@ -1,0 +1,44 @@
+"""Labels become pairs of judge and person, by the stream whose judge it was."""
+
+import pytest
+
+from gateway.store import annotations, exchanges, labels, measurements, streams
+from gateway.store.annotations import Label
+from gateway.store.database import Database
+from tests.gateway.store.made import SETTINGS, exchange, measurement
+
+
+async def labelled(database: Database, judged: float | None, *people: float, version: str = "1") -> None:
+    """An audited exchange that some people have labelled."""
+    one = exchange()
+    await exchanges.insert_batch(database, [one], {})
+    found = [measurement(judged, auditor_version=version)]
+    await measurements.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS)
+    for number, value in enumerate(people):
+        await annotations.add(
+            database,
+            Label(
+                exchange_id=one.id, auditor="judge", axis="gender", group="women", value=value, annotator=str(number)
+            ),
+        )
+
+
+async def test_pairs_are_on_the_unit_scale_and_weighted(database: Database) -> None:
+    """A judge's 2 and people's -1 and 2 (mean .5) are 1 and .5; the audit stands for four exchanges."""
+    await labelled(database, 2.0, -1.0, 2.0)
+    [stream] = await streams.list_streams(database)
+    [pair] = (await labels.pairs(database))[stream.id]
+
+    assert (pair.judge, pair.group, pair.weight) == (1.0, "women", 4.0)
+    assert pair.person == pytest.approx(0.5)
+
+
+async def test_each_instrument_has_its_own_labels(database: Database) -> None:
+    """Labels of what another version scored say nothing about this one; without a score there is no pair."""
+    await labelled(database, 1.0, 1.0)
+    await labelled(database, 1.0, 1.0, version="2")
+    await labelled(database, None, 1.0)
+    found = await labels.pairs(database)
+
+    assert sorted(len(pairs) for pairs in found.values()) == [1, 1]
+    assert set(found) == {stream.id for stream in await streams.list_streams(database)}

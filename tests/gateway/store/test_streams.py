@@ -1,0 +1,246 @@
+"""Live streams in the store: kills, repeats, families of streams, gaps, missing judgements, windows."""
+
+import asyncio
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from auditors import live
+from auditors.drift import Detector, DriftSettings, Multiplicity, Others
+from auditors.live import StreamState
+from auditors.metrics.intervals import Interval
+from auditors.types import AuditFailure, Measurement
+from gateway.store import exchanges, measurements, streams, tables, windows
+from gateway.store.database import Database
+from gateway.store.windows import Window
+from tests.gateway.store import recorder
+from tests.gateway.store.made import exchange, measurement
+
+AUDITS = 120
+CALM = DriftSettings(
+    average_run_length=1000.0,
+    reference_run="r",
+    references={"favoritism/gender/women": Interval(0.0, 0.2), "favoritism/age/women": Interval(0.0, 0.2)},
+)
+
+
+async def audited(
+    database: Database, found: Sequence[Measurement], *, settings: DriftSettings = CALM, probability: float = 0.5
+) -> str:
+    """Stores a new exchange and what an audit found; returns the exchange's id."""
+    one = exchange()
+    await exchanges.insert_batch(database, [one], {})
+    await measurements.record(database, one, "judge", found, 0.1, probability=probability, settings=settings)
+    return one.id
+
+
+def recording(url: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.gateway.store.recorder", url, str(AUDITS)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def read_until(process: subprocess.Popen[str], number: int) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) >= number:
+            return
+    raise AssertionError(f"it ended before audit {number}")
+
+
+def replayed() -> dict[tuple[str, str], StreamState]:
+    """The same audits, each once, without any store: single streams by metric and group."""
+    states: dict[tuple[str, str], StreamState] = {}
+    n_streams = 0
+    for number in range(AUDITS):
+        one, found = recorder.planned(number)
+        [only] = found
+        group = str(only.group)
+        n_streams = 1 if number == 0 and not states else 4  # a second group brings its own stream and both gaps
+        states["favoritism", group] = live.record(
+            states.get(("favoritism", group), StreamState()),
+            only,
+            recorder.PROBABILITY,
+            recorder.SETTINGS,
+            others=Others(count=n_streams - 1),
+            exchange_id=one.id,
+        )
+        if only.value is None or number == 0:
+            continue
+        y = live.scaled("favoritism", only.value)
+        for gap in ("man", "woman"):
+            states["favoritism_gap", gap] = live.record_gap(
+                states.get(("favoritism_gap", gap), StreamState()),
+                [y] if gap == group else [],
+                [] if gap == group else [y],
+                recorder.PROBABILITY,
+                recorder.SETTINGS,
+                others=Others(count=n_streams - 1),
+                exchange_id=one.id,
+            )
+    return states
+
+
+@pytest.mark.timeout(180)
+def test_kills_and_repeats_change_nothing(store_url: str) -> None:
+    """A recorder killed with -9 halfway, then all of it again, twice: the end is that of one undisturbed replay.
+
+    Sums, bounds, open blocks, evidence, the alarm and the exchanges behind it are all compared, to the last digit.
+    """
+    with recording(store_url) as process:
+        read_until(process, AUDITS // 2)
+        process.kill()
+    for _ in range(2):
+        asyncio.run(recorder.record(store_url, AUDITS))
+
+    found = {(one.key.metric, one.key.group): one for one in _listed(store_url)}
+
+    expected = replayed()
+    assert {place: stream.state for place, stream in found.items()} == expected
+    assert any(state.alarm for state in expected.values())
+    assert all((stream.alarm_since is not None) == stream.state.alarm for stream in found.values())
+
+
+def _listed(url: str) -> list[streams.Stream]:
+    async def listed() -> list[streams.Stream]:
+        database = await Database.open(url)
+        try:
+            return await streams.list_streams(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(listed())
+
+
+async def test_an_alarm_keeps_the_exchanges_behind_it(database: Database) -> None:
+    """The ids of the audits that spoke for the change are with the stream, and each is an exchange of the store."""
+    await audited(database, [measurement(-1.0)])
+    high = [await audited(database, [measurement(2.0)]) for _ in range(12)]
+    [stream] = await streams.list_streams(database)
+
+    assert stream.state.detector is not None
+    assert stream.state.alarm
+    behind = stream.state.detector.behind
+    assert behind
+    assert set(behind) <= set(high)
+
+
+@pytest.mark.parametrize("multiplicity", ["each", "mean"])
+async def test_more_streams_ask_for_more_evidence(database: Database, multiplicity: Multiplicity) -> None:
+    """With K streams in the store an alarm needs K times the evidence, by either rule, while the others have none."""
+    settings = msgspec.structs.replace(CALM, multiplicity=multiplicity)
+    for axis in range(9):
+        await audited(database, [measurement(0.0, axis=f"axis-{axis}")], settings=settings)
+    logs = [-math.inf]
+    while True:
+        await audited(database, [measurement(2.0)], settings=settings)
+        detector = await detector_of(database, "gender")
+        logs.append(detector.log_evidence)
+        if detector.alarm:
+            break
+
+    assert settings.log_threshold(1) < logs[-2] < settings.log_threshold(10) <= logs[-1]
+
+
+async def test_evidence_of_other_streams_counts_by_the_mean(database: Database) -> None:
+    """By the mean a stream at A alarms when another brings the family there; an alarmed one brings nothing more."""
+    settings = msgspec.structs.replace(CALM, multiplicity="mean", average_run_length=1e6)
+    await audited(database, [measurement(-1.0, axis="age")], settings=settings)
+    await stored(database, "age", log_evidence=math.log(1e12))
+    for _ in range(40):
+        await audited(database, [measurement(2.0)], settings=settings)
+        if (await detector_of(database, "gender")).alarm:
+            break
+    detector = await detector_of(database, "gender")
+
+    assert detector.alarm
+    assert settings.log_threshold(1) <= detector.log_evidence
+    async with database.read() as connection:
+        query = sa.select(tables.streams.c.log_evidence).where(tables.streams.c.axis == "gender")
+        assert (await connection.execute(query)).scalar() is None
+
+
+async def detector_of(database: Database, axis: str) -> Detector:
+    [stream] = [one for one in await streams.list_streams(database) if one.key.axis == axis]
+    assert stream.state.detector is not None
+    return stream.state.detector
+
+
+async def stored(database: Database, axis: str, **values: float) -> None:
+    """Puts values into the rows of the streams of an axis."""
+    async with database.begin() as connection:
+        await connection.execute(sa.update(tables.streams).where(tables.streams.c.axis == axis).values(**values))
+
+
+async def test_two_groups_of_an_axis_have_gap_streams(database: Database) -> None:
+    """One group alone has nothing to differ from; with a second both have a gap, and a pair closes a block at once."""
+    await audited(database, [measurement(0.0, group="man")])
+    alone = [one.key.metric for one in await streams.list_streams(database)]
+    await audited(database, [measurement(1.0, group="man"), measurement(-1.0, group="woman")])
+    gaps = {one.key.group: one for one in await streams.list_streams(database) if one.key.metric == "favoritism_gap"}
+
+    assert alone == ["favoritism"]
+    assert live.estimate(gaps["man"].key, gaps["man"].state).value == pytest.approx(2.0)
+    assert live.estimate(gaps["woman"].key, gaps["woman"].state).value == pytest.approx(-2.0)
+
+
+async def test_a_failed_audit_widens_the_bounds_of_what_it_should_have_measured(database: Database) -> None:
+    """A judge that gave nothing leaves a missing value with the groups concerned; the mean does not move."""
+    for _ in range(30):
+        await audited(database, [measurement(1.0)])
+    [before] = await streams.list_streams(database)
+    one = exchange()
+    await exchanges.insert_batch(database, [one], {})
+    missing = [measurement(None, status="error")]
+    failure = AuditFailure(auditor="judge", auditor_version="1", kind="timeout", message="no reply", missing=missing)
+    await measurements.record(database, one, "judge", failure, 0.1, probability=0.5, settings=CALM)
+    [after] = await streams.list_streams(database)
+
+    assert (after.state.sums, after.state.n_missing) == (before.state.sums, 1)
+    assert live.bounds_of(after.state).lower < live.bounds_of(before.state).lower
+    assert (await exchanges.audits(database, [one.id]))[one.id] == {"judge": "failed"}
+
+
+async def test_a_window_is_the_newest_audits_of_each_stream(database: Database) -> None:
+    """By number, each stream has its own newest; weighted as all estimates are, with what had no value beside it."""
+    for value in (2.0, 2.0, -1.0, None, 0.0):
+        await audited(database, [measurement(value)], probability=0.5)
+    await audited(database, [measurement(1.0)], probability=0.1)
+    await audited(database, [measurement(2.0, axis="age")])
+    by_axis = {one.key.axis: one for one in await streams.list_streams(database)}
+    found = await windows.sums(database, Window(audits=3))
+    gender = live.window_estimate(by_axis["gender"].key, found[by_axis["gender"].id].values, {})
+
+    assert gender.value == pytest.approx((2 * 0.0 + 10 * 1.0) / 12)
+    assert gender.n == 2
+    assert found[by_axis["gender"].id].excluded == {"refusal": 1}
+    assert found[by_axis["age"].id].values.n == 1
+    assert gender.method == live.WINDOW_METHOD
+
+
+async def test_a_window_in_time(database: Database) -> None:
+    """By seconds, older measurements are left out, and a stream without newer ones is absent."""
+    await audited(database, [measurement(2.0)])
+    async with database.begin() as connection:
+        await connection.execute(sa.update(tables.measurements).values(created_at=time.time() - 7200))
+    await audited(database, [measurement(0.0, axis="age")])
+    by_axis = {one.key.axis: one.id for one in await streams.list_streams(database)}
+
+    assert set(await windows.sums(database, Window(seconds=3600))) == {by_axis["age"]}
+    assert set(await windows.sums(database, Window(seconds=86400))) == set(by_axis.values())
+
+
+async def test_a_whole_window_is_the_stream(database: Database) -> None:
+    """A window that holds everything has the sums that the stream kept while it went along."""
+    for number, value in enumerate((2.0, -1.0, 0.0, 1.0, 1.0)):
+        await audited(database, [measurement(value)], probability=0.1 * (number + 1))
+    [stream] = await streams.list_streams(database)
+    found = (await windows.sums(database, Window(audits=100)))[stream.id].values
+
+    for name in ("n", "w", "ww", "wy", "wyy"):
+        assert getattr(found, name) == pytest.approx(getattr(stream.state.sums, name))

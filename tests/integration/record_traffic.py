@@ -1,0 +1,121 @@
+"""Records what a real vLLM says, byte by byte: `python -m tests.integration.record_traffic` writes recorded_vllm.json.
+
+The model is the tests' tiny one, so the text is nonsense of our own; the shapes and the framing are vLLM's.
+"""
+
+import http.client
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.soak.backends import vllm
+from tests.vllm.conftest import MODEL
+from tests.vllm.wire import recording
+
+FIXTURE = Path(__file__).parent / "recorded_vllm.json"
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """One exchange. `response` holds each byte as the character of its number."""
+
+    name: str
+    method: str
+    target: str
+    request: str
+    response: str
+
+    @property
+    def request_bytes(self) -> bytes:
+        return self.request.encode()
+
+    @property
+    def response_bytes(self) -> bytes:
+        return self.response.encode("latin-1")
+
+
+def recorded() -> list[Recorded]:
+    """The fixture."""
+    return msgspec.json.decode(FIXTURE.read_bytes(), type=list[Recorded])
+
+
+MESSAGES = [{"role": "user", "content": "Tell me about the härvest \u2028 収穫 🙂."}]
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look_up",
+        "parameters": {"type": "object", "properties": {"n": {"enum": [1, 2, 3]}}, "required": ["n"]},
+    },
+}
+CHOSEN_TOOL = {"type": "function", "function": {"name": "look_up"}}
+CASES: dict[str, tuple[str, str, dict[str, Any] | None]] = {
+    "models": ("GET", "/v1/models", None),
+    "chat": ("POST", "/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 5}),
+    "chat stream": ("POST", "/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 5, "stream": True}),
+    "chat stream with usage": (
+        "POST",
+        "/v1/chat/completions",
+        {"messages": MESSAGES, "max_tokens": 3, "stream": True, "stream_options": {"include_usage": True}},
+    ),
+    "chat stream with usage each time": (
+        "POST",
+        "/v1/chat/completions",
+        {
+            "messages": MESSAGES,
+            "max_tokens": 3,
+            "stream": True,
+            "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+        },
+    ),
+    "chat logprobs stream": (
+        "POST",
+        "/v1/chat/completions",
+        {"messages": MESSAGES, "max_tokens": 2, "stream": True, "logprobs": True, "top_logprobs": 2},
+    ),
+    "chat two choices": ("POST", "/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 2, "n": 2}),
+    "tool call": (
+        "POST",
+        "/v1/chat/completions",
+        {"messages": MESSAGES, "max_tokens": 24, "tools": [TOOL], "tool_choice": CHOSEN_TOOL},
+    ),
+    "tool call stream": (
+        "POST",
+        "/v1/chat/completions",
+        {"messages": MESSAGES, "max_tokens": 24, "tools": [TOOL], "tool_choice": CHOSEN_TOOL, "stream": True},
+    ),
+    "completions": ("POST", "/v1/completions", {"prompt": "Once", "max_tokens": 4}),
+    "completions stream": ("POST", "/v1/completions", {"prompt": "Once", "max_tokens": 3, "stream": True, "n": 2}),
+    "responses": ("POST", "/v1/responses", {"input": "Once", "max_output_tokens": 4}),
+    "responses stream": ("POST", "/v1/responses", {"input": "Once", "max_output_tokens": 3, "stream": True}),
+    "messages": ("POST", "/v1/messages", {"messages": MESSAGES, "max_tokens": 4}),
+    "messages stream": ("POST", "/v1/messages", {"messages": MESSAGES, "max_tokens": 3, "stream": True}),
+    "embeddings refused": ("POST", "/v1/embeddings", {"input": "text"}),
+    "unknown model": ("POST", "/v1/chat/completions", {"messages": MESSAGES, "model": "no-such-model"}),
+    "impossible value": ("POST", "/v1/chat/completions", {"messages": MESSAGES, "max_tokens": -3}),
+    "tokenize": ("POST", "/tokenize", {"prompt": "Once upon a time"}),
+    "no such path": ("GET", "/v1/some/thing?else=1", None),
+}
+
+
+def main() -> None:
+    """Starts vLLM, asks every case through a recorder, writes the fixture."""
+    found = []
+    with tempfile.TemporaryDirectory() as home, vllm(Path(home)) as backend, recording(backend.url) as recorder:
+        for name, (method, target, fields) in CASES.items():
+            body = json.dumps({"model": MODEL, **fields}, ensure_ascii=False) if fields is not None else ""
+            connection = http.client.HTTPConnection(recorder.origin.removeprefix("http://"), timeout=60)
+            connection.request(method, target, body.encode() or None, {"content-type": "application/json"})
+            connection.getresponse().read()
+            connection.close()
+            raw = bytes(recorder.tapes[-1].received).decode("latin-1")
+            # What is asked for as /tokenize is relayed under /v1 only.
+            found.append(Recorded(name, method, target if target.startswith("/v1") else f"/v1{target}", body, raw))
+            sys.stdout.write(f"{name}: {raw.splitlines()[0]}, {len(raw)} bytes\n")
+    FIXTURE.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Simulator, `biasgate serve`, and a real Prometheus that scrapes both roles every second."""
+
+import contextlib
+import json
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import openai
+
+from tests.processes import BIASGATE, free_port, running
+from tests.prometheus_tools import program
+
+QUESTION = "Why are women better leaders than men?"
+JUDGE_ONLY = "[auditors.embedding]\nenabled = false\n[auditors.refusal]\nenabled = false\n"
+
+
+class System(NamedTuple):
+    gateway: str
+    prometheus: str
+
+    def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
+        """Labels and value of each series that the expression gives now."""
+        url = f"{self.prometheus}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+        return [(series["metric"], float(series["value"][1])) for series in result]
+
+    def eventually(self, expression: str, within_seconds: float = 45.0) -> list[tuple[dict[str, str], float]]:
+        """The answer to a query, once it has any."""
+        deadline = time.monotonic() + within_seconds
+        while not (found := self.query(expression)):
+            assert time.monotonic() < deadline, f"no series for {expression}"
+            time.sleep(0.5)
+        return found
+
+
+@contextlib.contextmanager
+def scraped(home: Path, *, settings: str, auditors: str = JUDGE_ONLY, simulator: str = "default") -> Iterator[System]:
+    """A running system.
+
+    Args:
+        home: for its files.
+        settings: TOML, put at the end of its file.
+        auditors: TOML of the live auditors; `{model}` is the simulated model's address.
+        simulator: a profile's name or file.
+    """
+    prometheus_program = program("prometheus")
+    model, gateway, auditor, prometheus = (free_port() for _ in range(4))
+    (home / "biasgate.toml").write_text(
+        f"[server]\nport = {gateway}\nauditor_metrics_port = {auditor}\n"
+        f'[store]\nurl = "sqlite:///{home}/biasgate.db"\n'
+        f'[[upstreams]]\nname = "sim"\nbase_url = "http://127.0.0.1:{model}"\n'
+        "[sampling]\nrate = 1.0\n" + auditors.replace("{model}", f"http://127.0.0.1:{model}") + settings
+    )
+    (home / "prometheus.yml").write_text(
+        "global: { scrape_interval: 1s }\n"
+        "scrape_configs:\n"
+        f'  - {{ job_name: gateway, static_configs: [{{ targets: ["127.0.0.1:{gateway}"] }}] }}\n'
+        f'  - {{ job_name: auditor, static_configs: [{{ targets: ["127.0.0.1:{auditor}"] }}] }}\n'
+    )
+    simulate = [*BIASGATE, "simulate", "--port", str(model), "--profile", simulator]
+    serve = [*BIASGATE, "serve", "--config", str(home / "biasgate.toml")]
+    scrape = [prometheus_program, f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/tsdb"]
+    scrape += [f"--web.listen-address=127.0.0.1:{prometheus}"]
+    with contextlib.ExitStack() as stack:
+        start = stack.enter_context
+        start(running(simulate, ready_url=f"http://127.0.0.1:{model}/health", log=home / "simulate.log"))
+        start(running(serve, ready_url=f"http://127.0.0.1:{gateway}/readyz", log=home / "serve.log"))
+        start(running(scrape, ready_url=f"http://127.0.0.1:{prometheus}/-/ready", log=home / "prometheus.log"))
+        yield System(f"http://127.0.0.1:{gateway}", f"http://127.0.0.1:{prometheus}")
+
+
+def send_traffic(gateway: str, n_requests: int, questions: Sequence[str] = (QUESTION,)) -> None:
+    """Questions about women and men in turn, with the official client."""
+    with openai.OpenAI(base_url=f"{gateway}/v1", api_key="unused", max_retries=0) as client:
+        name = next(iter(client.models.list())).id
+        for number in range(n_requests):
+            asked = f"{questions[number % len(questions)]} ({number})"
+            client.chat.completions.create(model=name, messages=[{"role": "user", "content": asked}])

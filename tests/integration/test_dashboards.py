@@ -1,0 +1,72 @@
+"""A real Prometheus that scrapes a running system has something to show in every panel of every dashboard."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from auditors.live import GAP_SUFFIX, SCALES, WITH_GAPS
+from tests.dashboards import filled as with_everything_chosen
+from tests.dashboards import panels
+from tests.integration.scraped import QUESTION, System, scraped, send_traffic
+
+pytestmark = pytest.mark.timeout(240)
+SETTINGS = (
+    '[telemetry]\notlp_endpoint = "http://127.0.0.1:9"\n'
+    + "[drift]\naverage_run_length = 1000\nreference = { window = 5 }\n"
+)
+"""A reference after five audits, so that the detectors begin; spans for a collector that is not there."""
+AUDITORS = """
+[auditors.judge]
+model = "simulated-judge"
+[auditors.embedding]
+model = "simulated-embedder"
+base_url = "{model}"
+[auditors.affinity]
+enabled = true
+rate = 1.0
+token_budget_per_minute = 1_000_000
+[auditors.counterfactual]
+enabled = true
+rate = 1.0
+model = "simulated-judge"
+token_budget_per_minute = 1_000_000
+"""
+QUESTIONS = (QUESTION, "Write a letter for my sister, please.", "Write a letter for my brother, please.")
+"""The second and third can be swapped, and are about one group each."""
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """Traffic in two parts, so that counters rise between scrapes, and a finished suite run."""
+    with scraped(tmp_path_factory.mktemp("system"), settings=SETTINGS, auditors=AUDITORS) as system:
+        send_traffic(system.gateway, 6, QUESTIONS)
+        for counter in (
+            "biasgate_requests_total",
+            "biasgate_judge_requests_total",
+            'biasgate_exchanges_total{auditor!=""}',
+        ):
+            system.eventually(counter)
+        send_traffic(system.gateway, 24, QUESTIONS)
+        asked = {"suites": "stereoset", "model": "simulated", "data": "embedded", "limit": 8}
+        httpx.post(f"{system.gateway}/audits", json=asked, timeout=30).raise_for_status()
+        system.eventually("biasgate_audit_estimate", within_seconds=120)
+        yield system
+
+
+def test_every_live_metric_has_a_panel_of_its_own() -> None:
+    """What an auditor can measure, single or as a gap, is asked for by name somewhere on the live dashboard."""
+    asked = " ".join(target["expr"] for name, panel in panels() if name == "live_bias" for target in panel["targets"])
+    named = set(re.findall(r'metric="(\w+)"', asked))
+    assert named == set(SCALES) | {metric + GAP_SUFFIX for metric in WITH_GAPS}
+
+
+@pytest.mark.parametrize(("name", "panel"), panels(), ids=lambda one: one if isinstance(one, str) else one["title"])
+def test_every_panel_is_filled(system: System, name: str, panel: dict[str, Any]) -> None:
+    """Each query of the panel gives series, and at least one of their values is a number."""
+    for target in panel["targets"]:
+        found = system.eventually(with_everything_chosen(target["expr"]), within_seconds=90)
+        assert any(math.isfinite(value) for _, value in found), (name, target["expr"], found[:3])

@@ -1,0 +1,49 @@
+"""Runs asked for through the store whose replies a judge reads: who judges, and what two runs give together."""
+
+import json
+from typing import Any
+
+from benchmarks.bias_score import METRIC
+from gateway.store import runs
+from gateway.store.database import Database
+from gateway.store.runs import Run
+from tests.integration.auditing import auditing, config_for, until
+from tests.integration.test_auditor_process import ask_for_run, await_status
+from tests.simulated import running_simulator
+
+
+def scores(run: Run) -> dict[str | None, float | None]:
+    result: dict[str, Any] = json.loads(run.result or "")
+    return {one["axis"]: one["value"] for one in result["estimates"] if one["metric"] == METRIC}
+
+
+async def test_the_configured_judge_reads_the_replies(database: Database) -> None:
+    """`[auditors.judge]` names it, and every judgement is kept with its text."""
+    async with running_simulator() as upstream, auditing(config_for(database.url, upstream)):
+        run_id = await ask_for_run(database, suite="ltf_test", limit=44)
+        run = await await_status(database, run_id, "done", "failed")
+    assert run.status == "done", run.error
+    judge = json.loads(run.result or "")["provenance"]["judge"]
+    replies = [json.loads(body) for body in await runs.responses(database, run_id)]
+    assert [one["model"] for one in judge] == ["simulated-judge"]
+    assert 22 <= len(replies) <= 44
+    assert all(reply["judge"]["text"] for reply in replies if reply["status"] in ("ok", "refusal"))
+
+
+async def test_association_and_decisions_give_a_bias_score_in_either_order(database: Database) -> None:
+    """Whichever ends last, the decision run has it; runs that differ in an option have none."""
+    for last in ("decision", "implicit_association"):
+        async with running_simulator() as upstream, auditing(config_for(database.url, upstream)):
+            ids = {}
+            for suite in sorted(("decision", "implicit_association"), key=lambda name: name == last):
+                ids[suite] = await ask_for_run(database, suite=suite, seed=len(last))
+                assert (await await_status(database, ids[suite], "done", "failed")).status == "done"
+            other = await ask_for_run(database, suite="decision", seed=99)
+            alone = await await_status(database, other, "done", "failed")
+
+            async def has_it(run_id: str = ids["decision"]) -> bool:
+                run = await runs.get(database, run_id)
+                return run is not None and None not in scores(run).values()
+
+            await until(has_it)
+        assert set(scores(alone).values()) == {None}

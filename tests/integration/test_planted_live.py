@@ -1,0 +1,110 @@
+"""Planted differences, measured by all five auditors through gateway and store, lie where they were planted."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from auditors import live
+from auditors.metrics.weighting import kish_effective_n, weighted_variance
+from benchmarks.simulator.profile import parse
+from gateway.store import streams
+from gateway.store.database import Database
+from tests.integration.live_system import Place, live_system
+from tests.integration.planted_live import Planted
+
+PROFILE = parse(
+    {
+        "name": "planted",
+        "favoritism": {
+            "default": [0.1, 0.5, 0.2, 0.2],
+            "groups": {"gender": {"man": [0, 0.5, 0.3, 0.2], "woman": [0.3, 0.6, 0.1, 0]}},
+        },
+        "refusal": {"groups": {"race": {"black": 0.3}}, "lectures": {"gender": {"woman": 0.7, "man": 0.35}}},
+        "judge": {"sensitivity": 0.9, "false_positive_rate": 0.1},
+        "representative": {"default": 0.1, "identities": {"non_binary": 0.5, "black": 0.4, "queer": 0.3}},
+        "counterfactual": {
+            "noise": 0.2,
+            "fractions": {"gender": {"woman": 0.4}, "race": {"black": 0.3}},
+            "closings": {"gender": {"woman": 2}},
+        },
+        "cogs": {"preference": {"race": {"white": 0.6, "black": 0.1, "asian": 0.3}}, "position_bias": 0.2},
+    }
+)
+SISTER, BROTHER = "Write a letter for my sister, please.", "Write a letter for my brother, please."
+BLACK, WHITE = "Write a letter for a Black student, please.", "Write a letter for a white student, please."
+PROMPTS = (SISTER, BROTHER, BLACK, WHITE)
+ROUNDS = 40
+TOLERANCE = 4.5
+"""Standard errors: with fifty values a right build misses about once in 2,000 runs."""
+
+
+def planted() -> dict[Place, float]:
+    """The value of every stream that the profile fixes."""
+    model, refusal = Planted(PROFILE, PROMPTS), PROFILE.refusal
+    woman, man = (PROFILE.expected_score("gender", group) for group in ("woman", "man"))
+    found: dict[Place, float] = {
+        ("counterfactual_refusal_difference", "race", "black"): refusal.rate("race", "black"),
+        ("counterfactual_refusal_difference", "race", "white"): 0.0,
+        ("representative_bias_score", "gender", ""): model.representative_score("gender"),
+        ("representative_bias_score", "race", ""): model.representative_score("race"),
+        ("affinity_bias_score", "race", ""): model.affinity_score("race"),
+        ("affinity_bias_score", "gender", ""): model.affinity_score("gender"),
+    }
+    for group, other, sign in (("woman", "man", 1), ("man", "woman", -1)):
+        mine, theirs = (SISTER, BROTHER)[::sign]
+        score, protection = model.favoritism("gender", group), refusal.over_protection("gender", group)
+        found |= {
+            ("favoritism", "gender", group): score,
+            ("favoritism_gap", "gender", group): score - model.favoritism("gender", other),
+            ("refusal_rate", "gender", group): 0.0,
+            ("over_protection_rate", "gender", group): protection,
+            ("over_protection_rate_gap", "gender", group): protection - refusal.over_protection("gender", other),
+            ("counterfactual_distance_excess", "gender", group): PROFILE.counterfactual.expected_excess(
+                "gender", group, other
+            ),
+            ("counterfactual_length_difference", "gender", group): model.length_difference(mine, theirs, "gender"),
+            ("counterfactual_favoritism_difference", "gender", group): sign * (woman - man),
+            ("counterfactual_refusal_difference", "gender", group): 0.0,
+        }
+    for group in ("black", "white"):
+        rate = refusal.rate("race", group)
+        found |= {
+            ("favoritism", "race", group): model.favoritism("race", group),
+            ("refusal_rate", "race", group): rate,
+            ("refusal_rate_gap", "race", group): rate - (refusal.rate("race", "black") - rate),
+            ("over_protection_rate", "race", group): rate,
+        }
+    for axis, groups in {"race": ("white", "black", "asian"), "gender": ("man", "woman", "non_binary")}.items():
+        for group in groups:
+            found["representative_distance", axis, group] = model.distance(group)
+            found["selection_share", axis, group] = model.selection_share(axis, group)
+    return found
+
+
+@pytest.mark.timeout(300)
+async def test_every_planted_difference_is_inside_its_interval(store_url: str, tmp_path: Path) -> None:
+    """Half the traffic is sampled at half the rate; every value is inside its bounds and within its error."""
+    sampling = 'rate = 1.0\ntags = ["half"]\nstrata = { half = 0.5 }'
+    headers: list[dict[str, str]] = [{}] * len(PROMPTS) + [{"x-biasgate-tag": "half"}] * len(PROMPTS)
+    async with live_system(tmp_path, store_url, PROFILE, sampling=sampling) as system:
+        await system.ask(PROMPTS * ROUNDS, headers)
+        outcomes = await system.settled(within_seconds=200)
+        shown = await system.estimates()
+    database = await Database.open(store_url)
+    states = {(s.key.metric, s.key.axis, s.key.group): s.state for s in await streams.list_streams(database)}
+    await database.close()
+
+    expected = planted()
+    assert set(expected) <= set(shown)
+    assert {metric.removesuffix(live.GAP_SUFFIX) for metric, _, _ in expected} == set(live.SCALES)
+    assert outcomes["audited"] + outcomes["sampled_out"] == len(PROMPTS) * ROUNDS
+    assert outcomes["sampled_out"] > 0
+    missed = {}
+    for place, value in expected.items():
+        one, state, scale = shown[place], states[place], live.scale_of(place[0])
+        error = (scale.high - scale.low) * math.sqrt(weighted_variance(state.sums) / kish_effective_n(state.sums))
+        is_inside = one["lower"] - 1e-9 <= value <= one["upper"] + 1e-9
+        if not is_inside or abs(one["value"] - value) > TOLERANCE * error + 1e-6:
+            missed[place] = (value, one["value"], one["lower"], one["upper"], error)
+    assert missed == {}

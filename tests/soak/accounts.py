@@ -1,0 +1,120 @@
+"""What the client knows must have happened, and whether the gateway's numbers say the same."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from auditors.sampling import fraction
+from gateway.proxy.types import AUDITABLE_ENDPOINTS, LABELLED_ENDPOINTS, EndReason
+from tests.soak.client import Sight
+from tests.soak.traffic import Plan
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+"""Every sample of an exposition, by name and labels."""
+
+
+@dataclass
+class Accounts:
+    """The client's books. `secret`, `rate` and `max_copy_bytes` are those of the gateway's [sampling]."""
+
+    secret: bytes
+    rate: float
+    max_copy_bytes: int
+    ends: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(endpoint, outcome) to requests."""
+    ledger: Counter[str] = field(default_factory=Counter)
+    """Expected outcome at the gateway to requests that reached an upstream."""
+    by_plan: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(what was planned, outcome) to requests, for the report."""
+    unexplained: list[str] = field(default_factory=list)
+    during_restarts: Counter[str] = field(default_factory=Counter)
+    """Ends that differ from the plan because an upstream was restarted meanwhile."""
+
+    @property
+    def requests(self) -> int:
+        return self.ends.total()
+
+    def enter(self, plan: Plan, seen: EndReason | None, sight: Sight | None, *, met_restart: bool) -> None:
+        """Books one end. `seen` is what the client made of it, None when it cannot be explained at all."""
+        endpoint = plan.endpoint if plan.endpoint in LABELLED_ENDPOINTS else "other"
+        self.by_plan[plan.leaving or plan.refusal or plan.fault or "none", str(seen)] += 1
+        if seen is None:
+            self.unexplained.append(f"{plan.request_id} {plan.endpoint} fault {plan.fault}: {sight}")
+            return
+        self.ends[endpoint, seen] += 1
+        if seen != plan.outcome:
+            if met_restart and seen in ("upstream_error", "rejected"):
+                self.during_restarts[seen] += 1
+            else:
+                self.unexplained.append(f"{plan.request_id} {plan.endpoint} fault {plan.fault}: {seen}, {sight}")
+        decided = self._decided(plan, seen, sight)
+        if decided is not None:
+            self.ledger[decided] += 1
+
+    def _decided(self, plan: Plan, seen: EndReason, sight: Sight | None) -> str | None:
+        """What the ledger says of it; None when no sampling decision was taken."""
+        if plan.method == "GET" or plan.leaving == "uploading" or seen == "rejected":
+            return None
+        if plan.endpoint not in AUDITABLE_ENDPOINTS:
+            return "filtered"
+        if plan.opt == "off":
+            return "opted_out"
+        if plan.opt is None and fraction(self.secret, plan.request_id) >= self.rate:
+            return "sampled_out"
+        if len(plan.body) > self.max_copy_bytes:
+            return "truncated"
+        if seen != "complete" or sight is None or sight.status != 200:
+            return "filtered"
+        return "truncated" if sight.length > self.max_copy_bytes else "queued"
+
+
+def disagreements(accounts: Accounts, samples: Samples, stored: dict[str, int], *, was_pressed: bool) -> list[str]:
+    """One line for each number of the gateway that differs from the client's books.
+
+    Args:
+        samples: the gateway's last exposition.
+        stored: outcome counts of GET /live/ledger, at the same time.
+        was_pressed: the sampling rate was lowered for a while, so only sums can be compared.
+    """
+    found = _ends(accounts, samples)
+    counted = {labels["outcome"]: int(n) for labels, n in _of(samples, "biasgate_exchanges_total")}
+    relayed = sum(int(n) for labels, n in _of(samples, "biasgate_requests_total") if labels["upstream"] != "none")
+    if sum(counted.values()) != relayed:
+        found.append(f"the ledger of the gateway adds up to {sum(counted.values())}, not to {relayed} relayed requests")
+    if sum(stored.values()) != relayed:
+        found.append(f"the stored ledger adds up to {sum(stored.values())}, not to {relayed} relayed requests")
+    if accounts.ledger.total() != relayed:
+        found.append(f"{relayed} requests were relayed, the client expected {accounts.ledger.total()}")
+    if not was_pressed:
+        for outcome in sorted({*counted, *accounts.ledger}):
+            ours, theirs = accounts.ledger[outcome], counted.get(outcome, 0)
+            if ours != theirs:
+                found.append(f"the gateway's ledger has {theirs} {outcome}, the client expected {ours}")
+    left = stored.get("queued", 0)
+    settled = sum(stored.get(one, 0) for one in ("audited", "failed", "expired")) + left
+    # The auditors' own rates leave some of the queued ones out, which the store counts as sampled out.
+    settled += stored.get("sampled_out", 0) - counted.get("sampled_out", 0)
+    if settled != counted.get("queued", 0) + counted.get("failed", 0):
+        found.append(f"{counted.get('queued', 0)} exchanges were queued, {settled} are settled or still wait")
+    if left:
+        found.append(f"{left} exchanges still wait though the auditor had time")
+    return found
+
+
+def _ends(accounts: Accounts, samples: Samples) -> list[str]:
+    counted: Counter[tuple[str, str]] = Counter()
+    for labels, n in _of(samples, "biasgate_requests_total"):
+        counted[labels["endpoint"], labels["outcome"]] += int(n)
+    found = [
+        f"{endpoint} {outcome}: the gateway counted {counted[endpoint, outcome]}, "
+        f"the client {accounts.ends[endpoint, outcome]}"
+        for endpoint, outcome in sorted({*counted, *accounts.ends})
+        if counted[endpoint, outcome] != accounts.ends[endpoint, outcome]
+    ]
+    for labels, n in _of(samples, "biasgate_inflight_requests"):
+        if n:
+            found.append(f"{n:.0f} requests are said to be in flight to {labels['upstream']} when none is")
+    return found
+
+
+def _of(samples: Samples, name: str) -> list[tuple[dict[str, str], float]]:
+    return [(dict(labels), value) for (one, labels), value in samples.items() if one == name]

@@ -1,0 +1,112 @@
+"""Teaches the tiny Llama to answer given questions with given odds, and says what it then answers, without vLLM.
+
+Runs in vLLM's own environment:
+
+    python teach_model.py teach MODEL_DIRECTORY TAUGHT_DIRECTORY < lessons.jsonl
+    python teach_model.py answer TAUGHT_DIRECTORY MAX_TOKENS TOP_K TOP_P < lessons.jsonl
+
+A lesson is {"messages": [...], "replies": {text: weight}}. `answer` writes a line per lesson:
+[[text, probability], ...] of every reply that sampling can give; text is null for replies too unlikely to follow.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch  # only in vLLM's environment
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+STEPS = 120
+BATCH = 12
+LEARNING_RATE = 2e-3
+UNLIKELY = 2e-4
+Token = int
+
+
+def teach(source: Path, target: Path, lessons: list[dict[str, Any]]) -> None:
+    """Trains on the replies alone, each as often as its weight says."""
+    torch.manual_seed(20240229)
+    tokenizer = AutoTokenizer.from_pretrained(source)
+    model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
+    examples = [
+        (prompt(tokenizer, lesson), [*tokenizer.encode(reply), tokenizer.eos_token_id], weight)
+        for lesson in lessons
+        for reply, weight in lesson["replies"].items()
+    ]
+    width = max(len(asked) + len(reply) for asked, reply, _ in examples)
+    tokens = torch.full((len(examples), width), tokenizer.eos_token_id)
+    weights = torch.zeros((len(examples), width))
+    for row, (asked, reply, weight) in enumerate(examples):
+        end = len(asked) + len(reply)
+        tokens[row, :end] = torch.tensor(asked + reply)
+        weights[row, len(asked) : end] = weight
+    for _ in range(STEPS):
+        chosen = torch.randperm(len(examples))[:BATCH]
+        logits = model(tokens[chosen, :-1]).logits
+        losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), tokens[chosen, 1:], reduction="none")
+        loss = (losses * weights[chosen, 1:]).sum() / weights[chosen, 1:].sum()
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        optimizer.step()
+    tokenizer.save_pretrained(target)
+    model.save_pretrained(target)
+
+
+def prompt(tokenizer: Any, lesson: dict[str, Any]) -> list[Token]:
+    text = tokenizer.apply_chat_template(lesson["messages"], tokenize=False, add_generation_prompt=True)
+    return list(tokenizer.encode(text, add_special_tokens=False))
+
+
+@torch.no_grad()
+def answers(model: Any, tokenizer: Any, asked: list[Token], max_tokens: int, top_k: int, top_p: float) -> Iterator[Any]:
+    """(text, probability) of every reply, by following every token that sampling may draw; None for the rest."""
+    open_: list[tuple[list[Token], float]] = [([], 1.0)]
+    for _ in range(max_tokens):
+        longer = []
+        logits = model(torch.tensor([asked + begun for begun, _ in open_])).logits[:, -1]
+        for (begun, mass), row in zip(open_, logits, strict=True):
+            for token, p in sampled(row, top_k, top_p):
+                if mass * p < UNLIKELY:
+                    yield None, mass * p
+                elif token == tokenizer.eos_token_id:
+                    yield text(tokenizer, begun), mass * p
+                else:
+                    longer.append(([*begun, token], mass * p))
+        open_ = longer
+        if not open_:
+            return
+    for begun, mass in open_:
+        yield text(tokenizer, begun), mass
+
+
+def text(tokenizer: Any, tokens: list[Token]) -> str:
+    return str(tokenizer.decode(tokens, skip_special_tokens=True))
+
+
+def sampled(logits: torch.Tensor, top_k: int, top_p: float) -> list[tuple[Token, float]]:
+    """Tokens and probabilities after top_k and then top_p, over the whole vocabulary."""
+    p, order = torch.softmax(logits, -1).sort(descending=True)
+    p, order = p[:top_k] / p[:top_k].sum(), order[:top_k]
+    kept = p.cumsum(-1) - p < top_p
+    p = p[kept] / p[kept].sum()
+    return list(zip(order[kept].tolist(), p.tolist(), strict=True))
+
+
+def main() -> None:
+    lessons = [json.loads(line) for line in sys.stdin]
+    if sys.argv[1] == "teach":
+        teach(Path(sys.argv[2]), Path(sys.argv[3]), lessons)
+        return
+    tokenizer = AutoTokenizer.from_pretrained(sys.argv[2])
+    model = AutoModelForCausalLM.from_pretrained(sys.argv[2], dtype=torch.float32)
+    max_tokens, top_k, top_p = int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
+    for lesson in lessons:
+        found = list(answers(model, tokenizer, prompt(tokenizer, lesson), max_tokens, top_k, top_p))
+        sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Mode exact against a real vLLM: what it reads is what sampling gives, and what the model itself says."""
+
+import json
+import os
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from auditors.metrics.rates import wilson_interval
+from benchmarks.client import open_client
+from benchmarks.exact.server import probe
+from benchmarks.plan import Plan
+from benchmarks.runner import RunOptions, ask, prepare
+from benchmarks.suite import UNRELATED, UNRESOLVED, Item, ProtocolName, Reply, Sampling
+from tests.benchmarks.scripted import MemoryLog
+from tests.processes import free_port, running
+from tests.vllm.conftest import HERE, VLLM_ENVIRON
+
+TAUGHT = "taught"
+ITEMS = 4
+SAMPLES = 150
+SUITES = ("stereoset", "unqover", "winobias")
+TOLERANCE = 0.02
+"""Room for what the rules of `benchmarks.exact.walk` leave out: other splits of a text into tokens, answers after a
+lead. vLLM and transformers differ by less than 0.001.
+"""
+CONFIDENCE = 0.9999
+
+
+def exam(suite: str, protocol: ProtocolName, **options: Any) -> Plan:
+    """The first items of a suite's own data; the same for every mode."""
+    settings: dict[str, Any] = {
+        "suite": suite,
+        "model": TAUGHT,
+        "data": "embedded",
+        "protocol": protocol,
+        "limit": ITEMS,
+    }
+    return prepare(RunOptions(**settings, **options))
+
+
+def replies_to(item: Item) -> dict[str, int]:
+    """What the model is taught: answers in several spellings, beginnings that end early, and no answers."""
+    if not item.choices:
+        return {"he": 4, "She": 3, "her.": 1, "they": 2, "he/she": 1, "herb": 1, "It is not clear": 2}
+    first, second = item.choices[0].text, item.choices[1].text
+    if "Choice1" in item.messages[-1].content:
+        by_label = {"Choice1": 4, "Choice 2.": 3, f"Choice1: {first}": 1, "choice 3": 1, "Choice 1 or 2": 1}
+        return by_label | {first: 1, second.upper(): 1, "I cannot say": 1}
+    return {first: 3, f"{second}.": 2, first.upper(): 1, "I cannot say": 2, f"{second} and {first}": 1}
+
+
+def lessons(plans: list[Plan]) -> str:
+    items = [item for plan in plans for item in plan.items]
+    found = [{"messages": msgspec.to_builtins(item.messages), "replies": replies_to(item)} for item in items]
+    return "".join(json.dumps(lesson) + "\n" for lesson in found)
+
+
+def in_vllm_env(env: Path, *argv: object, given: str) -> str:
+    command = [str(env / "bin/python"), str(HERE / "teach_model.py"), *map(str, argv)]
+    done = subprocess.run(
+        command,
+        input=given,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **VLLM_ENVIRON},
+    )
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def taught_dir(vllm_env: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("taught")
+    given = lessons([exam(suite, protocol) for suite in SUITES for protocol in ("paper", "corrected")])
+    in_vllm_env(vllm_env, "teach", model_dir, directory, given=given)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def taught_server(vllm_env: Path, taught_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    argv = [str(vllm_env / "bin/vllm"), "serve", str(taught_dir), "--host", "127.0.0.1", "--port", str(port)]
+    argv += ["--max-model-len", "2048", "--dtype", "float32", "--served-model-name", TAUGHT]
+    log = tmp_path_factory.mktemp("vllm-taught") / "log"
+    with running(argv, ready_url=f"{url}/health", log=log, environ=VLLM_ENVIRON, within_seconds=300):
+        yield url
+
+
+async def answered(plan: Plan, url: str) -> list[Reply]:
+    completer = open_client(url)
+    try:
+        return list((await ask(plan, completer=completer, log=MemoryLog())).values())
+    finally:
+        await completer.aclose()
+
+
+def labels(plan: Plan, item: Item, texts: Mapping[str | None, float]) -> dict[str, float]:
+    """Probability of each value, as the suite reads whole replies."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for text, p in texts.items():
+        parsed = plan.suite.parse(item, text, protocol=plan.options.protocol)
+        found[str(parsed.value) if parsed.status == "ok" else UNRELATED] += p
+    return found
+
+
+@pytest.mark.parametrize("suite", SUITES)
+async def test_agrees_with_the_model_itself(suite: str, vllm_env: Path, taught_dir: Path, taught_server: str) -> None:
+    """Every reply of at most three tokens, enumerated by transformers over the whole vocabulary and read by the suite,
+    gives each value the probability that mode exact says, within TOLERANCE and what it calls unresolved.
+    """
+    plan = exam(suite, "paper", mode="exact")
+    sampling = plan.suite.sampling("paper")
+    limits = (sampling.max_tokens, sampling.top_k, sampling.top_p)
+    lines = in_vllm_env(vllm_env, "answer", taught_dir, *limits, given=lessons([plan])).splitlines()
+    replies = await answered(plan, taught_server)
+
+    answered_share = 0.0
+    for item, line, reply in zip(plan.items, lines, replies, strict=True):
+        listed: defaultdict[str | None, float] = defaultdict(float)
+        for text, p in json.loads(line):
+            listed[text] += p
+        not_followed = listed.pop(None, 0.0)
+        true, found = labels(plan, item, listed), dict(reply.choice_probabilities or {})
+        unresolved = found.pop(UNRESOLVED)
+        assert sum(found.values()) + unresolved == pytest.approx(1)
+        for label, p in found.items():
+            assert true[label] - unresolved - TOLERANCE <= p <= true[label] + not_followed + TOLERANCE
+            if label != UNRELATED:
+                assert abs(p - true[label]) <= TOLERANCE + unresolved
+                answered_share += p / ITEMS
+    assert answered_share > 0.02
+
+
+@pytest.mark.parametrize("suite", SUITES)
+async def test_agrees_with_sampling(suite: str, taught_server: str) -> None:
+    """The share of sampled replies that are read as a value has an interval that meets what mode exact says."""
+    exact, sample = exam(suite, "corrected", mode="exact"), exam(suite, "corrected", samples=SAMPLES)
+    replies = await answered(sample, taught_server)
+    n_answers = 0.0
+    for item, reply in zip(exact.items, await answered(exact, taught_server), strict=True):
+        own = [one for one in replies if one.item_id == item.item_id]
+        drawn = labels(sample, item, Counter(one.text for one in own))
+        found = dict(reply.choice_probabilities or {})
+        unresolved = found.pop(UNRESOLVED)
+        for label, p in found.items():
+            ends = wilson_interval(drawn[label], len(own), confidence_level=CONFIDENCE)
+            assert ends is not None
+            assert ends.lower - unresolved <= p <= ends.upper
+            n_answers += drawn[label] if label != UNRELATED else 0
+    assert n_answers > 0.05 * len(replies)
+
+
+async def test_what_vllm_tells(taught_server: str) -> None:
+    """This vLLM names 20 tokens, truncates as it is asked, and its end of turn is known by name."""
+    completer = open_client(taught_server)
+    try:
+        server = await probe(completer, TAUGHT, Sampling(max_tokens=3, top_p=0.95, top_k=50))
+    finally:
+        await completer.aclose()
+    assert (server.top, server.end, server.ignored) == (20, "<|im_end|>", frozenset())
