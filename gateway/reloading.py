@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.config import Config, digest, unset_secrets
+from gateway.config import Config
+from gateway.effective import digest, unset_secrets
 from gateway.errors import ConfigError
 from gateway.proxy.admission import Admission
 from gateway.proxy.upstreams import Upstreams

@@ -15,7 +15,8 @@ from pathlib import Path
 import msgspec
 
 from gateway import logs
-from gateway.config import Config, load
+from gateway.config import Config
+from gateway.config_file import load
 from gateway.errors import ConfigError
 from gateway.lifeline import Lifeline, line_of
 from gateway.privacy.encryption import drawn_key

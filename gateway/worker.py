@@ -11,8 +11,9 @@ from typing import Any
 import uvicorn
 
 from gateway.app import create_app
-from gateway.config import Config, digest
+from gateway.config import Config
 from gateway.draining import DrainingServer
+from gateway.effective import digest
 from gateway.errors import ConfigError
 from gateway.jobs import open_queue
 from gateway.privacy.texts import texts_of

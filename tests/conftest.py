@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from gateway.config import mask_url
+from gateway.effective import mask_url
 from gateway.store.database import Database
 
 POSTGRES_DSN = os.environ.get("BIASGATE_TEST_POSTGRES", "postgresql://root@127.0.0.1:5432/test")

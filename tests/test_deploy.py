@@ -12,7 +12,7 @@ import yaml  # type: ignore[import-untyped]  # its stubs are a package of their 
 
 from auditors.drift import DriftSettings
 from gateway.auditing.metrics import AuditorMetrics
-from gateway.config import load
+from gateway.config_file import load
 from gateway.telemetry import GatewayCollector, SharedCounts, WorkerStats
 from tests.dashboards import NAMES, dashboard, filled, panels
 from tests.prometheus_tools import promtool

@@ -12,7 +12,8 @@ import msgspec
 
 from gateway.auditing import scheduling
 from gateway.auditing.process import run_auditor
-from gateway.config import Config, digest
+from gateway.config import Config
+from gateway.effective import digest
 from gateway.errors import ConfigError, StoreError
 from gateway.privacy.texts import texts_of
 from gateway.reloading import AUDITOR_SECTIONS, Change, change_of, describe

@@ -4,7 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from gateway.config import effective, load, unset_secrets
+from gateway.config_file import load
+from gateway.effective import effective, unset_secrets
 from gateway.errors import ConfigError
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.config import Config, load
+from gateway.config import Config
+from gateway.config_file import load
 from gateway.errors import GatewayError
 
 

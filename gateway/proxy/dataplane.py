@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from gateway.config import Config, digest
+from gateway.config import Config
+from gateway.effective import digest
 from gateway.proxy import models
 from gateway.proxy.admission import Admission
 from gateway.proxy.health import UpstreamMonitor

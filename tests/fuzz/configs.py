@@ -6,7 +6,8 @@ Whatever a file says, it is taken or refused with one line.
 import tempfile
 from pathlib import Path
 
-from gateway.config import effective, load
+from gateway.config_file import load
+from gateway.effective import effective
 from gateway.errors import ConfigError
 from gateway.proxy.upstreams import Upstreams
 from tests.fuzz.target import Broken

@@ -12,7 +12,8 @@ from litestar import Litestar
 from auditors.drift import DriftSettings
 from auditors.types import Exchange, JudgeStamp, Measurement
 from gateway.app import create_app
-from gateway.config import Config, validate
+from gateway.config import Config
+from gateway.config_file import validate
 from gateway.jobs import JobQueue, open_queue
 from gateway.proxy.dataplane import DataPlane
 from gateway.proxy.generations import Generations

@@ -7,7 +7,8 @@ import pytest
 import structlog
 
 from gateway import logs
-from gateway.config import TelemetryConfig, validate
+from gateway.config import TelemetryConfig
+from gateway.config_file import validate
 
 
 @pytest.fixture(autouse=True)

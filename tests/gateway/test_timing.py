@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config import validate
+from gateway.config_file import validate
 from gateway.errors import ConfigError, RequestError
 from gateway.timing import Timing
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from litestar import Litestar
 
-from gateway.config import validate
+from gateway.config_file import validate
 from gateway.errors import ConfigError
 from gateway.proxy.admission import Admission, Client
 from gateway.proxy.headers import RequestHead

@@ -11,7 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from auditors.types import Exchange
 from gateway.auditing.process import run_auditor
-from gateway.config import Config, validate
+from gateway.config import Config
+from gateway.config_file import validate
 from gateway.jobs import open_queue
 from gateway.store import exchanges
 from gateway.store.database import Database

@@ -12,7 +12,8 @@ import httpx
 import uvicorn
 
 from auditors.types import Exchange
-from gateway.config import Config, validate
+from gateway.config import Config
+from gateway.config_file import validate
 from gateway.proxy.dataplane import DataPlane
 from gateway.proxy.protocol import make_protocol
 from gateway.proxy.standing import Standing

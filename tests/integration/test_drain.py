@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from gateway import draining
-from gateway.config import load
+from gateway.config_file import load
 from gateway.serving import bind
 from gateway.telemetry import Snapshot
 from gateway.worker import Worker

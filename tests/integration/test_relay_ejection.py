@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.config import Config, validate
+from gateway.config import Config
+from gateway.config_file import validate
 from tests.integration.failing import black_hole, error, hang, reset, unused_port
 from tests.integration.relaying import believe_up, config_for, eventually, running_gateway
 from tests.integration.scripted_upstream import ScriptedUpstream, raw, reply, scripted_upstream

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config import validate
+from gateway.config_file import validate
 from tests.integration.relaying import config_for, eventually, running_gateway
 from tests.integration.scripted_upstream import scripted_upstream
 

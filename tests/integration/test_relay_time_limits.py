@@ -6,7 +6,7 @@ import httpx
 import msgspec
 import pytest
 
-from gateway.config import validate
+from gateway.config_file import validate
 from tests.integration.failing import EVENT, STREAM_HEAD, STREAM_START, black_hole, hang, hang_after, only_end
 from tests.integration.relaying import config_for, eventually, running_gateway
 from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script, scripted_upstream

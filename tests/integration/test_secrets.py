@@ -10,7 +10,8 @@ import httpx
 import pytest
 from cryptography.fernet import Fernet
 
-from gateway.config import effective, validate
+from gateway.config_file import validate
+from gateway.effective import effective
 from gateway.errors import ConfigError, StoreError
 from gateway.store import ledger
 from gateway.store.database import Database

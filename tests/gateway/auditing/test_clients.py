@@ -14,7 +14,8 @@ from gateway.auditing.allowance import Allowances
 from gateway.auditing.budget import TokenBudget, estimated_tokens
 from gateway.auditing.clients import AuditorClients, upstream_serving
 from gateway.auditing.roster import Roster
-from gateway.config import AuditsConfig, Config, validate
+from gateway.config import AuditsConfig, Config
+from gateway.config_file import validate
 from gateway.errors import ConfigError
 from tests.auditors.scripted import Asked, Reply, chat, scripted_server
 from tests.gateway.store.made import exchange

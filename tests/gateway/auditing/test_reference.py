@@ -8,7 +8,8 @@ from auditors.types import Estimate
 from benchmarks import result as results
 from benchmarks.result import DatasetUsed, Provenance, Result
 from gateway.auditing import reference
-from gateway.config import DriftConfig, validate
+from gateway.config import DriftConfig
+from gateway.config_file import validate
 from gateway.errors import ConfigError
 from gateway.store import runs
 from gateway.store.database import Database

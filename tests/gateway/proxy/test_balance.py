@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from gateway.config import validate
+from gateway.config_file import validate
 from gateway.proxy.upstreams import Upstream, Upstreams
 
 REQUESTS = 10_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config import validate
+from gateway.config_file import validate
 from gateway.errors import ConfigError
 from gateway.proxy.admission import Admission
 from gateway.proxy.rate_limits import TokenBucket, shared_bucket

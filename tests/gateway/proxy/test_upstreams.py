@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.config import Config, validate
+from gateway.config import Config
+from gateway.config_file import validate
 from gateway.errors import ConfigError
 from gateway.proxy.health import fingerprint_of
 from gateway.proxy.models import merged_models

@@ -9,7 +9,7 @@ from cryptography.fernet import Fernet
 
 from auditors.conversation import read_conversation
 from gateway.auditing import upkeep
-from gateway.config import validate
+from gateway.config_file import validate
 from gateway.errors import ConfigError, StoreError
 from gateway.privacy.encryption import cipher_of
 from gateway.privacy.redaction import Redactor

@@ -1,0 +1,167 @@
+"""One TOML file plus `BIASGATE_SECTION__KEY` overrides, checked, into the structs of `gateway.config`.
+
+Unknown keys are errors that name the nearest known one. `load` is the only entrance.
+"""
+
+import os
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from gateway.config import AUDITED_PATHS, BY_MODEL, BY_ROUTE, LONGEST_STRATUM, Config, Section
+from gateway.effective import mask_url
+from gateway.errors import ConfigError, RequestError, nearest
+from gateway.timing import Timing
+
+
+def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Config:
+    """Reads, overrides and validates.
+
+    Args:
+        path: TOML file; None takes ./biasgate.toml when it exists, else defaults.
+        environ: overrides `BIASGATE_SECTION__KEY`; default os.environ.
+
+    Raises: ConfigError with one line that names the file, key and value.
+    """
+    environ = os.environ if environ is None else environ
+    explicit = path is not None
+    path = path or Path("biasgate.toml")
+    raw: dict[str, Any] = {}
+    if path.is_file():
+        try:
+            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+            raise ConfigError(f"{path}: not valid TOML: {exc}") from exc
+        except RecursionError as exc:
+            raise ConfigError(f"{path}: nested too deeply to be a configuration") from exc
+        except OSError as exc:
+            raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    elif explicit:
+        raise ConfigError(f"{path}: no such configuration file")
+    for name, text in environ.items():
+        if name.startswith("BIASGATE_") and "__" in name:
+            _override(raw, name, text)
+    return validate(raw, where=str(path) if path.is_file() else "configuration")
+
+
+def validate(raw: Mapping[str, Any], *, where: str = "configuration") -> Config:
+    """Structs from plain data. Raises ConfigError."""
+    _refuse_unknown(raw, Config, where, ())
+    try:
+        config = msgspec.convert(raw, Config)
+    except msgspec.ValidationError as exc:
+        raise ConfigError(f"{where}: {_in_words(exc)}") from exc
+    _cross_check(config, where)
+    return config
+
+
+def _override(raw: dict[str, Any], name: str, text: str) -> None:
+    if any("\udc80" <= sign <= "\udcff" for sign in name + text):  # how Python shows bytes that are no text
+        raise ConfigError(f"environment variable {name!a} is not UTF-8: give its value as text")
+    *sections, key = [part.lower() for part in name.removeprefix("BIASGATE_").split("__")]
+    try:
+        value: Any = tomllib.loads(f"v = {text}")["v"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        value = text
+    target: Any = raw
+    for section in sections:
+        target = target.setdefault(section, {})
+        if not isinstance(target, dict):
+            raise ConfigError(f"{name}: [{section}] is a list and cannot be set from the environment: use the file")
+    target[key] = value
+
+
+def _refuse_unknown(raw: Any, kind: Any, where: str, path: tuple[str, ...]) -> None:
+    """Walks the data beside the structs, because msgspec's own message names no neighbour."""
+    kind = _bare(kind)
+    if isinstance(kind, type) and issubclass(kind, Section) and isinstance(raw, Mapping):
+        hints = typing.get_type_hints(kind, include_extras=False)
+        known = [field.name for field in msgspec.structs.fields(kind)]
+        for key, value in raw.items():
+            if key not in known:
+                dotted = ".".join((*path, key))
+                raise ConfigError(
+                    f'{where}: unknown key "{dotted}"{nearest(key, known)}; known here: {", ".join(known)}'
+                )
+            _refuse_unknown(value, hints[key], where, (*path, key))
+    elif typing.get_origin(kind) is list and isinstance(raw, list):
+        for index, value in enumerate(raw):
+            _refuse_unknown(value, typing.get_args(kind)[0], where, (*path, str(index)))
+
+
+def _bare(kind: Any) -> Any:
+    """The struct inside Optional[...] and Annotated[...]."""
+    if typing.get_origin(kind) is Annotated:
+        kind = typing.get_args(kind)[0]
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        kind = next((arg for arg in typing.get_args(kind) if arg is not type(None)), kind)
+    return kind
+
+
+def _in_words(exc: msgspec.ValidationError) -> str:
+    message, _, where = str(exc).partition(" - at `$")
+    where = where.rstrip("`").lstrip(".")
+    return f"{where}: {message}" if where else message
+
+
+def _cross_check(config: Config, where: str) -> None:
+    names = [upstream.name for upstream in config.upstreams]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f'{where}: two upstreams are named "{name}": give each its own name')
+    keys = [key.name for key in config.keys]
+    for name in keys:
+        if keys.count(name) > 1:
+            raise ConfigError(f'{where}: two keys are named "{name}": give each its own name')
+    for upstream in config.upstreams:
+        if not upstream.base_url.startswith(("http://", "https://")):
+            raise ConfigError(
+                f'{where}: upstreams.{upstream.name}.base_url "{mask_url(upstream.base_url)}" must start with http:// '
+                "or https://"
+            )
+        if "@" in upstream.base_url.partition("://")[2].partition("/")[0]:
+            raise ConfigError(
+                f"{where}: upstreams.{upstream.name}.base_url names a user: set api_key_env to the variable of a key"
+            )
+    for stratum in config.sampling.strata:
+        allowed = ["identity_mention", "other", *config.sampling.tags, *(BY_ROUTE + path for path in AUDITED_PATHS)]
+        if stratum not in allowed and not stratum.startswith(BY_MODEL):
+            raise ConfigError(
+                f'{where}: sampling.strata has "{stratum}", which is neither identity_mention, other, model:NAME, '
+                f"route:PATH nor one of sampling.tags{nearest(stratum, allowed)}"
+            )
+    for name in [*config.sampling.strata, *config.sampling.tags]:
+        if len(name) > LONGEST_STRATUM:
+            raise ConfigError(f'{where}: sampling: "{name}" has more than {LONGEST_STRATUM} characters: shorten it')
+    if not config.store.url.startswith(("sqlite:///", "postgresql://")):
+        raise ConfigError(
+            f'{where}: store.url "{mask_url(config.store.url)}" must start with sqlite:/// or postgresql://'
+        )
+    endpoint = config.telemetry.otlp_endpoint
+    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
+        raise ConfigError(f'{where}: telemetry.otlp_endpoint "{endpoint}" must start with http:// or https://')
+    for schedule in config.audits.schedules:
+        if [one.name for one in config.audits.schedules].count(schedule.name) > 1:
+            raise ConfigError(f'{where}: two schedules are named "{schedule.name}": give each its own name')
+        try:
+            Timing.of(schedule.cron, schedule.every_hours * 3600 if schedule.every_hours else None)
+        except RequestError as exc:
+            raise ConfigError(f'{where}: audits.schedules "{schedule.name}": {exc}') from exc
+    _check_reference(config.drift.reference, where)
+
+
+def _check_reference(reference: dict[str, int | str], where: str) -> None:
+    match reference:
+        case {"window": int(window)} if len(reference) == 1 and window >= 2:
+            return
+        case {"run": str(run)} if len(reference) == 1 and run:
+            return
+    raise ConfigError(
+        f"{where}: drift.reference must be {{window = N}} with a whole number of 2 or more, or "
+        f'{{run = "ID"}} with the id of a suite run, not {dict(reference)}'
+    )
