@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,6 +18,16 @@ MIN_CLUSTERS = 10
 """Below this a percentile bootstrap over clusters covers clearly less than it claims, so no interval is given."""
 MAX_UNDEFINED_SHARE = 0.05
 """With more undefined resamples than this, an interval would describe only the lucky ones."""
+
+
+class CellKey(NamedTuple):
+    """Which number of a run one is."""
+
+    metric: str
+    axis: str | None = None
+    group: str | None = None
+    reference: str | None = None
+    subset: str | None = None
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +65,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[str, str | None, str | None, str | None, str | None]:
-        return (self.metric, self.axis, self.group, self.reference, self.subset)
+    def key(self) -> "CellKey":
+        return CellKey(self.metric, self.axis, self.group, self.reference, self.subset)
 
 
 def estimate(cell: Cell, *, seed: int, confidence_level: float = 0.95) -> Estimate:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from benchmarks.estimation import CellKey
 from benchmarks.registry import SUITES
 from benchmarks.simulator.planted.table import Expected
 from benchmarks.simulator.profile import Profile
@@ -89,7 +90,7 @@ def _planted_live(one: dict[str, Any], planted: Profile | None) -> str:
 
 
 def _planted_suite(suite: str, one: dict[str, Any], planted: Expected) -> str:
-    value = planted.value(one["metric"], one["axis"], one["group"], one["reference"], one["subset"])
+    value = planted.value(CellKey(one["metric"], one["axis"], one["group"], one["reference"], one["subset"]))
     return "" if value is None else f"{value:.{_digits(suite, one)}f}"
 
 

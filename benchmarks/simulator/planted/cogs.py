@@ -14,6 +14,7 @@ import msgspec
 
 from auditors.metrics.dispersion import affinity_bias_score, representative_bias_score
 from benchmarks.errors import nearest
+from benchmarks.estimation import CellKey
 from benchmarks.plan import Plan
 from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.identities import without_identity
@@ -92,43 +93,34 @@ class Planted:
         task, identity = without_identity(asked.user)
         return self._writing(task, identity) if _TASK.search(task) else None
 
-    def expected(
-        self,
-        metric: str,
-        axis: str | None,
-        group: str | None,
-        reference: str | None,
-        subset: str | None,
-        *,
-        plan: Plan | None = None,
-    ) -> float | None:
+    def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
         """What a run must find, for all tasks (subset None) or one; None when it is not fixed.
 
         A liking for the first place moves every share towards that place's groups: all alike when places rotate over
         all themes, the first of the axis when they do not. Missing replies are left out, which moves nothing. `plan`:
         what is asked, None for all themes, corrected. Distances are planted under the simulator's embeddings only.
         """
-        if reference is not None or (subset is not None and subset not in TASKS):
+        if key.reference is not None or (key.subset is not None and key.subset not in TASKS):
             return None
-        if metric == "refusal_rate" and group is None and subset is None and axis in (None, *_GROUPS):
+        if key.metric == "refusal_rate" and key.group is None and key.subset is None and key.axis in (None, *_GROUPS):
             return 100 * self._profile.cogs.p_refusal
-        if axis not in _GROUPS:
+        if key.axis not in _GROUPS:
             return None
-        groups, cogs = _GROUPS[axis], self._profile.cogs
-        shares = self._shares(axis, _turns(plan, subset))
+        groups, cogs = _GROUPS[key.axis], self._profile.cogs
+        shares = self._shares(key.axis, _turns(plan, key.subset))
         distances = {one: self._profile.representative.expected_distance(one) for one in groups}
         can_write, can_choose = cogs.p_refusal < 1, shares and cogs.p_refusal < 1 and cogs.p_invalid < 1
         is_measured = can_write and (plan is None or plan.options.embedder in self._profile.models)
-        match metric:
-            case "mean_difference" if group in distances and is_measured:
-                return distances[group]
-            case "representative_bias_score" if group is None and subset is None and is_measured:
+        match key.metric:
+            case "mean_difference" if key.group in distances and is_measured:
+                return distances[key.group]
+            case "representative_bias_score" if key.group is None and key.subset is None and is_measured:
                 return representative_bias_score(list(distances.values()))
-            case "selection_share" if group in shares and can_choose:
-                return shares[group]
-            case "affinity_bias_score" if group is None and subset is None and can_choose:
+            case "selection_share" if key.group in shares and can_choose:
+                return shares[key.group]
+            case "affinity_bias_score" if key.group is None and key.subset is None and can_choose:
                 return float(affinity_bias_score(list(shares.values())))
-            case "invalid_rate" if group is None and subset is None and can_write:
+            case "invalid_rate" if key.group is None and key.subset is None and can_write:
                 return 100 * cogs.p_invalid
             case _:
                 return None

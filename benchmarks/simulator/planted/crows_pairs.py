@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted import masked
@@ -33,14 +34,6 @@ def replies(asked: Asked, section: CrowsPairs, key: AnswerKey, seed: int) -> Rep
     return masked.replies(asked, section, key, CrowsPairsFact)
 
 
-def expected(
-    seen: Sequence[Seen],
-    protocol: ProtocolName,
-    metric: str,
-    axis: str | None,
-    group: str | None,
-    reference: str | None,
-    subset: str | None,
-) -> float | None:
+def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     over_total = DENOMINATOR[protocol] == "total"
-    return masked.expected(seen, protocol, metric, axis, subset, over_total=over_total)
+    return masked.expected(seen, protocol, key.metric, key.axis, key.subset, over_total=over_total)

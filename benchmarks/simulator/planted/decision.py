@@ -15,6 +15,7 @@ import msgspec
 from auditors.metrics.association import Link, decision_outcome, split_evenly
 from benchmarks.association_cells import DOMAINS
 from benchmarks.errors import nearest
+from benchmarks.estimation import CellKey
 from benchmarks.plan import Plan
 from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.draws import uniform
@@ -123,27 +124,18 @@ class Planted:
         known = next((prompt for prompt in _tests() if prompt in asked.user), None)
         return None if known is None else self._decisions(known, _tests()[known])
 
-    def expected(
-        self,
-        metric: str,
-        axis: str | None,
-        group: str | None,
-        reference: str | None,
-        subset: str | None,
-        *,
-        plan: Plan | None = None,
-    ) -> float | None:
+    def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
         """What a run of a plan (None: all tests) must find; a domain's categories are alike. None when it is not fixed.
 
         Judge errors included: a miss leaves the decision open, an invention goes either way alike because the judge
         cannot know which side is which, what the judge fails to read is in no rate.
         """
-        if group is not None or reference is not None or (axis is None and subset is not None):
+        if key.group is not None or key.reference is not None or (key.axis is None and key.subset is not None):
             return None
-        if axis is not None and axis not in DOMAINS:
+        if key.axis is not None and key.axis not in DOMAINS:
             return None
         asked = None if plan is None else plan.items
-        found = self._rates(asked) if axis is None else self._rates_of(axis)
+        found = self._rates(asked) if key.axis is None else self._rates_of(key.axis)
         directed = found.consistent + found.reversed
         values = {
             "signed_mean": 100 * (found.reversed - found.consistent) / found.counted,
@@ -152,7 +144,7 @@ class Planted:
             "refusal_rate": 100 * found.refusal / found.counted,
             "malformed_rate": 0.0,
         }
-        return values.get(metric)
+        return values.get(key.metric)
 
     def _rates_of(self, domain: str) -> _Rates:
         odds, errors = self._profile.decision.odds(domain), self._profile.judge

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from benchmarks.counting import UNREAD
+from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted.failing import Failures
@@ -84,31 +85,27 @@ def replies(asked: Asked, section: Eec, key: AnswerKey, seed: int) -> Replies | 
     return section.around(answers, malformed=MALFORMED)
 
 
-def expected(
-    seen: Sequence[Seen],
-    protocol: ProtocolName,
-    metric: str,
-    axis: str | None,
-    group: str | None,
-    reference: str | None,
-    subset: str | None,
-) -> float | None:
+def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """Means of word means, their differences, and the two rates."""
-    if metric in ("unrelated_rate", "refusal_rate"):
-        counted = ("refusal",) if metric == "refusal_rate" else UNREAD
-        chosen = [one for one in seen if one.item.subset != NEUTRAL and _groups(one.item, axis) & _wanted(axis, group)]
+    if key.metric in ("unrelated_rate", "refusal_rate"):
+        counted = ("refusal",) if key.metric == "refusal_rate" else UNREAD
+        chosen = [
+            one
+            for one in seen
+            if one.item.subset != NEUTRAL and _groups(one.item, key.axis) & _wanted(key.axis, key.group)
+        ]
         return percentage(total(chosen, lambda _, outcome: outcome.status in counted), total(chosen))
-    emotion, _, word = (subset or "").partition("/")
+    emotion, _, word = (key.subset or "").partition("/")
     means = {
         one: _word_means([each for each in seen if each.item.subset == emotion], one)
-        for one in (group, reference)
+        for one in (key.group, key.reference)
         if one is not None
     }
-    own = means.get(group or "", {})
-    if metric == "mean_intensity":
+    own = means.get(key.group or "", {})
+    if key.metric == "mean_intensity":
         values = [mean for name, mean in own.items() if word in ("", name)]
-    elif metric == "intensity_difference":
-        other = means.get(reference or "", {})
+    elif key.metric == "intensity_difference":
+        other = means.get(key.reference or "", {})
         values = [mean - other[name] for name, mean in own.items() if name in other]
     else:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from benchmarks.association_cells import DOMAINS
+from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted.failing import Failures
@@ -121,35 +122,27 @@ def _signature(groups: Sequence[str], words: Sequence[str]) -> str:
     return "\n".join([*sorted(map(normalised, groups)), "", *sorted(map(normalised, words))])
 
 
-def expected(
-    seen: Sequence[Seen],
-    protocol: ProtocolName,
-    metric: str,
-    axis: str | None,
-    group: str | None,
-    reference: str | None,
-    subset: str | None,
-) -> float | None:
+def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """Mean word score, the three forms of the test score, and the two rates."""
-    chosen = [one for one in seen if axis in (None, one.item.axis) and subset in (None, one.item.subset)]
+    chosen = [one for one in seen if key.axis in (None, one.item.axis) and key.subset in (None, one.item.subset)]
     whole = total(chosen)
     scored = total(chosen, lambda _, outcome: outcome.status == "ok")
-    if metric == "mean_word_score":
+    if key.metric == "mean_word_score":
         words = total(
             chosen, lambda _, outcome: outcome.status == "ok", lambda _, outcome: float(outcome.value["word_score"])
         )
         return words / scored if scored > 0 else None
-    if metric == "refusal_rate":
+    if key.metric == "refusal_rate":
         return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
-    if metric == "malformed_rate":
+    if key.metric == "malformed_rate":
         unread = ("malformed", "unrelated")
         return percentage(total(chosen, lambda _, outcome: outcome.status in unread), whole)
     consistent, opposite = _n_scoring(chosen, -1), _n_scoring(chosen, 1)
-    if metric == "signed_mean":
+    if key.metric == "signed_mean":
         return percentage(opposite - consistent, whole if scored > 0 else 0.0)
-    if metric == "absolute_mean":
+    if key.metric == "absolute_mean":
         return percentage(opposite + consistent, whole)
-    return percentage(consistent, consistent + opposite) if metric == "stereotype_rate" else None
+    return percentage(consistent, consistent + opposite) if key.metric == "stereotype_rate" else None
 
 
 def _n_scoring(chosen: Sequence[Seen], score: int) -> float:

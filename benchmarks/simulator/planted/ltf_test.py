@@ -25,6 +25,7 @@ from auditors.metrics.favoritism import (
     ratio,
 )
 from benchmarks.errors import nearest
+from benchmarks.estimation import CellKey
 from benchmarks.plan import Plan
 from benchmarks.simulator import stance
 from benchmarks.simulator.asking import Asked
@@ -95,30 +96,21 @@ class Planted:
         question = next((q for found in _ASKED.findall(asked.user) if (q := _questions().get(found))), None)
         return None if question is None else self._essays(question)
 
-    def expected(
-        self,
-        metric: str,
-        axis: str | None,
-        group: str | None,
-        reference: str | None,
-        subset: str | None,
-        *,
-        plan: Plan | None = None,
-    ) -> float | None:
+    def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
         """What a run over all questions of the axis, or over the "eval" ones, must find; None when it is not fixed.
 
         Judge errors included: a miss reads 0, an invention reads 1, judge failures are in no denominator and lie apart
         from the levels. `plan`: what is asked, None for everything. A degree of bias is a spread, to which chance adds:
         with an essay or two a pair it says little of what is planted, so there is none for a part of the questions.
         """
-        if subset not in (None, "eval") or (axis is not None and axis not in GROUPS):
+        if key.subset not in (None, "eval") or (key.axis is not None and key.axis not in GROUPS):
             return None
         items = None if plan is None else plan.items
-        means = [_Means(self, one, subset, items) for one in (PAPER_AXES if axis is None else (axis,))]
+        means = [_Means(self, one, key.subset, items) for one in (PAPER_AXES if key.axis is None else (key.axis,))]
         means = [one for one in means if one.n_essays.any()]
-        if not means or (metric in ("dob_text", "dob_table") and not all(one.is_complete for one in means)):
+        if not means or (key.metric in ("dob_text", "dob_table") and not all(one.is_complete for one in means)):
             return None
-        value = self._value(metric, means, group, reference, is_mean=axis is None)
+        value = self._value(key.metric, means, key.group, key.reference, is_mean=key.axis is None)
         return None if value is None or np.isnan(value) else float(value)
 
     def scores(self, axis: str, group: str, other: str) -> dict[int, float]:

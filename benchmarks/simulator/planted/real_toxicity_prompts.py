@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted.failing import UNRELATED, Failures
@@ -71,24 +72,16 @@ def replies(asked: Asked, section: RealToxicityPrompts, key: AnswerKey, seed: in
     return section.around(answers, malformed=UNRELATED if aspect.axis == "gender" else f"{first} or {second}")
 
 
-def expected(
-    seen: Sequence[Seen],
-    protocol: ProtocolName,
-    metric: str,
-    axis: str | None,
-    group: str | None,
-    reference: str | None,
-    subset: str | None,
-) -> float | None:
+def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """Shares of all replies and of those that name a label, and the two rates."""
-    chosen = [one for one in seen if one.item.axis == axis]
+    chosen = [one for one in seen if one.item.axis == key.axis]
     whole = total(chosen)
     related = total(chosen, lambda _, outcome: outcome.status == "ok")
-    if metric == "refusal_rate":
+    if key.metric == "refusal_rate":
         return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
-    if metric == "unrelated_rate" or (metric == "share" and group == suite.UNRELATED):
+    if key.metric == "unrelated_rate" or (key.metric == "share" and key.group == suite.UNRELATED):
         return percentage(whole - related, whole)
-    named = total(chosen, lambda _, outcome: outcome.status == "ok" and outcome.value == group)
-    if metric == "share":
+    named = total(chosen, lambda _, outcome: outcome.status == "ok" and outcome.value == key.group)
+    if key.metric == "share":
         return percentage(named, whole)
-    return percentage(named, related) if metric == "related_share" else None
+    return percentage(named, related) if key.metric == "related_share" else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted import masked
@@ -38,13 +39,5 @@ def replies(asked: Asked, section: Stereoset, key: AnswerKey, seed: int) -> Repl
     return masked.replies(asked, section, key, StereosetFact)
 
 
-def expected(
-    seen: Sequence[Seen],
-    protocol: ProtocolName,
-    metric: str,
-    axis: str | None,
-    group: str | None,
-    reference: str | None,
-    subset: str | None,
-) -> float | None:
-    return masked.expected(seen, protocol, metric, axis, subset, over_total=False)
+def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
+    return masked.expected(seen, protocol, key.metric, key.axis, key.subset, over_total=False)

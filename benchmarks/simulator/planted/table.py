@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from benchmarks.estimation import CellKey
 from benchmarks.plan import Plan
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.asking import Asked
@@ -36,10 +37,8 @@ class Planted(NamedTuple):
     facts: Callable[[Dataset], Iterator[tuple[str, msgspec.Struct]]]
     """What the answer key keeps of a data set."""
     replies: Planter
-    expected: Callable[
-        [Sequence[Seen], ProtocolName, str, str | None, str | None, str | None, str | None], float | None
-    ]
-    """(seen, protocol, metric, axis, group, reference, subset) -> value; None where it is undefined."""
+    expected: Callable[[Sequence[Seen], ProtocolName, CellKey], float | None]
+    """Of a number of the run; None where it is undefined."""
     over_seeds: Planter | None = None
     """The mean of `replies` over the simulator's seeds, where these matter."""
 
@@ -89,13 +88,11 @@ class Expected:
             key = AnswerKey(self._planted.facts(plan.dataset))
             self._seen = seen(plan, lambda asked: planter(asked, section, key, 0))
 
-    def value(
-        self, metric: str, axis: str | None, group: str | None, reference: str | None, subset: str | None
-    ) -> float | None:
-        """Of the estimate of this name; None where the planted replies leave it undefined, or nothing is planted."""
+    def value(self, key: CellKey) -> float | None:
+        """Of this number; None where the planted replies leave it undefined, or nothing is planted."""
         if self._judged is not None:
-            found: float | None = self._judged.expected(metric, axis, group, reference, subset, plan=self._plan)
+            found: float | None = self._judged.expected(key, plan=self._plan)
             return found
         if self._planted is None:
             return None
-        return self._planted.expected(self._seen, self._protocol, metric, axis, group, reference, subset)
+        return self._planted.expected(self._seen, self._protocol, key)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted.failing import Failures
@@ -113,29 +114,21 @@ def _offer(text: str, key: AnswerKey) -> _Offer | None:
     return None
 
 
-def expected(
-    seen: Sequence[Seen],
-    protocol: ProtocolName,
-    metric: str,
-    axis: str | None,
-    group: str | None,
-    reference: str | None,
-    subset: str | None,
-) -> float | None:
+def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """A group's shares and their difference, the share of first choices, and the two rates."""
-    chosen = [one for one in seen if one.item.axis == axis and subset in (None, one.item.subset)]
+    chosen = [one for one in seen if one.item.axis == key.axis and key.subset in (None, one.item.subset)]
     whole = total(chosen)
-    if metric == "refusal_rate":
+    if key.metric == "refusal_rate":
         return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
     named = total(chosen, lambda _, outcome: outcome.status == "ok")
-    if metric == "unrelated_rate":
+    if key.metric == "unrelated_rate":
         return percentage(whole - named, whole)
-    if metric == "first_choice_share":
+    if key.metric == "first_choice_share":
         return percentage(total(chosen, lambda _, outcome: outcome.value == 0), named)
-    if metric == "pn_difference":
-        positive, negative = (_share(chosen, group, polarity) for polarity in ("positive", "negative"))
+    if key.metric == "pn_difference":
+        positive, negative = (_share(chosen, key.group, polarity) for polarity in ("positive", "negative"))
         return None if positive is None or negative is None or not named else positive - negative
-    return _share(chosen, group, metric.removesuffix("_share")) if metric.endswith("_share") else None
+    return _share(chosen, key.group, key.metric.removesuffix("_share")) if key.metric.endswith("_share") else None
 
 
 def _share(seen: Sequence[Seen], group: str | None, polarity: str) -> float | None:

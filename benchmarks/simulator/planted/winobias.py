@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted.failing import UNRELATED, Failures
@@ -83,29 +84,21 @@ def replies(asked: Asked, section: Winobias, key: AnswerKey, seed: int) -> Repli
     return None if gap is None else section.odds(gap.kind).replies()
 
 
-def expected(
-    seen: Sequence[Seen],
-    protocol: ProtocolName,
-    metric: str,
-    axis: str | None,
-    group: str | None,
-    reference: str | None,
-    subset: str | None,
-) -> float | None:
+def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """Shares of the four classes, the difference of two, and the two rates; a sentence counts as often as it occurs."""
-    chosen = [one for one in seen if subset in (None, one.item.subset)]
+    chosen = [one for one in seen if key.subset in (None, one.item.subset)]
     whole = total(chosen, weight=_weight)
 
     def share(name: str) -> float | None:
         return percentage(total(chosen, lambda _, outcome: _class(outcome) == name, _weight), whole)
 
-    if metric == "share" and group is not None:
-        return share(group)
-    if metric == "unrelated_rate":
+    if key.metric == "share" and key.group is not None:
+        return share(key.group)
+    if key.metric == "unrelated_rate":
         return share("unrelated")
-    if metric == "refusal_rate":
+    if key.metric == "refusal_rate":
         return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal", _weight), whole)
-    if metric == "male_female_difference":
+    if key.metric == "male_female_difference":
         male, female, unrelated = share("male"), share("female"), share("unrelated")
         is_undefined = male is None or female is None or unrelated is None or unrelated >= 100.0 - TOLERANCE
         return None if is_undefined else (male or 0.0) - (female or 0.0)

@@ -6,15 +6,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from auditors.types import Completion, CompletionRequest, Estimate
-from benchmarks.estimation import Cell, estimate
+from benchmarks.estimation import Cell, CellKey, estimate
 from benchmarks.runner import Plan, ask
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.openai_requests import ChatRequest
 from benchmarks.suite import Observation
 from tests.benchmarks.scripted import MemoryLog
-
-Key = tuple[str, str | None, str | None, str | None, str | None]
-"""metric, axis, group, reference, subset."""
 
 
 class EngineCompleter:
@@ -36,7 +33,7 @@ class EngineCompleter:
     async def aclose(self) -> None: ...
 
 
-def cells(plan: Plan, engine: Engine) -> dict[Key, Cell]:
+def cells(plan: Plan, engine: Engine) -> dict[CellKey, Cell]:
     """Every number of one run by its name, before its interval."""
     replies = asyncio.run(ask(plan, completer=EngineCompleter(engine), log=MemoryLog()))
     items = {item.item_id: item for item in plan.items}
@@ -44,12 +41,12 @@ def cells(plan: Plan, engine: Engine) -> dict[Key, Cell]:
     return {cell.key: cell for cell in plan.suite.cells(observations, protocol=plan.options.protocol)}
 
 
-def estimates(plan: Plan, engine: Engine) -> dict[Key, Estimate]:
+def estimates(plan: Plan, engine: Engine) -> dict[CellKey, Estimate]:
     """Every number of one run by its name."""
     return {key: estimate(cell, seed=plan.options.seed) for key, cell in cells(plan, engine).items()}
 
 
-def repeated(plan: Plan, engines: Iterator[Engine], keys: Sequence[Key], times: int) -> Iterator[list[Estimate]]:
+def repeated(plan: Plan, engines: Iterator[Engine], keys: Sequence[CellKey], times: int) -> Iterator[list[Estimate]]:
     """The named numbers of run after run; each has its own seed for the bootstrap and its own draws.
 
     A model that answers the same request anew each time needs only one engine, again and again.
@@ -67,7 +64,7 @@ def holds(found: Estimate, value: float | None) -> bool:
     return found.lower <= value <= found.upper
 
 
-def n_covered(plan: Plan, engines: Iterator[Engine], planted: dict[Key, float], times: int) -> dict[Key, int]:
+def n_covered(plan: Plan, engines: Iterator[Engine], planted: dict[CellKey, float], times: int) -> dict[CellKey, int]:
     """In how many of `times` runs the interval of each named number holds its planted value."""
     covered = dict.fromkeys(planted, 0)
     for run in repeated(plan, engines, list(planted), times):

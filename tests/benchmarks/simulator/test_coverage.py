@@ -18,14 +18,14 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks import datasets
-from benchmarks.estimation import estimate
+from benchmarks.estimation import CellKey, estimate
 from benchmarks.registry import DATASETS
 from benchmarks.runner import Plan, RunOptions, prepare
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.planted.table import PLANTED, Expected
 from benchmarks.simulator.profile import Profile, load, parse
-from tests.benchmarks.simulator.runs import Key, cells, holds, n_covered
+from tests.benchmarks.simulator.runs import cells, holds, n_covered
 
 MIRROR = Path(__file__).parents[4] / "shared" / "data"
 needs_data = pytest.mark.skipif(not MIRROR.is_dir(), reason="no published data beside the repository (shared/data)")
@@ -43,16 +43,16 @@ PROFILE = parse(
         "real_toxicity_prompts": {"p_refusal": 0.1, "p_unrelated": 0.05, "weights": {"race": {"black": 3.0}}},
     }
 )
-SS: Key = ("ss", None, None, None, None)
-LMS: Key = ("lms", None, None, None, None)
-DIFFERENCE: Key = ("male_female_difference", "gender", None, None, None)
-FEMALE: Key = ("share", "gender", "female", None, None)
-GAP: Key = ("intensity_difference", "gender", "male", "female", "anger")
-WORDS: Key = ("mean_word_score", None, None, None, None)
-RATE: Key = ("stereotype_rate", None, None, None, None)
-NEUTRAL: Key = ("share", "gender", "neutral", None, None)
-BLACK: Key = ("related_share", "race", "black", None, None)
-PN: Key = ("pn_difference", "race", "black", None, None)
+SS = CellKey("ss")
+LMS = CellKey("lms")
+DIFFERENCE = CellKey("male_female_difference", "gender")
+FEMALE = CellKey("share", "gender", "female")
+GAP = CellKey("intensity_difference", "gender", "male", "female", "anger")
+WORDS = CellKey("mean_word_score")
+RATE = CellKey("stereotype_rate")
+NEUTRAL = CellKey("share", "gender", "neutral")
+BLACK = CellKey("related_share", "race", "black")
+PN = CellKey("pn_difference", "race", "black")
 
 
 def key_of(plan: Plan) -> AnswerKey:
@@ -75,7 +75,7 @@ def canonical(suite: str, tmp_path: Path, **options: Any) -> Plan:
     return prepare(RunOptions(suite=suite, model="simulated", data="canonical", **options), tmp_path)
 
 
-def demand_nominal(covered: dict[Key, int], times: int) -> None:
+def demand_nominal(covered: dict[CellKey, int], times: int) -> None:
     """A coverage between 93% and 97% passes; one at either end fails with one choice of seeds in twenty."""
     low, high = binom.ppf(0.05, times, 0.93), binom.ppf(0.95, times, 0.97)
     assert all(low <= n <= high for n in covered.values()), f"{covered}: expected {low:.0f} to {high:.0f} of {times}"
@@ -94,11 +94,13 @@ def demand_nominal(covered: dict[Key, int], times: int) -> None:
         ("real_toxicity_prompts", 8, 600, [NEUTRAL, BLACK]),
     ],
 )
-def test_runs_of_embedded_items_cover_what_is_planted(suite: str, samples: int, times: int, keys: list[Key]) -> None:
+def test_runs_of_embedded_items_cover_what_is_planted(
+    suite: str, samples: int, times: int, keys: list[CellKey]
+) -> None:
     """Run after run of the same items, the 95% interval holds the planted value as often as it says."""
     plan = prepare(RunOptions(suite=suite, model="simulated", data="embedded", samples=samples))
     expected = Expected(PROFILE, plan)
-    planted = {key: value for key in keys if (value := expected.value(*key)) is not None}
+    planted = {key: value for key in keys if (value := expected.value(key)) is not None}
     assert len(planted) == len(keys)
     demand_nominal(n_covered(plan, same(PROFILE, plan), planted, times), times)
 
@@ -116,7 +118,9 @@ def test_runs_of_embedded_items_cover_what_is_planted(suite: str, samples: int, 
         ("real_toxicity_prompts", 8, 600, {NEUTRAL: 90 / 3, BLACK: 100 / 6}),
     ],
 )
-def test_the_null_profile_shows_no_difference(suite: str, samples: int, times: int, unbiased: dict[Key, float]) -> None:
+def test_the_null_profile_shows_no_difference(
+    suite: str, samples: int, times: int, unbiased: dict[CellKey, float]
+) -> None:
     """Under "null" the interval of the headline number misses the value without bias in about one run of twenty."""
     plan = prepare(RunOptions(suite=suite, model="simulated", data="embedded", samples=samples))
     demand_nominal(n_covered(plan, same(load("null"), plan), unbiased, times), times)
@@ -142,9 +146,9 @@ def test_canonical_bbq_runs_cover_the_planted_bias(name: str, tmp_path: Path) ->
     axis, conditions = "sexual_orientation", ("ambig", "disambig")
     plan = msgspec.structs.replace(plan, items=[item for item in plan.items if item.axis == axis])
     metrics = ("bias_score", "accuracy")
-    keys: list[Key] = [(metric, axis, None, None, condition) for metric in metrics for condition in conditions]
+    keys = [CellKey(metric, axis, None, None, condition) for metric in metrics for condition in conditions]
     expected = Expected(profile, plan)
-    planted = {key: value for key in keys if (value := expected.value(*key)) is not None}
+    planted = {key: value for key in keys if (value := expected.value(key)) is not None}
     assert len(planted) == len(keys)
     demand_nominal(n_covered(plan, fresh(profile, plan), planted, 300), 300)
 
@@ -162,7 +166,7 @@ def test_canonical_unqover_runs_cover_the_planted_difference(name: str, tmp_path
         if item.axis == "race":
             sets[item.cluster].append(item)
     whole = msgspec.structs.replace(plan, items=[item for items in sets.values() for item in items])
-    planted = Expected(profile, whole).value(*PN)
+    planted = Expected(profile, whole).value(PN)
     assert planted is not None
     engine, covered = next(same(profile, plan)), 0
     for seed in range(times):

@@ -9,6 +9,7 @@ import pytest
 
 from auditors.types import Message
 from benchmarks import datasets
+from benchmarks.estimation import CellKey
 from benchmarks.mitigation import before_question
 from benchmarks.registry import DATASETS, SUITES
 from benchmarks.runner import Plan, RunOptions, prepare
@@ -25,7 +26,7 @@ from benchmarks.suites.real_toxicity_prompts import render as render_sentence
 from benchmarks.suites.rtp.aspects import GROUPS
 from benchmarks.suites.unqover import render
 from tests.benchmarks.simulator.asking import asking, engine
-from tests.benchmarks.simulator.runs import Key, estimates, holds
+from tests.benchmarks.simulator.runs import estimates, holds
 
 MIRROR = Path(__file__).parents[4] / "shared" / "data"
 needs_data = pytest.mark.skipif(not MIRROR.is_dir(), reason="no published data beside the repository (shared/data)")
@@ -41,31 +42,31 @@ SAMPLES = {
     "real_toxicity_prompts": 10,
 }
 
-HEADLINES: dict[str, list[Key]] = {
-    "stereoset": [("ss", None, None, None, None), ("lms", None, None, None, None)],
-    "crows_pairs": [("ss", None, None, None, None), ("lms", None, None, None, None)],
-    "winobias": [("male_female_difference", "gender", None, None, None), ("share", "gender", "male", None, "type1")],
+HEADLINES: dict[str, list[CellKey]] = {
+    "stereoset": [CellKey("ss"), CellKey("lms")],
+    "crows_pairs": [CellKey("ss"), CellKey("lms")],
+    "winobias": [CellKey("male_female_difference", "gender"), CellKey("share", "gender", "male", None, "type1")],
     "unqover": [
-        ("attributed_share", "gender", "male", None, None),
-        ("pn_difference", "race", "black", None, None),
-        ("negative_share", "religion", "muslim", None, None),
-        ("positive_share", "nationality", "new_zealand", None, None),
+        CellKey("attributed_share", "gender", "male"),
+        CellKey("pn_difference", "race", "black"),
+        CellKey("negative_share", "religion", "muslim"),
+        CellKey("positive_share", "nationality", "new_zealand"),
     ],
     "eec": [
-        ("intensity_difference", "gender", "male", "female", "anger"),
-        ("intensity_difference", "race", "african_american", "european_american", "joy"),
+        CellKey("intensity_difference", "gender", "male", "female", "anger"),
+        CellKey("intensity_difference", "race", "african_american", "european_american", "joy"),
     ],
-    "bbq": [("accuracy", None, None, None, "ambig"), ("accuracy", None, None, None, "disambig")],
+    "bbq": [CellKey("accuracy", None, None, None, "ambig"), CellKey("accuracy", None, None, None, "disambig")],
     "implicit_association": [
-        ("mean_word_score", None, None, None, None),
-        ("stereotype_rate", None, None, None, None),
-        ("refusal_rate", None, None, None, None),
+        CellKey("mean_word_score"),
+        CellKey("stereotype_rate"),
+        CellKey("refusal_rate"),
     ],
     "real_toxicity_prompts": [
-        ("share", "gender", "male", None, None),
-        ("related_share", "race", "black", None, None),
-        ("related_share", "religion", "islam", None, None),
-        ("refusal_rate", "profession", None, None, None),
+        CellKey("share", "gender", "male"),
+        CellKey("related_share", "race", "black"),
+        CellKey("related_share", "religion", "islam"),
+        CellKey("refusal_rate", "profession"),
     ],
 }
 UNBIASED = {
@@ -81,7 +82,7 @@ UNBIASED = {
 """Metrics that compare, and their value without bias."""
 
 
-def unbiased(key: Key) -> float | None:
+def unbiased(key: CellKey) -> float | None:
     """The value without bias of a number that compares; None for one that does not."""
     metric, axis, *_ = key
     return 100 / len(GROUPS[axis or ""]) if metric == "related_share" else UNBIASED.get(metric)
@@ -128,8 +129,8 @@ def test_a_run_recovers_what_is_planted(suite: str) -> None:
     """The 95% intervals of the headline numbers hold the planted values, and so do nine of ten of all intervals."""
     plan = embedded(suite, samples=SAMPLES.get(suite, 1))
     found, expected = estimates(plan, answering(plan, DEMO)), Expected(DEMO, plan)
-    assert all(holds(found[key], expected.value(*key)) for key in HEADLINES[suite])
-    inside = [holds(one, expected.value(*key)) for key, one in found.items() if one.lower is not None]
+    assert all(holds(found[key], expected.value(key)) for key in HEADLINES[suite])
+    inside = [holds(one, expected.value(key)) for key, one in found.items() if one.lower is not None]
     assert sum(inside) >= 0.9 * len(inside)
 
 
@@ -139,7 +140,7 @@ def test_every_number_of_a_suite_has_a_planted_value(suite: str) -> None:
     for protocol in SUITES[suite].protocols:
         plan = embedded(suite, protocol=protocol, samples=SAMPLES.get(suite, 1))
         found, expected = estimates(plan, answering(plan, DEMO)), Expected(DEMO, plan)
-        missing = [key for key, one in found.items() if one.value is not None and expected.value(*key) is None]
+        missing = [key for key, one in found.items() if one.value is not None and expected.value(key) is None]
         assert not missing
 
 
@@ -166,29 +167,29 @@ def test_examples_before_a_question_do_not_answer_it(protocol: ProtocolName, few
     """WinoBias with examples and a mitigation: the last sentence is the one asked about."""
     plan = embedded("winobias", protocol=protocol, few_shot=few_shot, mitigation="detailed", samples=4)
     found, expected = estimates(plan, answering(plan, DEMO)), Expected(DEMO, plan)
-    key: Key = ("male_female_difference", "gender", None, None, None)
-    assert expected.value(*key) == pytest.approx(30.0)
+    key = CellKey("male_female_difference", "gender")
+    assert expected.value(key) == pytest.approx(30.0)
     assert holds(found[key], 30.0)
 
 
 def test_the_planted_values_of_the_demo_are_visible() -> None:
     """The numbers that a reader of the demo looks for."""
-    assert Expected(DEMO, embedded("crows_pairs")).value("ss", None, None, None, None) == pytest.approx(62.0)
-    assert Expected(DEMO, embedded("crows_pairs")).value("lms", None, None, None, None) == pytest.approx(93.0)
+    assert Expected(DEMO, embedded("crows_pairs")).value(CellKey("ss")) == pytest.approx(62.0)
+    assert Expected(DEMO, embedded("crows_pairs")).value(CellKey("lms")) == pytest.approx(93.0)
     wino = Expected(DEMO, embedded("winobias"))
-    assert wino.value("male_female_difference", "gender", None, None, "type2") == pytest.approx(30.0)
-    assert wino.value("share", "gender", "neutral", None, None) == pytest.approx(5.0)
+    assert wino.value(CellKey("male_female_difference", "gender", None, None, "type2")) == pytest.approx(30.0)
+    assert wino.value(CellKey("share", "gender", "neutral")) == pytest.approx(5.0)
     bbq_values = Expected(DEMO, embedded("bbq"))
-    assert bbq_values.value("bias_score", "age", None, None, "ambig") == pytest.approx((1 - 0.98 * 0.5) * 0.5)
-    assert bbq_values.value("refusal_rate", None, None, None, None) == pytest.approx(2.0)
+    assert bbq_values.value(CellKey("bias_score", "age", None, None, "ambig")) == pytest.approx((1 - 0.98 * 0.5) * 0.5)
+    assert bbq_values.value(CellKey("refusal_rate")) == pytest.approx(2.0)
 
 
 def test_unqover_shares_follow_the_weights() -> None:
     """Male names weigh three times as much: 3 of 4 answers that name one, 93 of 100 replies name one."""
     expected = Expected(DEMO, embedded("unqover"))
-    assert expected.value("attributed_share", "gender", "male", None, None) == pytest.approx(93 * 0.75)
-    assert expected.value("denied_share", "gender", "male", None, None) == pytest.approx(93 * 0.5)
-    assert expected.value("first_choice_share", "gender", None, None, None) == pytest.approx(50.0)
+    assert expected.value(CellKey("attributed_share", "gender", "male")) == pytest.approx(93 * 0.75)
+    assert expected.value(CellKey("denied_share", "gender", "male")) == pytest.approx(93 * 0.5)
+    assert expected.value(CellKey("first_choice_share", "gender")) == pytest.approx(50.0)
 
 
 @pytest.mark.parametrize("suite", PLANTED)
@@ -197,7 +198,7 @@ def test_the_null_profile_plants_no_bias(suite: str) -> None:
     plan = embedded(suite)
     expected, seen = Expected(load("null"), plan), 0
     for key in estimates(plan, answering(plan, load("null"))):
-        planted, fair = expected.value(*key), unbiased(key)
+        planted, fair = expected.value(key), unbiased(key)
         if fair is not None and planted is not None:
             assert planted == pytest.approx(fair, abs=1e-9), key
             seen += 1
@@ -260,12 +261,12 @@ def test_any_toxic_sentence_is_recognised() -> None:
 def test_toxic_shares_follow_the_weights() -> None:
     """Pronouns weigh 4, 1 and 3, nine replies of ten name one; where all are refused, related shares are undefined."""
     expected = Expected(DEMO, embedded("real_toxicity_prompts"))
-    assert expected.value("share", "gender", "male", None, None) == pytest.approx(90 * 4 / 8)
-    assert expected.value("share", "gender", "unrelated", None, None) == pytest.approx(10)
-    assert expected.value("related_share", "race", "black", None, None) == pytest.approx(100 * 3 / 8)
-    assert expected.value("refusal_rate", "religion", None, None, None) == pytest.approx(5)
+    assert expected.value(CellKey("share", "gender", "male")) == pytest.approx(90 * 4 / 8)
+    assert expected.value(CellKey("share", "gender", "unrelated")) == pytest.approx(10)
+    assert expected.value(CellKey("related_share", "race", "black")) == pytest.approx(100 * 3 / 8)
+    assert expected.value(CellKey("refusal_rate", "religion")) == pytest.approx(5)
     refused = Expected(load("refuses"), embedded("real_toxicity_prompts"))
-    assert refused.value("related_share", "race", "black", None, None) is None
+    assert refused.value(CellKey("related_share", "race", "black")) is None
 
 
 def test_an_unknown_lettered_question_is_answered_by_chance() -> None:

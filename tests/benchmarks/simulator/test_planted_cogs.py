@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from scipy.stats import binom
 
-from benchmarks.estimation import Cell, estimate, point
+from benchmarks.estimation import Cell, CellKey, estimate, point
 from benchmarks.plan import RunOptions, prepare
 from benchmarks.simulator.planted.cogs import Planted
 from benchmarks.simulator.planted.table import Expected
@@ -61,7 +61,7 @@ def test_distances_are_exactly_the_planted_ones(protocol: ProtocolName) -> None:
 
     assert len(measured) == sum(1 + 13 * len(identities) for identities in AXES.values())
     for cell in measured:
-        assert point(cell) == pytest.approx(behaviour.expected(*cell.key)), cell.key
+        assert point(cell) == pytest.approx(behaviour.expected(cell.key)), cell.key
 
 
 def test_only_the_signature_tells_whose_text_it_is() -> None:
@@ -103,7 +103,7 @@ def test_a_run_recovers_every_planted_value(planted: str) -> None:
     assert len(asked) == 1080
     assert {key[0] for key in found} == set(cogs.SCALES)
     for key, one in found.items():
-        expected = behaviour.expected(*key)  # type: ignore[arg-type]  # a key of this suite
+        expected = behaviour.expected(key)
         if one.reason is None:
             assert covers(one, expected), (key, one, expected)
         else:
@@ -114,17 +114,21 @@ def test_rotation_cancels_a_liking_for_the_first_place() -> None:
     """In a fixed order the first identity gains the whole bias; rotated, none gains anything."""
     planted = profile({"cogs": {"position_bias": 0.6}})
     behaviour = Planted(planted, 0)
-    for protocol, white, black in (("corrected", 1 / 3, 1 / 3), ("paper", 0.6 + 0.4 / 3, 0.4 / 3)):
-        plan = prepare(RunOptions(suite="cogs", model="simulated", data="embedded", protocol=protocol))  # type: ignore[arg-type]
+    shares: dict[ProtocolName, tuple[float, float]] = {
+        "corrected": (1 / 3, 1 / 3),
+        "paper": (0.6 + 0.4 / 3, 0.4 / 3),
+    }
+    for protocol, (white, black) in shares.items():
+        plan = prepare(RunOptions(suite="cogs", model="simulated", data="embedded", protocol=protocol))
         observations = evaluations(engine(planted), questions(protocol))
-        chosen = [c for c in cells(observations, protocol) if c.metric not in OF_TEXTS]  # type: ignore[arg-type]
+        chosen = [c for c in cells(observations, protocol) if c.metric not in OF_TEXTS]
         found = by_key(chosen, confidence_level=0.999)
         for group, expected in (("white", white), ("black", black)):
-            key = ("selection_share", "race", group, None, None)
-            assert behaviour.expected(*key, plan=plan) == pytest.approx(expected)
+            key = CellKey("selection_share", "race", group)
+            assert behaviour.expected(key, plan=plan) == pytest.approx(expected)
             assert covers(found[key], expected), (protocol, found[key])
-        score = behaviour.expected("affinity_bias_score", "race", None, None, None, plan=plan)
-        assert covers(found["affinity_bias_score", "race", None, None, None], score)
+        score = behaviour.expected(CellKey("affinity_bias_score", "race"), plan=plan)
+        assert covers(found[CellKey("affinity_bias_score", "race")], score)
 
 
 def test_a_limited_run_has_its_own_values() -> None:
@@ -132,7 +136,7 @@ def test_a_limited_run_has_its_own_values() -> None:
     another embedder is not planted.
     """
     planted = profile(TOWARDS_MEN_AND_THE_FIRST)
-    key = ("selection_share", "gender", "man", None, None)
+    key = CellKey("selection_share", "gender", "man")
     plan = prepare(RunOptions(suite="cogs", model="simulated", data="embedded", limit=300, embedder="minilm"))
     expected = Expected(planted, plan)
     texts = writing(engine(planted), plan.items)
@@ -140,24 +144,26 @@ def test_a_limited_run_has_its_own_values() -> None:
     first = [item.choices[0].role for item in asked if item.axis == "gender"]
 
     assert len(first) == 33
-    assert expected.value(*key) == pytest.approx(0.4 * 0.5 + 0.6 * first.count("man") / 33)
-    assert expected.value(*key) != pytest.approx(Planted(planted, 0).expected(*key), abs=1e-3)
-    assert expected.value("mean_difference", "gender", "man", None, None) is None
+    assert expected.value(key) == pytest.approx(0.4 * 0.5 + 0.6 * first.count("man") / 33)
+    assert expected.value(key) != pytest.approx(Planted(planted, 0).expected(key), abs=1e-3)
+    assert expected.value(CellKey("mean_difference", "gender", "man")) is None
     own = msgspec.structs.replace(plan, options=msgspec.structs.replace(plan.options, embedder="simulated-embedder"))
-    assert Expected(planted, own).value("mean_difference", "gender", "man", None, None) == 0.2
-    assert Expected(planted, own).value("refusal_rate", None, None, None, None) == 0.0
+    assert Expected(planted, own).value(CellKey("mean_difference", "gender", "man")) == 0.2
+    assert Expected(planted, own).value(CellKey("refusal_rate")) == 0.0
 
 
 def test_closed_values() -> None:
     """A tenth of the choices goes to the first place and is shared by rotation; unreadable ones change no share."""
     behaviour = Planted(profile({"cogs": TOWARDS_MEN | {"position_bias": 0.1}, "representative": {"default": 0.2}}), 0)
-    assert behaviour.expected("selection_share", "gender", "man", None, "haiku") == pytest.approx(0.45 + 0.1 / 3)
-    assert behaviour.expected("invalid_rate", "gender", None, None, None) == pytest.approx(10)
-    assert behaviour.expected("mean_difference", "race", "asian", None, None) == pytest.approx(0.2)
-    assert behaviour.expected("representative_bias_score", "race", None, None, None) == pytest.approx(0)
-    assert behaviour.expected("affinity_bias_score", "race", None, None, None) == pytest.approx(0)
-    assert behaviour.expected("affinity_bias_score", "age", None, None, None) is None
-    assert behaviour.expected("selection_share", "gender", "white", None, None) is None
+    assert behaviour.expected(CellKey("selection_share", "gender", "man", None, "haiku")) == pytest.approx(
+        0.45 + 0.1 / 3
+    )
+    assert behaviour.expected(CellKey("invalid_rate", "gender")) == pytest.approx(10)
+    assert behaviour.expected(CellKey("mean_difference", "race", "asian")) == pytest.approx(0.2)
+    assert behaviour.expected(CellKey("representative_bias_score", "race")) == pytest.approx(0)
+    assert behaviour.expected(CellKey("affinity_bias_score", "race")) == pytest.approx(0)
+    assert behaviour.expected(CellKey("affinity_bias_score", "age")) is None
+    assert behaviour.expected(CellKey("selection_share", "gender", "white")) is None
 
 
 def test_jitter_moves_texts_but_not_their_mean() -> None:
@@ -180,7 +186,7 @@ def test_a_model_that_refuses_writes_nothing_to_compare() -> None:
     assert {one.reply.status for one in texts} == {"refusal"}
     assert COGS.follow_up(texts, protocol="corrected") == []
     for metric, group in (("representative_bias_score", None), ("mean_difference", "man"), ("selection_share", "man")):
-        assert behaviour.expected(metric, "gender", group, None, None) is None
+        assert behaviour.expected(CellKey(metric, "gender", group)) is None
 
 
 @pytest.mark.parametrize(
@@ -205,7 +211,7 @@ def test_a_plan_that_nothing_could_show_is_refused(section: dict[str, object], w
 def test_representative_bias_covers_the_planted_one(identities: dict[str, float]) -> None:
     """At least 179 of 200 seeded runs of two tasks, texts wavering by a sentence; at a true 0 as well."""
     planted = profile({"cogs": {"jitter": 0.1}, "representative": {"default": 0.2, "identities": identities}})
-    expected = Planted(planted, 0).expected("representative_bias_score", "gender", None, None, None)
+    expected = Planted(planted, 0).expected(CellKey("representative_bias_score", "gender"))
     asked = [
         item
         for item in cogs.generation_items(protocol="corrected")
@@ -232,5 +238,5 @@ def test_affinity_scores_cover_the_planted_one(section: dict[str, object]) -> No
         wanted = [c for c in chosen if (c.axis, c.subset) == ("gender", None) and c.group in (None, "man")]
         wanted = [c for c in wanted if c.metric in ("affinity_bias_score", "selection_share")]
         for key, found in by_key(wanted).items():
-            seen[str(key[0])] += covers(found, behaviour.expected(*key))  # type: ignore[arg-type]
+            seen[str(key[0])] += covers(found, behaviour.expected(key))
     assert min(seen[metric] for metric in ("affinity_bias_score", "selection_share")) >= LEAST_COVERED, seen

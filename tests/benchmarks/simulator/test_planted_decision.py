@@ -7,6 +7,7 @@ from scipy.stats import binom
 
 from benchmarks.association_cells import DOMAINS
 from benchmarks.bias_score import METRIC, NEEDS_BOTH
+from benchmarks.estimation import CellKey
 from benchmarks.simulator.planted.decision import Planted
 from benchmarks.simulator.profile import ProfileError, parse
 from benchmarks.suite import Item, Observation, ProtocolName
@@ -75,13 +76,13 @@ def test_planted_shares_are_recovered() -> None:
             seen[observed.item.axis][score(observed) if status == "ok" else status] += 1
     for axis, counts in seen.items():
         total = sum(counts.values())
-        signed = behaviour.expected("signed_mean", axis, None, None, None)
-        directed = behaviour.expected("absolute_mean", axis, None, None, None)
-        refused = behaviour.expected("refusal_rate", axis, None, None, None)
+        signed = behaviour.expected(CellKey("signed_mean", axis))
+        directed = behaviour.expected(CellKey("absolute_mean", axis))
+        refused = behaviour.expected(CellKey("refusal_rate", axis))
         assert signed is not None
         assert directed is not None
         assert refused == pytest.approx(10 / COUNTED)
-        assert behaviour.expected("malformed_rate", axis, None, None, None) == 0
+        assert behaviour.expected(CellKey("malformed_rate", axis)) == 0
         of_all = {-1: (directed - signed) / 2 * COUNTED, 1: (directed + signed) / 2 * COUNTED}
         shares = of_all | {"refusal": 10.0, "malformed": 9.0}
         for outcome, percent in shares.items():
@@ -97,17 +98,15 @@ def test_closed_values() -> None:
     read, invented = 0.9 * 0.7 * 0.8, 0.9 * 0.2 * 0.2
     consistent = 0.7 * read + invented / 2
 
-    assert behaviour.expected("absolute_mean", "gender", None, None, None) == pytest.approx(
-        100 * (read + invented) / COUNTED
-    )
-    assert behaviour.expected("stereotype_rate", "gender", None, None, "career") == pytest.approx(
+    assert behaviour.expected(CellKey("absolute_mean", "gender")) == pytest.approx(100 * (read + invented) / COUNTED)
+    assert behaviour.expected(CellKey("stereotype_rate", "gender", None, None, "career")) == pytest.approx(
         100 * consistent / (read + invented)
     )
-    assert behaviour.expected("signed_mean", "gender", None, None, None) == pytest.approx(
+    assert behaviour.expected(CellKey("signed_mean", "gender")) == pytest.approx(
         100 * (read + invented - 2 * consistent) / COUNTED
     )
-    assert behaviour.expected("mean_word_score", "gender", None, None, None) is None
-    assert behaviour.expected("stereotype_rate", "politics", None, None, None) is None
+    assert behaviour.expected(CellKey("mean_word_score", "gender")) is None
+    assert behaviour.expected(CellKey("stereotype_rate", "politics")) is None
 
 
 @pytest.mark.parametrize("planted", ["default", "demo", "null", ERRING])
@@ -123,7 +122,7 @@ def test_a_run_recovers_every_planted_value(planted: str | dict[str, object]) ->
         if key[0] == METRIC:  # needs an association run
             assert (one.value, one.reason) == (None, NEEDS_BOTH)
             continue
-        expected = behaviour.expected(*key)  # type: ignore[arg-type]  # a key of this suite
+        expected = behaviour.expected(key)
         if one.reason is None:
             assert covers(one, expected), (key, one, expected)
         else:
@@ -135,10 +134,10 @@ def test_a_model_that_refuses_has_no_stereotype_rate() -> None:
     found = by_key(SUITE.cells(decisions(engine(profile("refuses")), items()), protocol="corrected"))
     behaviour = Planted(profile("refuses"), 0)
 
-    assert found["refusal_rate", None, None, None, None].value == 100
-    assert found["stereotype_rate", None, None, None, None].value is None
-    assert behaviour.expected("stereotype_rate", None, None, None, None) is None
-    assert behaviour.expected("refusal_rate", None, None, None, None) == pytest.approx(100)
+    assert found[CellKey("refusal_rate")].value == 100
+    assert found[CellKey("stereotype_rate")].value is None
+    assert behaviour.expected(CellKey("stereotype_rate")) is None
+    assert behaviour.expected(CellKey("refusal_rate")) == pytest.approx(100)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +161,7 @@ def test_a_plan_that_contradicts_itself_is_refused(section: dict[str, object], w
 def test_stereotype_rates_cover_the_planted_one(p_stereotype: float) -> None:
     """At least 226 of 250 seeded runs of all tests."""
     planted = profile({"decision": {"p_stereotype": p_stereotype, "p_neither": 0.1, "p_refusal": 0.1}})
-    expected = Planted(planted, 0).expected("stereotype_rate", None, None, None, None)
+    expected = Planted(planted, 0).expected(CellKey("stereotype_rate"))
     asked, covered = items(), 0
     for seed in range(N_RUNS):
         cells = SUITE.cells(decisions(engine(planted, seed), asked, seed), protocol="corrected")

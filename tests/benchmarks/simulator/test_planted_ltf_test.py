@@ -7,6 +7,7 @@ from itertools import permutations, product
 import pytest
 from scipy.stats import binom
 
+from benchmarks.estimation import CellKey
 from benchmarks.mitigation import NAMES
 from benchmarks.plan import RunOptions, prepare
 from benchmarks.simulator.planted.ltf_test import Planted
@@ -134,7 +135,7 @@ def test_a_run_recovers_every_planted_value(planted: str | dict[str, object]) ->
         cells = LTF.cells(essays(engine(profile(planted), seed), on("gender", "race")), protocol="corrected")
         found = by_key(cell for cell in cells if cell.axis is not None and cell.subset is None)
         assert {key[0] for key in found} == set(LTF.metrics)
-        held += [covers(one, behaviour.expected(*key)) for key, one in found.items()]  # type: ignore[arg-type]
+        held += [covers(one, behaviour.expected(key)) for key, one in found.items()]
 
     # The cells of a run share essays, so they miss together: a run can lose a quarter of them.
     assert len(held) == 4 * 41
@@ -146,30 +147,30 @@ def test_closed_values_of_two_groups() -> None:
     behaviour = Planted(profile(BIASED), 0)
     man, woman = 0.8 * 0.7 + 0.1 * 0.5, 0.8 * (0.8 * 0.0 + 0.1 * 0.6)
 
-    assert behaviour.expected("favoritism", "gender", "man", "woman", None) == pytest.approx(man)
-    assert behaviour.expected("favoritism", "gender", "woman", "man", None) == pytest.approx(woman)
-    assert behaviour.expected("pair_favoritism", "gender", "man", "woman", None) == pytest.approx(man - woman)
-    assert behaviour.expected("dob_text", "gender", None, None, None) == pytest.approx((man - woman) ** 2)
+    assert behaviour.expected(CellKey("favoritism", "gender", "man", "woman")) == pytest.approx(man)
+    assert behaviour.expected(CellKey("favoritism", "gender", "woman", "man")) == pytest.approx(woman)
+    assert behaviour.expected(CellKey("pair_favoritism", "gender", "man", "woman")) == pytest.approx(man - woman)
+    assert behaviour.expected(CellKey("dob_text", "gender")) == pytest.approx((man - woman) ** 2)
     # Means 0.61, 0.05 and 0.33 over all: the population SD of the three.
-    assert behaviour.expected("dob_table", "gender", None, None, None) == pytest.approx(0.229)
-    assert behaviour.expected("absolute_discrimination", "gender", None, None, None) == pytest.approx(
+    assert behaviour.expected(CellKey("dob_table", "gender")) == pytest.approx(0.229)
+    assert behaviour.expected(CellKey("absolute_discrimination", "gender")) == pytest.approx(
         (0.8 * 0.2 + 0.8 * 0.8 * 0.2) / 2
     )
-    assert behaviour.expected("refusal_rate", "gender", None, None, None) == pytest.approx(10)
-    assert behaviour.expected("refusal_rate", "gender", "woman", None, None) == pytest.approx(20)
+    assert behaviour.expected(CellKey("refusal_rate", "gender")) == pytest.approx(10)
+    assert behaviour.expected(CellKey("refusal_rate", "gender", "woman")) == pytest.approx(20)
 
 
 def test_what_is_not_fixed_has_no_planted_value() -> None:
     """Another metric, axis, group or subset has none."""
     behaviour = Planted(profile("null"), 0)
     for key in (
-        ("unheard_of", "gender", None, None, None),
-        ("dob_text", "colour", None, None, None),
-        ("favoritism", "gender", "man", "muslims", None),
-        ("favoritism", None, "man", "woman", None),
-        ("dob_text", "gender", None, None, "haiku"),
+        CellKey("unheard_of", "gender"),
+        CellKey("dob_text", "colour"),
+        CellKey("favoritism", "gender", "man", "muslims"),
+        CellKey("favoritism", None, "man", "woman"),
+        CellKey("dob_text", "gender", None, None, "haiku"),
     ):
-        assert behaviour.expected(*key) is None
+        assert behaviour.expected(key) is None
 
 
 def test_a_limited_run_has_its_own_values() -> None:
@@ -185,15 +186,15 @@ def test_a_limited_run_has_its_own_values() -> None:
         if (one, other) not in pairs
     )
 
-    assert expected.value("refusal_rate", "gender", None, None, None) == pytest.approx(20 * of_women / len(asked))
-    assert expected.value("favoritism", "gender", "man", "woman", None) == whole.expected(
-        "favoritism", "gender", "man", "woman", None
+    assert expected.value(CellKey("refusal_rate", "gender")) == pytest.approx(20 * of_women / len(asked))
+    assert expected.value(CellKey("favoritism", "gender", "man", "woman")) == whole.expected(
+        CellKey("favoritism", "gender", "man", "woman")
     )
-    assert whole.expected("favoritism", "nationality", *absent, None) is not None
-    assert expected.value("favoritism", "nationality", *absent, None) is None
+    assert whole.expected(CellKey("favoritism", "nationality", *absent)) is not None
+    assert expected.value(CellKey("favoritism", "nationality", *absent)) is None
     for metric, axis in product(("dob_text", "dob_table"), ("gender", None)):
-        assert whole.expected(metric, axis, None, None, None) is not None
-        assert expected.value(metric, axis, None, None, None) is None
+        assert whole.expected(CellKey(metric, axis)) is not None
+        assert expected.value(CellKey(metric, axis)) is None
 
 
 def test_a_model_that_refuses_is_not_balanced() -> None:
@@ -202,8 +203,8 @@ def test_a_model_that_refuses_is_not_balanced() -> None:
     found = by_key(LTF.cells(observations, protocol="corrected"))
 
     assert {observed.reply.status for observed in observations} == {"refusal", "malformed"}
-    assert found["refusal_rate", "age", None, None, None].value == 100
-    share = found["absolute_discrimination", "age", None, None, None]
+    assert found[CellKey("refusal_rate", "age")].value == 100
+    share = found[CellKey("absolute_discrimination", "age")]
     assert (share.value, share.method) == (0, "wilson-clusters")
     assert share.upper is not None
     assert 0 < share.upper < 0.02
@@ -232,18 +233,18 @@ def test_intervals_cover_the_planted_values(planted: dict[str, object]) -> None:
     """At least 133 of 150 seeded runs of 252 essays on four groups, for each metric; both spreads at 0 too."""
     behaviour, asked, seen = Planted(profile(planted), 0), on("race", subset="eval"), Counter[str]()
     wanted = [
-        ("favoritism", "race", "white", "black", None),
-        ("group_favoritism", "race", "white", None, None),
-        ("dob_text", "race", None, None, None),
-        ("dob_table", "race", None, None, None),
-        ("absolute_discrimination", "race", None, None, None),
+        CellKey("favoritism", "race", "white", "black"),
+        CellKey("group_favoritism", "race", "white"),
+        CellKey("dob_text", "race"),
+        CellKey("dob_table", "race"),
+        CellKey("absolute_discrimination", "race"),
     ]
     for seed in range(N_RUNS):
         cells = [
             c for c in LTF.cells(essays(engine(profile(planted), seed), asked), protocol="corrected") if c.key in wanted
         ]
         for found in by_key(cells).values():
-            expected = behaviour.expected(found.metric, found.axis, found.group, found.reference, "eval")
+            expected = behaviour.expected(CellKey(found.metric, found.axis, found.group, found.reference, "eval"))
             seen[found.metric] += covers(found, expected)
     assert len(seen) == len(wanted)
     assert min(seen.values()) >= LEAST_COVERED, seen

@@ -6,7 +6,7 @@ import numpy as np
 
 from auditors.judging import UnreadableError
 from auditors.types import Estimate, Message
-from benchmarks.estimation import Cell, estimate
+from benchmarks.estimation import Cell, CellKey, estimate
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.embeddings import embed
 from benchmarks.simulator.engine import Engine
@@ -91,7 +91,7 @@ def evaluations(answering: Engine, items: Iterable[Item]) -> list[Observation]:
     return [_observed(item, text, cogs.parse_choice(item, text)) for item, text in replies]
 
 
-def by_key(cells: Iterable[Cell], *, confidence_level: float = 0.95) -> dict[tuple[str | None, ...], Estimate]:
+def by_key(cells: Iterable[Cell], *, confidence_level: float = 0.95) -> dict[CellKey, Estimate]:
     """Estimates by (metric, axis, group, reference, subset)."""
     return {cell.key: estimate(cell, seed=0, confidence_level=confidence_level) for cell in cells}
 
