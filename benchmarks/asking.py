@@ -31,6 +31,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Replies a second since this process started asking."""
     eta_seconds: float | None
     """None until the rate is known."""
+    n_errors: int = 0
+    """Of those asked by this process, requests that got no reply at all."""
 
 
 class RunLog(Protocol):
@@ -89,7 +91,7 @@ async def ask(
         async for batch in _batches(arrived, n_workers):
             await log.append(batch)
             replies |= {(reply.item_id, reply.sample): reply for reply in batch}
-            report(len(batch))
+            report(len(batch), sum(reply.status == "error" for reply in batch))
         await asyncio.gather(*workers)
     finally:
         for worker in workers:
@@ -220,18 +222,20 @@ class _Reporter:
         self._total = total
         self._already = already
         self._new = 0
+        self._n_errors = 0
         self._callback = callback
         self._since = time.perf_counter()
 
-    def __call__(self, n_new: int = 0) -> None:
+    def __call__(self, n_new: int = 0, n_errors: int = 0) -> None:
         self._new += n_new
+        self._n_errors += n_errors
         if self._callback is None:
             return
         elapsed = time.perf_counter() - self._since
         rate = self._new / elapsed if self._new and elapsed > 0 else 0.0
         done = self._already + self._new
         eta = (self._total - done) / rate if rate else None
-        self._callback(Progress(done=done, total=self._total, rate=rate, eta_seconds=eta))
+        self._callback(Progress(done=done, total=self._total, rate=rate, eta_seconds=eta, n_errors=self._n_errors))
 
 
 async def _batches(arrived: asyncio.Queue[Reply | None], n_workers: int) -> AsyncIterator[list[Reply]]:

@@ -15,6 +15,7 @@ from benchmarks import rundir
 from benchmarks.result import Result
 from gateway.__main__ import main
 from tests.benchmarks.scripted import pick, plan
+from tests.processes import free_port
 from tests.published import DATA, needs_data
 from tests.simulated import running_simulator
 
@@ -67,7 +68,7 @@ async def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
 
     assert code == 0, err
     assert "embedded, not comparable" in out
-    assert "48/48 replies" in err
+    assert "48/48 asked" in err
     result = rundir.read_result(tmp_path / "run")
     assert result.counts["items"] == 48
     assert sum(result.counts[s] for s in ("ok", "refusal", "unrelated", "malformed", "error")) == 48
@@ -146,6 +147,17 @@ async def test_an_unknown_model_is_one_line(tmp_path: Path) -> None:
     assert "the model server refuses: status 404" in last
     assert "--resume run" in last
     assert "Traceback" not in err
+
+
+async def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    """What was asked is not called a reply."""
+    code, _, err = await command(*stereoset(f"http://127.0.0.1:{free_port()}", "--out", str(tmp_path / "run")))
+
+    assert code == 2
+    assert "48/48 asked, 48 unanswered" in err
+    last = err.strip().splitlines()[-1]
+    assert "none of the first 20 requests to the model server was answered" in last
+    assert "--resume" in last
 
 
 class TestMistakes:

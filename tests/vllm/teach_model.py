@@ -18,7 +18,8 @@ from typing import Any
 import torch  # only in vLLM's environment
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-STEPS = 120
+PASSES = 10
+"""How often each example is seen, about."""
 BATCH = 12
 LEARNING_RATE = 2e-3
 UNLIKELY = 2e-4
@@ -43,7 +44,7 @@ def teach(source: Path, target: Path, lessons: list[dict[str, Any]]) -> None:
         end = len(asked) + len(reply)
         tokens[row, :end] = torch.tensor(asked + reply)
         weights[row, len(asked) : end] = weight
-    for _ in range(STEPS):
+    for _ in range(PASSES * len(examples) // BATCH):
         chosen = torch.randperm(len(examples))[:BATCH]
         logits = model(tokens[chosen, :-1]).logits
         losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), tokens[chosen, 1:], reduction="none")

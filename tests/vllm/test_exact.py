@@ -24,7 +24,9 @@ from tests.vllm.conftest import HERE, VLLM_ENVIRON
 TAUGHT = "taught"
 ITEMS = 4
 SAMPLES = 150
-SUITES = ("stereoset", "unqover", "winobias")
+SUITES = ("stereoset", "crows_pairs", "unqover", "winobias")
+"""Their replies are of three tokens at most, few enough to list."""
+ALL_SUITES = (*SUITES, "bbq")
 TOLERANCE = 0.02
 """Room for what the rules of `benchmarks.exact.walk` leave out: other splits of a text into tokens, answers after a
 lead. vLLM and transformers differ by less than 0.001.
@@ -52,6 +54,8 @@ def replies_to(item: Item) -> dict[str, int]:
     if "Choice1" in item.messages[-1].content:
         by_label = {"Choice1": 4, "Choice 2.": 3, f"Choice1: {first}": 1, "choice 3": 1, "Choice 1 or 2": 1}
         return by_label | {first: 1, second.upper(): 1, "I cannot say": 1}
+    if "Answer with the letter only" in item.messages[-1].content:
+        return {"A": 4, "B.": 2, "(C)": 1, first: 1, "I cannot say": 1, "A or B": 1}
     return {first: 3, f"{second}.": 2, first.upper(): 1, "I cannot say": 2, f"{second} and {first}": 1}
 
 
@@ -77,7 +81,7 @@ def in_vllm_env(env: Path, *argv: object, given: str) -> str:
 @pytest.fixture(scope="module")
 def taught_dir(vllm_env: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("taught")
-    given = lessons([exam(suite, protocol) for suite in SUITES for protocol in ("paper", "corrected")])
+    given = lessons([exam(suite, protocol) for suite in ALL_SUITES for protocol in ("paper", "corrected")])
     in_vllm_env(vllm_env, "teach", model_dir, directory, given=given)
     return directory
 
@@ -138,7 +142,7 @@ async def test_agrees_with_the_model_itself(suite: str, vllm_env: Path, taught_d
     assert answered_share > 0.02
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", ALL_SUITES)
 async def test_agrees_with_sampling(suite: str, taught_server: str) -> None:
     """The share of sampled replies that are read as a value has an interval that meets what mode exact says."""
     exact, sample = exam(suite, "corrected", mode="exact"), exam(suite, "corrected", samples=SAMPLES)

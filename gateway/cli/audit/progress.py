@@ -49,7 +49,9 @@ def bar(progress: Progress) -> str:
 
 
 def in_words(progress: Progress) -> str:
-    text = f"{progress.done}/{progress.total} replies"
+    text = f"{progress.done}/{progress.total} asked"
+    if progress.n_errors:
+        text += f", {progress.n_errors} unanswered"
     if progress.rate:
         text += f", {progress.rate:.1f}/s"
     if progress.eta_seconds and progress.done < progress.total:
