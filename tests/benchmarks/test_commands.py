@@ -13,7 +13,9 @@ import pytest
 
 from benchmarks import rundir
 from benchmarks.result import Result
+from benchmarks.runner import Progress
 from gateway.__main__ import main
+from gateway.cli.audit.progress import in_words
 from tests.benchmarks.scripted import pick, plan
 from tests.processes import free_port
 from tests.published import DATA, needs_data
@@ -150,14 +152,19 @@ async def test_an_unknown_model_is_one_line(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    """What was asked is not called a reply."""
+    """It says what became of the first requests, and how to go on."""
     code, _, err = await command(*stereoset(f"http://127.0.0.1:{free_port()}", "--out", str(tmp_path / "run")))
 
     assert code == 2
-    assert "48/48 asked, 48 unanswered" in err
     last = err.strip().splitlines()[-1]
     assert "none of the first 20 requests to the model server was answered" in last
     assert "--resume" in last
+
+
+def test_what_was_asked_is_not_called_a_reply() -> None:
+    """Requests without an answer are counted apart."""
+    progress = Progress(done=40, total=48, rate=8.0, eta_seconds=1.0, n_errors=3)
+    assert in_words(progress) == "40/48 asked, 3 unanswered, 8.0/s, 0:01 left"
 
 
 class TestMistakes:
