@@ -29,25 +29,54 @@ POINT_IN_TIME = {"stat", "table", "bargauge"}
 """Panel types that show the present value instead of a history."""
 
 
+BOUNDS = {
+    "matcher": {"id": "byRegexp", "options": "/^(lower|upper) /"},
+    "properties": [
+        {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [4, 4]}},
+        {"id": "custom.lineWidth", "value": 1},
+    ],
+}
+"""Ends of intervals are thin and dashed, so that the estimates stand out."""
+NOT_SHOWN = ("Time", "job", "instance")
+
+
 def panel(source: dict[str, Any]) -> dict[str, Any]:
     """Grafana's model of one panel, without its place."""
     defaults = {"unit": source.get("unit", "short")}
     if "min" in source:
         defaults["min"] = source["min"]
+    has_bounds = any(query["legend"].startswith(("lower ", "upper ")) for query in source["queries"])
     return {
         "type": source["type"],
         "title": source["title"],
         "description": source["description"].replace("\n", " "),
         "datasource": DATASOURCE,
-        "fieldConfig": {"defaults": defaults, "overrides": []},
+        "fieldConfig": {"defaults": defaults, "overrides": [BOUNDS] if has_bounds else []},
         "targets": [target(source["type"], index, query) for index, query in enumerate(source["queries"])],
+        "transformations": one_table(source["queries"]) if source["type"] == "table" else [],
     }
+
+
+def one_table(queries: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """A row for each set of labels, a column for each query, named by its legend.
+
+    Left alone, Grafana shows the answer to one query at a time.
+    """
+    values = ["Value"] if len(queries) == 1 else [f"Value #{ref_id(index)}" for index in range(len(queries))]
+    names = {value: query["legend"] for value, query in zip(values, queries, strict=True)}
+    organised = {"excludeByName": dict.fromkeys(NOT_SHOWN, True), "renameByName": names, "indexByName": {}}
+    return [{"id": "merge", "options": {}}, {"id": "organize", "options": organised}]
+
+
+def ref_id(index: int) -> str:
+    """How Grafana names the query of this place."""
+    return chr(ord("A") + index)
 
 
 def target(kind: str, index: int, query: dict[str, str]) -> dict[str, Any]:
     """One query of a panel of this kind."""
     return {
-        "refId": chr(ord("A") + index),
+        "refId": ref_id(index),
         "datasource": DATASOURCE,
         "expr": expand(query["expr"]),
         "legendFormat": expand(query["legend"]),
@@ -65,18 +94,21 @@ def expand(text: str) -> str:
 
 
 def placed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Row headers and panels on Grafana's 24 columns: four numbers, or two of anything else, side by side."""
+    """Row headers and panels on Grafana's 24 columns: four numbers side by side, two of anything else, or a table."""
     panels: list[dict[str, Any]] = []
     y = 0
     for row in rows:
         panels.append({"type": "row", "title": row["title"], "collapsed": False, "gridPos": box(0, y, 24, 1)})
         y += 1
-        columns, height = (4, 4) if all(source["type"] == "stat" for source in row["panels"]) else (2, 8)
-        width = 24 // columns
-        for index, source in enumerate(row["panels"]):
-            place = box(index % columns * width, y + index // columns * height, width, height)
-            panels.append({**panel(source), "gridPos": place})
-        y += -(-len(row["panels"]) // columns) * height
+        width, height = (6, 4) if all(source["type"] == "stat" for source in row["panels"]) else (12, 8)
+        x = 0
+        for source in row["panels"]:
+            own = 24 if source["type"] == "table" else width
+            if x + own > 24:
+                x, y = 0, y + height
+            panels.append({**panel(source), "gridPos": box(x, y, own, height)})
+            x += own
+        y += height
     return [{"id": number, **panel} for number, panel in enumerate(panels, 1)]
 
 

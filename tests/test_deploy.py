@@ -134,6 +134,21 @@ def test_panel_says_what_it_shows(name: str, panel: dict[str, Any]) -> None:
     assert {source["uid"] for source in sources} == {"${datasource}"}
 
 
+def test_a_table_is_one_table() -> None:
+    """Rows of the same labels are merged, and each query's values have a heading: Grafana shows one query otherwise."""
+    tables = [panel for _, panel in panels() if panel["type"] == "table"]
+    assert tables
+    for panel in tables:
+        merge, organise = panel["transformations"]
+        assert (merge["id"], organise["id"]) == ("merge", "organize")
+        targets = panel["targets"]
+        values = ["Value"] if len(targets) == 1 else [f"Value #{target['refId']}" for target in targets]
+        renamed = organise["options"]["renameByName"]
+        assert renamed == {value: target["legendFormat"] for value, target in zip(values, targets, strict=True)}
+        assert len(set(renamed.values())) == len(values)
+        assert all(target["instant"] for target in targets)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_dashboard_panels_do_not_overlap(name: str) -> None:
     """Each grid cell holds one panel at most."""

@@ -1,7 +1,10 @@
 """A real Prometheus that scrapes a running system has something to show in every panel of every dashboard."""
 
+import html
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +12,8 @@ import httpx
 import pytest
 
 from auditors.live import GAP_SUFFIX, SCALES, WITH_GAPS
+from tests.dashboards import GRAFANA, NAMES, panels
 from tests.dashboards import filled as with_everything_chosen
-from tests.dashboards import panels
 from tests.integration.scraped import QUESTION, System, scraped, send_traffic
 
 pytestmark = pytest.mark.timeout(240)
@@ -70,3 +73,24 @@ def test_every_panel_is_filled(system: System, name: str, panel: dict[str, Any])
     for target in panel["targets"]:
         found = system.eventually(with_everything_chosen(target["expr"]), within_seconds=90)
         assert any(math.isfinite(value) for _, value in found), (name, target["expr"], found[:3])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_preview_shows_every_panel(system: System, name: str) -> None:
+    """`grafana/preview.py` draws what the queries give: a page that needs nothing from elsewhere."""
+    for dashboard, panel in panels():
+        for target in panel["targets"] if dashboard == name else ():
+            system.eventually(with_everything_chosen(target["expr"]), within_seconds=90)
+    done = subprocess.run(
+        [sys.executable, GRAFANA / "preview.py", name, system.prometheus, "--minutes", "5"],
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert all(html.escape(panel["title"]) in done.stdout for dashboard, panel in panels() if dashboard == name)
+    assert "no data" not in done.stdout
+    assert done.stdout.count("<svg") == sum(
+        panel["type"] in ("timeseries", "heatmap") for dashboard, panel in panels() if dashboard == name
+    )
+    assert not re.search(r'(src|href)="', done.stdout)
