@@ -24,9 +24,9 @@ from tests.vllm.conftest import HERE, VLLM_ENVIRON
 TAUGHT = "taught"
 ITEMS = 4
 SAMPLES = 150
-SUITES = ("stereoset", "crows_pairs", "unqover", "winobias")
-"""Their replies are of three tokens at most, few enough to list."""
-ALL_SUITES = (*SUITES, "bbq")
+LISTED = ("stereoset", "unqover", "winobias")
+"""Their replies are of three tokens at most, few enough to list, and the model learns enough of them."""
+SUITES = (*LISTED, "crows_pairs", "bbq")
 TOLERANCE = 0.02
 """Room for what the rules of `benchmarks.exact.walk` leave out: other splits of a text into tokens, answers after a
 lead. vLLM and transformers differ by less than 0.001.
@@ -81,7 +81,7 @@ def in_vllm_env(env: Path, *argv: object, given: str) -> str:
 @pytest.fixture(scope="module")
 def taught_dir(vllm_env: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("taught")
-    given = lessons([exam(suite, protocol) for suite in ALL_SUITES for protocol in ("paper", "corrected")])
+    given = lessons([exam(suite, protocol) for suite in SUITES for protocol in ("paper", "corrected")])
     in_vllm_env(vllm_env, "teach", model_dir, directory, given=given)
     return directory
 
@@ -114,7 +114,7 @@ def labels(plan: Plan, item: Item, texts: Mapping[str | None, float]) -> dict[st
     return found
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", LISTED)
 async def test_agrees_with_the_model_itself(suite: str, vllm_env: Path, taught_dir: Path, taught_server: str) -> None:
     """Every reply of at most three tokens, enumerated by transformers over the whole vocabulary and read by the suite,
     gives each value the probability that mode exact says, within TOLERANCE and what it calls unresolved.
@@ -142,7 +142,7 @@ async def test_agrees_with_the_model_itself(suite: str, vllm_env: Path, taught_d
     assert answered_share > 0.02
 
 
-@pytest.mark.parametrize("suite", ALL_SUITES)
+@pytest.mark.parametrize("suite", SUITES)
 async def test_agrees_with_sampling(suite: str, taught_server: str) -> None:
     """The share of sampled replies that are read as a value has an interval that meets what mode exact says."""
     exact, sample = exam(suite, "corrected", mode="exact"), exam(suite, "corrected", samples=SAMPLES)
