@@ -217,6 +217,8 @@ class AuditsConfig(Section, frozen=True):
     """Send fewer audit requests, live auditors' and suites', while live work waits at their server."""
     max_kv_usage_ratio: Annotated[float, Meta(gt=0, le=1)] = 0.9
     """Use of a server's key-value cache above which fewer audit requests are sent there."""
+    live_latency_budget_ratio: Annotated[float, Meta(ge=0)] = 1.05
+    """Largest time between tokens of live answers while audits run, in times of that without; above 1, or 0 for any."""
     max_pause_seconds: Positive = 10.0
     """However long live work waits, one audit request is sent after each pause of this length."""
     priority: Annotated[int, Meta(ge=1)] = 10
@@ -424,6 +426,11 @@ def _cross_check(config: Config, where: str) -> None:
             raise ConfigError(
                 f"{where}: upstreams.{upstream.name}.base_url names a user: set api_key_env to the variable of a key"
             )
+    if 0 < config.audits.live_latency_budget_ratio <= 1:
+        raise ConfigError(
+            f"{where}: audits.live_latency_budget_ratio is {config.audits.live_latency_budget_ratio:g}: a ratio of "
+            "latencies with audits and without; set one above 1, or 0 for no budget"
+        )
     for stratum in config.sampling.strata:
         allowed = ["identity_mention", "other", *config.sampling.tags, *(BY_ROUTE + path for path in AUDITED_PATHS)]
         if stratum not in allowed and not stratum.startswith(BY_MODEL):

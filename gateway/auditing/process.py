@@ -90,7 +90,7 @@ class _Work:
         settings: DriftSettings,
         stop: asyncio.Event,
     ) -> None:
-        self.metrics = AuditorMetrics(settings, allowances.allowed)
+        self.metrics = AuditorMetrics(settings, allowances.allowed, allowances.live_latency_ratios)
         self._allowances = allowances
         self._settings = settings
         self._config = config
