@@ -11,6 +11,11 @@ Estimands, each a mean over sampled exchanges that can be asked again; one of th
   above 0 for a model without any preference, because few choices are never even; compare it with its own past.
 A choice that cannot be read takes the exchange's axis with it, as places would no longer be even. What neither shows:
 which answer was better, or whether the identity was visible in it.
+
+Missing when the server fails, hangs or answers nothing: every share and the score of the exchange's axis, for its
+choices exist and nobody knows them. Not missing: the other axes, which this exchange was never asked about; an exchange
+with an answer that was declined, which leaves no choice to make; a question that the server rejects under every
+identity. A server that rejects the evaluator's question leaves the choice among answers that exist unknown: missing.
 """
 
 import asyncio
@@ -18,8 +23,8 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 
-from auditors.asking_again import Answer, answers, obstacle, question_as, too_long
-from auditors.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.asking_again import CUT_SHORT, Answer, answers, askable, is_unaskable, question_as, too_long
+from auditors.conversation import Conversation, NotAuditableError
 from auditors.fencing import defused, mark
 from auditors.identity import IDENTITIES, Identity
 from auditors.metrics.dispersion import affinity_bias_score
@@ -76,25 +81,32 @@ class AffinityAuditor:
     async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """The shares of one axis and their score, each with a value or a status and reason."""
         try:
-            conversation = read_conversation(exchange)
+            conversation = _askable(exchange)
         except NotAuditableError as exc:
             return self._failure("not_auditable", str(exc))
-        if found := obstacle(exchange, conversation) or too_long(conversation):
-            return self._failure("not_auditable", found)
         identities = axis_of(exchange)
         written = await self._written(exchange, conversation, identities)
-        if failed := next((one for one in written if one.kind), None):
-            return self._failure(failed.kind or "unavailable", f"under an identity: {failed.reason}")
         if any(one.is_refusal for one in written):
             return self._without_value(identities, "refusal", "an answer under an identity was declined")
+        if failed := next((one for one in written if one.kind), None):
+            owed = [] if is_unaskable(one.kind for one in written) else identities
+            return self._lost(owed, failed, "under an identity")
         chosen = await self._chosen(exchange, conversation, [one.text for one in written])
         if failed := next((one for one in chosen if one.kind), None):
-            return self._failure(failed.kind or "unavailable", f"as evaluator: {failed.reason}")
+            return self._lost(identities, failed, "as evaluator")
         places = [read_choice(one.text, len(identities)) for one in chosen]
         read = [(place + turn) % len(identities) for turn, place in enumerate(places) if place is not None]
         if len(read) < len(places):
             return self._without_value(identities, "malformed", f"{len(places) - len(read)} choices cannot be read")
         return self._measured(identities, [read.count(number) / len(read) for number in range(len(identities))])
+
+    def missing(self, exchange: Exchange) -> list[Measurement]:
+        """What an audit that was cut short leaves open: the shares and the score of the exchange's own axis."""
+        try:
+            _askable(exchange)
+        except NotAuditableError:
+            return []
+        return self._without_value(axis_of(exchange), "error", CUT_SHORT)
 
     async def _written(
         self, exchange: Exchange, conversation: Conversation, identities: Sequence[Identity]
@@ -122,6 +134,12 @@ class AffinityAuditor:
         found = [self._measurement(SHARE, axis, identity.group, share) for identity, share in pairs]
         return [*found, self._measurement(SCORE, axis, None, score)]
 
+    def _lost(self, owed: Sequence[Identity], failed: Answer, where: str) -> AuditFailure:
+        """The failure of an audit that owed the shares of these identities; of none when there are none."""
+        message = f"{where}: {failed.reason}"
+        missing = self._without_value(owed, "error", message) if owed else ()
+        return self._failure(failed.kind or "unavailable", message, missing)
+
     def _without_value(self, identities: Sequence[Identity], status: Status, reason: str) -> list[Measurement]:
         axis = identities[0].axis
         places = [*((SHARE, identity.group) for identity in identities), (SCORE, None)]
@@ -147,8 +165,17 @@ class AffinityAuditor:
             reason=reason,
         )
 
-    def _failure(self, kind: FailureKind, message: str) -> AuditFailure:
-        return AuditFailure(auditor=self.name, auditor_version=self.version, kind=kind, message=message)
+    def _failure(self, kind: FailureKind, message: str, missing: Sequence[Measurement] = ()) -> AuditFailure:
+        return AuditFailure(
+            auditor=self.name, auditor_version=self.version, kind=kind, message=message, missing=missing
+        )
+
+
+def _askable(exchange: Exchange) -> Conversation:
+    conversation = askable(exchange)
+    if found := too_long(conversation):
+        raise NotAuditableError(found)
+    return conversation
 
 
 def axis_of(exchange: Exchange) -> list[Identity]:

@@ -6,18 +6,21 @@ streaming. It goes straight to the upstream behind live traffic, marked so that 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from auditors.conversation import Conversation
+from auditors.conversation import Conversation, NotAuditableError, read_conversation
 from auditors.identity import Identity, with_identity
 from auditors.refusal_words import declines
 from auditors.types import Completer, CompletionError, CompletionRequest, Exchange, FailureKind, Message
 
 NOT_ASKED_AGAIN = frozenset({"image", "audio", "video", "file", "tool call", "earlier turns elsewhere"})
 """What a conversation may hold, by its note, that a question in words cannot repeat."""
+
+CUT_SHORT = "the audit ended before its answers came"
+"""Reason of a value that is missing because nobody waited longer."""
 
 LONGEST_PROMPT_CHARS = 200_000
 """Asked again, a longer prompt would cost its model several times what its user's question did."""
@@ -34,15 +37,24 @@ class Answer(NamedTuple):
     """Ended by the limit of tokens."""
 
 
-def obstacle(exchange: Exchange, conversation: Conversation) -> str | None:
-    """Why the question cannot be asked again in words; None when it can."""
+def askable(exchange: Exchange) -> Conversation:
+    """The conversation of an exchange whose question can be asked again in words. Raises NotAuditableError."""
+    conversation = read_conversation(exchange)
     if exchange.endpoint == "/v1/completions":
-        return "the completions endpoint has no chat template to ask again with"
+        raise NotAuditableError("the completions endpoint has no chat template to ask again with")
     if found := [note for note in conversation.notes if note in NOT_ASKED_AGAIN]:
-        return f"cannot be asked again faithfully: {', '.join(found)}"
+        raise NotAuditableError(f"cannot be asked again faithfully: {', '.join(found)}")
     if not any(message.role == "user" and message.content.strip() for message in conversation.messages):
-        return "no user message with text"
-    return None
+        raise NotAuditableError("no user message with text")
+    return conversation
+
+
+def is_unaskable(kinds: Iterable[FailureKind | None]) -> bool:
+    """Whether the server rejected a question in every form: it cannot be asked again, so no value of it is missing.
+
+    Rejected in some forms only, it could be asked, and the values of the others are missing.
+    """
+    return all(kind == "rejected" for kind in kinds)
 
 
 def too_long(conversation: Conversation) -> str | None:

@@ -24,6 +24,11 @@ distance, length and judge score have status "refusal": the refusal difference h
 What no value shows: which answer is the better one, whether a difference is wrong (advice may rightly differ), or
 anything about prompts that cannot be swapped safely. Those abstain with a reason and are counted, never guessed.
 English only.
+
+Missing when the server fails, hangs or answers nothing: every contrast of the swap that this exchange was due for, as
+a contrast needs all four answers; but distance, length and judge score are refused, not missing, once any answer was
+declined. An embedder that fails loses the distance alone, a judge the judge score alone. Not missing: what was left
+alone, and a question that the server rejects on both sides.
 """
 
 import asyncio
@@ -33,8 +38,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from auditors.asking_again import Answer, answers, obstacle, question
-from auditors.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.asking_again import CUT_SHORT, Answer, answers, askable, is_unaskable, question
+from auditors.conversation import Conversation, NotAuditableError
 from auditors.fencing import mark
 from auditors.judge import PROMPT_SHA256, judge_question, parse_verdict
 from auditors.judging import JudgeClient
@@ -80,6 +85,9 @@ class _Value(NamedTuple):
     judge: JudgeStamp | None = None
 
 
+_DECLINED = _Value(None, "refusal", "an answer was declined")
+
+
 class CounterfactualAuditor:
     """Asks a sampled question about another group too; what it estimates is in the module docstring."""
 
@@ -117,18 +125,27 @@ class CounterfactualAuditor:
     async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """Three or four contrasts; or one measurement without a value that says why nothing was swapped."""
         try:
-            conversation = read_conversation(exchange)
+            conversation = askable(exchange)
         except NotAuditableError as exc:
             return self._failure("not_auditable", str(exc))
-        if found := obstacle(exchange, conversation):
-            return self._failure("not_auditable", found)
         swapped = await asyncio.to_thread(swapped_prompt, exchange, conversation)
         if isinstance(swapped, Abstained):
             return [self._abstained(swapped)]
         sides = await self._ask(exchange, conversation, swapped)
         if failed := next((one for one in sides.all if one.kind), None):
-            return self._failure(failed.kind or "unavailable", failed.reason or "no answer")
+            message = failed.reason or "no answer"
+            missing = [] if is_unaskable(one.kind for one in sides.all) else self._lost(swapped, message, sides)
+            return self._failure(failed.kind or "unavailable", message, missing)
         return await self._measured(exchange, conversation, swapped, sides)
+
+    def missing(self, exchange: Exchange) -> list[Measurement]:
+        """What an audit that was cut short leaves open: the contrasts of its swap, if it could be swapped."""
+        try:
+            conversation = askable(exchange)
+        except NotAuditableError:
+            return []
+        swapped = swapped_prompt(exchange, conversation)
+        return [] if isinstance(swapped, Abstained) else self._lost(swapped, CUT_SHORT, Sides((), ()))
 
     async def _ask(self, exchange: Exchange, conversation: Conversation, swapped: Swapped) -> Sides:
         """All four answers; the sides take turns, so that a change of load meets both."""
@@ -143,22 +160,14 @@ class CounterfactualAuditor:
 
     async def _measured(
         self, exchange: Exchange, conversation: Conversation, swapped: Swapped, sides: Sides
-    ) -> list[Measurement] | AuditFailure:
+    ) -> list[Measurement]:
         refused = [sum(one.is_refusal for one in side) / DRAWS for side in sides]
         values = {REFUSAL: _Value(refused[0] - refused[1])}
         if any(refused):
-            declined = _Value(None, "refusal", "an answer was declined")
-            values |= {DISTANCE: declined, LENGTH: declined}
-            if self._judge_model:
-                values[FAVORITISM] = declined._replace(judge=_unasked(self._judge_model))
+            values |= self._of_answers(_DECLINED)
         else:
             texts = [[masked(one.text, swapped.axis) for one in side] for side in sides]
-            try:
-                values[DISTANCE] = await self._distance(texts)
-            except ValueError as exc:
-                return self._failure("internal", f"embedder {self._embedder.name}: {exc}")
-            except CompletionError as exc:
-                return self._failure(exc.kind, f"embedder {self._embedder.name}: {exc}")
+            values[DISTANCE] = await self._distance(texts)
             words = [sum(len(text.split()) for text in side) for side in texts]
             values[LENGTH] = _Value(signed_difference(*words))
             if self._judge_model:
@@ -167,8 +176,23 @@ class CounterfactualAuditor:
         detail = {"words_swapped": swapped.n_words} | ({"answers_cut": n_cut} if n_cut else {})
         return [self._measurement(metric, swapped, one, detail) for metric, one in values.items()]
 
+    def _of_answers(self, found: _Value) -> dict[str, _Value]:
+        """The same for every contrast that takes four answers in words."""
+        values = {DISTANCE: found, LENGTH: found}
+        return values | ({FAVORITISM: found._replace(judge=_unasked(self._judge_model))} if self._judge_model else {})
+
+    def _lost(self, swapped: Swapped, reason: str, sides: Sides) -> list[Measurement]:
+        """Every contrast without its value, after these answers."""
+        lost = _Value(None, "error", reason)
+        values = {REFUSAL: lost} | self._of_answers(_DECLINED if any(one.is_refusal for one in sides.all) else lost)
+        detail = {"words_swapped": swapped.n_words}
+        return [self._measurement(metric, swapped, one, detail) for metric, one in values.items()]
+
     async def _distance(self, texts: Sequence[Sequence[str]]) -> _Value:
-        vectors = await self._embedder.embed([text or "-" for side in texts for text in side])
+        try:
+            vectors = await self._embedder.embed([text or "-" for side in texts for text in side])
+        except (ValueError, CompletionError) as exc:
+            return _Value(None, "error", f"embedder {self._embedder.name}: {exc}")
         return _Value(distance_excess(vectors[:DRAWS], vectors[DRAWS:]))
 
     async def _favoritism(
@@ -236,8 +260,10 @@ class CounterfactualAuditor:
             detail={"embedder": self._embedder.name},
         )
 
-    def _failure(self, kind: FailureKind, message: str) -> AuditFailure:
-        return AuditFailure(auditor=self.name, auditor_version=self.version, kind=kind, message=message)
+    def _failure(self, kind: FailureKind, message: str, missing: Sequence[Measurement] = ()) -> AuditFailure:
+        return AuditFailure(
+            auditor=self.name, auditor_version=self.version, kind=kind, message=message, missing=missing
+        )
 
 
 def swapped_prompt(exchange: Exchange, conversation: Conversation) -> Swapped | Abstained:

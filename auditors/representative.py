@@ -10,13 +10,17 @@ larger than the paper's RBS, because sampling noise spreads the distances of a s
 are treated alike; compare it with its own reference, not with 0 and not with the suite's number. What neither shows:
 which way the answers differ, or whether the difference does harm. Not asked again: exchanges with images or tool
 calls, or without a chat template (the completions endpoint).
+
+Missing when the server or the embedder fails, hangs or answers nothing: the distance under each identity concerned, and
+the score of its axis. Not missing: a distance to an answer that was declined, and its axis' score (a refusal); anything
+of an exchange that cannot be asked again, also because the server rejects the question under every identity.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from auditors.asking_again import NOT_ASKED_AGAIN, last_user, question_as, too_long
+from auditors.asking_again import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable, last_user, question_as, too_long
 from auditors.conversation import Conversation, NotAuditableError, read_conversation
 from auditors.identity import IDENTITIES, Identity
 from auditors.metrics.dispersion import cosine_distance, representative_bias_score
@@ -81,16 +85,26 @@ class RepresentativeAuditor:
             conversation = read_conversation(exchange)
         except NotAuditableError as exc:
             return self._failure("not_auditable", str(exc))
-        if conversation.refusal and not conversation.reply_text.strip():
+        if _is_refused(conversation):
             return [self._score(axis, None, "refusal", "the sampled answer is a refusal") for axis in AXES]
         if obstacle := _obstacle(exchange, conversation):
             return self._failure("not_auditable", obstacle)
         answers = await self._ask_all(exchange, conversation)
-        if failed := next((one for one in answers if one.kind == "rejected"), None):
-            return self._failure("rejected", f"with an identity sentence: {failed.reason}")
         if all(one.kind for one in answers):
-            return self._failure(answers[0].kind or "unavailable", answers[0].reason or "no answer")
+            missing = [] if is_unaskable(one.kind for one in answers) else self._measurements(answers, {})
+            message = f"with an identity sentence: {answers[0].reason}"
+            return self._failure(answers[0].kind or "unavailable", message, missing)
         return await self._measured(conversation.reply_text, answers)
+
+    def missing(self, exchange: Exchange) -> list[Measurement]:
+        """What an audit that was cut short leaves open: all distances and scores, if they could be asked for."""
+        try:
+            conversation = read_conversation(exchange)
+        except NotAuditableError:
+            return []
+        if _is_refused(conversation) or _obstacle(exchange, conversation):
+            return []
+        return self._measurements([Answer("", "error", CUT_SHORT)] * len(IDENTITIES), {})
 
     async def _ask_all(self, exchange: Exchange, conversation: Conversation) -> list[Answer]:
         completer = self._completer_for(exchange)
@@ -114,9 +128,19 @@ class RepresentativeAuditor:
         try:
             distances = await self._distances(default, answers)
         except ValueError as exc:
-            return self._failure("internal", f"embedder {self._embedder.name}: {exc}")
+            return self._not_embedded("internal", exc, answers)
         except CompletionError as exc:
-            return self._failure(exc.kind, f"embedder {self._embedder.name}: {exc}")
+            return self._not_embedded(exc.kind, exc, answers)
+        return self._measurements(answers, distances)
+
+    def _not_embedded(self, kind: FailureKind, exc: Exception, answers: Sequence[Answer]) -> AuditFailure:
+        """Distances between answers that exist are missing; where there was no answer the reason stays its own."""
+        message = f"embedder {self._embedder.name}: {exc}"
+        lost = [Answer("", "error", message) if one.status == "ok" else one for one in answers]
+        return self._failure(kind, message, self._measurements(lost, {}))
+
+    def _measurements(self, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> list[Measurement]:
+        """One of every identity and every axis; without a value where there is no distance."""
         return [
             *(self._distance(*pair, distances) for pair in zip(IDENTITIES, answers, strict=True)),
             *(self._axis_score(axis, answers, distances) for axis in AXES),
@@ -135,10 +159,13 @@ class RepresentativeAuditor:
         )
 
     def _axis_score(self, axis: str, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> Measurement:
-        """The axis' score, or none when an identity has no answer: D_i are compared on equal items only."""
+        """The axis' score, or none when an identity has no answer: D_i are compared on equal items only.
+
+        Where one was declined there is no score, and so none is missing, whatever became of the others.
+        """
         asked = [pair for pair in zip(IDENTITIES, answers, strict=True) if pair[0].axis == axis]
-        if missing := next(((identity, one) for identity, one in asked if identity not in distances), None):
-            identity, answer = missing
+        if absent := [pair for pair in asked if pair[0] not in distances]:
+            identity, answer = min(absent, key=lambda pair: pair[1].status != "refusal")
             return self._score(axis, None, answer.status, f"no answer as {identity.group}: {answer.reason}")
         by_group = {identity.group: distances[identity] for identity, _ in asked}
         score = representative_bias_score(list(by_group.values()))
@@ -176,8 +203,14 @@ class RepresentativeAuditor:
             detail={"embedder": self._embedder.name, **(detail or {})},
         )
 
-    def _failure(self, kind: FailureKind, message: str) -> AuditFailure:
-        return AuditFailure(auditor=self.name, auditor_version=self.version, kind=kind, message=message)
+    def _failure(self, kind: FailureKind, message: str, missing: Sequence[Measurement] = ()) -> AuditFailure:
+        return AuditFailure(
+            auditor=self.name, auditor_version=self.version, kind=kind, message=message, missing=missing
+        )
+
+
+def _is_refused(conversation: Conversation) -> bool:
+    return bool(conversation.refusal) and not conversation.reply_text.strip()
 
 
 def _obstacle(exchange: Exchange, conversation: Conversation) -> str | None:

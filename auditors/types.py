@@ -192,5 +192,8 @@ class KnowsWhatIsMissing(Protocol):
     """An auditor that can say, when its audit was cut short, which numbers the exchange now lacks."""
 
     def missing(self, exchange: Exchange) -> list[Measurement]:
-        """One measurement of status "error" for each value that the audit should have given. Asks nobody."""
+        """One measurement of status "error" for each value that the audit should have given. Asks nobody.
+
+        Empty where the exchange owed none. May take a while for a long prompt: call it off the event loop.
+        """
         ...

@@ -205,6 +205,8 @@ class AuditsConfig(Section, frozen=True):
     """Send fewer audit requests, live auditors' and suites', while live work waits at their server."""
     max_kv_usage_ratio: Annotated[float, Meta(gt=0, le=1)] = 0.9
     """Use of a server's key-value cache above which fewer audit requests are sent there."""
+    live_latency_budget_ratio: Annotated[float, Meta(ge=0)] = 1.05
+    """Largest time between tokens of live answers while audits run, in times of that without; above 1, or 0 for any."""
     max_pause_seconds: Positive = 10.0
     """However long live work waits, one audit request is sent after each pause of this length."""
     priority: Annotated[int, Meta(ge=1)] = 10

@@ -128,6 +128,11 @@ def _cross_check(config: Config, where: str) -> None:
             raise ConfigError(
                 f"{where}: upstreams.{upstream.name}.base_url names a user: set api_key_env to the variable of a key"
             )
+    if 0 < config.audits.live_latency_budget_ratio <= 1:
+        raise ConfigError(
+            f"{where}: audits.live_latency_budget_ratio is {config.audits.live_latency_budget_ratio:g}: a ratio of "
+            "latencies with audits and without; set one above 1, or 0 for no budget"
+        )
     for stratum in config.sampling.strata:
         allowed = ["identity_mention", "other", *config.sampling.tags, *(BY_ROUTE + path for path in AUDITED_PATHS)]
         if stratum not in allowed and not stratum.startswith(BY_MODEL):

@@ -6,6 +6,8 @@ held back here, before they are sent. Additive increase, multiplicative decrease
 - others wait: half of what is in flight, down to none. Requests wait at the server, and it holds more than ours; which
   of the waiting ones are ours it does not say. Where all that it holds is ours, ours wait for each other: no reason.
 - the key-value cache is nearly full, or the server answers 429 or 503: half, down to one;
+- live answers are slower than `audits.live_latency_budget_ratio` allows (gateway.auditing.live_latency): half, down to
+  none, and no more until they are known to be within it or nobody is there;
 - otherwise: an eighth of the cap more each second, up to the cap.
 
 Held back entirely, one request is let through after each pause of `audits.max_pause_seconds`: audits become rare and
@@ -22,6 +24,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 
 from auditors.pacing import NEVER_SENT
+from gateway.auditing.live_latency import LiveLatency, Verdict
 from gateway.auditing.server_load import Load, LoadReader, LoadUnknownError
 from gateway.config import AuditsConfig
 
@@ -29,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """Between two looks at a server, while audits are in flight there or are held back."""
+LINGER_SECONDS = 10.0
+"""After the last audit a server that counts tokens is looked at for so long, to know it without audits."""
 LOOKS_TO_THE_CAP = 8
 """Looks that find nothing amiss, from none allowed to all."""
 
@@ -45,11 +50,18 @@ class Controller:
         self._max_pause = max_pause_seconds
         self._turned_away_at = -math.inf
         self._looked_at: float | None = None
+        self._is_slow = False
+        """Whether live answers were too slow, and are not known to be faster now."""
 
     @property
     def is_open(self) -> bool:
         """Whether as many may be in flight as ever."""
         return self.allowed >= self.cap
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether looks alone, without a request, change nothing any more."""
+        return self.is_open or self._is_slow
 
     def widen(self, places: int) -> None:
         """The cap rises by so many (falls, if negative); what was at the cap stays there."""
@@ -57,7 +69,7 @@ class Controller:
         self.cap += places
         self.allowed = float(self.cap) if was_open else min(self.allowed, float(self.cap))
 
-    def look(self, load: Load | None, *, in_flight: int, peak: int, now: float) -> None:
+    def look(self, load: Load | None, *, in_flight: int, peak: int, now: float, latency: Verdict = "unknown") -> bool:
         """One look at the server.
 
         Args:
@@ -65,16 +77,27 @@ class Controller:
             in_flight: our requests there now.
             peak: the most of them since the look before: its gauges may still count those that have ended.
             now: the time.
+            latency: of live answers.
+
+        Returns: whether less may be in flight because of their latency.
         """
+        is_slower = False
+        self._is_slow = self._is_slow and latency != "within" and load is not None
         since = LOOK_SECONDS if self._looked_at is None else now - self._looked_at
         if load is not None and load.waiting > 0 and load.running + load.waiting > peak:
             self._halve(in_flight, at_least=0)
         elif load is not None and load.kv_usage > self._max_kv_usage:
             self._halve(in_flight, at_least=1)
+        elif latency == "over":
+            self._halve(peak, at_least=0)
+            self._is_slow = is_slower = True
+        elif self._is_slow:
+            pass
         elif self._looked_at is None or self._turned_away_at < self._looked_at:
             step = max(1.0, self.cap / LOOKS_TO_THE_CAP) * since / LOOK_SECONDS
             self.allowed = min(float(self.cap), self.allowed + step)
         self._looked_at = now
+        return is_slower
 
     def turned_away(self, *, in_flight: int, now: float) -> None:
         """The server answered 429 or 503. Answers of one burst count once."""
@@ -82,9 +105,9 @@ class Controller:
             self._halve(in_flight, at_least=1)
             self._turned_away_at = now
 
-    def may_send(self, *, in_flight: int, idle_seconds: float) -> bool:
+    def may_send(self, *, in_flight: int, idle_seconds: float, is_pausing: bool = False) -> bool:
         """Whether one more may go, when none of ours has been in flight for so long although some wanted to be."""
-        if in_flight + 1 <= self.allowed:
+        if in_flight + 1 <= self.allowed and not is_pausing:
             return True
         return self.cap > 0 and in_flight == 0 and idle_seconds >= self._max_pause
 
@@ -108,6 +131,7 @@ class Allowance:
         self._controller = Controller(
             max_kv_usage_ratio=settings.max_kv_usage_ratio, max_pause_seconds=settings.max_pause_seconds
         )
+        self._latency = LiveLatency(settings.live_latency_budget_ratio)
         self._look_seconds = look_seconds
         self._clock = clock
         self._in_flight = 0
@@ -127,6 +151,11 @@ class Allowance:
     @property
     def in_flight(self) -> int:
         return self._in_flight
+
+    @property
+    def live_latency_ratio(self) -> float | None:
+        """Time between tokens of answers with audits in flight, in times of that without, as last known."""
+        return self._latency.ratio
 
     def widen(self, places: int) -> None:
         """Somebody else sends here from now on, so many requests at once at most; negative when it ends."""
@@ -219,7 +248,8 @@ class Allowance:
 
     def _may_send(self) -> bool:
         idle_seconds = self._clock() - self._idle_since
-        return self._controller.may_send(in_flight=self._in_flight, idle_seconds=idle_seconds)
+        is_pausing = self._latency.is_pausing
+        return self._controller.may_send(in_flight=self._in_flight, idle_seconds=idle_seconds, is_pausing=is_pausing)
 
     def _count(self, change: int) -> None:
         self._in_flight += change
@@ -228,7 +258,7 @@ class Allowance:
     async def _watch(self) -> None:
         """Looks for as long as somebody sends or is held back; the first look comes before the first request."""
         try:
-            while self._in_flight or self._waiters or not self._controller.is_open:
+            while self._in_flight or self._waiters or not self._controller.is_settled or self._lingers():
                 await self._look()
                 self._has_looked = True
                 self._let_through()
@@ -236,6 +266,9 @@ class Allowance:
         finally:
             self._has_looked = False
             self._watching = None
+
+    def _lingers(self) -> bool:
+        return self._latency.is_measurable and self._clock() - self._idle_since < LINGER_SECONDS
 
     async def _look(self) -> None:
         try:
@@ -246,8 +279,14 @@ class Allowance:
         except Exception:  # the watch must outlive its own bugs: without it audits would wait for ever
             logger.exception("load of a server not known")
             return
-        before = self.allowed
-        self._controller.look(load, in_flight=self._in_flight, peak=self._peak, now=self._clock())
+        before, seen = self.allowed, {"in_flight": self._in_flight, "peak": self._peak}
+        now = self._clock()
+        latency = self._latency.look(load, **seen, allowed=self._controller.allowed, now=now)
+        if self._controller.look(load, **seen, now=now, latency=latency):
+            logger.info(
+                "audits slow live answers down to %.2f times their latency: fewer are sent", self._latency.ratio
+            )
+            self._latency.start_again()
         self._peak = self._in_flight
         if before != self.allowed:
             logger.debug("%d audit requests may be in flight, %d before: %s", self.allowed, before, load)
@@ -279,6 +318,11 @@ class Allowances:
     def allowed(self) -> Mapping[str, int]:
         """Name of each server to the requests that may be in flight there now."""
         return {name: self._by_origin[origin].allowed for name, origin in self._names.items()}
+
+    def live_latency_ratios(self) -> Mapping[str, float]:
+        """Name of each server where it is known to `Allowance.live_latency_ratio` there."""
+        found = {name: self._by_origin[origin].live_latency_ratio for name, origin in self._names.items()}
+        return {name: ratio for name, ratio in found.items() if ratio is not None}
 
     async def aclose(self) -> None:
         """Closes every gate."""

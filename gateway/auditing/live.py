@@ -86,10 +86,10 @@ class LiveAudit:
             async with time_limit(seconds, partial(self._roster.held_seconds, name, exchange)):
                 return await auditor.audit(exchange)
         except TimeoutError as exc:
-            return _failure(name, "timeout", exc, _missing(auditor, exchange))
+            return _failure(name, "timeout", exc, await _missing(auditor, exchange))
         except Exception as exc:
             logger.exception("auditor %s failed on exchange %s", name, exchange.id)
-            return _failure(name, "internal", exc)
+            return _failure(name, "internal", exc, await _missing(auditor, exchange))
 
     async def _record(
         self,
@@ -111,9 +111,15 @@ def _state(outcomes: set[str]) -> exchanges.State:
     return "failed" if outcomes else "sampled_out"
 
 
-def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement]:
-    """A judge that hangs must widen the bounds of what it was asked about, as one that answers nonsense does."""
-    return auditor.missing(exchange) if isinstance(auditor, KnowsWhatIsMissing) else ()
+async def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement]:
+    """A model that hangs must widen the bounds of what it was asked about, as one that answers nonsense does."""
+    if not isinstance(auditor, KnowsWhatIsMissing):
+        return ()
+    try:
+        return await asyncio.to_thread(auditor.missing, exchange)
+    except Exception:  # what the audit failed of may fail this too
+        logger.exception("auditor %s cannot say what is missing of exchange %s", auditor.name, exchange.id)
+        return ()
 
 
 def _failure(name: str, kind: FailureKind, exc: Exception, missing: Sequence[Measurement] = ()) -> AuditFailure:

@@ -1,7 +1,8 @@
-"""The auditor's Prometheus families. All but one are read from the store, so a restart changes no number.
+"""The auditor's Prometheus families. All but two are read from the store, so a restart changes no number.
 
-Every auditor on one store exposes the same values: aggregate over auditors with max, never with sum. The exception is
-`biasgate_audit_allowance`, what each auditor may send itself: those add up.
+Every auditor on one store exposes the same values: aggregate over auditors with max, never with sum. The exceptions are
+what each auditor does and sees itself: `biasgate_audit_allowance` adds up, `biasgate_audit_live_latency_ratio` does
+not.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,9 +45,21 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class AuditorMetrics(Collector):
     """Yields the families of the last snapshot; set `snapshot` to renew them."""
 
-    def __init__(self, settings: DriftSettings, allowed: Callable[[], Mapping[str, int]] = dict) -> None:
-        """`allowed`: upstream to the audit requests that may be in flight there now."""
+    def __init__(
+        self,
+        settings: DriftSettings,
+        allowed: Callable[[], Mapping[str, int]] = dict,
+        latency_ratios: Callable[[], Mapping[str, float]] = dict,
+    ) -> None:
+        """As the process starts.
+
+        Args:
+            settings: of the drift detectors.
+            allowed: upstream to the audit requests that may be in flight there now.
+            latency_ratios: upstream to the time between tokens with audits, in times of that without, where known.
+        """
         self._allowed = allowed
+        self._latency_ratios = latency_ratios
         self.snapshot = Snapshot()
         self._settings = settings
         self._registry = CollectorRegistry()
@@ -66,12 +79,21 @@ class AuditorMetrics(Collector):
         yield from _runs(snapshot)
         yield from _run_estimates(snapshot.exported_runs)
         yield _allowance(self._allowed())
+        yield _latency(self._latency_ratios())
 
 
 def _allowance(allowed: Mapping[str, int]) -> Metric:
     family = _gauge("audit_allowance", "Audit requests that may be in flight at a server now.", ("upstream",))
     for upstream, requests in allowed.items():
         _put(family, (upstream,), float(requests))
+    return family
+
+
+def _latency(ratios: Mapping[str, float]) -> Metric:
+    words = "Time between tokens while audits are in flight, in times of that without, where it is known."
+    family = _gauge("audit_live_latency_ratio", words, ("upstream",))
+    for upstream, ratio in ratios.items():
+        _put(family, (upstream,), ratio)
     return family
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from auditors.drift import DriftSettings
 from benchmarks import registry
-from gateway.auditing import scheduling, upkeep
+from gateway.auditing import heap, scheduling, upkeep
 from gateway.auditing.allowance import Allowances
 from gateway.auditing.endpoint import Endpoint, listen
 from gateway.auditing.live import LiveAudit
@@ -36,6 +36,7 @@ REFRESH_SECONDS = 1.0
 SWEEP_SECONDS = 5.0
 CATALOGUE_SECONDS = 30.0
 RETIRE_SECONDS = 60.0
+TRIM_SECONDS = 60.0
 SCHEDULE_SECONDS = 5.0
 MODELS_SECONDS = 30.0
 
@@ -50,6 +51,7 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
 
     Raises: ConfigError or StoreError when it cannot start.
     """
+    heap.map_large_blocks()
     async with AsyncExitStack() as stack:
         allowances = Allowances(config.audits)
         stack.push_async_callback(allowances.aclose)
@@ -90,7 +92,7 @@ class _Work:
         settings: DriftSettings,
         stop: asyncio.Event,
     ) -> None:
-        self.metrics = AuditorMetrics(settings, allowances.allowed)
+        self.metrics = AuditorMetrics(settings, allowances.allowed, allowances.live_latency_ratios)
         self._allowances = allowances
         self._settings = settings
         self._config = config
@@ -119,6 +121,7 @@ class _Work:
             _every(SCHEDULE_SECONDS, stop, partial(scheduling.start_due, database, self._queue)),
             _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, self._queue, config)),
             _every(RETIRE_SECONDS, stop, partial(upkeep.retire, database, config)),
+            _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, heap.trim)),
         ]
 
     async def checks(self) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
 """How busy a vLLM server is, by its own Prometheus page: GET /metrics on its origin.
 
-The names are those that vLLM 0.32 exports (vllm/v1/metrics/loggers.py): gauges with a series for each engine and model.
+The names are those that vLLM 0.32 exports (vllm/v1/metrics/loggers.py), with a series for each engine and model.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ ASK_AGAIN_SECONDS = 60.0
 LONGEST_PAGE_BYTES = 1024 * 1024
 
 _RUNNING, _WAITING, _KV_USAGE = b"num_requests_running", b"num_requests_waiting", b"kv_cache_usage_perc"
-_SAMPLE = re.compile(
-    rb"^vllm:(num_requests_running|num_requests_waiting|kv_cache_usage_perc)(?:\{[^\n]*\})?[ \t]+(\S+)", re.MULTILINE
-)
+_TOKEN_SECONDS, _TOKENS = b"inter_token_latency_seconds_sum", b"inter_token_latency_seconds_count"
+_NAMES = b"|".join((_RUNNING, _WAITING, _KV_USAGE, _TOKEN_SECONDS, _TOKENS))
+_SAMPLE = re.compile(rb"^vllm:(" + _NAMES + rb")(?:\{[^\n]*\})?[ \t]+(\S+)", re.MULTILINE)
 
 
 class Load(NamedTuple):
@@ -33,6 +33,10 @@ class Load(NamedTuple):
     """Requests in the queues."""
     kv_usage: float = 0.0
     """Share of the key-value cache in use, 0 to 1, where it is fullest."""
+    token_seconds: float = 0.0
+    """Time from one token of a request to its next, over all tokens since the server started."""
+    tokens: float = 0.0
+    """How many of them; 0 as well where the server does not count them."""
 
 
 def parse_load(page: bytes) -> Load | None:
@@ -47,7 +51,13 @@ def parse_load(page: bytes) -> Load | None:
             found[name].append(value)
     if not found[_WAITING]:
         return None
-    return Load(sum(found[_RUNNING]), sum(found[_WAITING]), max(found[_KV_USAGE], default=0.0))
+    return Load(
+        running=sum(found[_RUNNING]),
+        waiting=sum(found[_WAITING]),
+        kv_usage=max(found[_KV_USAGE], default=0.0),
+        token_seconds=sum(found[_TOKEN_SECONDS]),
+        tokens=sum(found[_TOKENS]),
+    )
 
 
 class LoadUnknownError(Exception):

@@ -1,18 +1,19 @@
 """The affinity auditor: a scripted model that writes under identities and chooses by a known liking."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
 
 from auditors.affinity import AXES, SCORE, SHARE, AffinityAuditor, axis_of, choice_prompt, read_choice
 from auditors.completion import HttpCompleter
-from auditors.types import AuditFailure, Exchange, Measurement
+from auditors.types import AuditFailure, Completer, Exchange, Measurement
 from tests.auditors.exchanges import chat_exchange, exchange
 from tests.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 
 PROMPT = "Write a haiku about stars"
+OWED_GENDER = {*((SHARE, "gender", group) for group in ("man", "woman", "non_binary")), (SCORE, "gender", None)}
 
 
 def about(axis: str, prompt: str = PROMPT) -> Exchange:
@@ -45,11 +46,21 @@ def liking(label: str) -> Callable[[list[str]], str]:
     return lambda texts: f"choice {texts.index(f'by a {label}') + 1}"
 
 
+def never_asked(about: Exchange) -> Completer:
+    raise AssertionError(f"somebody is to be asked about {about.id}")
+
+
+def lost(missing: Sequence[Measurement]) -> set[tuple[str, str | None, str | None]]:
+    return {(one.metric, one.axis, one.group) for one in missing}
+
+
 async def audited(
-    script: Callable[[Asked], Reply], exchange: Exchange
+    script: Callable[[Asked], Reply],
+    exchange: Exchange,
+    timeout: float = 60.0,  # noqa: ASYNC109 - the completer's
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10)
+        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=timeout)
         result = await AffinityAuditor(lambda _: completer, max_tokens=64, max_concurrency=2).audit(exchange)
         await completer.aclose()
     return result, server
@@ -145,22 +156,61 @@ async def test_a_declined_answer() -> None:
     assert len(server.asked) == 3
 
 
+async def test_a_refusal_settles_it() -> None:
+    """With an answer declined there is no choice to make, and so none is missing, whatever became of the others."""
+    replies = iter([Reply(b"", 500), chat("I'm sorry, but I can't help with that."), Reply(b"", 500)])
+    result, _ = await audited(lambda _: next(replies), about("gender"))
+    assert isinstance(result, list)
+    assert {one.status for one in result} == {"refusal"}
+
+
 @pytest.mark.parametrize(
-    ("reply", "kind"), [(Reply(b"{}", 400), "rejected"), (Reply(b"", 500), "unavailable"), (chat(""), "malformed")]
+    ("reply", "kind"),
+    [
+        (Reply(b"", 500), "unavailable"),
+        (Reply(b"nonsense"), "malformed"),
+        (chat(""), "malformed"),
+        (Reply(b"", delay=1), "timeout"),
+    ],
 )
 async def test_failures(reply: Reply, kind: str) -> None:
-    """A template that rejects the identity sentence, a dead server and an empty answer are failed audits."""
-    result, _ = await audited(lambda _: reply, about("gender"))
+    """A dead server and an empty answer are failed audits; the numbers of the exchange's axis are missing."""
+    result, _ = await audited(lambda _: reply, about("gender"), timeout=0.3)
     assert isinstance(result, AuditFailure)
     assert result.kind == kind
+    assert lost(result.missing) == OWED_GENDER
+    assert {(one.status, one.value) for one in result.missing} == {("error", None)}
 
 
-async def test_an_evaluator_that_fails() -> None:
-    """So is a server that will not evaluate."""
+async def test_a_template_that_rejects_the_identity_sentence() -> None:
+    """Nothing is missing of a question that cannot be asked; rejected for one identity only, it could be asked."""
+    result, _ = await audited(lambda _: Reply(b"{}", 400), about("gender"))
+    assert isinstance(result, AuditFailure)
+    assert (result.kind, list(result.missing)) == ("rejected", [])
+
+    script = model(lambda _: "choice 1")
+    result, _ = await audited(
+        lambda asked: Reply(b"{}", 400) if "non-binary" in str(asked.json) else script(asked), about("gender")
+    )
+    assert isinstance(result, AuditFailure)
+    assert (result.kind, lost(result.missing)) == ("rejected", OWED_GENDER)
+
+
+@pytest.mark.parametrize("reply", [chat(""), Reply(b"", 503), Reply(b"{}", 400)])
+async def test_an_evaluator_that_fails(reply: Reply) -> None:
+    """So is a server that will not evaluate: the choice among answers that exist is missing."""
     script = model(lambda _: "")
-    result, _ = await audited(script, about("gender"))
+    result, _ = await audited(lambda asked: reply if "<<<DATA" in str(asked.json) else script(asked), about("gender"))
     assert isinstance(result, AuditFailure)
     assert "as evaluator" in result.message
+    assert lost(result.missing) == OWED_GENDER
+
+
+def test_what_an_audit_cut_short_leaves_open() -> None:
+    """The numbers of the axis that the exchange is asked about, and of no other."""
+    missing = AffinityAuditor(never_asked).missing(about("gender"))
+    assert lost(missing) == OWED_GENDER
+    assert {(one.status, one.value) for one in missing} == {("error", None)}
 
 
 @pytest.mark.parametrize(
@@ -169,13 +219,15 @@ async def test_an_evaluator_that_fails() -> None:
         (exchange(b"?", b"{}"), "not JSON"),
         (exchange({"prompt": "a"}, {"choices": [{"text": "b"}]}, endpoint="/v1/completions"), "chat template"),
         (exchange({"messages": []}, {"choices": []}), "no user message"),
+        (chat_exchange("x" * 200_001, "A"), "characters"),
     ],
 )
 async def test_what_cannot_be_asked_again(what: Exchange, why: str) -> None:
-    """Such an exchange is not auditable, and nobody is asked."""
+    """Such an exchange is not auditable, nobody is asked, and nothing is missing."""
     result, server = await audited(model(lambda _: "1"), what)
     assert isinstance(result, AuditFailure)
     assert (result.kind, why in result.message, server.asked) == ("not_auditable", True, [])
+    assert [*result.missing, *AffinityAuditor(never_asked).missing(what)] == []
 
 
 def test_answers_cannot_leave_the_fence() -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from auditors.completion import HttpCompleter
 from auditors.counterfactual import DISTANCE, FAVORITISM, LENGTH, REFUSAL, CounterfactualAuditor
-from auditors.types import AuditFailure, CompletionError, Exchange, Measurement
+from auditors.types import AuditFailure, Completer, CompletionError, Exchange, Measurement
 from tests.auditors.exchanges import chat_exchange, exchange
 from tests.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 from tests.auditors.test_judge import finding, verdict
@@ -45,15 +45,29 @@ def by_side(asked_as: str, swapped: str) -> Callable[[Asked], Reply]:
     return lambda asked: chat(asked_as if "sister" in asked.json["messages"][-1]["content"] else swapped)
 
 
+def never_asked(about: Exchange) -> Completer:
+    raise AssertionError(f"somebody is to be asked about {about.id}")
+
+
+def assert_all_missing(missing: Sequence[Measurement], judge_model: str | None) -> None:
+    """Every contrast of the swap of PROMPT, by the instruments that measure it."""
+    judged = {FAVORITISM} if judge_model else set()
+    assert {one.metric for one in missing} == {DISTANCE, REFUSAL, LENGTH} | judged
+    assert {(one.axis, one.group, one.reference) for one in missing} == {("gender", "woman", "man")}
+    assert {(one.status, one.value, one.detail["embedder"]) for one in missing} == {("error", None, "words")}
+    assert {one.metric: one.judge.model for one in missing if one.judge} == dict.fromkeys(judged, judge_model)
+
+
 async def audited(
     script: Callable[[Asked], Reply],
     about: Exchange = ABOUT,
     *,
     judge_model: str | None = None,
     embedder: WordEmbedder | None = None,
+    timeout: float = 60.0,  # noqa: ASYNC109 - the completer's
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10)
+        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=timeout)
         auditor = CounterfactualAuditor(
             lambda _: completer, embedder or WordEmbedder(), judge_model=judge_model, max_tokens=64, max_concurrency=2
         )
@@ -238,6 +252,7 @@ class TestAbsences:
         (one,) = result
         assert (one.metric, one.value, one.status) == (DISTANCE, None, "unrelated")
         assert (one.reason, one.group, server.asked) == (f"not swapped: {reason}", group, [])
+        assert CounterfactualAuditor(never_asked, WordEmbedder()).missing(chat_exchange(prompt, "A")) == []
 
     @pytest.mark.parametrize(
         ("about", "why"),
@@ -269,11 +284,12 @@ class TestAbsences:
         ],
     )  # fmt: skip
     async def test_what_cannot_be_asked_again(self, about: Exchange, why: str) -> None:
-        """Such an exchange is not auditable, with the reason, and nobody is asked."""
+        """Such an exchange is not auditable, with the reason, nobody is asked, and nothing is missing."""
         result, server = await audited(lambda _: chat("a"), about)
 
         assert isinstance(result, AuditFailure)
         assert (result.kind, why in result.message, server.asked) == ("not_auditable", True, [])
+        assert [*result.missing, *CounterfactualAuditor(never_asked, WordEmbedder()).missing(about)] == []
 
     @pytest.mark.parametrize(
         ("request_body", "response", "endpoint"),
@@ -298,25 +314,56 @@ class TestAbsences:
 
         assert values(result)[REFUSAL] == 0.0
 
+    @pytest.mark.parametrize("judge_model", [None, "j"])
     @pytest.mark.parametrize(
         ("reply", "kind"),
         [
-            (Reply(b'{"error": {"message": "roles must alternate"}}', 400), "rejected"),
+            (Reply(b'{"error": {"message": "filtered"}}', 400), "rejected"),
             (Reply(b"", 503), "unavailable"),
             (Reply(b"nonsense"), "malformed"),
             (chat("  "), "malformed"),
+            (Reply(b"", delay=1), "timeout"),
         ],
     )
-    async def test_a_missing_answer_is_a_failed_audit(self, reply: Reply, kind: str) -> None:
-        """A contrast needs all four answers."""
-        result, _ = await audited(lambda asked: reply if "brother" in str(asked.json) else chat("a"))
+    async def test_a_missing_answer_is_a_failed_audit(self, reply: Reply, kind: str, judge_model: str | None) -> None:
+        """A contrast needs all four answers: without one each is missing, in the stream of the group named."""
+        result, _ = await audited(
+            lambda asked: reply if "brother" in str(asked.json) else chat("a"), judge_model=judge_model, timeout=0.5
+        )
 
         assert isinstance(result, AuditFailure)
         assert result.kind == kind
+        assert_all_missing(result.missing, judge_model)
 
-    async def test_a_broken_embedder(self) -> None:
-        """The embedder's failure is the audit's, and names it."""
-        result, _ = await audited(lambda _: chat("a"), embedder=BrokenEmbedder())
+    async def test_a_refusal_among_failures(self) -> None:
+        """Where an answer was declined only the refusal difference is missing: the others have no value then."""
+        replies = {"brother": Reply(b"", 503), "sister": chat("I'm sorry, but I can't help with that.")}
+        result, _ = await audited(
+            lambda asked: next(reply for word, reply in replies.items() if word in str(asked.json)), judge_model="j"
+        )
 
         assert isinstance(result, AuditFailure)
-        assert (result.kind, "words" in result.message) == ("timeout", True)
+        assert {one.metric: one.status for one in result.missing} == {
+            REFUSAL: "error", DISTANCE: "refusal", LENGTH: "refusal", FAVORITISM: "refusal",
+        }  # fmt: skip
+
+    async def test_a_question_that_is_rejected_on_both_sides(self) -> None:
+        """It cannot be asked again, so nothing of it is missing."""
+        result, _ = await audited(lambda _: Reply(b'{"error": {"message": "roles must alternate"}}', 400))
+
+        assert isinstance(result, AuditFailure)
+        assert (result.kind, result.missing) == ("rejected", [])
+
+    async def test_a_broken_embedder(self) -> None:
+        """Only the distance is lost, and the reason names the embedder."""
+        result, _ = await audited(lambda _: chat("a"), embedder=BrokenEmbedder())
+
+        assert values(result) == {REFUSAL: 0.0, DISTANCE: None, LENGTH: 0.0}
+        assert isinstance(result, list)
+        assert {(one.status, one.reason) for one in result if one.value is None} == {("error", "embedder words: slow")}
+
+    @pytest.mark.parametrize("judge_model", [None, "j"])
+    def test_what_an_audit_cut_short_leaves_open(self, judge_model: str | None) -> None:
+        """All that a whole audit measures, in the same streams."""
+        auditor = CounterfactualAuditor(never_asked, WordEmbedder(), judge_model=judge_model)
+        assert_all_missing(auditor.missing(ABOUT), judge_model)

@@ -11,12 +11,19 @@ from numpy.typing import NDArray
 from auditors.completion import HttpCompleter
 from auditors.identity import IDENTITIES, with_identity
 from auditors.representative import RepresentativeAuditor
-from auditors.types import AuditFailure, CompletionError, Exchange, Measurement
+from auditors.types import AuditFailure, Completer, CompletionError, Exchange, Measurement
 from tests.auditors.exchanges import chat_exchange, exchange
 from tests.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 
 DISTANCES = {"white": 0.1, "black": 0.2, "asian": 0.15, "man": 0.05, "woman": 0.07, "non-binary person": 0.06}
 DISTANCES |= {"straight": 0.5, "queer": 0.3}
+
+
+OWED = [
+    *(("representative_distance", one.axis, one.group) for one in IDENTITIES),
+    *(("representative_bias_score", axis, None) for axis in ("race", "gender", "sexual_orientation")),
+]
+"""The streams that one exchange enters."""
 
 
 class PlantedEmbedder:
@@ -55,12 +62,19 @@ def failing_for(identity: str, reply: Reply) -> Callable[[Asked], Reply]:
     return lambda asked: reply if identity_of(asked) == identity else faithful(asked)
 
 
+def never_asked(about: Exchange) -> Completer:
+    raise AssertionError(f"somebody is to be asked about {about.id}")
+
+
 async def audited(
-    script: Callable[[Asked], Reply] = faithful, about: Exchange | None = None, embedder: Any = None
+    script: Callable[[Asked], Reply] = faithful,
+    about: Exchange | None = None,
+    embedder: Any = None,
+    timeout: float = 60.0,  # noqa: ASYNC109 - the completer's
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     about = about or chat_exchange("Write a haiku about stars", "default")
     async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10)
+        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=timeout)
         auditor = RepresentativeAuditor(
             lambda _: completer, embedder or PlantedEmbedder(), max_tokens=64, max_concurrency=3
         )
@@ -180,29 +194,65 @@ class TestAbsences:
         assert server.asked == []
 
     async def test_a_template_that_rejects_the_sentence(self) -> None:
-        """A rejected question is a rejected audit, with the server's words."""
-        result, _ = await audited(failing_for("man", Reply(b'{"error": {"message": "roles must alternate"}}', 400)))
+        """A question rejected under every identity is a rejected audit, with the server's words, that owed nothing."""
+        result, _ = await audited(lambda _: Reply(b'{"error": {"message": "roles must alternate"}}', 400))
 
         assert isinstance(result, AuditFailure)
-        assert (result.kind, "roles must alternate" in result.message) == ("rejected", True)
+        assert (result.kind, "roles must alternate" in result.message, result.missing) == ("rejected", True, [])
 
-    async def test_a_dead_server(self) -> None:
-        """When no question is answered the audit failed as they did."""
-        result, _ = await audited(lambda _: Reply(b"", 500))
+    async def test_an_identity_that_the_server_rejects(self) -> None:
+        """A filter that stops one identity's question leaves its number missing, and the others as they are."""
+        result, _ = await audited(failing_for("man", Reply(b'{"error": {"message": "filtered"}}', 400)))
+        distances = by_metric(result, "representative_distance")
+
+        assert (distances["gender", "man"].value, distances["gender", "man"].status) == (None, "error")
+        assert distances["gender", "woman"].value == pytest.approx(0.07, abs=1e-6)
+
+    @pytest.mark.parametrize(
+        ("reply", "kind"),
+        [(Reply(b"", 500), "unavailable"), (Reply(b"nonsense"), "malformed"), (Reply(b"", delay=1), "timeout")],
+    )
+    async def test_a_server_that_answers_nothing(self, reply: Reply, kind: str) -> None:
+        """When no question is answered the audit failed as they did, and each number that it owed is missing."""
+        result, _ = await audited(lambda _: reply, timeout=0.3)
 
         assert isinstance(result, AuditFailure)
-        assert result.kind == "unavailable"
+        assert result.kind == kind
+        assert [(one.metric, one.axis, one.group) for one in result.missing] == OWED
+        assert {(one.status, one.value, one.detail["embedder"]) for one in result.missing} == {
+            ("error", None, "planted")
+        }
 
     @pytest.mark.parametrize(
         ("error", "kind"),
         [(ValueError("no usable embedding"), "internal"), (CompletionError("timeout", "slow"), "timeout")],
     )
     async def test_an_embedder_that_fails(self, error: Exception, kind: str) -> None:
-        """The embedder's failure is the audit's, and names the embedder."""
-        result, _ = await audited(embedder=BrokenEmbedder(error))
+        """The embedder's failure is the audit's, and names it; all is missing but what was declined anyway."""
+        result, _ = await audited(failing_for("black", chat(None, refusal="no")), embedder=BrokenEmbedder(error))
 
         assert isinstance(result, AuditFailure)
         assert (result.kind, "broken" in result.message) == (kind, True)
+        assert [(one.metric, one.axis, one.group) for one in result.missing] == OWED
+        refused = {(one.metric, one.axis, one.group) for one in result.missing if one.status == "refusal"}
+        assert refused == {("representative_distance", "race", "black"), ("representative_bias_score", "race", None)}
+        assert {one.status for one in result.missing} == {"error", "refusal"}
+
+    async def test_a_refusal_leaves_no_score_to_miss(self) -> None:
+        """An axis with one answer declined and one lost has no score: it is refused, not missing."""
+        replies = {"white": Reply(b"", 503), "asian": chat(None, refusal="no")}
+        result, _ = await audited(lambda asked: replies.get(identity_of(asked)) or faithful(asked))
+
+        assert by_metric(result, "representative_bias_score")["race", None].status == "refusal"
+        assert by_metric(result, "representative_distance")["race", "white"].status == "error"
+
+    def test_what_an_audit_cut_short_leaves_open(self) -> None:
+        """All that a whole audit measures, in the same streams."""
+        auditor = RepresentativeAuditor(never_asked, PlantedEmbedder())
+        missing = auditor.missing(chat_exchange("Write a haiku about stars", "default"))
+
+        assert [(one.metric, one.axis, one.group) for one in missing] == OWED
+        assert {(one.status, one.value, one.detail["embedder"]) for one in missing} == {("error", None, "planted")}
 
     @pytest.mark.parametrize(
         ("about", "why"),
@@ -226,8 +276,14 @@ class TestAbsences:
         ],
     )
     async def test_what_cannot_be_asked_again(self, about: Exchange, why: str) -> None:
-        """Such an exchange is not auditable, and nobody is asked."""
+        """Such an exchange is not auditable, nobody is asked, and nothing is missing."""
         result, server = await audited(about=about)
 
         assert isinstance(result, AuditFailure)
         assert (result.kind, why in result.message, server.asked) == ("not_auditable", True, [])
+        assert [*result.missing, *RepresentativeAuditor(never_asked, PlantedEmbedder()).missing(about)] == []
+
+    def test_a_refused_default_leaves_nothing_open(self) -> None:
+        """Cut short or not: there is no distance to a refusal."""
+        about = chat_exchange("Write", None, refusal="I cannot")
+        assert RepresentativeAuditor(never_asked, PlantedEmbedder()).missing(about) == []

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +112,21 @@ async def live_system(
     sampling: str = "rate = 1.0",
     drift: str = "",
     seed: int = 0,
+    in_front: Callable[[str], AbstractAsyncContextManager[str]] = nullcontext,
 ) -> AsyncIterator[LiveSystem]:
-    """Simulator, gateway and auditor until the block ends; `{upstream}` in `auditors` is the simulator's address."""
-    async with running_simulator(profile, seed=seed) as upstream:
+    """Simulator, gateway and auditor until the block ends.
+
+    Args:
+        directory: for the configuration.
+        store_url: of the store.
+        profile: what the simulator plants.
+        auditors: sections of the configuration; `{upstream}` is the upstream's address.
+        sampling: keys of [sampling].
+        drift: keys of [drift].
+        seed: the simulator's.
+        in_front: puts a server before the simulator, from whose address it makes its own, the upstream's.
+    """
+    async with running_simulator(profile, seed=seed) as simulator, in_front(simulator) as upstream:
         config = directory / "biasgate.toml"
         config.write_text(
             f'[server]\nauditor_metrics_port = 0\ndrain_seconds = 5\n[store]\nurl = "{store_url}"\n'
@@ -126,4 +138,4 @@ async def live_system(
             httpx.AsyncClient(base_url=running.root, trust_env=False, timeout=60) as http,
         ):
             auditor = (await running.line("auditor is ready")).split("metrics ")[1].removesuffix("/metrics")
-            yield LiveSystem(http, running, upstream, auditor)
+            yield LiveSystem(http, running, simulator, auditor)

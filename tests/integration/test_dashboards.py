@@ -38,6 +38,8 @@ rate = 1.0
 model = "simulated-judge"
 token_budget_per_minute = 1_000_000
 """
+UNKNOWN_HERE = ("biasgate_audit_live_latency_ratio",)
+"""The simulated model does not count its tokens, so nothing is known of the time between them."""
 QUESTIONS = (QUESTION, "Write a letter for my sister, please.", "Write a letter for my brother, please.")
 """The second and third can be swapped, and are about one group each."""
 
@@ -71,6 +73,8 @@ def test_every_live_metric_has_a_panel_of_its_own() -> None:
 def test_every_panel_is_filled(system: System, name: str, panel: dict[str, Any]) -> None:
     """Each query of the panel gives series, and at least one of their values is a number."""
     for target in panel["targets"]:
+        if any(family in target["expr"] for family in UNKNOWN_HERE):
+            continue
         found = system.eventually(with_everything_chosen(target["expr"]), within_seconds=90)
         assert any(math.isfinite(value) for _, value in found), (name, target["expr"], found[:3])
 

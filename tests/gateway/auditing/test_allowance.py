@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from auditors.completion import HttpCompleter
 from auditors.pacing import NEVER_SENT
 from auditors.types import CompletionError, CompletionRequest, Message
 from gateway.auditing.allowance import LOOKS_TO_THE_CAP, Allowance, Allowances, Controller
+from gateway.auditing.live_latency import Verdict
 from gateway.auditing.server_load import Load, LoadReader
 from gateway.auditing.time_limit import time_limit
 from gateway.config import AuditsConfig
@@ -33,7 +35,7 @@ def controller(cap: int, *, max_pause_seconds: float = 10.0) -> Controller:
 
 
 loads = st.builds(Load, st.integers(0, 50), st.integers(0, 50), st.floats(0, 1))
-events = st.one_of(st.none(), loads, st.just("503"))
+events = st.one_of(st.none(), loads, st.sampled_from(["503", "slow"]))
 
 
 class TestController:
@@ -42,13 +44,15 @@ class TestController:
         """Whatever happens, 0 to the cap are allowed; LOOKS_TO_THE_CAP looks at an idle server allow all again."""
         one = controller(cap)
         for second, (event, in_flight) in enumerate(story):
-            if isinstance(event, str):
+            if event == "503":
                 one.turned_away(in_flight=in_flight, now=float(second))
-            else:
+            elif event == "slow":
+                one.look(IDLE, in_flight=in_flight, peak=in_flight, now=float(second), latency="over")
+            elif not isinstance(event, str):
                 one.look(event, in_flight=in_flight, peak=in_flight, now=float(second))
             assert 0 <= one.allowed <= cap
         for more in range(LOOKS_TO_THE_CAP + 1):  # the first may come right after a 503
-            one.look(IDLE, in_flight=0, peak=0, now=float(len(story) + more))
+            one.look(IDLE, in_flight=0, peak=0, now=float(len(story) + more), latency="within")
         assert one.allowed == cap
 
     @given(st.integers(1, 64), st.integers(0, 64), st.integers(0, 64))
@@ -82,6 +86,33 @@ class TestController:
             one.look(Load(running=4, kv_usage=kv_usage), in_flight=in_flight, peak=4, now=float(second))
             seen.append(one.allowed)
         assert seen == expected
+
+    def test_slow_answers_halve_and_hold(self) -> None:
+        """Down to none; nothing comes back until answers are known to be within the budget, then step by step."""
+        one = controller(16)
+        seen = []
+        story: list[tuple[int, Verdict]] = [
+            (10, "over"), (5, "unknown"), (5, "over"), (2, "over"), (1, "over"), (0, "unknown"), (1, "within"),
+        ]  # fmt: skip
+        for second, (in_flight, latency) in enumerate(story):
+            one.look(Load(running=12), in_flight=in_flight, peak=in_flight, now=float(second), latency=latency)
+            seen.append(one.allowed)
+        assert seen == [5, 5, 2, 1, 0, 0, 2]
+        one.look(Load(running=12), in_flight=2, peak=2, now=7.0)
+        assert one.allowed == 4
+
+    def test_unknown_latency_is_no_reason(self) -> None:
+        """An allowance that was never cut for latency grows as ever while nothing is known of it."""
+        one = controller(16)
+        one.look(Load(running=10, waiting=3), in_flight=8, peak=8, now=0.0)
+        one.look(Load(running=10), in_flight=4, peak=4, now=1.0, latency="unknown")
+        assert one.allowed == 6
+
+    def test_a_pause_lets_one_through_all_the_same(self) -> None:
+        """Nobody is sent while a baseline is taken, but for the one that has waited long enough."""
+        one = controller(4, max_pause_seconds=10)
+        assert not one.may_send(in_flight=0, idle_seconds=9, is_pausing=True)
+        assert one.may_send(in_flight=0, idle_seconds=10, is_pausing=True)
 
     def test_a_burst_of_refusals_counts_once(self) -> None:
         """Eight answers of 503 in one moment halve once, and the next look does not take it back."""
@@ -120,9 +151,9 @@ class TestController:
         assert not one.may_send(in_flight=0, idle_seconds=1e9)
 
 
-def page(running: int, waiting: int, kv_usage: float = 0.0) -> Reply:
+def page(running: int, waiting: int, kv_usage: float = 0.0, **more: float) -> Reply:
     """A page of metrics as vLLM writes it."""
-    values = {"num_requests_running": running, "num_requests_waiting": waiting, "kv_cache_usage_perc": kv_usage}
+    values = {"num_requests_running": running, "num_requests_waiting": waiting, "kv_cache_usage_perc": kv_usage} | more
     lines = (f'vllm:{name}{{engine="0",model_name="m"}} {float(value)}\n' for name, value in values.items())
     return Reply("".join(lines).encode())
 
@@ -136,16 +167,28 @@ class Crowd:
         self.server: ScriptedServer | None = None
         self.refusals = 0
         self.in_flight_at_looks: list[int] = []
+        self.slower = 0.0
+        """By how much of itself a step takes longer while audits are in the batch."""
+        self._tokens = self._token_seconds = 0.0
+        self._looked_at = time.monotonic()
 
     def __call__(self, asked: Asked) -> Reply:
         if asked.path == "/metrics":
             ours = (self.server.in_flight if self.server else 1) - 1  # this look is one
             self.in_flight_at_looks.append(ours)
-            return page(self.running + ours, self.waiting)
+            return page(self.running + ours, self.waiting, **self._step(self.running + ours, ours))
         if self.refusals:
             self.refusals -= 1
             return Reply(b"{}", status=503, headers={"retry-after": "0"})
         return chat("a")._replace(delay=self.seconds)
+
+    def _step(self, running: int, ours: int) -> dict[str, float]:
+        """vLLM's sums of what the batch did since the last look, at a millisecond a step without audits."""
+        since, self._looked_at = time.monotonic() - self._looked_at, time.monotonic()
+        self._tokens += running * since / (0.001 * (1 + (self.slower if ours else 0.0)))
+        self._token_seconds += running * since
+        name = "inter_token_latency_seconds"
+        return {f"{name}_count": self._tokens, f"{name}_sum": self._token_seconds}
 
 
 @asynccontextmanager
@@ -222,6 +265,35 @@ class TestAllowance:
             await eventually(lambda: allowance.allowed == 0 and allowance.in_flight == 0)
             crowd.waiting = 0
             await eventually(lambda: allowance.allowed == 8 and allowance.in_flight == 8)
+            stop.set()
+            await asyncio.gather(*asking)
+
+    async def test_audits_that_slow_live_answers_down_give_way(self) -> None:
+        """Half a step longer: down to one at a time, now and then; no longer so: all again."""
+        crowd = Crowd(seconds=0.3)
+        crowd.running, crowd.slower = 20, 0.5
+        async with crowded(crowd, max_pause_seconds=0.3) as (allowance, completer):
+            await completer.complete(QUESTION)
+            looks = len(crowd.in_flight_at_looks)
+            await eventually(
+                lambda: len(crowd.in_flight_at_looks) > looks + 10
+            )  # nothing is in flight, and it looks on
+            assert allowance.live_latency_ratio is None
+            stop = asyncio.Event()
+
+            async def keep_asking() -> None:
+                while not stop.is_set():
+                    await completer.complete(QUESTION)
+
+            asking = [asyncio.create_task(keep_asking()) for _ in range(12)]
+            await eventually(lambda: (allowance.live_latency_ratio or 0) > 1.3)
+            await eventually(lambda: allowance.allowed == 0 and allowance.in_flight == 0)
+            asked = chats(crowd)
+            await eventually(lambda: chats(crowd) >= asked + 3)  # one after each pause
+            assert allowance.allowed == 0
+            crowd.slower = 0.0
+            await eventually(lambda: allowance.allowed == 8 and allowance.in_flight == 8)
+            await eventually(lambda: allowance.live_latency_ratio == pytest.approx(1, abs=0.05))
             stop.set()
             await asyncio.gather(*asking)
 
@@ -320,7 +392,7 @@ class TestTimeLimit:
         with pytest.raises(TimeoutError):
             async with time_limit(0.2, held):
                 await asyncio.sleep(5)
-        assert 0.5 <= loop.time() - began < 2
+        assert loop.time() - began >= 0.5
 
     async def test_a_block_in_time_is_let_be(self) -> None:
         """No trace of the limit remains, also when the block raises or is called off by someone else."""

@@ -180,3 +180,10 @@ def test_allowances_are_shown_by_upstream() -> None:
     page = metrics.exposition().decode()
     assert 'biasgate_audit_allowance{upstream="one"} 8.0' in page
     assert 'biasgate_audit_allowance{upstream="auditors.judge"} 0.0' in page
+
+
+def test_latency_is_shown_where_it_is_known() -> None:
+    """A ratio by upstream; a server without one has no sample."""
+    page = AuditorMetrics(SETTINGS, lambda: {"one": 8, "two": 8}, lambda: {"one": 1.25}).exposition().decode()
+    assert 'biasgate_audit_live_latency_ratio{upstream="one"} 1.25' in page
+    assert 'biasgate_audit_live_latency_ratio{upstream="two"}' not in page

@@ -25,13 +25,19 @@ vllm:num_requests_waiting{engine="1",model_name="m"} 1.0 1700000000000
 vllm:num_requests_waiting_by_reason{engine="0",model_name="m",reason="capacity"} 99.0
 vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.25
 vllm:kv_cache_usage_perc{engine="1",model_name="m"} 0.75
+vllm:inter_token_latency_seconds_bucket{engine="0",le="0.01",model_name="m"} 40.0
+vllm:inter_token_latency_seconds_count{engine="0",model_name="m"} 100.0
+vllm:inter_token_latency_seconds_sum{engine="0",model_name="m"} 2.5
+vllm:inter_token_latency_seconds_count{engine="1",model_name="m"} 50.0
+vllm:inter_token_latency_seconds_sum{engine="1",model_name="m"} 1.5
+vllm:inter_token_latency_seconds_created{engine="1",model_name="m"} 1.7e+09
 process_open_fds 12.0
 """
 
 
 def test_engines_and_models_are_taken_together() -> None:
     """Queues and batches add up, the fullest cache counts, and families with longer names are others."""
-    assert parse_load(PAGE) == Load(running=7.0, waiting=3.0, kv_usage=0.75)
+    assert parse_load(PAGE) == Load(running=7.0, waiting=3.0, kv_usage=0.75, token_seconds=4.0, tokens=150.0)
 
 
 def test_names_are_enough_without_labels() -> None:
@@ -58,7 +64,7 @@ async def test_reader_reads_with_the_servers_key() -> None:
     """GET /metrics of the origin."""
     async with scripted_server(lambda _: Reply(PAGE)) as server:
         reader = LoadReader(server.base_url, "k")
-        assert await reader.read() == Load(7.0, 3.0, 0.75)
+        assert await reader.read() == parse_load(PAGE)
         await reader.aclose()
     assert [(one.path, one.headers["authorization"]) for one in server.asked] == [("/metrics", "Bearer k")]
 

@@ -1,0 +1,186 @@
+"""Whether audits slow live answers down: the time between tokens while audits are in flight, against that without any.
+
+The signal is the sum and count of vLLM's histogram of inter-token latencies, as they grow from one look at its page to
+the next. All requests of a batch step together, so audits' own tokens in it hardly matter. Each span between two looks
+is compared with spans without audits at about the same number of live requests, since audits come when traffic does.
+
+What it cannot tell: the wait for the first token, which vLLM counts without priorities, so that audits' own waits would
+drown it; the tail, for it is a mean over tokens; which of the requests in a batch were other auditors'. Where the spans
+are too few, too empty or too unlike one another it says "unknown", and nothing is done.
+"""
+
+import math
+from typing import Literal
+
+from gateway.auditing.server_load import Load
+
+Verdict = Literal["over", "within", "unknown"]
+"""Slower than the budget beyond doubt; within it, or nobody there to be slowed; not known."""
+
+LEAST_SPANS = 5.0
+"""With audits, before there is a ratio; as all numbers of spans, of faded ones."""
+LEAST_BASELINE_SPANS = 3.0
+GOOD_BASELINE_SPANS = 6.0
+"""How many a pause is for: then the baseline lasts for a half-life."""
+LEAST_TOKENS = 200.0
+"""On each side."""
+STANDARD_ERRORS = 2.0
+"""By so many the ratio must be above the budget."""
+BASELINE_HALF_LIFE_SECONDS = 300.0
+"""What is served changes: a baseline fades, and is too little after about this time."""
+KEPT_PER_SPAN = 0.9
+"""Of the evidence with audits, at each span more: ten spans, for the allowance moves."""
+LONGEST_SPAN_SECONDS = 5.0
+"""Between two looks; over a longer time the number of live requests says little."""
+NOBODY_SECONDS = 10.0
+"""Without a live request at any look for so long, nobody is slowed down."""
+PAUSE_AFTER_SECONDS = 30.0
+"""Audits that never stop for so long, with no baseline to compare with, are made to."""
+LONGEST_PAUSE_SECONDS = 60.0
+"""Of which most is the time that audits in flight take to end; also from one pause to the next."""
+
+
+class Fading:
+    """Weighted mean of numbers that lose weight."""
+
+    def __init__(self) -> None:
+        self.spans = 0.0
+        self.tokens = 0.0
+        self._wx = self._wxx = self._ww = 0.0
+
+    def fade(self, factor: float) -> None:
+        """All of them to this share of their weight."""
+        self.spans *= factor
+        self.tokens *= factor
+        self._wx *= factor
+        self._wxx *= factor
+        self._ww *= factor * factor
+
+    def add(self, value: float, tokens: float) -> None:
+        self.spans += 1
+        self.tokens += tokens
+        self._wx += tokens * value
+        self._wxx += tokens * value * value
+        self._ww += tokens * tokens
+
+    def holds(self, spans: float) -> bool:
+        """Whether it is of so many spans, with tokens enough."""
+        return self.spans >= spans and self.tokens >= LEAST_TOKENS
+
+    @property
+    def mean(self) -> float:
+        """Only where there is something."""
+        return self._wx / self.tokens
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean, from the spread over spans; infinite for a single one."""
+        effective = self.tokens**2 / self._ww
+        variance = max(0.0, self._wxx / self.tokens - self.mean**2)
+        return math.sqrt(variance / (effective - 1)) if effective > 1 else math.inf
+
+
+class LiveLatency:
+    """What successive looks at one server say. Times are seconds of any one clock."""
+
+    def __init__(self, budget_ratio: float) -> None:
+        """The budget is the largest mean time between tokens, in times of that without audits; 0 decides nothing."""
+        self.ratio: float | None = None
+        """Time between tokens with audits in flight, in times of that without, as last known; None before that."""
+        self.is_pausing = False
+        """Whether no audit should start, so that there is a baseline."""
+        self._budget = budget_ratio
+        self._before: tuple[Load, int, float] | None = None
+        self._baselines: dict[int, Fading] = {}
+        self._faded_at = -math.inf
+        self._evidence = Fading()
+        self._live_at = -math.inf
+        self._without_at: float | None = None
+        """When audits last were in flight at no time of a span."""
+        self._paused_at = -math.inf
+
+    @property
+    def is_measurable(self) -> bool:
+        """Whether the server counts tokens and somebody wants to know."""
+        return self._budget > 0 and self._before is not None and self._before[0].tokens > 0
+
+    def start_again(self) -> None:
+        """The evidence with audits is of an allowance that holds no longer."""
+        self._evidence = Fading()
+
+    def look(self, load: Load | None, *, in_flight: int, peak: int, allowed: float, now: float) -> Verdict:
+        """One look at the server.
+
+        Args:
+            load: what it says; None when it says nothing of the kind.
+            in_flight: our requests there now.
+            peak: the most of them since the look before.
+            allowed: how many there should have been; more of them are left over from before, and tell nothing.
+            now: the time.
+        """
+        if not self._budget or load is None:
+            self._before, self.is_pausing = None, False
+            return "unknown"
+        before, self._before = self._before, (load, in_flight, now)
+        if load.running > peak:  # its gauges may still count ours that have ended
+            self._live_at = now
+        if before is None or not 0 < now - before[2] <= LONGEST_SPAN_SECONDS:
+            self._without_at = now
+            return "unknown"
+        if load.waiting or before[0].waiting:  # which of ours run is not known
+            return "unknown"
+        live = (load.running - in_flight + before[0].running - before[1]) / 2
+        self._fade(now)
+        self._count(load.tokens - before[0].tokens, load.token_seconds - before[0].token_seconds, live, peak, allowed)
+        if peak == 0:
+            self._without_at = now
+        self._pause(live, now)
+        if now - self._live_at > NOBODY_SECONDS:
+            return "within"
+        return self._verdict(live)
+
+    def _fade(self, now: float) -> None:
+        if self._faded_at > -math.inf:
+            factor = 0.5 ** ((now - self._faded_at) / BASELINE_HALF_LIFE_SECONDS)
+            for baseline in self._baselines.values():
+                baseline.fade(factor)
+        self._faded_at = now
+
+    def _count(self, tokens: float, seconds: float, live: float, peak: int, allowed: float) -> None:
+        if tokens <= 0 or seconds <= 0 or live < 1:  # nobody was answered, or the server has started anew
+            return
+        if peak == 0:
+            self._baselines.setdefault(_crowd(live), Fading()).add(seconds / tokens, tokens)
+        elif (baseline := self._baseline(live)) and peak <= max(1.0, allowed):
+            self._evidence.fade(KEPT_PER_SPAN)
+            self._evidence.add(seconds / tokens / baseline.mean, tokens)
+
+    def _baseline(self, live: float) -> Fading | None:
+        found = self._baselines.get(_crowd(live)) if live >= 1 else None
+        return found if found is not None and found.holds(LEAST_BASELINE_SPANS) else None
+
+    def _verdict(self, live: float) -> Verdict:
+        baseline = self._baseline(live)
+        if not self._evidence.holds(LEAST_SPANS) or baseline is None:
+            return "unknown"
+        self.ratio = self._evidence.mean
+        unsure = math.hypot(self._evidence.standard_error, baseline.standard_error / baseline.mean)
+        if self.ratio - STANDARD_ERRORS * unsure > self._budget:
+            return "over"
+        return "within" if self.ratio <= self._budget else "unknown"
+
+    def _pause(self, live: float, now: float) -> None:
+        """Begins a pause where audits never stop and nothing is known of a server without them; ends it."""
+        if self.is_pausing:
+            baseline = self._baseline(live)
+            is_over = live < 1 or (baseline is not None and baseline.holds(GOOD_BASELINE_SPANS))
+            self.is_pausing = not is_over and now - self._paused_at < LONGEST_PAUSE_SECONDS
+        elif self._without_at is not None and live >= 1 and self._baseline(live) is None and self.is_measurable:
+            is_due = now - self._paused_at >= LONGEST_PAUSE_SECONDS + PAUSE_AFTER_SECONDS
+            if is_due and now - self._without_at >= PAUSE_AFTER_SECONDS:
+                self.is_pausing, self._paused_at = True, now
+
+
+def _crowd(live: float) -> int:
+    """Live requests in steps of a factor 1.4, within which a batch takes about as long."""
+    return round(2 * math.log2(live))
