@@ -46,8 +46,9 @@ def run_writer(descriptor: int) -> int:
 def give_way() -> None:
     """Lowers this process's priority, and that of its session where Linux shares processors out by session."""
     os.nice(NICENESS)
-    with contextlib.suppress(OSError):
-        _AUTOGROUP.write_text(str(NICENESS))
+    if os.getsid(0) == os.getpid():  # else the group is that of others too
+        with contextlib.suppress(OSError):
+            _AUTOGROUP.write_text(str(NICENESS))
 
 
 async def _write(config: Config, listener: socket.socket, lifeline: Lifeline) -> None:

@@ -99,6 +99,8 @@ def children_of(pid: int) -> dict[str, list[int]]:
         with contextlib.suppress(OSError):
             if f"\nPPid:\t{pid}\n" in status.read_text():
                 words = (status.parent / "cmdline").read_bytes().decode().split("\0")
+                if len(words) < 4:  # dead, and not yet waited for
+                    continue
                 found.setdefault("writer" if "--writer-fd" in words else words[3], []).append(int(status.parent.name))
     return found
 

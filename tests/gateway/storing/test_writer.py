@@ -1,4 +1,4 @@
-"""Worker and writer over a real socket: each batch is stored once and acknowledged once, whatever breaks between them."""
+"""Worker and writer over a real socket: each batch is stored and acknowledged once, whatever breaks between them."""
 
 import asyncio
 import contextlib
