@@ -20,6 +20,7 @@ from gateway.storing.process import NICENESS
 from tests.conftest import POSTGRES_DSN
 from tests.integration.scripted_upstream import reply, scripted_upstream
 from tests.integration.serving import Command, children_of, command, is_alive, serving
+from tests.waiting import eventually
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -133,7 +134,9 @@ async def test_two_gateways_have_a_writer_each(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     async with gateway(tmp_path, url) as one, gateway(tmp_path, url) as other:
         writers = {await writer_of(one), await writer_of(other)}
-        assert [os.getpriority(os.PRIO_PROCESS, writer) for writer in writers] == [NICENESS, NICENESS]
+        assert len(writers) == 2
+        for writer in writers:
+            await eventually(lambda: os.getpriority(os.PRIO_PROCESS, writer) == NICENESS)  # noqa: B023 - awaited here
         await asyncio.gather(send(one, 10), send(other, 15))
         await stopped(one)
         await send(other, 5)
