@@ -21,6 +21,7 @@ from gateway.errors import ConfigError
 from gateway.lifeline import Lifeline, line_of
 from gateway.privacy.encryption import drawn_key
 from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
+from gateway.storing import launch
 from gateway.supervisor import Child, Supervisor
 
 logger = logging.getLogger(__name__)
@@ -59,8 +60,8 @@ def run_gateway(config: Config, placement: Placement) -> int:
     listener = bind(config.server.host, config.server.port)
     if config.server.workers == 1:
         logs.configure(config.telemetry, role="gateway")
-        _run_loop(lambda: _serve_alone(config, placement, listener))
-        return 0
+        with launch.address() as writer:
+            return _run_loop(lambda: _serve_alone(config, placement, listener, writer))
     return _supervise(config, placement, listener, with_auditor=False)
 
 
@@ -70,15 +71,21 @@ def run_both(config: Config, placement: Placement) -> int:
     return _supervise(config, placement, bind(config.server.host, config.server.port), with_auditor=True)
 
 
-def run_worker(descriptor: int) -> int:
+def run_worker(descriptor: int, writer_path: str) -> int:
     """One worker of a supervised gateway, on the parent's listening socket and configuration."""
     lifeline = Lifeline()
     config = lifeline.first_config()
     if config is None:
         return 0
     logs.configure(config.telemetry, role="gateway")
-    _run_loop(lambda: _serve_child(config, socket.socket(fileno=descriptor), lifeline))
-    return 0
+    return _run_loop(lambda: _serve_child(config, socket.socket(fileno=descriptor), writer_path, lifeline))
+
+
+def run_writer(descriptor: int) -> int:
+    """The process that stores what a gateway's workers sampled."""
+    from gateway.storing import process
+
+    return process.run_writer(descriptor)
 
 
 def run_auditor(config_path: Path | None) -> int:
@@ -135,33 +142,60 @@ def _require_upstreams(config: Config) -> None:
         )
 
 
-def _run_loop(main: Callable[[], Awaitable[None]]) -> None:
+def _run_loop(main: Callable[[], Awaitable[int]]) -> int:
     import uvloop
 
-    async def entry() -> None:
-        await main()
+    async def entry() -> int:
+        return await main()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(entry())
+        return runner.run(entry())
 
 
-async def _serve_alone(config: Config, placement: Placement, listener: socket.socket) -> None:
-    from gateway.reloading import Reloader
+async def _serve_alone(
+    config: Config, placement: Placement, listener: socket.socket, writer: tuple[str, socket.socket]
+) -> int:
+    """The worker in this process, its writer beside it."""
+    from gateway.reloading import Change, Reloader
     from gateway.worker import Worker
 
-    worker = Worker(config, listener)
-    reloader = Reloader(config, placement.read, lambda change: worker.take_over(change.config), worker.reloads)
+    writer_path, writer_socket = writer
+    worker = Worker(config, listener, writer_path)
+    supervisor = Supervisor([launch.child(writer_socket, stage=0)], os.environ, line_of(config))
+
+    def apply(change: Change) -> None:
+        worker.take_over(change.config)
+        concerns_writer = not launch.WRITER_SECTIONS.isdisjoint(change.sections)
+        supervisor.tell(line_of(change.config), replacing={launch.WRITER} if concerns_writer else ())
+
+    async def store_until_stopped() -> int:
+        code = await supervisor.run()
+        worker.stop()  # of no effect when it has stopped; a writer that refuses its configuration ends both
+        return code
+
+    def ready() -> None:
+        _announce(*_reachable(listener, config.server.host))
+        tasks.append(asyncio.create_task(store_until_stopped()))  # not before: it would hold up the start
+
+    tasks: list[asyncio.Task[int]] = []
+    reloader = Reloader(config, placement.read, apply, worker.reloads)
     _on_signals(worker.stop, reloader.reload)
-    await worker.serve(migrate=True, on_ready=lambda: _announce(*_reachable(listener, config.server.host)))
+    try:
+        await worker.serve(migrate=True, on_ready=ready)
+    finally:
+        supervisor.stop()
+        codes = await asyncio.gather(*tasks)
+    return max(codes, default=0)
 
 
-async def _serve_child(config: Config, listener: socket.socket, lifeline: Lifeline) -> None:
+async def _serve_child(config: Config, listener: socket.socket, writer_path: str, lifeline: Lifeline) -> int:
     from gateway.worker import Worker
 
-    worker = Worker(config, listener)
+    worker = Worker(config, listener, writer_path)
     _on_signals(worker.stop, lambda: None)
     lifeline.watch(worker.take_over, worker.stop)
     await worker.serve(migrate=False, on_ready=lambda: None)
+    return 0
 
 
 async def _audit_alone(config: Config, read: Callable[[], Config]) -> None:
@@ -195,9 +229,13 @@ def _announce_auditor(root: str) -> None:
 
 def _supervise(config: Config, placement: Placement, listener: socket.socket, *, with_auditor: bool) -> int:
     logs.configure(config.telemetry, role="parent")
-    with tempfile.TemporaryDirectory(prefix="biasgate-metrics-") as directory:
+    with (
+        tempfile.TemporaryDirectory(prefix="biasgate-metrics-") as directory,
+        launch.address() as (writer_path, writer_socket),
+    ):
         family = _Family(config, Path(directory), with_auditor=with_auditor)
-        children = [_worker(config, listener, number) for number in range(1, config.server.workers + 1)]
+        children = [_worker(config, listener, writer_path, number) for number in range(1, config.server.workers + 1)]
+        children.append(launch.child(writer_socket, stage=1))
         if with_auditor:
             children.append(_auditor())
         return asyncio.run(_run_children(config, family, placement, listener, children))
@@ -213,8 +251,9 @@ async def _run_children(
     supervisor = Supervisor(children, family.environ, line_of(family.joined(config)))
 
     def hand_on(change: Change) -> None:
-        concerns_auditor = not AUDITOR_SECTIONS.isdisjoint(change.sections)
-        supervisor.tell(line_of(family.joined(change.config)), replacing={AUDITOR} if concerns_auditor else ())
+        concerned = ((AUDITOR, AUDITOR_SECTIONS), (launch.WRITER, launch.WRITER_SECTIONS))
+        replacing = {name for name, sections in concerned if not sections.isdisjoint(change.sections)}
+        supervisor.tell(line_of(family.joined(change.config)), replacing=replacing)
 
     def stop() -> None:
         listener.close()  # the workers close their copies; as long as one is open, new clients wait in vain
@@ -270,11 +309,11 @@ async def _migrate(config: Config, texts: Texts | None) -> None:
     await database.close()
 
 
-def _worker(config: Config, listener: socket.socket, number: int) -> Child:
+def _worker(config: Config, listener: socket.socket, writer_path: str, number: int) -> Child:
     server = config.server
     return Child(
         name=f"gateway-{number}",
-        command=[*_COMMAND, "gateway", "--listen-fd", str(listener.fileno())],
+        command=[*_COMMAND, "gateway", "--listen-fd", str(listener.fileno()), "--writer", writer_path],
         stage=0,
         grace_seconds=server.drain_notice_seconds + server.drain_seconds + KILL_MARGIN_SECONDS,
         pass_fds=(listener.fileno(),),
@@ -329,5 +368,6 @@ __all__ = [
     "run_both",
     "run_gateway",
     "run_worker",
+    "run_writer",
     "sampling_secret",
 ]

@@ -53,6 +53,8 @@ class Supervisor:
         self._replaced: set[str] = set()
         self._endings: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
+        self._over = {child.stage: asyncio.Event() for child in children}
+        """Set once a stage is being ended; until then what dies in it is started again, while others drain too."""
         self._hurrying = asyncio.Event()
         self._exit_code = 0
 
@@ -89,17 +91,19 @@ class Supervisor:
         """Until stopped. Returns 0, or 2 when a child refused its configuration at its first start."""
         keepers = [asyncio.create_task(self._keep(child)) for child in self._children]
         await self._stopping.wait()
-        for stage in sorted({child.stage for child in self._children}):
+        for stage in sorted(self._over):
+            self._over[stage].set()
             await asyncio.gather(*(self._end(child) for child in self._children if child.stage == stage))
         await asyncio.gather(*keepers, *self._endings)
         return self._exit_code
 
     async def _keep(self, child: Child) -> None:
         backoff, is_first = FIRST_BACKOFF_SECONDS, True
-        while not self._stopping.is_set():
+        over = self._over[child.stage]
+        while not over.is_set():
             started = time.monotonic()
             code = await self._run_once(child)
-            if self._stopping.is_set():
+            if over.is_set():
                 return
             if code == USAGE_ERROR and is_first:
                 self._exit_code = USAGE_ERROR
@@ -114,7 +118,7 @@ class Supervisor:
                 "a process died and is started again", process=child.name, ended=_ending(code), in_seconds=backoff
             )
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), backoff)
+                await asyncio.wait_for(over.wait(), backoff)
             backoff, is_first = min(2 * backoff, LONGEST_BACKOFF_SECONDS), False
 
     async def _run_once(self, child: Child) -> int:
@@ -127,7 +131,7 @@ class Supervisor:
         )
         self._running[child.name] = process
         _write_line(process, self._line)
-        if self._stopping.is_set():  # asked to stop while the process was being made
+        if self._over[child.stage].is_set():  # asked to stop while the process was being made
             process.terminate()
         try:
             return await process.wait()

@@ -1,4 +1,4 @@
-"""The sampling tap: decides which exchanges are copied, buffers the copies, writes them in batches, counts every loss.
+"""The sampling tap: decides which exchanges are copied, buffers the copies, hands them on, counts every loss.
 
 It never waits and never raises towards the relay. Counts are plain dictionaries on one event loop. Under pressure it
 lowers the rate it samples at, and records that rate, instead of dropping copies at random.
@@ -10,6 +10,7 @@ import itertools
 import logging
 import math
 import time
+import uuid
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import Literal
@@ -18,31 +19,25 @@ from auditors.sampling import Lottery
 from auditors.types import Exchange
 from gateway.config import BY_MODEL, BY_ROUTE, SamplingConfig
 from gateway.errors import StoreError
-from gateway.jobs import JobQueue
 from gateway.proxy.types import Sampled
 from gateway.store import exchanges
 from gateway.store.database import Database
+from gateway.store.deliveries import Delivery
+from gateway.storing.protocol import CopyStore
 
 logger = logging.getLogger(__name__)
 
-AUDIT_TASK = "audit_exchanges"
 UNCLASSIFIED = "unclassified"
 """Stratum of requests whose fate did not depend on one: filtered, opted out, or out at every stratum's rate."""
 
 _FILTERED = (UNCLASSIFIED, "filtered")
 _OPTED_OUT = (UNCLASSIFIED, "opted_out")
 
-BATCH_EXCHANGES = 64
-"""Written as soon as so many wait; more at once would hold up the relay for milliseconds."""
+BATCH_EXCHANGES = 256
+"""Handed on together at most, and as soon as so many wait: what a batch costs beside its copies is worth about 20."""
 BATCH_SECONDS = 0.5
-BUSY = 0.8
-"""Share of its time in which a worker computes; above it, storing copies gives way to relaying."""
-STORING_SHARE = 0.1
-"""Of the time of a busy worker, for storing. What is beyond waits, and lowers the rate."""
-SECONDS_PER_COPY = 80e-6
-SECONDS_PER_BYTE = 50e-9
-"""What storing costs, about: a stream of events is redacted event by event."""
-IDS_PER_JOB = 16
+BATCH_BYTES = 1024 * 1024
+"""Of bodies in one batch, unless a single copy is larger: encoding more would hold up the relay for milliseconds."""
 BUFFER_BYTES = 128 * 1024 * 1024
 """All waiting copies together, whatever their number."""
 MAX_RETRY_SECONDS = 5.0
@@ -54,13 +49,15 @@ SMALLEST_FACTOR = 2.0**-10
 class SamplingTap:
     """A `gateway.proxy.types.Tap` over a store. Call `start` once the event loop runs and `stop` to flush."""
 
-    def __init__(self, config: SamplingConfig, secret: bytes, database: Database, queue: JobQueue) -> None:
+    def __init__(self, config: SamplingConfig, secret: bytes, database: Database, store: CopyStore) -> None:
         self.reconfigure(config)
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """(stratum, outcome) to requests of this process since its start; "queued" once it is in the database."""
         self._lottery = Lottery(secret)
         self._database = database
-        self._queue = queue
+        self._store = store
+        self._sender = uuid.uuid4().hex
+        self._deliveries = itertools.count(1)
         self._buffer: deque[Exchange] = deque()
         self._buffered_bytes = 0
         self._unwritten: Counter[tuple[str, str]] = Counter()
@@ -151,7 +148,7 @@ class SamplingTap:
         self._count(stratum, outcome)
 
     async def start(self) -> None:
-        """Starts the batch writer."""
+        """Begins to hand on what is offered."""
         self._writer = asyncio.create_task(self._write_until_stopped(), name="tap-writer")
 
     async def stop(self, timeout_seconds: float = 5.0) -> None:
@@ -163,6 +160,7 @@ class SamplingTap:
             self._writer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._writer
+            await self._store.close()
         lost = len(self._buffer)
         for exchange in self._buffer:
             self._count(exchange.stratum, "failed")
@@ -176,49 +174,46 @@ class SamplingTap:
         self._unwritten[stratum, outcome] += 1
 
     async def _write_until_stopped(self) -> None:
-        began = (time.process_time(), time.monotonic())
         while not (self._ending.is_set() and not self._buffer and not self._unwritten):
             if not self._ending.is_set():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._full_batch.wait(), BATCH_SECONDS)
             self._full_batch.clear()
-            cost = await self._write_batch()
+            await self._write_batch()
             await self._look_at_backlog()
-            computed, elapsed = time.process_time() - began[0], time.monotonic() - began[1]
-            began = (time.process_time(), time.monotonic())
-            if computed > BUSY * elapsed:
-                await self._rest(cost / STORING_SHARE)
             if len(self._buffer) >= BATCH_EXCHANGES:
                 self._full_batch.set()
 
-    async def _rest(self, seconds: float) -> None:
-        """Leaves the processor to the relay, unless it is time to stop."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._ending.wait(), seconds)
-
-    async def _write_batch(self) -> float:
-        """Returns about how many seconds of computing it took."""
-        batch = list(itertools.islice(self._buffer, BATCH_EXCHANGES))
+    async def _write_batch(self) -> None:
+        batch = self._next_batch()
         decided = self._unwritten
         if not batch and not decided:
-            return 0.0
+            return
         self._unwritten = Counter()
-        cost = sum(SECONDS_PER_COPY + SECONDS_PER_BYTE * _size(exchange) for exchange in batch)
+        delivery = Delivery(self._sender, next(self._deliveries), time.time())
         queued = Counter((exchange.stratum, "queued") for exchange in batch)
         try:
-            await self._insist(lambda: exchanges.insert_batch(self._database, batch, decided + queued))
+            await self._insist(lambda: self._store.store(batch, decided + queued, delivery))
         except Exception:  # a batch that can never be stored must not hold up those behind it
             logger.exception("%d sampled exchanges were refused by the store and are lost", len(batch))
             self._forget(batch)
             self._unwritten += decided
             for exchange in batch:
                 self._count(exchange.stratum, "failed")
-            return cost
+            return
         self._forget(batch)
         self.outcomes += queued
-        if batch:
-            await self._announce([exchange.id for exchange in batch])
-        return cost
+
+    def _next_batch(self) -> list[Exchange]:
+        """The oldest copies; they stay in the buffer until they are known to be stored."""
+        size = 0
+        batch: list[Exchange] = []
+        for exchange in itertools.islice(self._buffer, BATCH_EXCHANGES):
+            size += _size(exchange)
+            if batch and size > BATCH_BYTES:
+                break
+            batch.append(exchange)
+        return batch
 
     async def _look_at_backlog(self) -> None:
         now = time.monotonic()
@@ -257,13 +252,6 @@ class SamplingTap:
                 logger.warning("sampled exchanges wait, %d so far: %s", len(self._buffer), exc)
             await asyncio.sleep(pause)
             pause = min(2 * pause, MAX_RETRY_SECONDS)
-
-    async def _announce(self, ids: list[str]) -> None:
-        try:
-            parts = [{"ids": ids[first : first + IDS_PER_JOB]} for first in range(0, len(ids), IDS_PER_JOB)]
-            await self._queue.defer_many(AUDIT_TASK, parts)
-        except Exception:  # the exchanges are stored: the auditors' sweep finds them without a job
-            logger.exception("no job was queued for %d exchanges; the sweep will find them", len(ids))
 
 
 class _Strata:

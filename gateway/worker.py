@@ -22,6 +22,8 @@ from gateway.proxy.generations import Generations
 from gateway.proxy.protocol import make_protocol
 from gateway.serving import sampling_secret
 from gateway.store.database import Database
+from gateway.storing.direct import DirectStore
+from gateway.storing.remote import RemoteStore
 from gateway.tap import SamplingTap
 from gateway.telemetry import WorkerStats
 from gateway.tracing import Tracer, open_tracer
@@ -35,11 +37,17 @@ class Worker:
     """A worker and its two levers, which work from the beginning: what is asked for too early is done when it can be.
 
     Use from the event loop's thread.
+
+    Args:
+        config: to serve by.
+        listener: where clients connect.
+        writer_path: address of the process that stores sampled copies; None stores them in this one.
     """
 
-    def __init__(self, config: Config, listener: socket.socket) -> None:
+    def __init__(self, config: Config, listener: socket.socket, writer_path: str | None) -> None:
         self._config = config
         self._listener = listener
+        self._writer_path = writer_path
         self._stopping = asyncio.Event()
         self._hurrying = asyncio.Event()
         self._wanted: Config | None = None
@@ -69,7 +77,8 @@ class Worker:
             queue = open_queue(database)
             stats = WorkerStats()
             stats.reloads = self.reloads
-            tap = SamplingTap(config.sampling, sampling_secret(config), database, queue)
+            store = RemoteStore(self._writer_path) if self._writer_path else DirectStore(database, queue)
+            tap = SamplingTap(config.sampling, sampling_secret(config), database, store)
             tracer = open_tracer(config.telemetry)
             planes = Generations(DataPlane(config, tap=tap, stats=stats, spans=tracer))
             app = create_app(config, database=database, queue=queue, planes=planes, tap=tap, stats=stats)

@@ -25,7 +25,7 @@ from gateway.privacy.texts import texts_of
 from gateway.serving import sampling_secret
 from gateway.store import schedules
 from gateway.store.database import Database
-from gateway.tap import AUDIT_TASK
+from gateway.storing.direct import AUDIT_TASK
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from gateway.config import Config
 from gateway.jobs import JobQueue
 from gateway.store import catalogue, counters, exchanges, runs
 from gateway.store.database import Database
-from gateway.tap import AUDIT_TASK, IDS_PER_JOB
+from gateway.storing.direct import AUDIT_TASK, IDS_PER_JOB
 
 RUN_TASK = "run_suite"
 

@@ -8,17 +8,21 @@ import argparse
 from pathlib import Path
 
 from gateway.errors import ConfigError
-from gateway.serving import Placement, run_gateway, run_worker
+from gateway.serving import Placement, run_gateway, run_worker, run_writer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_placement(parser)
     parser.add_argument("--listen-fd", type=int, help=argparse.SUPPRESS)  # given by the parent of several workers
+    parser.add_argument("--writer", help=argparse.SUPPRESS)  # with it: where they hand their copies
+    parser.add_argument("--writer-fd", type=int, help=argparse.SUPPRESS)  # given to the process that stores them
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.listen_fd is not None:
-        return run_worker(arguments.listen_fd)
+        return run_worker(arguments.listen_fd, arguments.writer)
+    if arguments.writer_fd is not None:
+        return run_writer(arguments.writer_fd)
     placement = read_placement(arguments)
     return run_gateway(placement.read(), placement)
 

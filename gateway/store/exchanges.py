@@ -12,8 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.types import Exchange
 from gateway.privacy.texts import Texts, at_once, in_turns, is_stream, user_digest
-from gateway.store import counters, ledger
+from gateway.store import counters, deliveries, ledger
 from gateway.store.database import Database
+from gateway.store.deliveries import Delivery
 from gateway.store.tables import annotations, exchange_audits, exchanges, measurements, streams
 
 State = Literal["queued", "audited", "failed", "expired", "sampled_out", "opted_out"]
@@ -26,17 +27,19 @@ _FIELDS = [field.name for field in msgspec.structs.fields(Exchange)]
 _WIDTHS = {column.name: column.type.length for column in exchanges.c if isinstance(column.type, sa.String)}
 
 
-async def insert_batch(database: Database, batch: Sequence[Exchange], deltas: ledger.Deltas) -> None:
+async def insert_batch(
+    database: Database, batch: Sequence[Exchange], deltas: ledger.Deltas, delivery: Delivery | None = None
+) -> None:
     """Stores exchanges as queued and adds to the ledger, all or nothing; their text as `database.texts` says.
 
-    Repeating a call whose answer was lost changes nothing: its first exchange shows that it was committed.
+    Repeating a call with a delivery, at once or when its answer was lost, changes nothing.
     """
     rows = [await _row(database, exchange) for exchange in batch]
     redactions = Counter[str]()
     for row in rows:
         redactions.update(row.pop("found"))
     async with database.begin() as connection:
-        if batch and await _is_stored(connection, batch[0].id):
+        if delivery is not None and not await deliveries.is_new(connection, delivery):
             return
         if batch:
             await connection.execute(sa.insert(exchanges), rows)
@@ -178,11 +181,6 @@ async def _settle(
         moved[stratum, state] = moved.get((stratum, state), 0) + 1
     await ledger.add(connection, moved)
     return len(strata)
-
-
-async def _is_stored(connection: AsyncConnection, exchange_id: str) -> bool:
-    query = sa.select(exchanges.c.id).where(exchanges.c.id == exchange_id)
-    return (await connection.execute(query)).first() is not None
 
 
 async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> int:

@@ -21,6 +21,7 @@ import msgspec
 
 from tests.bench.contestants import CONTESTANTS, Contestant, Missing
 from tests.bench.footprint import resident_bytes, start_seconds
+from tests.bench.gateway.arena import tree
 from tests.bench.load import Load, generator, measure
 from tests.bench.upstream import fixed_upstream
 from tests.processes import free_port, running
@@ -38,7 +39,8 @@ class Runner(msgspec.Struct):
 
     def signal(self, number: signal.Signals) -> None:
         if self.pid is not None:
-            os.killpg(self.pid, number)
+            for pid in tree(self.pid):  # some are in sessions of their own
+                os.kill(pid, number)
 
 
 class Row(msgspec.Struct):

@@ -19,7 +19,7 @@ from auditors.types import Exchange
 from gateway.jobs import open_queue
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
-from gateway.tap import AUDIT_TASK, IDS_PER_JOB
+from gateway.storing.direct import AUDIT_TASK, IDS_PER_JOB
 from tests.gateway.store.made import exchange
 from tests.processes import BIASGATE, free_port, running
 from tests.soak.backends import Backend, simulator

@@ -19,6 +19,7 @@ from gateway.proxy.dataplane import DataPlane
 from gateway.proxy.generations import Generations
 from gateway.store import catalogue, exchanges, measurements
 from gateway.store.database import Database
+from gateway.storing.direct import DirectStore
 from gateway.tap import SamplingTap
 from gateway.telemetry import WorkerStats
 
@@ -61,7 +62,7 @@ async def control_plane(directory: Path, **sections: Any) -> AsyncIterator[Contr
         stack.push_async_callback(database.close)
         queue = open_queue(database)
         stats = WorkerStats()
-        tap = SamplingTap(config.sampling, b"secret", database, queue)
+        tap = SamplingTap(config.sampling, b"secret", database, DirectStore(database, queue))
         dataplane = DataPlane(config, tap=tap, stats=stats)
         app = create_app(config, database=database, queue=queue, planes=Generations(dataplane), tap=tap, stats=stats)
         await stack.enter_async_context(app.lifespan())

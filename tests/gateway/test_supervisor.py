@@ -158,3 +158,20 @@ async def test_second_stop_asks_again_before_it_kills(tmp_path: Path) -> None:
 
     assert await asyncio.wait_for(running, 20) == 0
     assert written(log)[1:] == ["asked slow", "asked slow", "end slow"]
+
+
+async def test_a_later_stage_is_kept_running_while_an_earlier_one_ends(tmp_path: Path) -> None:
+    """Whoever still stops may need the others: one of them that dies meanwhile is started again."""
+    log = tmp_path / "log"
+    children = [child("slow", RELUCTANT, log, grace_seconds=50), child("needed", OBEDIENT, log, stage=1)]
+    supervisor = Supervisor(children, os.environ)
+    running = asyncio.create_task(supervisor.run())
+    started = await lines(log, 2)
+    supervisor.stop()
+    await lines(log, 3)
+    [pid] = [int(line.split()[2]) for line in started if line.startswith("start needed")]
+    os.kill(pid, 9)
+    again = await lines(log, 4)
+    supervisor.stop()
+    assert await asyncio.wait_for(running, 20) == 0
+    assert again[3].startswith("start needed")

@@ -22,7 +22,8 @@ from gateway.jobs import JobQueue, open_queue
 from gateway.proxy.types import Sampled
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
-from gateway.tap import AUDIT_TASK, BATCH_EXCHANGES, IDS_PER_JOB, SECONDS_PER_COPY, STORING_SHARE, SamplingTap
+from gateway.storing.direct import AUDIT_TASK, IDS_PER_JOB, DirectStore
+from gateway.tap import SamplingTap
 from tests.gateway.store.made import exchange
 from tests.waiting import eventually
 
@@ -60,7 +61,7 @@ def id_between(low: float, high: float) -> str:
 
 async def test_sampled_exchanges_reach_store_ledger_and_queue(database: Database, queue: JobQueue) -> None:
     """Offered copies are stored with what was recorded about them, counted as queued, and announced in jobs."""
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, queue)
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, queue))
     await tap.start()
     sampled = decide(tap, "r")
     assert sampled == Sampled("other", 1.0)
@@ -77,7 +78,7 @@ async def test_sampled_exchanges_reach_store_ledger_and_queue(database: Database
 
 async def test_running_writer_needs_no_stop(database: Database, queue: JobQueue) -> None:
     """A copy is in the store soon after it was offered, and a decision without a copy in the ledger."""
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, queue)
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, queue))
     await tap.start()
     tap.offer(exchange())
     decide(tap, "r", eligible=False)
@@ -166,7 +167,7 @@ async def test_the_backlog_in_the_store_is_heeded(
     monkeypatch.setattr("gateway.tap.BACKLOG_SECONDS", 0.05)
     batch = [exchange() for _ in range(5)]
     await exchanges.insert_batch(database, batch, {("other", "queued"): 5})
-    tap = SamplingTap(SamplingConfig(rate=1.0, max_backlog=2), SECRET, database, queue)
+    tap = SamplingTap(SamplingConfig(rate=1.0, max_backlog=2), SECRET, database, DirectStore(database, queue))
     await tap.start()
     await eventually(lambda: tap.rates["other"] <= 0.25)
     for one in batch:
@@ -212,25 +213,6 @@ async def test_pressure_lowers_the_recorded_rate_and_recovers() -> None:
     assert tap.pressure == 1.0
 
 
-async def test_a_busy_worker_stores_little_until_the_end(
-    database: Database, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However much waits, storing takes its share of a busy processor; asked to stop, it writes the rest at once."""
-    monkeypatch.setattr("gateway.tap.BUSY", 0.0)  # whatever else this machine does
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, queue)
-    for _ in range(20 * BATCH_EXCHANGES):
-        tap.offer(exchange())
-    began = time.monotonic()
-    await tap.start()
-    while (elapsed := time.monotonic() - began) < 0.3:
-        most = elapsed * STORING_SHARE / SECONDS_PER_COPY
-        assert tap.counts.get("queued", 0) <= most + 2 * BATCH_EXCHANGES
-        await asyncio.sleep(0.01)
-    assert tap.pending > 10 * BATCH_EXCHANGES
-    await tap.stop(timeout_seconds=60)
-    assert tap.counts == {"queued": 20 * BATCH_EXCHANGES}
-
-
 def test_buffer_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few large copies fill the buffer as many small ones do."""
     monkeypatch.setattr("gateway.tap.BUFFER_BYTES", 1000)
@@ -267,7 +249,7 @@ def test_outcomes_sum_to_requests(tmp_path_factory: pytest.TempPathFactory, requ
 async def _drive(url: str, requests: list[dict[str, Any]], buffer: int) -> None:
     database = await Database.open(url)
     config = SamplingConfig(rate=0.5, strata=STRATA, tags=["vip"], buffer_exchanges=buffer)
-    tap = SamplingTap(config, SECRET, database, open_queue(database))
+    tap = SamplingTap(config, SECRET, database, DirectStore(database, open_queue(database)))
     await tap.start()
     for number, request in enumerate(requests):
         asked = dict(request)
@@ -292,7 +274,7 @@ async def test_copies_wait_for_a_store_that_comes_back(tmp_path: Path, caplog: p
     database = await Database.open(f"sqlite:///{tmp_path}/store.db")
     async with database.read():
         pass
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, open_queue(database))
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, open_queue(database)))
     other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     await tap.start()
@@ -314,7 +296,7 @@ async def test_copies_that_the_store_never_takes_are_counted_as_failed(
     """A stop does not wait for ever: what could not be written is counted as failed and logged."""
     monkeypatch.setattr("gateway.store.database.BUSY_TIMEOUT_SECONDS", 0.1)
     database = await Database.open(f"sqlite:///{tmp_path}/store.db")
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, open_queue(database))
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, open_queue(database)))
     other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     await tap.start()
@@ -329,7 +311,7 @@ async def test_copies_that_the_store_never_takes_are_counted_as_failed(
 
 async def test_unstorable_batch_does_not_hold_up_the_next(database: Database, queue: JobQueue) -> None:
     """Exchanges that the database refuses for what they are count as failed, and later ones are stored."""
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, queue)
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, queue))
     broken = exchange(
         status_code="no number, and no statement can be made of it" if database.dialect == "postgresql" else []
     )
@@ -347,7 +329,7 @@ def _offer_for_ever(url: str, counted: Any) -> None:
 
     async def run() -> None:
         database = await Database.open(url)
-        tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, open_queue(database))
+        tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, open_queue(database)))
         await tap.start()
         while True:
             for _ in range(20):

@@ -16,7 +16,7 @@ from gateway.config_file import validate
 from gateway.jobs import open_queue
 from gateway.store import exchanges
 from gateway.store.database import Database
-from gateway.tap import AUDIT_TASK
+from gateway.storing.direct import AUDIT_TASK
 from tests.gateway.store.made import exchange
 
 PROMPT = b'{"model": "m", "messages": [{"role": "user", "content": "Are women or men better leaders?"}]}'

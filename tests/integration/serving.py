@@ -93,13 +93,15 @@ async def serving(*arguments: str, environ: Mapping[str, str] | None = None) -> 
 
 
 def children_of(pid: int) -> dict[str, list[int]]:
-    """Process ids of a parent's direct children, by the biasgate verb they run."""
+    """Process ids of a parent's direct children, by the biasgate verb they run; "writer" is who stores copies."""
     found: dict[str, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):
             if f"\nPPid:\t{pid}\n" in status.read_text():
                 words = (status.parent / "cmdline").read_bytes().decode().split("\0")
-                found.setdefault(words[3], []).append(int(status.parent.name))
+                if len(words) < 4:  # dead, and not yet waited for
+                    continue
+                found.setdefault("writer" if "--writer-fd" in words else words[3], []).append(int(status.parent.name))
     return found
 
 

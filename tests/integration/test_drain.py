@@ -157,7 +157,7 @@ async def test_connection_without_a_request_yet_may_still_send_one(
         config = load(configured(tmp_path, upstream.base_url, "drain_seconds = 60"), environ={})
         listener = bind("127.0.0.1", 0)
         address = listener.getsockname()
-        worker, ready = Worker(config, listener), asyncio.Event()
+        worker, ready = Worker(config, listener, None), asyncio.Event()
         serving_here = asyncio.create_task(worker.serve(migrate=True, on_ready=ready.set))
         await asyncio.wait_for(ready.wait(), 40)
         used, used_writer = await asyncio.open_connection(*address)

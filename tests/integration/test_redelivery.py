@@ -16,7 +16,7 @@ from gateway.jobs import open_queue
 from gateway.store import exchanges, ledger, measurements, streams
 from gateway.store.database import Database
 from gateway.store.streams import Stream
-from gateway.tap import AUDIT_TASK
+from gateway.storing.direct import AUDIT_TASK
 from tests.gateway.store.made import exchange
 from tests.integration.auditing import auditing, config_for, until
 from tests.simulated import running_simulator

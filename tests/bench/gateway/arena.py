@@ -44,8 +44,9 @@ class Runner(msgspec.Struct):
     pid: int | None = None
 
     def signal(self, number: signal.Signals) -> None:
-        if self.pid is not None:
-            os.killpg(self.pid, number)
+        """To all its processes: some are in sessions of their own."""
+        for pid in tree(self.pid) if self.pid is not None else ():
+            os.kill(pid, number)
 
     def cpu_seconds(self) -> float:
         """Processor time of all its threads and children that are alive."""

@@ -13,7 +13,7 @@ import httptools
 import numpy as np
 import uvloop
 
-from tests.bench.gateway.arena import OTHER_CORE, Figure, Runner, figure, pinned, resident_bytes, say
+from tests.bench.gateway.arena import OTHER_CORE, Figure, Runner, figure, pinned, resident_bytes, say, tree
 from tests.bench.load import chat_body, request_bytes
 
 ABORTS = 0.1
@@ -24,7 +24,7 @@ WARM_UP = 0.2
 
 
 def figures(runner: Runner, requests: int) -> list[Figure]:
-    """Resident memory in the end, and its slope after the warm-up by least squares."""
+    """Resident memory in the end, of the worker and of its writer, and the worker's slope after the warm-up."""
     assert runner.pid is not None
     argv = [*pinned(OTHER_CORE), sys.executable, "-m", "tests.bench.gateway.endurance", runner.url, str(requests)]
     samples: list[tuple[int, int]] = []
@@ -38,11 +38,13 @@ def figures(runner: Runner, requests: int) -> list[Figure]:
             else:
                 samples.append((int(number), resident_bytes(runner.pid)))
                 say(f"  {runner.name}: {samples[-1][0]:,} requests, {samples[-1][1] / 1e6:.1f} MB")
+    writer = sum(resident_bytes(pid) for pid in tree(runner.pid)[1:])
     kept = [(done, size) for done, size in samples if done >= WARM_UP * requests]
     slope = float(np.polyfit([done for done, _ in kept], [size for _, size in kept], 1)[0])
     case = f"{requests:,} requests, {ABORTS:.0%} aborted"
     return [
         figure("endurance", case, runner.name, "resident", "MB", [kept[-1][1] / 1e6], failures),
+        figure("endurance", case, runner.name, "writer", "MB", [writer / 1e6], failures),
         figure("endurance", case, runner.name, "slope", "bytes/request", [slope], failures),
     ]
 

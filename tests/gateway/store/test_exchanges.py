@@ -7,6 +7,7 @@ import msgspec
 
 from gateway.store import counters, exchanges, ledger, measurements
 from gateway.store.database import Database
+from gateway.store.deliveries import KEPT_SECONDS, Delivery, forget_old
 from tests.gateway.store.made import SETTINGS, exchange, measurement
 
 
@@ -28,11 +29,37 @@ async def test_what_clients_send_fits_the_columns(database: Database) -> None:
 
 
 async def test_repeating_a_committed_batch_changes_nothing(database: Database) -> None:
-    """A writer that did not hear of its commit may send the batch again."""
+    """A sender that did not hear of a commit may send the batch again, with and without copies in it."""
     batch = [exchange(), exchange()]
-    for _ in range(2):
-        await exchanges.insert_batch(database, batch, {("other", "queued"): 2, ("other", "sampled_out"): 5})
+    for number, one, deltas in ((1, batch, {("other", "queued"): 2}), (2, [], {("other", "sampled_out"): 5})):
+        for _ in range(2):
+            await exchanges.insert_batch(database, one, deltas, Delivery("sender", number, 1.0))
     assert await ledger.counts(database) == {("other", "queued"): 2, ("other", "sampled_out"): 5}
+    assert await exchanges.backlog(database) == (2, batch[0].received_at)
+
+
+async def test_repeating_a_batch_that_is_being_written_changes_nothing(database: Database) -> None:
+    """Repetitions that overtake each other are one; those of another sender are another."""
+    batch, other = [exchange(), exchange()], [exchange()]
+    deliveries = [(batch, Delivery("one", 1, 1.0))] * 4 + [(other, Delivery("two", 1, 1.0))] * 4
+    await asyncio.gather(
+        *(
+            exchanges.insert_batch(database, copies, {("other", "queued"): len(copies)}, delivery)
+            for copies, delivery in deliveries
+        )
+    )
+    assert await ledger.counts(database) == {("other", "queued"): 3}
+
+
+async def test_deliveries_are_forgotten_in_time(database: Database) -> None:
+    """What tells repetitions apart goes with its sender; a sender that is still at work keeps its entry."""
+    now = time.time()
+    for delivery in (Delivery("gone", 7, now - KEPT_SECONDS - 1), Delivery("here", 7, now - KEPT_SECONDS + 60)):
+        await exchanges.insert_batch(database, [], {("other", "filtered"): 1}, delivery)
+    await forget_old(database)
+    for sender in ("gone", "here"):
+        await exchanges.insert_batch(database, [], {(sender, "filtered"): 1}, Delivery(sender, 7, now))
+    assert await ledger.counts(database) == {("other", "filtered"): 2, ("gone", "filtered"): 1, ("here", "filtered"): 1}
 
 
 async def test_decisions_without_copies_are_counted(database: Database) -> None:

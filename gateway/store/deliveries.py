@@ -1,0 +1,57 @@
+"""Which delivery of each sender the store took last, so that one whose answer was lost is taken once.
+
+A sender is one tap from its start to its end. It numbers its deliveries, and makes none before the last was answered.
+"""
+
+import struct
+import time
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.store.database import Database, upsert
+from gateway.store.tables import facts
+
+KEPT_SECONDS = 24 * 3600.0
+"""Longer than any sender waits to repeat itself: then its entry goes."""
+
+_PREFIX = "delivery:"
+_VALUE = struct.Struct(">Qd")
+"""Number first, so that values compare as their numbers do; when it was made, which a repetition repeats."""
+
+
+class Delivery(NamedTuple):
+    """Names one delivery; repeated, it is equal."""
+
+    sender: str
+    """Unique among all senders of a store, at most 32 characters."""
+    number: int
+    """Rises with every delivery of the sender."""
+    made_at: float
+    """Unix seconds."""
+
+
+async def is_new(connection: AsyncConnection, delivery: Delivery) -> bool:
+    """Notes the delivery inside the caller's transaction; False when it, or a later one, is in the store already.
+
+    A repetition that comes while the first is still being written waits for its end.
+    """
+    row = upsert(connection, facts).values(
+        name=_PREFIX + delivery.sender, value=_VALUE.pack(delivery.number, delivery.made_at)
+    )
+    noting = row.on_conflict_do_update(
+        index_elements=[facts.c.name], set_={"value": row.excluded.value}, where=facts.c.value < row.excluded.value
+    )
+    return (await connection.execute(noting.returning(facts.c.name))).first() is not None
+
+
+async def forget_old(database: Database) -> None:
+    """Deletes the entries of senders that delivered nothing for `KEPT_SECONDS`."""
+    before = time.time() - KEPT_SECONDS
+    mine = facts.c.name.startswith(_PREFIX)
+    async with database.begin() as connection:
+        entries = (await connection.execute(sa.select(facts.c.name, facts.c.value).where(mine))).all()
+        old = [name for name, value in entries if _VALUE.unpack(value)[1] < before]
+        if old:
+            await connection.execute(sa.delete(facts).where(facts.c.name.in_(old)))

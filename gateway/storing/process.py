@@ -1,0 +1,102 @@
+"""The writer process: one for each gateway, of low priority, started and restarted by whoever owns the workers."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+from auditors.types import Exchange
+from gateway import logs
+from gateway.config import Config
+from gateway.errors import StoreError
+from gateway.jobs import JobQueue, open_queue
+from gateway.lifeline import Lifeline
+from gateway.privacy.texts import Texts, texts_of
+from gateway.store import deliveries
+from gateway.store.database import Database
+from gateway.store.deliveries import Delivery
+from gateway.store.ledger import Deltas
+from gateway.storing.direct import DirectStore
+from gateway.storing.server import serve_batches
+
+logger = logging.getLogger(__name__)
+
+NICENESS = 10
+"""Beside a worker that has work for a whole core, a tenth of that core is left for writing."""
+_AUTOGROUP = Path("/proc/self/autogroup")
+
+
+def run_writer(descriptor: int) -> int:
+    """Until SIGTERM or the parent's death, on the parent's listening socket and configuration."""
+    lifeline = Lifeline()
+    config = lifeline.first_config()
+    if config is None:
+        return 0
+    logs.configure(config.telemetry, role="writer")
+    give_way()
+    asyncio.run(_write(config, socket.socket(fileno=descriptor), lifeline))
+    return 0
+
+
+def give_way() -> None:
+    """Lowers this process's priority, and that of its session where Linux shares processors out by session."""
+    os.nice(NICENESS)
+    if os.getsid(0) == os.getpid():  # else the group is that of others too
+        with contextlib.suppress(OSError):
+            _AUTOGROUP.write_text(str(NICENESS))
+
+
+async def _write(config: Config, listener: socket.socket, lifeline: Lifeline) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)  # the parent reads the file
+    # What a reload changes here comes with a restart of this process; see WRITER_SECTIONS.
+    lifeline.watch(lambda _config: None, stop.set)
+    store = LateStore(config.store.url, texts_of(config))
+    gc.freeze()
+    try:
+        await serve_batches(store, listener, stop)
+    finally:
+        await store.close()
+
+
+class LateStore:
+    """Opens the database when there is something to store, so that one that is away is met again and again.
+
+    See `gateway.storing.protocol.CopyStore`. The schema must have been made: whoever starts the writer did.
+    """
+
+    def __init__(self, url: str, texts: Texts) -> None:
+        self._url = url
+        self._texts = texts
+        self._opening = asyncio.Lock()
+        self._opened: tuple[Database, JobQueue] | None = None
+
+    async def store(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
+        database, queue = await self._open()
+        await DirectStore(database, queue).store(batch, deltas, delivery)
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            database, queue = self._opened
+            await queue.close()
+            await database.close()
+
+    async def _open(self) -> tuple[Database, JobQueue]:
+        async with self._opening:
+            if self._opened is None:
+                database = await Database.open(self._url, migrate=False, texts=self._texts)
+                try:
+                    await deliveries.forget_old(database)
+                except StoreError:
+                    await database.close()
+                    raise
+                self._opened = (database, open_queue(database))
+            return self._opened

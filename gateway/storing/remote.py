@@ -1,0 +1,54 @@
+"""The worker's end: hands each batch to the writer process and waits for its answer."""
+
+import asyncio
+from collections.abc import Sequence
+
+from auditors.types import Exchange
+from gateway.errors import GatewayError, StoreError
+from gateway.store.deliveries import Delivery
+from gateway.store.ledger import Deltas
+from gateway.storing.frames import Answer, Batch, BrokenFrameError, decoded, framed, read_frame
+
+
+class RefusedError(GatewayError):
+    """The store will never take this batch."""
+
+
+class RemoteStore:
+    """See `gateway.storing.protocol.CopyStore`. Connects when there is something to store, and again when it must."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def store(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
+        counts = [(stratum, outcome, more) for (stratum, outcome), more in deltas.items()]
+        answer = await self._ask(framed(Batch(delivery, batch, counts)))
+        if answer.outcome == "later":
+            raise StoreError(answer.reason)
+        if answer.outcome == "refused":
+            raise RefusedError(answer.reason)
+
+    async def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
+
+    async def _ask(self, frame: bytes) -> Answer:
+        """Raises StoreError when the answer does not come: nobody knows then whether the batch was stored."""
+        try:
+            if self._streams is None:
+                self._streams = await asyncio.open_unix_connection(self._path)
+            reader, writer = self._streams
+            writer.write(frame)
+            await writer.drain()
+            payload = await read_frame(reader)
+            if payload is None:
+                raise BrokenFrameError("the connection was closed")
+            return decoded(payload, Answer)
+        except (OSError, BrokenFrameError) as exc:
+            await self.close()
+            raise StoreError(f"the writer of sampled copies gives no answer: {exc}") from exc
+        except BaseException:  # broken off: the answer that is still to come would be taken for the next one
+            await self.close()
+            raise
