@@ -131,7 +131,9 @@ def _sqlite_engine(url: str) -> AsyncEngine:
     if path in ("", ":memory:"):
         raise StoreError(f'store "{url}": a database in memory cannot be shared between processes: name a file')
     _open_once(url, path)
-    engine = create_async_engine(f"sqlite+aiosqlite:///{path}", connect_args={"timeout": BUSY_TIMEOUT_SECONDS})
+    engine = create_async_engine(
+        f"sqlite+aiosqlite:///{path}", connect_args={"timeout": BUSY_TIMEOUT_SECONDS}, hide_parameters=True
+    )
     sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     sa.event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine
@@ -167,6 +169,7 @@ def _postgresql_engine(url: str) -> AsyncEngine:
         return create_async_engine(
             "postgresql+psycopg://" + url.removeprefix("postgresql://"),
             pool_pre_ping=True,
+            hide_parameters=True,
             connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
         )
     except (ArgumentError, ValueError) as exc:  # ValueError: a port that is no number

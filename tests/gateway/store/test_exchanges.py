@@ -4,6 +4,8 @@ import asyncio
 import time
 
 import msgspec
+import pytest
+from sqlalchemy.exc import IntegrityError
 
 from gateway.store import counters, exchanges, ledger, measurements
 from gateway.store.database import Database
@@ -49,6 +51,15 @@ async def test_repeating_a_batch_that_is_being_written_changes_nothing(database:
         )
     )
     assert await ledger.counts(database) == {("other", "queued"): 3}
+
+
+async def test_an_error_of_the_store_quotes_no_text(database: Database) -> None:
+    """What the database refuses ends up in a log; what was served may not."""
+    one = exchange(request_body=b"a private question", response_body=b"a private answer")
+    await exchanges.insert_batch(database, [one], {})
+    with pytest.raises(IntegrityError) as refused:
+        await exchanges.insert_batch(database, [one], {})
+    assert "private" not in str(refused.value)
 
 
 async def test_deliveries_are_forgotten_in_time(database: Database) -> None:
