@@ -1,11 +1,13 @@
 """Keeps child processes running: restarts what dies, stops in stages, and never outlives or abandons a child.
 
-Children are ordinary `biasgate` commands in a session of their own, so that Ctrl-C reaches the parent alone and the
-parent decides the order of the end. Each child's standard input is a pipe held by the parent (gateway/lifeline.py).
+Children are ordinary `biasgate` commands, each in a process group of its own, so that Ctrl-C reaches the parent alone
+and the parent decides the order of the end. Each child's standard input is a pipe held by the parent
+(gateway/lifeline.py).
 """
 
 import asyncio
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Container, Mapping, Sequence
@@ -127,7 +129,7 @@ class Supervisor:
             stdin=asyncio.subprocess.PIPE,
             env=self._environ,
             pass_fds=child.pass_fds,
-            start_new_session=True,
+            preexec_fn=os.setpgrp,  # Ctrl-C is for the parent alone; see `gateway.storing.process.give_way` for more
         )
         self._running[child.name] = process
         _write_line(process, self._line)

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 from collections.abc import Sequence
-from pathlib import Path
 
 from auditors.types import Exchange
 from gateway import logs
@@ -27,8 +26,7 @@ from gateway.storing.server import serve_batches
 logger = logging.getLogger(__name__)
 
 NICENESS = 10
-"""Beside a worker that has work for a whole core, a tenth of that core is left for writing."""
-_AUTOGROUP = Path("/proc/self/autogroup")
+"""Where a system has no idle policy."""
 
 
 def run_writer(descriptor: int) -> int:
@@ -44,11 +42,14 @@ def run_writer(descriptor: int) -> int:
 
 
 def give_way() -> None:
-    """Lowers this process's priority, and that of its session where Linux shares processors out by session."""
+    """Runs on what the workers leave: whenever one of them has something to do, this process stops at once.
+
+    Linux lets a task go at once before an idle one of the same group only, and with autogroup each session is a group:
+    so the writer stays in its parent's session.
+    """
     os.nice(NICENESS)
-    if os.getsid(0) == os.getpid():  # else the group is that of others too
-        with contextlib.suppress(OSError):
-            _AUTOGROUP.write_text(str(NICENESS))
+    with contextlib.suppress(AttributeError, OSError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 async def _write(config: Config, listener: socket.socket, lifeline: Lifeline) -> None:
