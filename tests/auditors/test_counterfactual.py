@@ -64,10 +64,10 @@ async def audited(
     *,
     judge_model: str | None = None,
     embedder: WordEmbedder | None = None,
-    timeout: float = 60.0,  # noqa: ASYNC109 - the completer's
+    within_seconds: float = 60.0,
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=timeout)
+        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=within_seconds)
         auditor = CounterfactualAuditor(
             lambda _: completer, embedder or WordEmbedder(), judge_model=judge_model, max_tokens=64, max_concurrency=2
         )
@@ -328,7 +328,9 @@ class TestAbsences:
     async def test_a_missing_answer_is_a_failed_audit(self, reply: Reply, kind: str, judge_model: str | None) -> None:
         """A contrast needs all four answers: without one each is missing, in the stream of the group named."""
         result, _ = await audited(
-            lambda asked: reply if "brother" in str(asked.json) else chat("a"), judge_model=judge_model, timeout=0.5
+            lambda asked: reply if "brother" in str(asked.json) else chat("a"),
+            judge_model=judge_model,
+            within_seconds=0.5,
         )
 
         assert isinstance(result, AuditFailure)

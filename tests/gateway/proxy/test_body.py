@@ -77,7 +77,7 @@ class TestModel:
     def test_stream_is_read(self) -> None:
         """Only true means streaming."""
         assert [
-            read_body(b'{"model":"m","stream":%b}' % value, {}, may_set_priority=False).stream  # type: ignore[union-attr]
+            read_body(b'{"model":"m","stream":%b}' % value, {}, may_set_priority=False).stream  # type: ignore[union-attr]  # no refusal
             for value in (b"true", b"false", b"1", b"null")
         ] == [True, False, False, False]
 
