@@ -26,7 +26,7 @@ class Accounts:
     by_plan: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(what was planned, outcome) to requests, for the report."""
     unexplained: list[str] = field(default_factory=list)
-    during_restarts: Counter[str] = field(default_factory=Counter)
+    during_restarts: list[str] = field(default_factory=list)
     """Ends that differ from the plan because an upstream was restarted meanwhile."""
 
     @property
@@ -42,10 +42,9 @@ class Accounts:
             return
         self.ends[endpoint, seen] += 1
         if seen != plan.outcome:
-            if met_restart and seen in ("upstream_error", "rejected"):
-                self.during_restarts[seen] += 1
-            else:
-                self.unexplained.append(f"{plan.request_id} {plan.endpoint} fault {plan.fault}: {seen}, {sight}")
+            may_differ = met_restart and seen in ("upstream_error", "rejected")
+            differing = self.during_restarts if may_differ else self.unexplained
+            differing.append(f"{plan.request_id} {plan.endpoint} fault {plan.fault}: {seen}, {sight}")
         decided = self._decided(plan, seen, sight)
         if decided is not None:
             self.ledger[decided] += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gateway.proxy.types import EndReason
 from tests.soak.accounts import Accounts
 from tests.soak.client import Connection, Sight
-from tests.soak.front import Front
+from tests.soak.front import Front, was_dropped
 from tests.soak.system import LIMIT_SECONDS
 from tests.soak.traffic import Plan, Traffic
 
@@ -83,8 +83,7 @@ class Driver:
         return self._outcome(plan, sight), sight
 
     def _outcome(self, plan: Plan, sight: Sight) -> EndReason | None:
-        was_dropped = any(front.has_dropped(plan.request_id) for front in self._fronts)
-        return sight.outcome(LIMIT_SECONDS, was_dropped=was_dropped)
+        return sight.outcome(LIMIT_SECONDS, was_dropped=was_dropped(self._fronts, plan.request_id))
 
     async def _leave(self, plan: Plan, connection: Connection) -> tuple[EndReason | None, Sight | None]:
         """Goes away once the gateway is known to be where the plan wants it."""
@@ -115,7 +114,7 @@ class Driver:
         noticed, _ = await asyncio.wait(aborts, return_when=asyncio.FIRST_COMPLETED, timeout=ABORT_SECONDS)
         if noticed:
             self.abort_seconds.append(time.monotonic() - left_at)
-        elif not any(front.has_dropped(plan.request_id) for front in self._fronts):
+        elif not was_dropped(self._fronts, plan.request_id):
             self.unnoticed.append(f"{plan.request_id} {plan.endpoint} {plan.leaving}")
         for task in aborts:
             task.cancel()

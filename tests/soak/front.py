@@ -46,7 +46,7 @@ class _Asked:
     digest: bytes | None = None
     times: int = 0
     was_dropped: bool = False
-    """The upstream was stopped while it owed the answer."""
+    """The upstream was stopped while it owed the answer, and has not been asked since."""
 
 
 class Front:
@@ -87,6 +87,10 @@ class Front:
         """What became of it."""
         return self._asked.pop(request_id)
 
+    def was_asked(self, request_id: str) -> bool:
+        """Whether that request has come here."""
+        return self._asked[request_id].times > 0
+
     def has_dropped(self, request_id: str) -> bool:
         """Whether this upstream was stopped while it owed that answer."""
         return self._asked[request_id].was_dropped
@@ -123,6 +127,7 @@ class Front:
         fault = request.header(HEADER)
         if asked is not None:
             asked.times += 1
+            asked.was_dropped = False
             asked.arrived.set()
         leaving = asyncio.create_task(reader.read(1))
         answering = asyncio.create_task(self._act(fault, request, writer, asked))
@@ -137,6 +142,7 @@ class Front:
         except asyncio.CancelledError:
             if asked is not None:
                 asked.was_dropped = True
+                asked.arrived.clear()
             raise
         finally:
             for task in (leaving, answering):
@@ -192,6 +198,15 @@ class Front:
         elif asked is not None:
             asked.digest = answer.digest.digest()
         return answer.is_whole
+
+
+def was_dropped(fronts: list[Front], request_id: str) -> bool:
+    """Whether each upstream that got the request went away owing the answer: none was left to end it otherwise.
+
+    One that goes away before its first byte may be replaced: then the other's doings end the exchange.
+    """
+    asked = [front for front in fronts if front.was_asked(request_id)]
+    return bool(asked) and all(front.has_dropped(request_id) for front in asked)
 
 
 class _Answer:
