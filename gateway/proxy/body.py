@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.proxy.refusals import Refusal, unreadable_priority
+from gateway.proxy.refusals import Refusal, nested_too_deeply, unreadable_priority
 
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _TOP_TOKEN = re.compile(_STRING + rb"|[{}\[\]:,]", re.DOTALL)
@@ -45,7 +45,8 @@ _decode = msgspec.json.Decoder(_Peek).decode
 def read_body(content: bytes, aliases: Mapping[str, str], *, may_set_priority: bool) -> RequestBody | Refusal:
     """Reads model and stream, applies the alias, and takes out `priority` unless the client may set it.
 
-    Bodies that are not JSON objects come back unchanged with no model.
+    Bodies that are not JSON objects come back unchanged with no model; one that is nested too deeply to tell is refused
+    to a client that may not set `priority`.
     """
     if not content:
         return RequestBody(content)
@@ -67,8 +68,11 @@ def _read_leniently(content: bytes, *, may_set_priority: bool) -> RequestBody | 
     """Python upstreams also take NaN, byte order marks and UTF-16: such a body must not carry a priority past us."""
     try:
         value = json.loads(content)
-    except (ValueError, RecursionError):
+    except ValueError:
         return RequestBody(content)
+    except RecursionError:
+        # Another version of Python reads deeper (3.13 five times as deep as 3.11 and more), and finds a priority there.
+        return RequestBody(content) if may_set_priority else nested_too_deeply()
     if not isinstance(value, dict):
         return RequestBody(content)
     if "priority" in value and not may_set_priority:

@@ -106,6 +106,15 @@ def unreadable_priority() -> Refusal:
     )
 
 
+def nested_too_deeply() -> Refusal:
+    return Refusal(
+        400,
+        "invalid_body",
+        "this key may not set priority, and the body is nested too deeply to look for it",
+        param="priority",
+    )
+
+
 def upstream_error(upstream: str, what: str) -> Refusal:
     return Refusal(502, "upstream_error", f'upstream "{upstream}" {what}')
 

@@ -29,6 +29,7 @@ class Bodies:
         b"\0" + '{"priority": 1}'.encode("utf-16"),
         b"\0[1, 2]",
         b"\0" + b"[" * 3000,
+        b'\0{"a": ' + b"[" * 3000 + b"]" * 3000 + b', "priority": 1}',
         b'\0{"a": "\\ud800", "model": "alias"}',
         b'\1{"model":"alias","prior\x97ty":3}',
         b'\0{"model": "\xef\xbb[", "priority": 1}',

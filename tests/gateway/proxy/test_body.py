@@ -130,6 +130,21 @@ class TestPriority:
         assert isinstance(result, Refusal)
         assert (result.status, result.code) == (400, "invalid_body")
 
+    @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+    def test_nesting_smuggles_nothing(self, opening: bytes, encoding: str) -> None:
+        """How deep a reader goes depends on its version: what is too deep for ours may be read by the upstream's."""
+        depth = 5_000
+        deep = opening * depth + b"1" + (b"]" if opening == b"[" else b"}") * depth
+        body = (b'{"model":"m","metadata":%b,"priority":-9}' % deep).decode().encode(encoding)
+
+        result = read_body(body, {}, may_set_priority=False)
+        if isinstance(result, RequestBody):  # a reader that goes as deep as this
+            assert b"priority" not in result.content.replace(b"\0", b"")
+        else:
+            assert (result.status, result.code, result.param) == (400, "invalid_body", "priority")
+        assert read_body(body, {}, may_set_priority=True).content == body  # type: ignore[union-attr]  # never refused
+
     def test_lenient_json_is_relayed_otherwise(self) -> None:
         """Without a priority such a body passes, and its model still chooses the upstream."""
         body = b'{"model":"m","temperature":NaN}'
