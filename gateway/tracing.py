@@ -235,12 +235,13 @@ def _told(part: _Part) -> Mapping[str, Any]:
     if reasons or part.stop_reason:
         told["gen_ai.response.finish_reasons"] = reasons or [part.stop_reason]
     if usage := part.usage:
-        for name, count in (
-            ("gen_ai.usage.input_tokens", usage.prompt_tokens or usage.input_tokens),
-            ("gen_ai.usage.output_tokens", usage.completion_tokens or usage.output_tokens),
+        for name, counts in (
+            ("gen_ai.usage.input_tokens", (usage.prompt_tokens, usage.input_tokens)),
+            ("gen_ai.usage.output_tokens", (usage.completion_tokens, usage.output_tokens)),
         ):
-            if count is not None:
-                told[name] = count
+            for count in counts:
+                if count is not None:
+                    told[name] = count
     return told
 
 

@@ -217,6 +217,12 @@ def ended() -> Ended:
             b'data: {"response": {"id": "resp_1", "model": "s", "usage": {"input_tokens": 2, "output_tokens": 3}}}\n\n',
             {"id": "resp_1", "model": "s", "input": 2, "output": 3},
         ),
+        (
+            "/v1/embeddings",
+            b'{"id": "embd-1", "model": "s", "usage": {"prompt_tokens": 4, "total_tokens": 4, "completion_tokens": 0}}',
+            b"",
+            {"id": "embd-1", "model": "s", "input": 4, "output": 0},
+        ),
         ("/v1/chat/completions", b'{"id": "cut off after 64 KiB", "choices": [', b'"usage": {}}', {}),
         ("/v1/chat/completions", b'{"id": 7, "model": ["odd"], "usage": "much"}', b"", {}),
         ("/v1/chat/completions", b"\x1f\x8b\x08 packed", b"\xff\xfe", {}),
