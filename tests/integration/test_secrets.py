@@ -16,6 +16,7 @@ from gateway.errors import ConfigError, StoreError
 from gateway.store import ledger
 from gateway.store.database import Database
 from tests.integration.auditing import until
+from tests.integration.collector import collecting
 from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, reply, scripted_upstream
 from tests.integration.serving import READY_SECONDS, Command, command, serving
 from tests.simulated import running_simulator
@@ -28,6 +29,7 @@ CANARIES = {
 """Environment variable to secret."""
 CLIENT_SECRETS = ["canary-wrong-bearer-5b1f9c", "canary-wrong-api-key-5b1f9c", "canary-wrong-admin-5b1f9c"]
 """What clients send that is no key of ours: another service's, mistyped, or last month's."""
+NO_PROXY = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 PROMPT = "canary-prompt: are women or men better leaders?"
 CHAT = {"model": "m", "messages": [{"role": "user", "content": PROMPT}]}
 ANSWER = (
@@ -73,6 +75,7 @@ enabled = false
 log_level = "debug"
 log_format = "json"
 access_log = true
+otlp_endpoint = "{collector}"
 """
 QUERY = f"?user=canary-prompt-writer&api_key={CLIENT_SECRETS[0]}"
 """People put into query strings what belongs into headers."""
@@ -185,12 +188,17 @@ async def settled(http: httpx.AsyncClient) -> None:
 
 @pytest.mark.timeout(180)
 async def test_no_secret_is_ever_written(tmp_path: Path) -> None:
-    """Neither logs, answers, metrics nor any file of the store hold a secret; logs and metrics hold no text either."""
-    async with scripted_upstream(default=reply(ANSWER)) as upstream, scripted_upstream(FAILURES[3]) as judge:
+    """Neither logs, answers, metrics, spans nor a file of the store hold a secret; logs, metrics and spans no text."""
+    async with (
+        scripted_upstream(default=reply(ANSWER)) as upstream,
+        scripted_upstream(FAILURES[3]) as judge,
+        collecting() as collector,
+    ):
         config = tmp_path / "biasgate.toml"
-        config.write_text(CONFIG.format(directory=tmp_path, upstream=upstream.base_url, judge=judge.base_url))
+        places = {"upstream": upstream.base_url, "judge": judge.base_url, "collector": collector.url}
+        config.write_text(CONFIG.format(directory=tmp_path, **places))
         async with (
-            serving("serve", "--config", str(config), environ=CANARIES) as running,
+            serving("serve", "--config", str(config), environ=CANARIES | NO_PROXY) as running,
             httpx.AsyncClient(base_url=running.root, trust_env=False, timeout=READY_SECONDS) as http,
         ):
             ready = await running.line("biasgate auditor is ready")
@@ -212,9 +220,11 @@ async def test_no_secret_is_ever_written(tmp_path: Path) -> None:
     assert found_in(logs, secrets) == []
     assert found_in(metrics, secrets) == []
     assert found_in("\n".join(said), secrets) == []
-    assert "canary-prompt" not in logs + metrics
-    assert "canary-answer" not in logs + metrics
-    assert logs.count('"event": "request ended"') > len(FAILURES)
+    spans = repr(collector.spans)
+    assert found_in(spans, secrets) == []
+    assert "canary-prompt" not in logs + metrics + spans
+    assert "canary-answer" not in logs + metrics + spans
+    assert logs.count('"event": "request ended"') == len(collector.spans) > len(FAILURES)
     assert any(QUERY in request.target for request in upstream.requests)
     # The traffic was what it is meant to be: the store took text, upstream and judge were asked with their own keys.
     assert any("canary-prompt" in text for text in files.values())
@@ -360,7 +370,8 @@ def test_credentials_in_an_upstream_are_refused() -> None:
 async def test_config_check_shows_names_only(tmp_path: Path) -> None:
     """The effective configuration names the variables, never what they hold."""
     config = tmp_path / "biasgate.toml"
-    config.write_text(CONFIG.format(directory=tmp_path, upstream="http://127.0.0.1:9", judge="http://127.0.0.1:9"))
+    nowhere = dict.fromkeys(("upstream", "judge", "collector"), "http://127.0.0.1:9")
+    config.write_text(CONFIG.format(directory=tmp_path, **nowhere))
     async with command("config", "check", "--config", str(config), environ=CANARIES) as running:
         assert await running.exit_code() == 0
         await eventually(lambda: running.lines[-1:] == ["}"])

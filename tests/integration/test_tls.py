@@ -103,6 +103,8 @@ async def test_requests_and_keys(
         assert answers[0].json() == {"ok": True}
         assert [request.body for request in upstream.requests] == [b"{}"]
         assert upstream.requests[0].header("authorization") is None
+        assert upstream.requests[0].header("host") == f"127.0.0.1:{upstream.port}"
+        assert upstream.requests[0].header("connection") is None
 
 
 async def test_unverified_clients_see_nothing(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
