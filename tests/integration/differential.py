@@ -116,7 +116,7 @@ def split_answer(data: bytes, *, is_head: bool = False) -> Answer:
 
 
 def unchunk(data: bytes) -> tuple[bytes, bool]:
-    """(body, whether its last chunk is there)."""
+    """(body, whether its end is there). Fails on what is no plain chunk: extensions, trailers, bytes behind the end."""
     parts: list[bytes] = []
     while True:
         size, found, data = data.partition(b"\r\n")
@@ -124,9 +124,11 @@ def unchunk(data: bytes) -> tuple[bytes, bool]:
             return b"".join(parts), False
         length = int(size, 16)
         if length == 0:
-            return b"".join(parts), True
+            assert b"\r\n".startswith(data), f"behind the last chunk: {data!r}"
+            return b"".join(parts), bool(data == b"\r\n")
         parts.append(data[:length])
-        data = data[length + 2 :]
+        end, data = data[length : length + 2], data[length + 2 :]
+        assert b"\r\n".startswith(end), f"behind a chunk of {length} bytes: {end!r}"
 
 
 async def observe(gateway: Gateway, upstream: ScriptedUpstream, drive: Drive, *, is_head: bool = False) -> Seen:

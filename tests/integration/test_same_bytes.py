@@ -20,9 +20,10 @@ from tests.integration.differential import (
     passed_on,
     request,
     sending,
+    split_answer,
 )
 from tests.integration.generated_traffic import Request, Response, requests, responses
-from tests.integration.record_traffic import Recorded, recorded
+from tests.integration.record_traffic import CASES, REFUSED, Recorded, recorded
 from tests.integration.relaying import config_for
 from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, reply, scripted_upstream
 
@@ -78,6 +79,17 @@ def stage() -> Iterator[Stage]:
 
 def plain(is_head: bool = False) -> Request:
     return Request(request(b"", method="HEAD") if is_head else request(), [], is_head)
+
+
+def test_recordings_are_what_they_are_called() -> None:
+    """Each case is there and was answered, a refusal is called one, and tools were called, in pieces where streamed."""
+    found = {case.name: case for case in recorded()}
+
+    assert list(found) == list(CASES)
+    assert {name for name, case in found.items() if not case.response.startswith("HTTP/1.1 200 ")} == set(REFUSED)
+    assert all('"tool_calls":[{' in found[name].response for name in ("tool call", "tool call stream"))
+    assert found["tool call stream"].response.count('"arguments":') > 1
+    assert '"embedding":[' in found["embeddings"].response
 
 
 @pytest.mark.parametrize("case", recorded(), ids=lambda case: case.name)
@@ -180,6 +192,7 @@ def test_generated_exchanges(stage: Stage, data: st.DataObject) -> None:
     seen = stage.compare(answer.script, sent)
 
     assert len(seen.ends) == 1
+    assert seen.is_whole or sent.is_head
     if seen.asked and not sent.is_head:
         direct = stage.direct(answer.script)
         assert (seen.status, passed_on(seen.headers)) == (direct.status, passed_on(direct.headers))
@@ -206,3 +219,12 @@ def test_a_wrong_byte_is_noticed(stage: Stage) -> None:
 
     with pytest.raises(AssertionError):
         stage.compare(script, plain())
+
+
+@pytest.mark.parametrize("more", [b"0\r\n\r\n", b"x-late: 1\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_bytes_behind_the_end_are_noticed(more: bytes) -> None:
+    """What a relay writes behind a body is not taken for nothing."""
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n"
+    assert split_answer(head + b"\r\n").is_whole
+    with pytest.raises((AssertionError, ValueError)):
+        split_answer(head + (more if more.startswith(b"x") else b"\r\n" + more))

