@@ -1,5 +1,7 @@
 """The pool under stress: paced around keep-alive times, with a dead upstream, and how evenly it shares.
 
+Exit 1 when a request fails that need not, healthy upstreams answer late beside a dead one, or shares are uneven.
+
 Example:
   python -m tests.bench.pool --seconds 600
 """
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.bench.dead_upstream import CALLERS, SLOW_SECONDS, Felt, Shares, felt, shares
+from tests.bench.dead_upstream import CALLERS, FATES, SLOW_SECONDS, Felt, Shares, felt, shares
 from tests.bench.pacing import BURST, Pace, Paced, paced
 
 OUTPUT = Path("bench-out")
@@ -28,6 +30,10 @@ PACES = [
 KINDS = ("none", "refusing", "black-holed", "killed", "stopped")
 WEIGHTS = ([1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 3.0])
 REQUESTS = 10_000
+MOST_UNEVEN = 0.05
+"""Of its share: how far an upstream's requests may be off."""
+MOST_SLOWED = 2.0
+"""p99 beside a dead upstream over p99 without one. A busy machine alone makes half as much again."""
 
 
 class Report(msgspec.Struct):
@@ -36,6 +42,27 @@ class Report(msgspec.Struct):
     pacing: list[Paced]
     dead: list[Felt]
     balance: list[Shares]
+
+
+def faults(report: Report) -> list[str]:
+    """One line for each promise that this run broke."""
+    found = [f"pace {one.pace.name}: {one.errors}" for one in report.pacing if one.errors]
+    usual = next(one.p99_seconds for one in report.dead if one.fleet == "none")
+    for one in report.dead:
+        if one.p99_seconds > MOST_SLOWED * usual:
+            found.append(f"beside one {one.fleet}: p99 {one.p99_seconds:.3f} s, without {usual:.3f} s")
+        # A request that no upstream has read is never lost; of those that one has, each caller had one at most.
+        allowed = CALLERS if one.fleet in FATES else 0
+        if sum(one.failures.values()) > allowed:
+            found.append(f"beside one {one.fleet}: {one.failures}")
+        if one.slow > CALLERS:
+            found.append(f"beside one {one.fleet}: {one.slow} requests took more than {SLOW_SECONDS} s")
+    found += [
+        f"weights {one.weights}: {one.requests}, {one.worst_ratio:.1%} off"
+        for one in report.balance
+        if one.worst_ratio > MOST_UNEVEN
+    ]
+    return found
 
 
 def text(report: Report, seconds: float, dead_seconds: float) -> str:
@@ -75,7 +102,9 @@ def main() -> int:
     found = text(report, arguments.seconds, arguments.dead_seconds)
     (OUTPUT / "pool.txt").write_text(found + "\n")
     sys.stdout.write(found + "\n")
-    return 1 if any(one.errors for one in report.pacing) else 0
+    broken = faults(report)
+    sys.stdout.writelines(f"FAULT {one}\n" for one in broken)
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ def figures(runners: Sequence[Runner], rounds: int, seconds: float, home: Path) 
         found = measure(runner.url, connections=CONNECTIONS, seconds=seconds, pinned=far, home=home)
         after = _spent(runner)
         spent = sorted(after[pid] - before.get(pid, 0.0) for pid in after)
-        total, answered = sum(spent), found.requests_per_second * seconds
-        row = (found.requests_per_second, 1e6 * total / answered, spent[-1] / total, found.failures)
+        total = sum(spent)
+        row = (found.requests_per_second, 1e6 * total / max(1, found.requests), spent[-1] / total, found.failures)
         taken.setdefault(runner.name, []).append(row)
 
     take_turns(runners, rounds, one)
