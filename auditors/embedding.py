@@ -27,6 +27,8 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 """Of all-MiniLM-L6-v2's model.safetensors as published by its authors; the package is a third party's."""
 
 BATCH_SIZE = 32
+HUB_SECONDS = 10.0
+"""For the hub to say whether it has a model; its own client asks for a minute when nobody answers."""
 
 
 class EmbedderError(Exception):
@@ -38,11 +40,13 @@ def load_embedder(name: str = "minilm", *, threads: int = 1) -> Embedder:
 
     Args:
         name: "minilm" for the packaged all-MiniLM-L6-v2, else a directory or a model name that Sentence-Transformers
-            knows (looked up on the hub unless HF_HUB_OFFLINE is set).
+            knows (in the local cache, else on the hub unless HF_HUB_OFFLINE is set).
         threads: CPU threads torch may use.
 
     Raises: EmbedderError when the package or model is missing or its weights are not the published ones.
     """
+    if not name.strip():
+        raise EmbedderError('embedder "": give a directory, a model name, or "minilm"')
     if name == "minilm":
         folder = minilm_folder()
         verify_sha256(folder / "model.safetensors", MINILM_SHA256)
@@ -147,12 +151,37 @@ def _load_model(name_or_folder: str, threads: int) -> "SentenceTransformer":
         raise EmbedderError('a local embedder needs torch: pip install "biasgate[auditor]"') from exc
     torch.set_num_threads(threads)
     try:
-        return SentenceTransformer(name_or_folder, device="cpu")
+        try:
+            return SentenceTransformer(name_or_folder, device="cpu", local_files_only=True)
+        except OSError:
+            if Path(name_or_folder).is_dir():
+                raise
+            _ask_hub(name_or_folder)
+            return SentenceTransformer(name_or_folder, device="cpu")
     except (OSError, ValueError) as exc:
         raise EmbedderError(
             f'embedder "{name_or_folder}" cannot be loaded: {" ".join(str(exc).split())[:200]}: give a directory, a '
             'reachable model name, or "minilm"'
         ) from exc
+
+
+def _ask_hub(name: str) -> None:
+    """Raises OSError or ValueError with the reason when the hub has no such model, or does not say."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    full_names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
+    for full_name in full_names:
+        try:
+            HfApi().model_info(full_name, timeout=HUB_SECONDS)
+        except RepositoryNotFoundError:
+            continue
+        except (OSError, ValueError):
+            raise
+        except Exception as exc:  # of whatever HTTP library this release of the hub's client is built on
+            raise OSError(f"the model hub cannot be asked: {exc}") from exc
+        return
+    raise OSError("neither a directory nor a model on the hub")
 
 
 def _refuse_empty(texts: Sequence[str]) -> None:

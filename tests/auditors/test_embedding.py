@@ -111,6 +111,45 @@ class TestVerification:
             load_embedder(str(tmp_path))
 
 
+class TestNamesOfTheHub:
+    """A name that nobody has is an answer of a moment: the hub's own client asks for a minute on."""
+
+    async def test_a_model_that_the_hub_does_not_have_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A bare name may also be one of the library's own models."""
+        missing = Reply(b"{}", status=404, headers={"x-error-code": "RepoNotFound"})
+        async with scripted_server(lambda asked: missing) as server:
+            monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.base_url)
+            with pytest.raises(EmbedderError, match=r'"all-minilm-l7" cannot be loaded: neither .* nor .* on the hub'):
+                await asyncio.to_thread(load_embedder, "all-minilm-l7")
+            asked = [one.path for one in server.asked if one.path.startswith("/api/models/")]
+            assert asked == ["/api/models/all-minilm-l7", "/api/models/sentence-transformers/all-minilm-l7"]
+
+    async def test_a_hub_that_does_not_answer_is_asked_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        calls = 0
+
+        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal calls
+            calls += 1
+            writer.close()
+
+        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{port}")
+            with pytest.raises(EmbedderError, match=r'"some/model" cannot be loaded: the model hub cannot be asked'):
+                await asyncio.to_thread(load_embedder, "some/model")
+        assert calls == 1
+
+    @pytest.mark.parametrize("name", ["./no-such-folder", "two words"])
+    def test_what_can_be_no_name_is_said_without_asking(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+        with pytest.raises(EmbedderError, match=r"cannot be loaded: Repo id must"):
+            load_embedder(name)
+
+    def test_no_name_at_all(self) -> None:
+        with pytest.raises(EmbedderError, match="give a directory, a model name"):
+            load_embedder(" ")
+
+
 class TestNormalised:
     def test_rows_have_length_one(self) -> None:
         """Directions stay, lengths go."""

@@ -53,8 +53,8 @@ def figures(soaked: Soaked, upstream: str) -> Iterator[str]:
     yield f"{accounts.requests} requests in {soaked.seconds:.0f} s, {CLIENTS[upstream]} clients, upstream {upstream}"
     for (what, seen), count in sorted(accounts.by_plan.items()):
         yield f"  {what:<18} {seen:<20} {count:>8}"
-    changed = accounts.during_restarts
-    yield f"restarts of an upstream {len(soaked.restarts.windows)}, ends they changed {len(changed)}"
+    changed, ties = accounts.during_restarts, accounts.ties.total()
+    yield f"restarts of an upstream {len(soaked.restarts.windows)}, ends they changed {len(changed)}, ties {ties}"
     yield f"ledger expected at the gateway {dict(sorted(accounts.ledger.items()))}"
     yield f"ledger stored                  {dict(sorted(soaked.stored.items()))}"
     if aborts := sorted(soaked.driver.abort_seconds):
@@ -66,7 +66,7 @@ def figures(soaked: Soaked, upstream: str) -> Iterator[str]:
     yield f"scrapes {watch.scrapes}, lowest sampling rate {watch.lowest_rate:g}, faults {len(soaked.faults)}"
     yield from (f"FAULT {fault}" for fault in soaked.faults[:SHOWN_FAULTS])
     if soaked.faults:  # one of these may have been taken for something else
-        yield from (f"changed by a restart: {one}" for one in changed)
+        yield from (f"changed by a restart: {one}" for one in changed if "no_upstream" not in one)
 
 
 if __name__ == "__main__":

@@ -28,19 +28,39 @@ class Accounts:
     unexplained: list[str] = field(default_factory=list)
     during_restarts: list[str] = field(default_factory=list)
     """Ends that differ from the plan because an upstream was restarted meanwhile."""
+    ties: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """(endpoint, outcome booked, the other one) to requests that two things ended at the same moment."""
 
     @property
     def requests(self) -> int:
         return self.ends.total()
 
-    def enter(self, plan: Plan, seen: EndReason | None, sight: Sight | None, *, met_restart: bool) -> None:
-        """Books one end. `seen` is what the client made of it, None when it cannot be explained at all."""
+    def enter(
+        self,
+        plan: Plan,
+        seen: EndReason | None,
+        sight: Sight | None,
+        *,
+        met_restart: bool,
+        otherwise: EndReason | None = None,
+    ) -> None:
+        """Books one end.
+
+        Args:
+            plan: the request.
+            seen: what the client made of its end, None when it cannot be explained at all.
+            sight: what it saw, None when it left.
+            met_restart: an upstream was restarted meanwhile.
+            otherwise: what the gateway may have seen first in place of `seen`.
+        """
         endpoint = plan.endpoint if plan.endpoint in LABELLED_ENDPOINTS else "other"
         self.by_plan[plan.leaving or plan.refusal or plan.fault or "none", str(seen)] += 1
         if seen is None:
             self.unexplained.append(f"{plan.request_id} {plan.endpoint} fault {plan.fault}: {sight}")
             return
         self.ends[endpoint, seen] += 1
+        if otherwise is not None:
+            self.ties[endpoint, seen, otherwise] += 1
         if seen != plan.outcome:
             may_differ = met_restart and seen in ("upstream_error", "rejected")
             differing = self.during_restarts if may_differ else self.unexplained
@@ -103,16 +123,26 @@ def _ends(accounts: Accounts, samples: Samples) -> list[str]:
     counted: Counter[tuple[str, str]] = Counter()
     for labels, n in _of(samples, "biasgate_requests_total"):
         counted[labels["endpoint"], labels["outcome"]] += int(n)
+    ends = _with_ties_as(counted, accounts)
     found = [
-        f"{endpoint} {outcome}: the gateway counted {counted[endpoint, outcome]}, "
-        f"the client {accounts.ends[endpoint, outcome]}"
-        for endpoint, outcome in sorted({*counted, *accounts.ends})
-        if counted[endpoint, outcome] != accounts.ends[endpoint, outcome]
+        f"{endpoint} {outcome}: the gateway counted {counted[endpoint, outcome]}, the client {ends[endpoint, outcome]}"
+        for endpoint, outcome in sorted({*counted, *ends})
+        if counted[endpoint, outcome] != ends[endpoint, outcome]
     ]
     for labels, n in _of(samples, "biasgate_inflight_requests"):
         if n:
             found.append(f"{n:.0f} requests are said to be in flight to {labels['upstream']} when none is")
     return found
+
+
+def _with_ties_as(counted: Counter[tuple[str, str]], accounts: Accounts) -> Counter[tuple[str, str]]:
+    """The client's ends, its ties booked as the gateway has counted them as far as they go."""
+    ends = accounts.ends.copy()
+    for (endpoint, booked, other), ties in accounts.ties.items():
+        moved = min(max(ends[endpoint, booked] - counted[endpoint, booked], 0), ties)
+        ends[endpoint, booked] -= moved
+        ends[endpoint, other] += moved
+    return ends
 
 
 def _of(samples: Samples, name: str) -> list[tuple[dict[str, str], float]]:

@@ -16,6 +16,9 @@ PATIENCE_SECONDS = 90.0
 ABORT_SECONDS = 10.0
 """A departure must have reached the upstream by then, on a machine busy with the soak itself and more."""
 
+TIE_SECONDS = 1.0
+"""Around a time limit: whether it or the upstream's going came first cannot be seen from outside."""
+
 
 @dataclass
 class Restarts:
@@ -70,7 +73,9 @@ class Driver:
             except TimeoutError:
                 connection.leave(by_reset=True)
             met_restart = self._restarts.overlap(started, time.monotonic())
-            self._accounts.enter(plan, seen, sight, met_restart=met_restart)
+            self._accounts.enter(
+                plan, seen, sight, met_restart=met_restart, otherwise=self._otherwise(plan, seen, sight)
+            )
             self._compare(plan, seen, sight, met_restart=met_restart)
         if connection is not None:
             connection.leave(by_reset=False)
@@ -84,6 +89,16 @@ class Driver:
 
     def _outcome(self, plan: Plan, sight: Sight) -> EndReason | None:
         return sight.outcome(LIMIT_SECONDS, was_dropped=was_dropped(self._fronts, plan.request_id))
+
+    def _otherwise(self, plan: Plan, seen: EndReason | None, sight: Sight | None) -> EndReason | None:
+        """How else it may have ended, when an upstream went away just as something else put an end to it."""
+        if not was_dropped(self._fronts, plan.request_id):
+            return None
+        if seen == "client_disconnected":
+            return "upstream_error"
+        if sight is None or sight.code is not None or abs(sight.silence_seconds - LIMIT_SECONDS) > TIE_SECONDS:
+            return None
+        return "timed_out" if seen == "upstream_error" else None
 
     async def _leave(self, plan: Plan, connection: Connection) -> tuple[EndReason | None, Sight | None]:
         """Goes away once the gateway is known to be where the plan wants it."""

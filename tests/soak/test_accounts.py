@@ -79,6 +79,27 @@ def test_each_difference_is_found(changes: dict[str, float], stored: dict[str, i
     assert said in "\n".join(disagreements(books(), samples(**changes), stored, was_pressed=False))
 
 
+@pytest.mark.parametrize("left", [0.0, 1.0, 2.0])
+def test_a_tie_may_be_counted_either_way(left: float) -> None:
+    """Two clients left, one of them just as its upstream went: one or two have left, not none."""
+    accounts = Accounts(SECRET, RATE, 1000)
+    plan = Plan("a", "POST", CHAT, b"{}", leaving="reading", opt="off")
+    accounts.enter(plan, "client_disconnected", None, met_restart=False)
+    accounts.enter(plan, "client_disconnected", None, met_restart=True, otherwise="upstream_error")
+    ends = {"client_disconnected": left, "upstream_error": 2.0 - left}
+    of_gateway = dict(
+        [
+            *(
+                sample("biasgate_requests_total", n, endpoint=CHAT, outcome=one, upstream="u")
+                for one, n in ends.items()
+            ),
+            sample("biasgate_exchanges_total", 2.0, outcome="opted_out"),
+        ]
+    )
+    found = disagreements(accounts, of_gateway, {"opted_out": 2}, was_pressed=False)
+    assert (found == []) is (left >= 1)
+
+
 @pytest.mark.parametrize(
     ("seen", "met_restart", "is_explained"),
     [("complete", False, True), ("upstream_error", True, True), ("upstream_error", False, False), (None, True, False)],
