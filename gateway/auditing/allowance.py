@@ -8,7 +8,7 @@ held back here, before they are sent. Additive increase, multiplicative decrease
 - the key-value cache is nearly full, or the server answers 429 or 503: half, down to one;
 - live answers are slower than `audits.live_latency_budget_ratio` allows (gateway.auditing.live_latency): half, down to
   none, and no more until they are known to be within it or nobody is there;
-- otherwise: an eighth of the cap more each second, up to the cap.
+- nothing of the kind at three looks in a row: an eighth of the cap more each second, up to the cap.
 
 Held back entirely, one request is let through after each pause of `audits.max_pause_seconds`: audits become rare and
 never stop. A server without vLLM's metrics is watched by its answers alone.
@@ -34,8 +34,10 @@ LOOK_SECONDS = 1.0
 """Between two looks at a server, while audits are in flight there or are held back."""
 LINGER_SECONDS = 10.0
 """After the last audit a server that counts tokens is looked at for so long, to know it without audits."""
+CALM_LOOKS = 3
+"""In a row that find nothing amiss, before more are allowed: gauges are of one moment, and queues come in bursts."""
 LOOKS_TO_THE_CAP = 8
-"""Looks that find nothing amiss, from none allowed to all."""
+"""Further such looks, from none allowed to all."""
 
 
 class Controller:
@@ -49,6 +51,8 @@ class Controller:
         self._max_kv_usage = max_kv_usage_ratio
         self._max_pause = max_pause_seconds
         self._turned_away_at = -math.inf
+        self._calm_looks = CALM_LOOKS
+        """Since something was amiss."""
         self._looked_at: float | None = None
         self._is_slow = False
         """Whether live answers were too slow, and are not known to be faster now."""
@@ -91,11 +95,11 @@ class Controller:
         elif latency == "over":
             self._halve(peak, at_least=0)
             self._is_slow = is_slower = True
-        elif self._is_slow:
-            pass
-        elif self._looked_at is None or self._turned_away_at < self._looked_at:
-            step = max(1.0, self.cap / LOOKS_TO_THE_CAP) * since / LOOK_SECONDS
-            self.allowed = min(float(self.cap), self.allowed + step)
+        else:
+            self._calm_looks += 1
+            if self._calm_looks >= CALM_LOOKS and not self._is_slow:
+                step = max(1.0, self.cap / LOOKS_TO_THE_CAP) * since / LOOK_SECONDS
+                self.allowed = min(float(self.cap), self.allowed + step)
         self._looked_at = now
         return is_slower
 
@@ -112,6 +116,7 @@ class Controller:
         return self.cap > 0 and in_flight == 0 and idle_seconds >= self._max_pause
 
     def _halve(self, in_flight: int, *, at_least: int) -> None:
+        self._calm_looks = 0
         self.allowed = float(min(max(int(min(self.allowed, in_flight)) // 2, at_least), self.cap))
 
 

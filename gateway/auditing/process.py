@@ -101,6 +101,7 @@ class _Work:
         self._roster = roster
         self._stop = stop
         self._reader = SnapshotReader(database)
+        self._has_reported_suites = False
 
     def coroutines(self) -> list[Coroutine[None, None, None]]:
         config, database, stop = self._config, self._database, self._stop
@@ -110,14 +111,12 @@ class _Work:
                 config, database, stop, embedder=self._roster.embedder, allowances=self._allowances
             )
         }
-        data_dir = Path(config.audits.data_dir) if config.audits.data_dir else None
-        catalogue = partial(registry.catalogue, data_dir)
         return [
             self._queue.work(audits, concurrency=LIVE_JOBS, stop=stop, name="live"),
             self._queue.work(suites, concurrency=SUITE_RUNS, stop=stop, name="suites"),
             _every(REFRESH_SECONDS, stop, self._refresh),
             _every(SWEEP_SECONDS, stop, partial(upkeep.sweep, database, self._queue)),
-            _every(CATALOGUE_SECONDS, stop, partial(upkeep.publish_catalogue, database, catalogue)),
+            _every(CATALOGUE_SECONDS, stop, self._report_suites),
             _every(SCHEDULE_SECONDS, stop, partial(scheduling.start_due, database, self._queue)),
             _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, self._queue, config)),
             _every(RETIRE_SECONDS, stop, partial(upkeep.retire, database, config)),
@@ -129,7 +128,12 @@ class _Work:
             await self._database.ping()
         except StoreError as exc:
             return {"database": str(exc)}
-        return {"database": "ok"}
+        return {"database": "ok", "suites": "ok" if self._has_reported_suites else "not reported to the gateways yet"}
+
+    async def _report_suites(self) -> None:
+        data_dir = Path(self._config.audits.data_dir) if self._config.audits.data_dir else None
+        await upkeep.publish_catalogue(self._database, partial(registry.catalogue, data_dir))
+        self._has_reported_suites = True
 
     async def _refresh(self) -> None:
         await upkeep.flush_judge_requests(self._database, self._roster.judge_requests)

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import threading
 import time
 import urllib.error
 import uuid
@@ -18,6 +19,7 @@ import msgspec
 import pytest
 
 from auditors.sampling import is_sampled
+from benchmarks import registry
 from benchmarks.simulator.profile import Latency, load
 from gateway.auditing import upkeep
 from gateway.auditing.process import run_auditor
@@ -79,7 +81,8 @@ async def test_metrics_tell_what_the_store_holds(database: Database) -> None:
         await until(partial(exposes, url, labelled("exchanges_total", outcome="audited", auditor="judge"), 2))
         samples = await metrics(url)
         assert json.loads(await fetch(f"{url}/livez")) == {"status": "ok"}
-        assert json.loads(await fetch(f"{url}/readyz")) == {"status": "ok", "checks": {"database": "ok"}}
+        ready = json.loads(await fetch(f"{url}/readyz"))
+        assert ready == {"status": "ok", "checks": {"database": "ok", "suites": "ok"}}
         with pytest.raises(urllib.error.HTTPError, match="404"):
             await fetch(f"{url}/elsewhere")
     series = {"auditor": "judge", "metric": "favoritism", "axis": "gender", "group": "woman", "model": "simulated"}
@@ -181,14 +184,36 @@ async def test_text_is_dropped_after_the_audit(database: Database) -> None:
     assert len(await measurements.search(database)) == 2
 
 
-async def test_catalogue_is_published(database: Database) -> None:
-    """The gateway can read which suites the auditor offers."""
-    async with auditing(config_for(database.url, "http://127.0.0.1:9")):
+async def test_it_is_ready_once_the_gateway_can_read_its_suites(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before that no audit can be asked for, which takes as long as the data sets are large."""
+    may_look = threading.Event()
+    found = registry.catalogue
 
-        async def published() -> bool:
-            return "stereoset" in [suite["name"] for suite in await catalogue.read(database)]
+    def catalogue_in_time(data_dir: Path | None) -> list[registry.SuiteInfo]:
+        may_look.wait()
+        return found(data_dir)
 
-        await until(published)
+    monkeypatch.setattr(registry, "catalogue", catalogue_in_time)
+    async with auditing(config_for(database.url, "http://127.0.0.1:9")) as url:
+        try:
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                await fetch(f"{url}/readyz")
+            assert json.load(refused.value)["checks"] == {
+                "database": "ok",
+                "suites": "not reported to the gateways yet",
+            }
+        finally:
+            may_look.set()
+
+        async def is_ready() -> bool:
+            with contextlib.suppress(urllib.error.HTTPError):
+                return "ok" in await fetch(f"{url}/readyz")
+            return False
+
+        await until(is_ready)
+        assert "stereoset" in [suite["name"] for suite in await catalogue.read(database)]
 
 
 async def test_port_in_use_is_one_line(database: Database) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from auditors.completion import HttpCompleter
 from auditors.pacing import NEVER_SENT
 from auditors.types import CompletionError, CompletionRequest, Message
-from gateway.auditing.allowance import LOOKS_TO_THE_CAP, Allowance, Allowances, Controller
+from gateway.auditing.allowance import CALM_LOOKS, LOOKS_TO_THE_CAP, Allowance, Allowances, Controller
 from gateway.auditing.live_latency import Verdict
 from gateway.auditing.server_load import Load, LoadReader
 from gateway.auditing.time_limit import time_limit
@@ -41,7 +41,7 @@ events = st.one_of(st.none(), loads, st.sampled_from(["503", "slow"]))
 class TestController:
     @given(st.integers(1, 64), st.lists(st.tuples(events, st.integers(0, 64))))
     def test_never_above_the_cap_and_back_to_it(self, cap: int, story: list[tuple[Load | str | None, int]]) -> None:
-        """Whatever happens, 0 to the cap are allowed; LOOKS_TO_THE_CAP looks at an idle server allow all again."""
+        """Whatever happens, 0 to the cap are allowed; an idle server allows all again after so many looks."""
         one = controller(cap)
         for second, (event, in_flight) in enumerate(story):
             if event == "503":
@@ -51,7 +51,7 @@ class TestController:
             elif not isinstance(event, str):
                 one.look(event, in_flight=in_flight, peak=in_flight, now=float(second))
             assert 0 <= one.allowed <= cap
-        for more in range(LOOKS_TO_THE_CAP + 1):  # the first may come right after a 503
+        for more in range(CALM_LOOKS + LOOKS_TO_THE_CAP - 1):
             one.look(IDLE, in_flight=0, peak=0, now=float(len(story) + more), latency="within")
         assert one.allowed == cap
 
@@ -97,16 +97,28 @@ class TestController:
         for second, (in_flight, latency) in enumerate(story):
             one.look(Load(running=12), in_flight=in_flight, peak=in_flight, now=float(second), latency=latency)
             seen.append(one.allowed)
-        assert seen == [5, 5, 2, 1, 0, 0, 2]
-        one.look(Load(running=12), in_flight=2, peak=2, now=7.0)
-        assert one.allowed == 4
+        assert seen == [5, 5, 2, 1, 0, 0, 0]
+        for second, allowed in ((7, 2), (8, 4)):
+            one.look(Load(running=12), in_flight=0, peak=0, now=float(second))
+            assert one.allowed == allowed
 
     def test_unknown_latency_is_no_reason(self) -> None:
         """An allowance that was never cut for latency grows as ever while nothing is known of it."""
         one = controller(16)
         one.look(Load(running=10, waiting=3), in_flight=8, peak=8, now=0.0)
-        one.look(Load(running=10), in_flight=4, peak=4, now=1.0, latency="unknown")
+        for second in range(1, 1 + CALM_LOOKS):
+            one.look(Load(running=10), in_flight=4, peak=4, now=float(second), latency="unknown")
         assert one.allowed == 6
+
+    def test_a_queue_that_comes_and_goes_is_one(self) -> None:
+        """As vLLM's own gauge has it under a steady crowd: a look or two without a queue give nothing back."""
+        one = controller(16)
+        seen = []
+        for second, waiting in enumerate((15, 15, 0, 13, 0, 0, 11, 8, 0, 12, 0, 0, 0)):
+            load = Load(running=4 if waiting else 0, waiting=waiting)
+            one.look(load, in_flight=min(4, int(one.allowed)), peak=4, now=float(second))
+            seen.append(one.allowed)
+        assert seen == [2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]
 
     def test_a_pause_lets_one_through_all_the_same(self) -> None:
         """Nobody is sent while a baseline is taken, but for the one that has waited long enough."""
@@ -115,15 +127,16 @@ class TestController:
         assert one.may_send(in_flight=0, idle_seconds=10, is_pausing=True)
 
     def test_a_burst_of_refusals_counts_once(self) -> None:
-        """Eight answers of 503 in one moment halve once, and the next look does not take it back."""
+        """Eight answers of 503 in one moment halve once, and the next looks do not take it back."""
         one = controller(8)
         one.look(None, in_flight=8, peak=8, now=0.0)
         for _ in range(8):
             one.turned_away(in_flight=8, now=0.5)
         assert one.allowed == 4
-        one.look(None, in_flight=4, peak=8, now=1.0)
-        assert one.allowed == 4
-        one.look(None, in_flight=4, peak=4, now=2.0)
+        for second in range(1, CALM_LOOKS):
+            one.look(None, in_flight=4, peak=8, now=float(second))
+            assert one.allowed == 4
+        one.look(None, in_flight=4, peak=4, now=float(CALM_LOOKS))
         assert one.allowed == 5
 
     @given(st.lists(loads, min_size=20, max_size=60), st.floats(1, 5))
