@@ -196,6 +196,7 @@ class _Usage(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
+    index: int = 0
     finish_reason: str | None = None
 
 
@@ -218,10 +219,14 @@ _decode = msgspec.json.Decoder(_Part).decode
 def _response_attributes(response: tuple[bytes, bytes]) -> dict[str, Any]:
     """What the answer says about itself, as far as its first and last bytes tell."""
     found: dict[str, Any] = {}
+    reasons: dict[int, str] = {}
     for part in _parts(*response):
         for one in (part.message, part.response, part.delta, part):
             if one is not None:
                 found |= _told(one)
+                reasons |= _finish_reasons(one)
+    if reasons:
+        found["gen_ai.response.finish_reasons"] = [reasons[index] for index in sorted(reasons)]
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -231,9 +236,6 @@ def _told(part: _Part) -> Mapping[str, Any]:
         told["gen_ai.response.id"] = part.id[:_LONGEST_VALUE]
     if part.model:
         told["gen_ai.response.model"] = part.model[:_LONGEST_VALUE]
-    reasons = [choice.finish_reason for choice in part.choices if choice.finish_reason]
-    if reasons or part.stop_reason:
-        told["gen_ai.response.finish_reasons"] = reasons or [part.stop_reason]
     if usage := part.usage:
         for name, counts in (
             ("gen_ai.usage.input_tokens", (usage.prompt_tokens, usage.input_tokens)),
@@ -243,6 +245,13 @@ def _told(part: _Part) -> Mapping[str, Any]:
                 if count is not None:
                     told[name] = count
     return told
+
+
+def _finish_reasons(part: _Part) -> Mapping[int, str]:
+    """By the choice: a stream tells them one by one."""
+    if part.stop_reason:
+        return {0: part.stop_reason}
+    return {choice.index: choice.finish_reason for choice in part.choices if choice.finish_reason}
 
 
 def _parts(first: bytes, last: bytes) -> Iterator[_Part]:

@@ -223,6 +223,13 @@ def ended() -> Ended:
             b"",
             {"id": "embd-1", "model": "s", "input": 4, "output": 0},
         ),
+        (
+            "/v1/chat/completions",
+            b'data: {"id": "chatcmpl-1", "model": "s", "choices": [{"index": 0, "delta": {"content": "A"}}]}\n\n',
+            b'data: {"choices": [{"index": 1, "delta": {}, "finish_reason": "stop"}]}\n\n'
+            b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}\n\ndata: [DONE]\n\n',
+            {"id": "chatcmpl-1", "model": "s", "finish_reasons": ["length", "stop"]},
+        ),
         ("/v1/chat/completions", b'{"id": "cut off after 64 KiB", "choices": [', b'"usage": {}}', {}),
         ("/v1/chat/completions", b'{"id": 7, "model": ["odd"], "usage": "much"}', b"", {}),
         ("/v1/chat/completions", b"\x1f\x8b\x08 packed", b"\xff\xfe", {}),
