@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
 import msgspec
 from litestar import Controller, get, post
@@ -14,6 +15,7 @@ from auditors.drift import DriftSettings
 from auditors.live import GAP_SUFFIX, MISSING, estimate, scale_of, unscaled, window_estimate
 from auditors.metrics.intervals import Interval
 from auditors.types import Estimate
+from gateway.control.exchanges import MOST_SHOWN
 from gateway.control.problems import announced
 from gateway.control.provided import Settings, Store
 from gateway.errors import NotFoundError, RequestError
@@ -71,6 +73,8 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     """The exchange whose audit raised it."""
     exchange_ids: list[str]
     """Exchanges that spoke most for the change since it began, the strongest first."""
+    exchanges: str | None
+    """Path and query that show those and the one that raised it; null when none is known any more."""
     direction: str | None
     """rising or falling."""
     reference: tuple[float, float] | None
@@ -221,6 +225,7 @@ def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str
 def _alarm(stream: Stream, log_threshold: float) -> Alarm:
     detector = stream.state.detector
     evidence = detector.log_evidence if detector else -math.inf
+    behind = detector.behind if detector else []
     return Alarm(
         stream=stream.id,
         auditor=stream.key.auditor,
@@ -230,7 +235,8 @@ def _alarm(stream: Stream, log_threshold: float) -> Alarm:
         model=stream.key.model,
         since=stream.alarm_since,
         exchange_id=stream.alarm_exchange_id,
-        exchange_ids=detector.behind if detector else [],
+        exchange_ids=behind,
+        exchanges=_link(stream, behind),
         direction=detector.direction if detector else None,
         reference=_in_own_unit(stream.key.metric, detector.reference) if detector else None,
         reference_run=detector.reference_run if detector else None,
@@ -238,6 +244,13 @@ def _alarm(stream: Stream, log_threshold: float) -> Alarm:
         log_threshold=log_threshold,
         audits_seen=detector.n_seen if detector else 0,
     )
+
+
+def _link(stream: Stream, behind: Sequence[str]) -> str | None:
+    ids = dict.fromkeys([*behind, *filter(None, [stream.alarm_exchange_id])])
+    where = [("auditor", stream.key.auditor), ("axis", stream.key.axis), *(("exchange_id", one) for one in ids)]
+    query = urlencode([*((name, value) for name, value in where if value), ("limit", MOST_SHOWN)])
+    return f"/live/exchanges?{query}" if ids else None
 
 
 def _in_own_unit(metric: str, interval: Interval) -> tuple[float, float]:

@@ -123,3 +123,12 @@ async def audit_one(
         settings=settings or DriftSettings(),
     )
     return exchange.id
+
+
+async def drifted(plane: ControlPlane) -> None:
+    """Audits of a reference of low scores, then of high ones until the alarm is up."""
+    settings = DriftSettings(average_run_length=20, tolerance=0.0, reference_window=20)
+    for number in range(20):
+        await audit_one(plane, number, -1.0, settings=settings)
+    for number in range(20, 60):
+        await audit_one(plane, number, 2.0, settings=settings)

@@ -3,18 +3,7 @@ from pathlib import Path
 import pytest
 
 from auditors import live
-from auditors.drift import DriftSettings
-from tests.gateway.control_plane import ControlPlane, audit_one, control_plane
-
-TOUCHY = DriftSettings(average_run_length=20, tolerance=0.0, reference_window=20)
-
-
-async def drifted(plane: ControlPlane) -> None:
-    """A reference of low scores, then high ones until the alarm is up."""
-    for number in range(20):
-        await audit_one(plane, number, -1.0, settings=TOUCHY)
-    for number in range(20, 60):
-        await audit_one(plane, number, 2.0, settings=TOUCHY)
+from tests.gateway.control_plane import audit_one, control_plane, drifted
 
 
 async def test_estimates_have_intervals(tmp_path: Path) -> None:
