@@ -36,6 +36,7 @@ async def stalled(front: Front) -> AsyncIterator[Connection]:
 
 
 async def test_an_upstream_that_goes_away_owing_the_answer_has_dropped_it() -> None:
+    """Stopped while it owes the answer, the one upstream that was asked counts as having dropped it."""
     async with fronts_expecting("a", 2) as fronts:
         assert not was_dropped(fronts, "a")
         async with stalled(fronts[0]) as connection:
@@ -45,6 +46,7 @@ async def test_an_upstream_that_goes_away_owing_the_answer_has_dropped_it() -> N
 
 
 async def test_it_has_not_when_another_was_asked_in_its_place_and_stays() -> None:
+    """Once another has the request, the end is the other's."""
     async with fronts_expecting("a", 2) as fronts:
         async with stalled(fronts[0]):
             await fronts[0].stop()
@@ -54,6 +56,7 @@ async def test_it_has_not_when_another_was_asked_in_its_place_and_stays() -> Non
 
 
 async def test_nor_when_it_is_asked_again_after_its_return_and_stays() -> None:
+    """Once it is back and has the request again, what went before does not count."""
     async with fronts_expecting("a", 1) as fronts:
         async with stalled(fronts[0]):
             await fronts[0].stop()
