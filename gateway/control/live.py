@@ -10,9 +10,9 @@ import msgspec
 from litestar import Controller, get, post
 from litestar.params import FromPath, FromQuery
 
-from auditors.calibration import Corrected, Pair, prediction_powered
+from auditors.calibration import Corrected, Pair, error_rates, prediction_powered
 from auditors.drift import DriftSettings
-from auditors.live import GAP_SUFFIX, MISSING, estimate, scale_of, unscaled, window_estimate
+from auditors.live import GAP_SUFFIX, MISSING, estimate, scale_of, scaled, unscaled, window_estimate
 from auditors.metrics.intervals import Interval
 from auditors.types import Estimate
 from gateway.control.exchanges import MOST_SHOWN
@@ -25,6 +25,20 @@ from gateway.store.windows import Window, WindowSums
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Units of a window."""
+
+
+class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
+    """How often people and what measured agree that a score is above 0, in one stream, so of one group."""
+
+    n_positive: int
+    """Labelled audits that people scored above 0."""
+    sensitivity: float | None
+    """Share of them that was measured above 0; null without any."""
+    sensitivity_interval: tuple[float, float] | None
+    n_negative: int
+    specificity: float | None
+    """Share of the others that was not."""
+    specificity_interval: tuple[float, float] | None
 
 
 class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +69,8 @@ class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     corrected: Corrected | None
     """By people's labels, in the metric's own unit; null where nobody has labelled anything, and of windows."""
+    judge_errors: JudgeErrors | None
+    """From the same labels, with Wilson's intervals."""
     alarm: bool
     updated_at: float
 
@@ -154,7 +170,9 @@ class LiveController(Controller):
 
 def _estimate(stream: Stream, pairs: Sequence[Pair] = ()) -> LiveEstimate:
     found = _shown_estimate(stream, estimate(stream.key, stream.state), stream.state.n_missing, None)
-    return msgspec.structs.replace(found, corrected=_corrected(stream, pairs)) if pairs else found
+    if not pairs:
+        return found
+    return msgspec.structs.replace(found, corrected=_corrected(stream, pairs), judge_errors=_errors(stream, pairs))
 
 
 def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
@@ -164,6 +182,22 @@ def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
         for name, end in (("value", found.value), ("lower", found.lower), ("upper", found.upper))
     }
     return msgspec.structs.replace(found, **ends)
+
+
+def _errors(stream: Stream, pairs: Sequence[Pair]) -> JudgeErrors:
+    whole, *_ = error_rates(pairs, scaled(stream.key.metric, 0.0))
+    return JudgeErrors(
+        n_positive=whole.n_positive,
+        sensitivity=whole.sensitivity,
+        sensitivity_interval=_ends(whole.sensitivity_interval),
+        n_negative=whole.n_negative,
+        specificity=whole.specificity,
+        specificity_interval=_ends(whole.specificity_interval),
+    )
+
+
+def _ends(interval: Interval | None) -> tuple[float, float] | None:
+    return None if interval is None else (interval.lower, interval.upper)
 
 
 def _window_estimate(stream: Stream, sums: WindowSums, window: str) -> LiveEstimate:
@@ -217,6 +251,7 @@ def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str
         window=window,
         reason=found.reason,
         corrected=None,
+        judge_errors=None,
         alarm=stream.state.alarm,
         updated_at=stream.updated_at,
     )

@@ -135,3 +135,23 @@ async def test_labels_correct_an_estimate(tmp_path: Path) -> None:
     assert after["value"] == pytest.approx(0.5)
     assert after["corrected"]["value"] == pytest.approx(-0.5)
     assert after["corrected"]["lower"] < -0.5 < after["corrected"]["upper"]
+
+
+async def test_labels_tell_a_judges_errors(tmp_path: Path) -> None:
+    """Of ten that people find favoured the judge saw eight, of five others it cleared four."""
+    people_and_judge = [(1.0, 2.0)] * 8 + [(2.0, 0.0)] * 2 + [(0.0, -1.0)] * 4 + [(-1.0, 1.0)]
+    async with control_plane(tmp_path) as plane:
+        for number, (person, judge) in enumerate(people_and_judge):
+            exchange_id = await audit_one(plane, number, judge)
+            body = {"exchange_id": exchange_id, "auditor": "judge", "axis": "gender", "group": "men"}
+            body |= {"reference": "women", "annotator": "ann"}
+            await plane.http.post("/annotations", json={**body, "value": person})
+        [found] = (await plane.http.get("/live/estimates")).json()
+        [window] = (await plane.http.get("/live/estimates?window=10")).json()
+
+    errors = found["judge_errors"]
+    assert (errors["n_positive"], errors["sensitivity"]) == (10, 0.8)
+    assert (errors["n_negative"], errors["specificity"]) == (5, 0.8)
+    assert errors["sensitivity_interval"][0] < 0.8 < errors["sensitivity_interval"][1]
+    assert errors["specificity_interval"][1] - errors["specificity_interval"][0] > 0.4
+    assert window["judge_errors"] is None
