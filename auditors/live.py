@@ -322,6 +322,11 @@ def bounds_of(state: StreamState, confidence_level: float = 0.95) -> Interval:
     return Interval(min(lower, mean), max(upper, mean))
 
 
+def missing_share(state: StreamState) -> float:
+    """Weight of the missing values in that of all, known and missing, 0..1."""
+    return 0.0 if state.high is None else (state.high.wy - state.low.wy) / state.low.w
+
+
 def _estimate(
     key: StreamKey,
     sums: WeightedSums,

@@ -12,7 +12,16 @@ from litestar.params import FromPath, FromQuery
 
 from auditors.calibration import Corrected, Pair, error_rates, prediction_powered
 from auditors.drift import DriftSettings
-from auditors.live import GAP_SUFFIX, MISSING, estimate, scale_of, scaled, unscaled, window_estimate
+from auditors.live import (
+    GAP_SUFFIX,
+    MISSING,
+    estimate,
+    missing_share,
+    scale_of,
+    scaled,
+    unscaled,
+    window_estimate,
+)
 from auditors.metrics.intervals import Interval
 from auditors.types import Estimate
 from gateway.control.exchanges import MOST_SHOWN
@@ -176,12 +185,13 @@ def _estimate(stream: Stream, pairs: Sequence[Pair] = ()) -> LiveEstimate:
 
 
 def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
-    found = prediction_powered(stream.state.sums, pairs)
-    ends = {
-        name: None if end is None else unscaled(stream.key.metric, end)
-        for name, end in (("value", found.value), ("lower", found.lower), ("upper", found.upper))
-    }
-    return msgspec.structs.replace(found, **ends)
+    """In the metric's own unit; missing scores may have been anything, and widen the interval by their share."""
+    found, share = prediction_powered(stream.state.sums, pairs), missing_share(stream.state)
+    if found.value is None or found.lower is None or found.upper is None:
+        return found
+    lower, upper = (1.0 - share) * found.lower, (1.0 - share) * found.upper + share
+    ends = {"value": found.value, "lower": lower, "upper": upper}
+    return msgspec.structs.replace(found, **{name: unscaled(stream.key.metric, end) for name, end in ends.items()})
 
 
 def _errors(stream: Stream, pairs: Sequence[Pair]) -> JudgeErrors:

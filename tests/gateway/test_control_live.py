@@ -118,7 +118,10 @@ async def test_a_window_that_means_nothing_is_refused(tmp_path: Path, window: st
 
 
 async def test_labels_correct_an_estimate(tmp_path: Path) -> None:
-    """Forty labels one below the judge's scores bring the corrected mean down by one; twenty only say how many."""
+    """Forty labels one below the judge's scores bring the corrected mean down by one; twenty only say how many.
+
+    Ten scores of fifty that are missing may have been anything in -1..2.
+    """
     async with control_plane(tmp_path) as plane:
         for number in range(40):
             exchange_id = await audit_one(plane, number, float(number % 2))
@@ -129,7 +132,13 @@ async def test_labels_correct_an_estimate(tmp_path: Path) -> None:
             answer = await plane.http.post("/annotations", json={**body, "value": number % 2 - 1.0})
             assert answer.status_code == 201
         [after] = (await plane.http.get("/live/estimates")).json()
+        for number in range(40, 50):
+            await audit_one(plane, number, None, status="error")
+        [missing] = (await plane.http.get("/live/estimates")).json()
 
+    assert missing["corrected"]["value"] == after["corrected"]["value"]
+    assert missing["corrected"]["lower"] == pytest.approx(0.8 * after["corrected"]["lower"] - 0.2)
+    assert missing["corrected"]["upper"] == pytest.approx(0.8 * after["corrected"]["upper"] + 0.4)
     assert before["corrected"]["value"] is None
     assert before["corrected"]["reason"].startswith("20 labels")
     assert after["value"] == pytest.approx(0.5)
