@@ -125,6 +125,7 @@ class TestNamesOfTheHub:
             assert asked == ["/api/models/all-minilm-l7", "/api/models/sentence-transformers/all-minilm-l7"]
 
     async def test_a_hub_that_does_not_answer_is_asked_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One attempt, then one line."""
         calls = 0
 
         async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -141,11 +142,13 @@ class TestNamesOfTheHub:
 
     @pytest.mark.parametrize("name", ["./no-such-folder", "two words"])
     def test_what_can_be_no_name_is_said_without_asking(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What no hub could have is refused in one line, whether or not a hub answers."""
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
         with pytest.raises(EmbedderError, match=r"cannot be loaded: Repo id must"):
             load_embedder(name)
 
     def test_no_name_at_all(self) -> None:
+        """A blank name says what may be given."""
         with pytest.raises(EmbedderError, match="give a directory, a model name"):
             load_embedder(" ")
 
