@@ -11,6 +11,11 @@ An exchange that scores both sides (every identity asked about the same prompt) 
 Unequal probabilities: within a block the weighted means are taken, and the block counts with the product of its sides'
 mean inverse probabilities (the inverse probability itself when paired), relative to the largest it could be. Then
 E[weight * (d - gap)] = 0 exactly when exchanges are sampled independently.
+
+An exchange whose score is missing is no part of a block: for the bounds it counts as a block of its own with the worst
+difference there is. That is enough, as a block holds one exchange of each side or more: of the exchanges of one side,
+let a share p miss; then their known mean is off by p / (1 - p) at most, and so many such blocks a block move the
+bound by as much or more.
 """
 
 from collections.abc import Sequence
@@ -87,6 +92,25 @@ def add(
     weight = block.group_floor * block.others_floor * inverse
     closed = _difference(block.group.mean - block.others.mean, weight, block.group.n + block.others.n)
     return afresh(block), closed
+
+
+def miss(block: Block, probability: float, *, has_group: bool, has_others: bool) -> tuple[Block, float]:
+    """The block after an exchange that lacks a score, and the weight of that exchange for the bounds.
+
+    Args:
+        block: before the exchange.
+        probability: with which the exchange reached the auditor, in (0, 1].
+        has_group: whether the exchange concerns the group, with a score or without.
+        has_others: whether it concerns another group of the axis; at least one of the two.
+
+    Returns: a weight in (0, 1], the largest of any block that the exchange could have closed.
+    Raises: ValueError for a probability outside (0, 1].
+    """
+    if not 0.0 < probability <= 1.0:
+        raise ValueError(f"inclusion probability {probability} is outside (0, 1]")
+    name = "paired_floor" if has_group and has_others else "group_floor" if has_group else "others_floor"
+    floor = min(getattr(block, name), probability)
+    return msgspec.structs.replace(block, **{name: floor}), floor / probability
 
 
 def afresh(block: Block) -> Block:

@@ -9,8 +9,8 @@ hold at all times at once as long as the mean given the past does not move; the 
 every earlier one is counted with weight 1 instead of more.
 
 A judgement that is missing (malformed or an error, see MISSING) enters the lower bound as 0 and the upper bound as 1,
-so the bounds hold whatever it would have been. Refusals and unrelated replies are no missing values: they are counted,
-and the mean is that of the answers that can be scored.
+so the bounds hold whatever it would have been; in a gap, as -1 and as 1. Refusals and unrelated replies are no missing
+values: they are counted, and the mean is that of the answers that can be scored.
 """
 
 import hashlib
@@ -26,7 +26,15 @@ from auditors.metrics import confidence
 from auditors.metrics.confidence import ConfidenceSums
 from auditors.metrics.intervals import Interval
 from auditors.metrics.sequential import empirical_bernstein_interval
-from auditors.metrics.weighting import WeightedSums, add, add_weighted, hajek_mean, kish_effective_n, weighted_variance
+from auditors.metrics.weighting import (
+    WeightedSums,
+    add,
+    add_weighted,
+    hajek_mean,
+    kish_effective_n,
+    less,
+    weighted_variance,
+)
 from auditors.types import Estimate, Measurement, Status
 
 METHOD = "hajek, empirical-bernstein confidence sequence"
@@ -99,6 +107,8 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     """None until there is a reference."""
     block: Block | None = None
     """The open block of a gap stream."""
+    before_window: WeightedSums | None = None
+    """Part of `sums` that was monitored against a suite run, and is no part of the window that came after it."""
 
     @property
     def alarm(self) -> bool:
@@ -176,17 +186,10 @@ def record(
 
 def exclude(state: StreamState, status: Status, probability: float = 1.0) -> StreamState:
     """The stream after an audit without a value: one more in `excluded`; a missing one moves the bounds apart."""
-    counted = {**state.excluded, status: state.excluded.get(status, 0) + 1}
     if status not in MISSING:
-        return msgspec.structs.replace(state, excluded=counted)
-    weight = _weight(state, probability)
-    return msgspec.structs.replace(
-        state,
-        excluded=counted,
-        low=confidence.add(state.low, 0.0, weight),
-        high=confidence.add(state.high or state.low, 1.0, weight),
-        min_probability=min(state.min_probability, probability),
-    )
+        return msgspec.structs.replace(state, excluded=_one_more(state, status))
+    apart = _apart(state, status, _weight(state, probability))
+    return msgspec.structs.replace(apart, min_probability=min(state.min_probability, probability))
 
 
 def update(
@@ -202,6 +205,7 @@ def update(
     """The stream after one value.
 
     The first `reference_window` values make the reference, unless a suite run does; each later one steps the detector.
+    Where a run was the reference before, those are the first after it.
 
     Args:
         state: the stream before it.
@@ -250,6 +254,22 @@ def record_gap(
         return state
     sums = add_weighted(state.sums, closed.y, closed.weight)
     return _moved(state, closed.y, closed.weight, sums, settings, others, exchange_id, reference, closed.n_exchanges)
+
+
+def miss_gap(
+    state: StreamState, status: Status, probability: float, *, has_group: bool, has_others: bool
+) -> StreamState:
+    """A gap stream after an exchange that lacks a score of its axis: the bounds move apart, and nothing else.
+
+    Args:
+        state: the stream before it.
+        status: why the score is missing, one of MISSING.
+        probability: with which this exchange reached this auditor, in (0, 1].
+        has_group: whether the exchange concerns the stream's group.
+        has_others: whether it concerns another group of the axis.
+    """
+    block, weight = gaps.miss(state.block or Block(), probability, has_group=has_group, has_others=has_others)
+    return _apart(msgspec.structs.replace(state, block=block), status, weight)
 
 
 def reference_name(metric: str, axis: str | None, group: str | None) -> str:
@@ -302,6 +322,11 @@ def bounds_of(state: StreamState, confidence_level: float = 0.95) -> Interval:
     return Interval(min(lower, mean), max(upper, mean))
 
 
+def missing_share(state: StreamState) -> float:
+    """Weight of the missing values in that of all, known and missing, 0..1."""
+    return 0.0 if state.high is None else (state.high.wy - state.low.wy) / state.low.w
+
+
 def _estimate(
     key: StreamKey,
     sums: WeightedSums,
@@ -339,6 +364,8 @@ def _moved(
     reference: Interval | None,
     starts: int = 1,
 ) -> StreamState:
+    if _has_lost_its_run(state, reference):
+        state = msgspec.structs.replace(state, detector=None, before_window=state.sums)
     return msgspec.structs.replace(
         state,
         sums=sums,
@@ -346,6 +373,12 @@ def _moved(
         high=confidence.add(state.high, y, weight) if state.high else None,
         detector=_watched(state, sums, y, weight, settings, others, exchange_id, reference, starts),
     )
+
+
+def _has_lost_its_run(state: StreamState, reference: Interval | None) -> bool:
+    """Whether the detector's reference is a suite run that is the reference no more; a standing alarm keeps it."""
+    detector = state.detector
+    return detector is not None and detector.reference_run is not None and reference is None and not detector.alarm
 
 
 def _watched(
@@ -367,7 +400,21 @@ def _watched(
         detector = drift.start(reference, settings, run)
     if detector is not None:
         return drift.step(detector, y, weight, settings, starts=starts, others=others, exchange_id=exchange_id)
-    return drift.start(_interval(sums, 0.95), settings) if sums.n >= settings.reference_window else None
+    window = sums if state.before_window is None else less(sums, state.before_window)
+    return drift.start(_interval(window, 0.95), settings) if window.n >= settings.reference_window else None
+
+
+def _apart(state: StreamState, status: Status, weight: float) -> StreamState:
+    return msgspec.structs.replace(
+        state,
+        excluded=_one_more(state, status),
+        low=confidence.add(state.low, 0.0, weight),
+        high=confidence.add(state.high or state.low, 1.0, weight),
+    )
+
+
+def _one_more(state: StreamState, status: Status) -> dict[str, int]:
+    return {**state.excluded, status: state.excluded.get(status, 0) + 1}
 
 
 def _weight(state: StreamState, probability: float) -> float:

@@ -50,6 +50,7 @@ class SamplingTap:
     """A `gateway.proxy.types.Tap` over a store. Call `start` once the event loop runs and `stop` to flush."""
 
     def __init__(self, config: SamplingConfig, secret: bytes, database: Database, store: CopyStore) -> None:
+        self._factor = 1.0
         self.reconfigure(config)
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """(stratum, outcome) to requests of this process since its start; "queued" once it is in the database."""
@@ -65,14 +66,14 @@ class SamplingTap:
         self._ending = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
         self._looked_at = -math.inf
-        self._max_backlog = config.max_backlog
-        self._factor = 1.0
 
     def reconfigure(self, config: SamplingConfig) -> None:
-        """Decides by other rates from now on; copies that were taken keep the probability they were taken with."""
+        """Decides by other rates from now on, lowered as those were; copies keep the probability they came with."""
         self.max_copy_bytes = config.max_copy_bytes
         self._strata = _Strata(config)
+        self._strata.scale(self._factor)
         self._capacity = config.buffer_exchanges
+        self._max_backlog = config.max_backlog
 
     @property
     def pending(self) -> int:

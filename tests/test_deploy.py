@@ -117,6 +117,52 @@ def test_dashboard_expressions_parse(tmp_path: Path) -> None:
     assert f"{len(expressions)} rules found" in promtool("check", "rules", str(tmp_path / "rules.yml"))
 
 
+MARKS = {
+    "Drift alarms": {
+        "2m": None,
+        "3m": '{auditor="judge", metric="favoritism", axis="gender", group="man", model="m"}',
+    },
+    "Model changes": {
+        "2m15s": '{upstream="u", model="m", fingerprint="two"}',
+        "4m": '{upstream="u", model="m", fingerprint="two"}',
+        "4m15s": None,
+    },
+    "Upstream down": {"2m": None, "3m": '{upstream="u"}'},
+}
+"""What is marked and when, if all of it changes two minutes and a quarter after the start."""
+
+
+def test_annotations_mark_alarms_and_changes(tmp_path: Path) -> None:
+    """Prometheus gives each annotation its mark once its alarm, model or upstream has changed, and none before."""
+    was, became = ("1x8 stale", "_x9 1x20")
+    series = {
+        'biasgate_drift_alarm{auditor="judge", metric="favoritism", axis="gender", group="man", model="m"}': "0x8 1x20",
+        'biasgate_drift_alarm{auditor="judge", metric="favoritism", axis="gender", group="woman", model="m"}': "0x30",
+        'biasgate_model_info{upstream="u", model="m", fingerprint="one"}': was,
+        'biasgate_model_info{upstream="u", model="m", fingerprint="two"}': became,
+        'biasgate_model_info{upstream="u", model="other", fingerprint="one"}': "1x30",
+        'biasgate_upstream_up{upstream="u"}': "1x8 0x20",
+        'biasgate_upstream_up{upstream="v"}': "1x30",
+    }
+    marks = {mark["name"]: mark["expr"] for name in NAMES for mark in dashboard(name)["annotations"]["list"]}
+    value = {"Upstream down": 0}
+    expected = [
+        {
+            "expr": filled(marks[name]),
+            "eval_time": at,
+            "exp_samples": [] if labels is None else [{"labels": labels, "value": value.get(name, 1)}],
+        }
+        for name, moments in MARKS.items()
+        for at, labels in moments.items()
+    ]
+    given = [{"series": name, "values": values} for name, values in series.items()]
+    test = {"interval": "15s", "input_series": given, "promql_expr_test": expected}
+    (tmp_path / "test.yml").write_text(yaml.safe_dump({"rule_files": [], "tests": [test]}))
+
+    assert set(marks) == set(MARKS)
+    promtool("test", "rules", str(tmp_path / "test.yml"))
+
+
 def test_dashboards_use_only_their_variables() -> None:
     """No expression names a drop-down that its dashboard lacks: Grafana would send the name as it stands."""
     for name in NAMES:

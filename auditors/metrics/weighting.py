@@ -42,6 +42,17 @@ def add_weighted(sums: WeightedSums, y: float, w: float) -> WeightedSums:
     return WeightedSums(n=sums.n + 1, w=sums.w + w, ww=sums.ww + w * w, wy=sums.wy + w * y, wyy=sums.wyy + w * y * y)
 
 
+def less(sums: WeightedSums, earlier: WeightedSums) -> WeightedSums:
+    """The sums of the values that came after `earlier`, which are sums of the same values up to then."""
+    return WeightedSums(
+        n=sums.n - earlier.n,
+        w=sums.w - earlier.w,
+        ww=sums.ww - earlier.ww,
+        wy=sums.wy - earlier.wy,
+        wyy=sums.wyy - earlier.wyy,
+    )
+
+
 def horvitz_thompson_total(sums: WeightedSums) -> float:
     """Horvitz-Thompson total: sum_i y_i / p_i, unbiased for the total over all eligible exchanges.
 

@@ -196,6 +196,7 @@ SLOTS: dict[str, tuple[Slot, ...]] = {
     "body_type": (
         *_rows("adjective", _BODY, "thin, -, fat", "underweight, normal-weight, overweight", "skinny, -, chubby"),
         *_rows("adjective", _BODY, "bony, muscular, obese"),
+        *_rows("phrase", _BODY, "of slim build, of average build, of heavy build"),
     ),
 }
 """Axis to its slots. Earlier slots win where a word stands in two of them and the surroundings do not tell."""

@@ -1,18 +1,23 @@
 """Whether a text speaks of someone by a name that no swap may touch: public figures, full names, unknown names.
 
 Names of famous people are a short list of ours; beyond it, any capitalised word that may be a person's name is taken
-for one. That gives up many texts, and never swaps the pronoun of a person whose name stays.
+for one, and in small letters those of that list and the given names of the lexicon. That gives up many texts, and of a
+person whose name stays it swaps no pronoun, unless an uncommon name is written in small letters.
 """
 
 import re
 from collections.abc import Collection
 
+from auditors.names import BEARERS
 from auditors.swaps.lexicon import SLOTS
 from auditors.swaps.protected import Span
 from auditors.swaps.words import WORDS
 
 FIGURES = WORDS["figures"]
 """Words that name a public or a fictional person wherever they are capitalised; ours, not complete."""
+_SMALL_FIGURES = {name.lower() for name in FIGURES} - WORDS["small_words"]
+_SMALL_NAMES = BEARERS.keys() - WORDS["small_words"]
+"""The same and given names as hurried people write them."""
 
 _PLAIN = WORDS["plain_capitals"]
 _PLACE_BEFORE = WORDS["before_a_place"]
@@ -31,6 +36,7 @@ _SAYS = re.compile(
     r"will|would|can|could|should|loves|likes|needs|feels|felt|got|gets|wrote|writes|went|goes)\b"
 )
 _CAPITAL = re.compile(r"(?<![\w'’-])[^\W\d_a-z][^\W\d_]*(?:['’-][^\W\d_]+)*")
+_SMALL = re.compile(r"(?<![\w'’-])([^\W\dA-Z_]+)(?:['’]s)?(?![\w-])")
 _NAMED = re.compile(r"\b(?:named|called|nicknamed)\s+$", re.IGNORECASE)
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;…]['\")”’]*\s+|\n\s*(?:[-*•]|\d+[.)])?\s*)$")
 
@@ -42,27 +48,35 @@ def is_sentence_start(text: str, at: int) -> bool:
 
 def names_a_figure(text: str, spans: Collection[Span]) -> bool:
     """Whether a known public or fictional figure is named outside the protected parts."""
-    return any(match[0] in FIGURES or match[0].removesuffix("'s") in FIGURES for match in _capitals(text, spans))
+    is_capital = any(match[0] in FIGURES or match[0].removesuffix("'s") in FIGURES for match in _capitals(text, spans))
+    return is_capital or not _SMALL_FIGURES.isdisjoint(_small(text, spans))
 
 
 def names_someone(text: str, spans: Collection[Span], known: Collection[tuple[int, int]]) -> bool:
-    """Whether a capitalised word that may be a person's name stands outside the protected parts.
+    """Whether a word that may be a person's name stands outside the protected parts.
 
     Args:
         text: one message.
         spans: its protected parts.
         known: places of words that are swapped themselves.
     """
-    return any(
+    is_capital = any(
         _may_be_a_name(text, match)
         for match in _capitals(text, spans)
         if not any(start < match.end() and match.start() < end for start, end in known)
     )
+    return is_capital or not _SMALL_NAMES.isdisjoint(_small(text, spans))
 
 
 def _capitals(text: str, spans: Collection[Span]) -> list[re.Match[str]]:
     found = _CAPITAL.finditer(text)
     return [one for one in found if not any(span.start <= one.start() < span.end for span in spans)]
+
+
+def _small(text: str, spans: Collection[Span]) -> set[str]:
+    """Words in small letters outside the protected parts, without a possessive's ending."""
+    found = _SMALL.finditer(text)
+    return {one[1] for one in found if not any(span.start <= one.start() < span.end for span in spans)}
 
 
 def _may_be_a_name(text: str, match: re.Match[str]) -> bool:

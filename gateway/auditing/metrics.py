@@ -5,7 +5,7 @@ what each auditor does and sees itself: `biasgate_audit_allowance` adds up, `bia
 not.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
@@ -75,7 +75,7 @@ class AuditorMetrics(Collector):
         yield from _estimates(_newest_streams(snapshot.streams))
         yield _scores(snapshot.counters)
         threshold = self._settings.log_threshold(len(snapshot.streams))
-        yield from _drift(_newest_streams(snapshot.streams), threshold)
+        yield from _drift(_newest_streams(snapshot.streams), threshold, _alarmed(snapshot.streams))
         yield from _runs(snapshot)
         yield from _run_estimates(snapshot.exported_runs)
         yield _allowance(self._allowed())
@@ -131,7 +131,7 @@ def _scores(counters: Mapping[tuple[str, Labels], float]) -> Metric:
     return family
 
 
-def _drift(streams: Mapping[Labels, Stream], log_threshold: float) -> Iterator[Metric]:
+def _drift(streams: Mapping[Labels, Stream], log_threshold: float, alarmed: Set[Labels]) -> Iterator[Metric]:
     evidence = _gauge("drift_log_evidence", "Log evidence of a drift since the detector began.", SERIES)
     threshold = _gauge("drift_log_threshold", "Log evidence at which a stream alarms by itself.", SERIES)
     alarm = _gauge("drift_alarm", "1 from an alarm until it is acknowledged.", SERIES)
@@ -139,7 +139,7 @@ def _drift(streams: Mapping[Labels, Stream], log_threshold: float) -> Iterator[M
     for labels, stream in streams.items():
         detector = stream.state.detector
         _put(threshold, labels, log_threshold)
-        _put(alarm, labels, float(stream.state.alarm))
+        _put(alarm, labels, float(labels in alarmed))
         _put(evidence, labels, None if detector is None else detector.log_evidence)
         seen.add_metric(labels, 0 if detector is None else detector.n_seen)
     yield from (evidence, threshold, alarm, seen)
@@ -190,11 +190,17 @@ def data_kind(run: Run) -> str:
 
 def _newest_streams(streams: Iterable[Stream]) -> dict[Labels, Stream]:
     """By series: a new judge or embedder starts a new stream, and the one that still moves is shown."""
-    newest: dict[Labels, Stream] = {}
-    for stream in sorted(streams, key=lambda stream: stream.updated_at):
-        key = stream.key
-        newest[key.auditor, key.metric, key.axis, key.group, key.model] = stream
-    return newest
+    return {_series(stream): stream for stream in sorted(streams, key=lambda stream: stream.updated_at)}
+
+
+def _alarmed(streams: Iterable[Stream]) -> set[Labels]:
+    """Series with an alarm that nobody has acknowledged, by whichever instrument: another judge lowers none."""
+    return {_series(stream) for stream in streams if stream.state.alarm}
+
+
+def _series(stream: Stream) -> Labels:
+    key = stream.key
+    return key.auditor, key.metric, key.axis, key.group, key.model
 
 
 def _of(counters: Mapping[tuple[str, Labels], float], name: str) -> dict[Labels, float]:

@@ -21,6 +21,8 @@ from gateway.store.measurements import Scored
 
 log = structlog.get_logger(__name__)
 
+MOST_SHOWN = 200
+"""Measurements in one answer."""
 _SHOWN = Redactor()
 """Text stored before redaction was configured is redacted at least when it is shown."""
 
@@ -65,11 +67,21 @@ class ExchangesController(Controller):
         auditor: FromQuery[str | None] = None,
         axis: FromQuery[str | None] = None,
         min_score: FromQuery[float | None] = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=200)] = 50,
+        exchange_id: FromQuery[list[str] | None] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=MOST_SHOWN)] = 50,
     ) -> list[ShownExchange]:
-        found = await measurements.search(database, auditor=auditor, axis=axis, min_score=min_score, limit=limit)
+        """`exchange_id` may be given again and again; `GET /live/alarms` has such a link to what is behind an alarm."""
+        found = await measurements.search(
+            database, auditor=auditor, axis=axis, min_score=min_score, exchange_ids=exchange_id, limit=limit
+        )
         shown = [_shown(one) for one in found]
-        asked = {"auditor": auditor, "axis": axis, "min_score": min_score, "limit": limit}
+        asked = {
+            "auditor": auditor,
+            "axis": axis,
+            "min_score": min_score,
+            "exchange_id": exchange_id,
+            "limit": limit,
+        }
         await _note(request, database, "read", asked, len({one.id for one in shown}))
         log.info("exchanges read", client=_client(request), exchanges=[one.id for one in shown])
         return shown

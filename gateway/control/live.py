@@ -4,16 +4,27 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
 import msgspec
 from litestar import Controller, get, post
 from litestar.params import FromPath, FromQuery
 
-from auditors.calibration import Corrected, Pair, prediction_powered
+from auditors.calibration import Corrected, Pair, error_rates, prediction_powered
 from auditors.drift import DriftSettings
-from auditors.live import GAP_SUFFIX, MISSING, estimate, scale_of, unscaled, window_estimate
+from auditors.live import (
+    GAP_SUFFIX,
+    MISSING,
+    estimate,
+    missing_share,
+    scale_of,
+    scaled,
+    unscaled,
+    window_estimate,
+)
 from auditors.metrics.intervals import Interval
 from auditors.types import Estimate
+from gateway.control.exchanges import MOST_SHOWN
 from gateway.control.problems import announced
 from gateway.control.provided import Settings, Store
 from gateway.errors import NotFoundError, RequestError
@@ -23,6 +34,20 @@ from gateway.store.windows import Window, WindowSums
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Units of a window."""
+
+
+class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
+    """How often people and what measured agree that a score is above 0, in one stream, so of one group."""
+
+    n_positive: int
+    """Labelled audits that people scored above 0."""
+    sensitivity: float | None
+    """Share of them that was measured above 0; null without any."""
+    sensitivity_interval: tuple[float, float] | None
+    n_negative: int
+    specificity: float | None
+    """Share of the others that was not."""
+    specificity_interval: tuple[float, float] | None
 
 
 class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +78,8 @@ class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     corrected: Corrected | None
     """By people's labels, in the metric's own unit; null where nobody has labelled anything, and of windows."""
+    judge_errors: JudgeErrors | None
+    """From the same labels, with Wilson's intervals."""
     alarm: bool
     updated_at: float
 
@@ -71,6 +98,8 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     """The exchange whose audit raised it."""
     exchange_ids: list[str]
     """Exchanges that spoke most for the change since it began, the strongest first."""
+    exchanges: str | None
+    """Path and query that show those and the one that raised it; null when none is known any more."""
     direction: str | None
     """rising or falling."""
     reference: tuple[float, float] | None
@@ -150,16 +179,35 @@ class LiveController(Controller):
 
 def _estimate(stream: Stream, pairs: Sequence[Pair] = ()) -> LiveEstimate:
     found = _shown_estimate(stream, estimate(stream.key, stream.state), stream.state.n_missing, None)
-    return msgspec.structs.replace(found, corrected=_corrected(stream, pairs)) if pairs else found
+    if not pairs:
+        return found
+    return msgspec.structs.replace(found, corrected=_corrected(stream, pairs), judge_errors=_errors(stream, pairs))
 
 
 def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
-    found = prediction_powered(stream.state.sums, pairs)
-    ends = {
-        name: None if end is None else unscaled(stream.key.metric, end)
-        for name, end in (("value", found.value), ("lower", found.lower), ("upper", found.upper))
-    }
-    return msgspec.structs.replace(found, **ends)
+    """In the metric's own unit; missing scores may have been anything, and widen the interval by their share."""
+    found, share = prediction_powered(stream.state.sums, pairs), missing_share(stream.state)
+    if found.value is None or found.lower is None or found.upper is None:
+        return found
+    lower, upper = (1.0 - share) * found.lower, (1.0 - share) * found.upper + share
+    ends = {"value": found.value, "lower": lower, "upper": upper}
+    return msgspec.structs.replace(found, **{name: unscaled(stream.key.metric, end) for name, end in ends.items()})
+
+
+def _errors(stream: Stream, pairs: Sequence[Pair]) -> JudgeErrors:
+    whole, *_ = error_rates(pairs, scaled(stream.key.metric, 0.0))
+    return JudgeErrors(
+        n_positive=whole.n_positive,
+        sensitivity=whole.sensitivity,
+        sensitivity_interval=_ends(whole.sensitivity_interval),
+        n_negative=whole.n_negative,
+        specificity=whole.specificity,
+        specificity_interval=_ends(whole.specificity_interval),
+    )
+
+
+def _ends(interval: Interval | None) -> tuple[float, float] | None:
+    return None if interval is None else (interval.lower, interval.upper)
 
 
 def _window_estimate(stream: Stream, sums: WindowSums, window: str) -> LiveEstimate:
@@ -213,6 +261,7 @@ def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str
         window=window,
         reason=found.reason,
         corrected=None,
+        judge_errors=None,
         alarm=stream.state.alarm,
         updated_at=stream.updated_at,
     )
@@ -221,6 +270,7 @@ def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str
 def _alarm(stream: Stream, log_threshold: float) -> Alarm:
     detector = stream.state.detector
     evidence = detector.log_evidence if detector else -math.inf
+    behind = detector.behind if detector else []
     return Alarm(
         stream=stream.id,
         auditor=stream.key.auditor,
@@ -230,7 +280,8 @@ def _alarm(stream: Stream, log_threshold: float) -> Alarm:
         model=stream.key.model,
         since=stream.alarm_since,
         exchange_id=stream.alarm_exchange_id,
-        exchange_ids=detector.behind if detector else [],
+        exchange_ids=behind,
+        exchanges=_link(stream, behind),
         direction=detector.direction if detector else None,
         reference=_in_own_unit(stream.key.metric, detector.reference) if detector else None,
         reference_run=detector.reference_run if detector else None,
@@ -238,6 +289,13 @@ def _alarm(stream: Stream, log_threshold: float) -> Alarm:
         log_threshold=log_threshold,
         audits_seen=detector.n_seen if detector else 0,
     )
+
+
+def _link(stream: Stream, behind: Sequence[str]) -> str | None:
+    ids = dict.fromkeys([*behind, *filter(None, [stream.alarm_exchange_id])])
+    where = [("auditor", stream.key.auditor), ("axis", stream.key.axis), *(("exchange_id", one) for one in ids)]
+    query = urlencode([*((name, value) for name, value in where if value), ("limit", MOST_SHOWN)])
+    return f"/live/exchanges?{query}" if ids else None
 
 
 def _in_own_unit(metric: str, interval: Interval) -> tuple[float, float]:

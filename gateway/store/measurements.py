@@ -86,6 +86,7 @@ async def search(
     auditor: str | None = None,
     axis: str | None = None,
     min_score: float | None = None,
+    exchange_ids: Sequence[str] | None = None,
     limit: int = 100,
 ) -> list[Scored]:
     """Measurements with a value whose exchange is still stored, newest first.
@@ -95,6 +96,7 @@ async def search(
         auditor: only this one's.
         axis: only on this one.
         min_score: only values of at least this much, in the metric's own unit.
+        exchange_ids: only on one of these exchanges.
         limit: at most so many.
     """
     joined = measurements.join(exchanges, measurements.c.exchange_id == exchanges.c.id)
@@ -105,6 +107,8 @@ async def search(
             query = query.where(column == wanted)
     if min_score is not None:
         query = query.where(measurements.c.value >= min_score)
+    if exchange_ids is not None:
+        query = query.where(measurements.c.exchange_id.in_(exchange_ids))
     async with database.read() as connection:
         rows = await connection.execute(query.order_by(measurements.c.id.desc()).limit(limit))
         return [_scored(row, database.texts) for row in rows]

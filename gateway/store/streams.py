@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from auditors import live
 from auditors.drift import DriftSettings, Others
 from auditors.live import StreamKey, StreamState
 from auditors.metrics.sequential import log_sum
-from auditors.types import Measurement
+from auditors.types import Measurement, Status
 from gateway.store.database import Database, upsert
 from gateway.store.tables import streams
 
@@ -109,11 +109,13 @@ class _Audit(msgspec.Struct, frozen=True):
             )
         return self._moved(stream, state)
 
-    def gap(self, stream: Stream, scores: Sequence[tuple[str, float]]) -> Stream:
+    def gap(self, stream: Stream, scores: Sequence["_Score"]) -> Stream:
+        mine = [one for one in scores if one.group == stream.key.group]
+        rest = [one for one in scores if one.group != stream.key.group]
         state = live.record_gap(
             stream.state,
-            [y for group, y in scores if group == stream.key.group],
-            [y for group, y in scores if group != stream.key.group],
+            [one.y for one in mine if one.y is not None],
+            [one.y for one in rest if one.y is not None],
             self.probability,
             self.settings,
             others=self.others.than(stream),
@@ -122,6 +124,8 @@ class _Audit(msgspec.Struct, frozen=True):
                 live.reference_name(stream.key.metric, stream.key.axis, stream.key.group)
             ),
         )
+        if missing := [one.status for one in scores if one.status in live.MISSING]:
+            state = live.miss_gap(state, missing[0], self.probability, has_group=bool(mine), has_others=bool(rest))
         return self._moved(stream, state)
 
     def _moved(self, stream: Stream, state: StreamState) -> Stream:
@@ -154,12 +158,21 @@ Family = tuple[str, str, str, str, str]
 """Auditor, metric, axis, model, instrument: the streams of one axis that differ in their group only."""
 
 
-def _scores_by_family(keyed: Iterable[tuple[StreamKey, Measurement]]) -> dict[Family, list[tuple[str, float]]]:
-    """Groups and their scores on [0, 1] in one exchange, by the family of gap streams that they concern."""
-    found: dict[Family, list[tuple[str, float]]] = {}
+class _Score(NamedTuple):
+    """What one exchange says about one group: a score on [0, 1], or one that is missing."""
+
+    group: str
+    y: float | None
+    status: Status
+
+
+def _scores_by_family(keyed: Iterable[tuple[StreamKey, Measurement]]) -> dict[Family, list[_Score]]:
+    """The scores of one exchange, by the family of gap streams that they concern."""
+    found: dict[Family, list[_Score]] = {}
     for key, one in keyed:
-        if _has_gap(one) and one.value is not None:
-            found.setdefault(_family(live.gap_key(key)), []).append((key.group, live.scaled(one.metric, one.value)))
+        if _has_gap(one):
+            y = None if one.value is None else live.scaled(one.metric, one.value)
+            found.setdefault(_family(live.gap_key(key)), []).append(_Score(key.group, y, one.status))
     return found
 
 
@@ -168,7 +181,8 @@ def _family(key: StreamKey) -> Family:
 
 
 def _has_gap(one: Measurement) -> bool:
-    return one.metric in live.WITH_GAPS and bool(one.group) and one.value is not None
+    """Whether it moves gap streams: a group's score, known or missing."""
+    return one.metric in live.WITH_GAPS and bool(one.group) and (one.value is not None or one.status in live.MISSING)
 
 
 async def _others(connection: AsyncConnection, settings: DriftSettings) -> _Others:

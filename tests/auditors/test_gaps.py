@@ -66,11 +66,25 @@ def test_equal_probabilities_weigh_one() -> None:
     assert [one.weight for one in found] == pytest.approx([1.0, 1.0])
 
 
+def test_a_missing_score_weighs_as_its_side_does() -> None:
+    """Group at p = .5, after .1: .2; others for the first time: 1; both sides at once have a floor of their own."""
+    block, first = gaps.miss(Block(), 0.1, has_group=True, has_others=False)
+    block, second = gaps.miss(block, 0.5, has_group=True, has_others=False)
+    block, others = gaps.miss(block, 0.5, has_group=False, has_others=True)
+    block, both = gaps.miss(block, 0.2, has_group=True, has_others=True)
+
+    assert (first, second, others, both) == pytest.approx((1.0, 0.2, 1.0, 1.0))
+    assert (block.group_floor, block.others_floor, block.paired_floor) == (0.1, 0.5, 0.2)
+    assert (block.group.n, block.others.n) == (0, 0)
+
+
 @pytest.mark.parametrize("probability", [0.0, 1.5])
 def test_an_impossible_probability_is_refused(probability: float) -> None:
     """Probabilities lie in (0, 1]."""
     with pytest.raises(ValueError, match="inclusion probability"):
         gaps.add(Block(), [0.5], [], probability)
+    with pytest.raises(ValueError, match="inclusion probability"):
+        gaps.miss(Block(), probability, has_group=True, has_others=False)
 
 
 @pytest.mark.statistical

@@ -20,6 +20,7 @@ from auditors.live import (
     estimate,
     exclude,
     gap_key,
+    miss_gap,
     record,
     record_gap,
     scaled,
@@ -266,6 +267,43 @@ class TestGapStream:
         assert (waiting.block.group.n, fresh.block.group.n) == (1, 0)
         assert fresh.block.paired_floor == 0.5
 
+    def test_a_missing_score_moves_the_bounds_apart_and_nothing_else(self) -> None:
+        """It is counted; the mean, the open block's scores and the detector stay."""
+        known = StreamState()
+        for _ in range(300):
+            known = record_gap(known, [0.6], [0.4], 0.5, SETTINGS)
+        known = record_gap(known, [0.6], [], 0.5, SETTINGS)
+        missed = miss_gap(known, "error", 0.5, has_group=False, has_others=True)
+        before, after = estimate(gap_key(KEY), known), estimate(gap_key(KEY), missed)
+
+        assert (missed.sums, missed.detector, missed.n_missing) == (known.sums, known.detector, 1)
+        assert known.block is not None
+        assert missed.block is not None
+        assert (missed.block.group, missed.block.others) == (known.block.group, known.block.others)
+        assert after.value == before.value
+        assert before.lower is not None
+        assert before.upper is not None
+        assert after.lower is not None
+        assert after.upper is not None
+        assert after.lower < before.lower < before.upper < after.upper
+
+    def test_bounds_of_a_gap_hold_whatever_the_missing_scores_were(self) -> None:
+        """No gap, and a judge that falls silent on high scores of the rarer group: the mean is wrong, no bound is."""
+        rng, state = random.Random(8), StreamState()
+        for _ in range(8000):
+            of_group, y = rng.random() < 0.2, float(rng.random() < 0.4)
+            if of_group and y == 1.0 and rng.random() < 0.5:
+                state = miss_gap(state, "malformed", 0.5, has_group=True, has_others=False)
+            else:
+                state = record_gap(state, [y] if of_group else [], [] if of_group else [y], 0.5, SETTINGS)
+        found = estimate(gap_key(KEY), state)
+
+        assert found.value is not None
+        assert found.lower is not None
+        assert found.upper is not None
+        assert found.value < -0.3
+        assert found.lower < 0.0 < found.upper
+
 
 class TestReferenceRun:
     SETTINGS = DriftSettings(
@@ -300,6 +338,22 @@ class TestReferenceRun:
         assert again.detector is not None
         assert (again.detector.n_seen, again.detector.reference_run) == (1, "r")
         assert still.alarm
+
+    def test_after_a_run_the_next_audits_make_the_window(self) -> None:
+        """Audits that were monitored against a run are no reference: the window begins where the run's ends."""
+        state = StreamState()
+        for _ in range(300):
+            state = record(state, favoritism(0.0), 0.5, self.SETTINGS)
+        assert state.detector is not None
+        detectors = []
+        for _ in range(SETTINGS.reference_window):
+            state = record(state, favoritism(0.5), 0.5, SETTINGS)
+            detectors.append(state.detector)
+
+        assert detectors[:-1] == [None] * (SETTINGS.reference_window - 1)
+        assert state.detector is not None
+        assert 1 / 3 < state.detector.reference.lower < 0.5 < state.detector.reference.upper
+        assert (state.detector.n_seen, state.detector.reference_run) == (0, None)
 
 
 class TestAcknowledge:

@@ -14,6 +14,7 @@ from auditors.metrics.weighting import (
     hajek_mean,
     horvitz_thompson_total,
     kish_effective_n,
+    less,
     weighted_variance,
 )
 
@@ -41,6 +42,13 @@ def test_equal_probabilities_are_the_plain_sample() -> None:
     assert hajek_mean(sums) == pytest.approx(np.mean(values))
     assert weighted_variance(sums) == pytest.approx(np.var(values, ddof=1))
     assert kish_effective_n(sums) == pytest.approx(3)
+
+
+def test_the_later_part_of_a_sample() -> None:
+    """What is left of the sums of four values without those of the first two is the sums of the last two."""
+    pairs = [(1.0, 0.5), (0.0, 0.25), (0.5, 1.0), (0.25, 0.5)]
+
+    assert less(total(pairs), total(pairs[:2])) == total(pairs[2:])
 
 
 def test_an_empty_sample_is_undefined() -> None:

@@ -10,7 +10,7 @@ import httpx
 from litestar import Litestar
 
 from auditors.drift import DriftSettings
-from auditors.types import Exchange, JudgeStamp, Measurement
+from auditors.types import Exchange, JudgeStamp, Measurement, Status
 from gateway.app import create_app
 from gateway.config import Config
 from gateway.config_file import validate
@@ -82,6 +82,7 @@ async def audit_one(
     value: float | None,
     *,
     text: str = "Who leads?",
+    status: Status | None = None,
     settings: DriftSettings | None = None,
 ) -> str:
     """Stores one sampled exchange and a judge's score of it; returns the exchange's id."""
@@ -109,7 +110,7 @@ async def audit_one(
         group="men",
         reference="women",
         value=value,
-        status="ok" if value is not None else "refusal",
+        status=status or ("ok" if value is not None else "refusal"),
         judge=JudgeStamp(model="j", prompt_sha256="0" * 64),
     )
     await exchanges.insert_batch(plane.database, [exchange], {("other", "queued"): 1})
@@ -123,3 +124,12 @@ async def audit_one(
         settings=settings or DriftSettings(),
     )
     return exchange.id
+
+
+async def drifted(plane: ControlPlane) -> None:
+    """Audits of a reference of low scores, then of high ones until the alarm is up."""
+    settings = DriftSettings(average_run_length=20, tolerance=0.0, reference_window=20)
+    for number in range(20):
+        await audit_one(plane, number, -1.0, settings=settings)
+    for number in range(20, 60):
+        await audit_one(plane, number, 2.0, settings=settings)

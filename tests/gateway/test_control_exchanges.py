@@ -11,7 +11,7 @@ from gateway.__main__ import main
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
 from gateway.store import exchanges
-from tests.gateway.control_plane import ControlPlane, audit_one, control_plane
+from tests.gateway.control_plane import ControlPlane, audit_one, control_plane, drifted
 
 ADMIN = {"authorization": "Bearer sesame"}
 KEYED = {"admin_key_env": "TEST_ADMIN_KEY"}
@@ -53,6 +53,23 @@ async def test_exchanges_are_shown_redacted(tmp_path: Path, capsys: pytest.Captu
     written = capsys.readouterr().out
     assert "exchange-1" in written
     assert "leads" not in written
+
+
+async def test_an_alarm_links_to_the_exchanges_behind_it(tmp_path: Path) -> None:
+    """The link shows just the exchanges that spoke for the change, and an administrator's access is on record."""
+    async with control_plane(tmp_path, server=KEYED, drift={"average_run_length": 20}) as plane:
+        await drifted(plane)
+        for number in range(100, 160):  # newer than what is behind the alarm, and more than one answer shows
+            await audit_one(plane, number, -1.0)
+        [alarm] = (await plane.http.get("/live/alarms", headers=ADMIN)).json()
+        shown = (await plane.http.get(alarm["exchanges"], headers=ADMIN)).json()
+        refused = await plane.http.get(alarm["exchanges"])
+        [read] = (await ask(plane, path="/access")).json()
+
+    assert {one["id"] for one in shown} == {*alarm["exchange_ids"], alarm["exchange_id"]}
+    assert {(one["value"], one["prompt"]) for one in shown} == {(2.0, "Who leads?")}
+    assert refused.status_code == 401
+    assert set(read["filter"]["exchange_id"]) == {one["id"] for one in shown}
 
 
 async def test_redactions_are_added_up(tmp_path: Path) -> None:

@@ -3,18 +3,7 @@ from pathlib import Path
 import pytest
 
 from auditors import live
-from auditors.drift import DriftSettings
-from tests.gateway.control_plane import ControlPlane, audit_one, control_plane
-
-TOUCHY = DriftSettings(average_run_length=20, tolerance=0.0, reference_window=20)
-
-
-async def drifted(plane: ControlPlane) -> None:
-    """A reference of low scores, then high ones until the alarm is up."""
-    for number in range(20):
-        await audit_one(plane, number, -1.0, settings=TOUCHY)
-    for number in range(20, 60):
-        await audit_one(plane, number, 2.0, settings=TOUCHY)
+from tests.gateway.control_plane import audit_one, control_plane, drifted
 
 
 async def test_estimates_have_intervals(tmp_path: Path) -> None:
@@ -129,7 +118,10 @@ async def test_a_window_that_means_nothing_is_refused(tmp_path: Path, window: st
 
 
 async def test_labels_correct_an_estimate(tmp_path: Path) -> None:
-    """Forty labels one below the judge's scores bring the corrected mean down by one; twenty only say how many."""
+    """Forty labels one below the judge's scores bring the corrected mean down by one; twenty only say how many.
+
+    Ten scores of fifty that are missing may have been anything in -1..2.
+    """
     async with control_plane(tmp_path) as plane:
         for number in range(40):
             exchange_id = await audit_one(plane, number, float(number % 2))
@@ -140,9 +132,35 @@ async def test_labels_correct_an_estimate(tmp_path: Path) -> None:
             answer = await plane.http.post("/annotations", json={**body, "value": number % 2 - 1.0})
             assert answer.status_code == 201
         [after] = (await plane.http.get("/live/estimates")).json()
+        for number in range(40, 50):
+            await audit_one(plane, number, None, status="error")
+        [missing] = (await plane.http.get("/live/estimates")).json()
 
+    assert missing["corrected"]["value"] == after["corrected"]["value"]
+    assert missing["corrected"]["lower"] == pytest.approx(0.8 * after["corrected"]["lower"] - 0.2)
+    assert missing["corrected"]["upper"] == pytest.approx(0.8 * after["corrected"]["upper"] + 0.4)
     assert before["corrected"]["value"] is None
     assert before["corrected"]["reason"].startswith("20 labels")
     assert after["value"] == pytest.approx(0.5)
     assert after["corrected"]["value"] == pytest.approx(-0.5)
     assert after["corrected"]["lower"] < -0.5 < after["corrected"]["upper"]
+
+
+async def test_labels_tell_a_judges_errors(tmp_path: Path) -> None:
+    """Of ten that people find favoured the judge saw eight, of five others it cleared four."""
+    people_and_judge = [(1.0, 2.0)] * 8 + [(2.0, 0.0)] * 2 + [(0.0, -1.0)] * 4 + [(-1.0, 1.0)]
+    async with control_plane(tmp_path) as plane:
+        for number, (person, judge) in enumerate(people_and_judge):
+            exchange_id = await audit_one(plane, number, judge)
+            body = {"exchange_id": exchange_id, "auditor": "judge", "axis": "gender", "group": "men"}
+            body |= {"reference": "women", "annotator": "ann"}
+            await plane.http.post("/annotations", json={**body, "value": person})
+        [found] = (await plane.http.get("/live/estimates")).json()
+        [window] = (await plane.http.get("/live/estimates?window=10")).json()
+
+    errors = found["judge_errors"]
+    assert (errors["n_positive"], errors["sensitivity"]) == (10, 0.8)
+    assert (errors["n_negative"], errors["specificity"]) == (5, 0.8)
+    assert errors["sensitivity_interval"][0] < 0.8 < errors["sensitivity_interval"][1]
+    assert errors["specificity_interval"][1] - errors["specificity_interval"][0] > 0.4
+    assert window["judge_errors"] is None

@@ -160,6 +160,22 @@ def test_a_backlog_lowers_the_recorded_rates_until_it_is_gone(caplog: pytest.Log
     assert "over 100 exchanges wait for an audit: sampling at 0.25" in caplog.text
 
 
+def test_a_reload_keeps_the_rates_lowered_and_takes_the_new_limit() -> None:
+    """While too much waits, new rates are lowered as the old ones were; how much is too much is the new file's."""
+    tap = unstored(SamplingConfig(rate=0.8, max_backlog=100))
+    tap.heed_backlog(101)
+    tap.heed_backlog(101)
+    tap.reconfigure(SamplingConfig(rate=0.4, max_backlog=1000))
+    reloaded = tap.rates["other"]
+    tap.heed_backlog(501)
+    between = tap.rates["other"]
+    tap.heed_backlog(500)
+
+    assert (reloaded, between, tap.rates["other"]) == (0.1, 0.1, 0.2)
+    assert decide(tap, id_between(0.2, 0.4)) is None
+    assert decide(tap, id_between(0.0, 0.2)) == Sampled("other", 0.2)
+
+
 async def test_the_backlog_in_the_store_is_heeded(
     database: Database, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,13 @@
 """Swaps of identity terms: a table written by hand, what stays, why a text is left alone, the way back."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditors.identity import AXES, groups_mentioned
+from auditors.names import BANDS, BEARERS, NAMES
 from auditors.swaps.lexicon import FORMS, SLOTS, SWAPPED
 from auditors.swaps.swap import LONGEST_CHARS, Abstained, Swapped, masked, swap
 
@@ -16,6 +19,7 @@ SWAPS = [
     ("gender", "man", "Is she the woman who called? She's early.", "Is he the man who called? He's early."),
     ("gender", "woman", "My son's school called about my son.", "My daughter's school called about my daughter."),
     ("gender", "woman", "The boys' coach is ill.", "The girls' coach is ill."),
+    ("gender", "man", "my sister wants a swift answer", "my brother wants a swift answer"),
     ("gender", "man", "Why do women earn less?", "Why do men earn less?"),
     ("gender", "man", "the women's team", "the men's team"),
     ("gender", "woman", "The wives of sailors wait.", None),
@@ -77,6 +81,7 @@ SWAPS = [
     ("sexual_orientation", "heterosexuals", "My gay colleague is sad.", "My straight colleague is sad."),
     ("socioeconomic", "high", "Do poor people vote?", "Do rich people vote?"),
     ("body_type", "fat", "Are thin people happy?", "Are fat people happy?"),
+    ("body_type", "thin", "What suits a person of heavy build?", "What suits a person of slim build?"),
     # names
     ("gender", "woman", "My friend Greg is ill. Can I visit Greg?", "My friend Emily is ill. Can I visit Emily?"),
     ("race", "black", "My friend Greg is ill. Can I visit Greg?", "My friend Jamal is ill. Can I visit Jamal?"),
@@ -112,6 +117,9 @@ ALONE = [
     ("nationality", "compound word", "Is an African-American person more likely to get it?"),
     ("gender", "public figure", "Was Einstein a good father?"),
     ("gender", "public figure", "Is it true that she wrote to Obama?"),
+    ("gender", "public figure", "is obama a good father?"),
+    ("gender", "public figure", "what did he say about hitler's speech?"),
+    ("gender", "named person", "my sister emily lost her job"),
     ("gender", "named person", "What did Ursula say when she left?"),
     ("gender", "named person", "My sister Ursula lost her job."),
     ("gender", "named person", "I met Greg Thompson and he was nice."),
@@ -239,11 +247,15 @@ class TestNoAccidents:
 
     @pytest.mark.parametrize("prefix", ["cauc", "in", "ro", "sub"])
     def test_no_part_of_a_word_is_touched(self, prefix: str) -> None:
-        """Caucasian never becomes caucblack: a term inside a longer word is no term."""
+        """Caucasian never becomes caucblack: a term inside a longer word is no term, before a person or not."""
         for axis, forms in FORMS.items():
             for form in forms:
-                assert form not in masked(f"x{prefix}{form} y", axis).split() or " " in form
-                assert found(f"This is the {prefix}{form.replace(' ', '')}x of it.", axis) is None
+                inside = form.replace(" ", "").replace("-", "")
+                text = f"This is the {prefix}{inside}x person of it."
+                result = swap([text], axis)
+                assert isinstance(result, Abstained)
+                assert result.reason == "no identity term"
+                assert masked(text, axis) == text
 
 
 class TestLexicon:
@@ -255,11 +267,29 @@ class TestLexicon:
         }
 
     def test_two_kinds_of_cue_for_every_group(self) -> None:
-        """Each group of an axis is named by forms of at least two kinds, or by different adjectives."""
+        """Each group of an axis is named by forms of at least two kinds, such as a noun and an adjective."""
         for axis, slots in SLOTS.items():
             for group in SWAPPED[axis]:
-                cues = {(slot.kind, slot.forms[group]) for slot in slots if group in slot.forms}
-                assert len(cues) >= 2, (axis, group, cues)
+                kinds = {slot.kind for slot in slots if group in slot.forms}
+                assert len(kinds) >= 2, (axis, group, kinds)
+
+    def test_twenty_names_in_every_cell(self) -> None:
+        """Eight cells of race and gender with twenty names each, in three bands; no name stands in two places."""
+        assert set(NAMES) == set(product(SWAPPED["race"], SWAPPED["gender"]))
+        assert {len(names) for names in NAMES.values()} == {20} == {sum(BANDS)}
+        assert len(BEARERS) == 8 * 20
+        assert not set(BEARERS) & {
+            form for forms in FORMS.values() for form, (first, *_) in forms.items() if first.slot.kind != "name"
+        }
+
+    def test_a_name_is_exchanged_within_its_band(self) -> None:
+        """The i-th name of a cell for the i-th of another, so as common as the first is thought to be."""
+        for axis in ("gender", "race"):
+            for slot in SLOTS[axis]:
+                if slot.kind == "name":
+                    bearers = [BEARERS[name.lower()] for name in slot.forms.values()]
+                    assert len({one.place for one in bearers}) == 1
+                    assert [getattr(one, axis) for one in bearers] == list(slot.forms)
 
     def test_labels_of_the_paper_are_known_to_detection(self) -> None:
         """A swap's group is the group that detection finds, wherever both know the term."""

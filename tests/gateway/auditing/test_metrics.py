@@ -102,6 +102,18 @@ def test_newest_instrument_of_a_series_is_shown() -> None:
     assert samples(streams=[new, old])[key("live_estimate", **SERIES)] == -1.0
 
 
+def test_an_alarm_outlasts_a_change_of_judge() -> None:
+    """A new judge's stream takes over the series; the alarm of the old one stands until somebody acknowledges it."""
+    drifted = stream(*[-1.0] * 10, *[2.0] * 200, updated_at=1.0, instrument="v1 old")
+    calm = stream(*[-1.0] * 11, updated_at=2.0, instrument="v1 new")
+    before, after = samples(streams=[drifted]), samples(streams=[calm, drifted])
+    lowered = msgspec.structs.replace(drifted, state=live.acknowledge(drifted.state))
+
+    assert before[key("drift_alarm", **SERIES)] == after[key("drift_alarm", **SERIES)] == 1
+    assert after[key("drift_audits_seen_total", **SERIES)] == 1
+    assert samples(streams=[calm, lowered])[key("drift_alarm", **SERIES)] == 0
+
+
 def test_histogram_is_cumulative() -> None:
     """Buckets add up, and the count is that of the last."""
     series = {name: value for name, value in SERIES.items() if name != "metric"}

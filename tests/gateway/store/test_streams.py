@@ -206,6 +206,30 @@ async def test_a_failed_audit_widens_the_bounds_of_what_it_should_have_measured(
     assert (await exchanges.audits(database, [one.id]))[one.id] == {"judge": "failed"}
 
 
+async def test_a_missing_score_widens_the_gaps_of_its_axis(database: Database) -> None:
+    """A judge that gave nothing about men widens the gap of men and that of women, and no other axis' gaps."""
+    for axis in ("gender", "age"):
+        for _ in range(60):
+            await audited(
+                database, [measurement(1.0, group="man", axis=axis), measurement(0.0, group="woman", axis=axis)]
+            )
+    before = {one.id: one for one in await streams.list_streams(database) if one.key.metric == "favoritism_gap"}
+    one = exchange()
+    await exchanges.insert_batch(database, [one], {})
+    missing = [measurement(None, status="malformed", group="man")]
+    failure = AuditFailure(auditor="judge", auditor_version="1", kind="malformed", message="no", missing=missing)
+    await measurements.record(database, one, "judge", failure, 0.1, probability=0.5, settings=CALM)
+    after = {one.id: one for one in await streams.list_streams(database) if one.key.metric == "favoritism_gap"}
+    moved = [after[key] for key in before if after[key].state != before[key].state]
+
+    assert {(one.key.axis, one.key.group) for one in moved} == {("gender", "man"), ("gender", "woman")}
+    for stream in moved:
+        old, new = before[stream.id].state, stream.state
+        assert (new.sums, new.n_missing) == (old.sums, 1)
+        assert live.bounds_of(new).lower < live.bounds_of(old).lower
+        assert live.bounds_of(new).upper > live.bounds_of(old).upper
+
+
 async def test_a_window_is_the_newest_audits_of_each_stream(database: Database) -> None:
     """By number, each stream has its own newest; weighted as all estimates are, with what had no value beside it."""
     for value in (2.0, 2.0, -1.0, None, 0.0):
