@@ -102,6 +102,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="two rounds of 20 s an arm: under four minutes")
     parser.add_argument("--rounds", type=int, help="default 6")
     parser.add_argument("--seconds", type=float, help="of each arm in each round, default 35")
+    parser.add_argument(
+        "--settle",
+        type=float,
+        default=0.0,
+        help="seconds of the same traffic before each arm with auditors, not measured: the latency budget takes a "
+        "minute or two to learn what audits cost (default %(default)s)",
+    )
     parser.add_argument("--width", type=int, default=512, help="of the model (default %(default)s)")
     parser.add_argument("--layers", type=int, default=8, help="of the model (default %(default)s)")
     parser.add_argument(
@@ -146,9 +153,16 @@ def _turn(up: Stack, arm: str, number: int, options: argparse.Namespace) -> Turn
         return _observed(up, arm, number, options, up.plain)
     with up.auditing():
         if arm == ON:
+            _settle(up, number, options)
             return _observed(up, arm, number, options, up.audited)
         with up.suite_run(options.suite, samples=1000) as run_id:
+            _settle(up, number, options)
             return _observed(up, arm, number, options, up.audited, run_id)
+
+
+def _settle(up: Stack, number: int, options: argparse.Namespace) -> None:
+    if options.settle:
+        _traffic(up, up.audited, options, seconds=options.settle, seed=200 + number)
 
 
 def _observed(
