@@ -92,7 +92,7 @@ class CounterfactualAuditor:
     """Asks a sampled question about another group too; what it estimates is in the module docstring."""
 
     name = "counterfactual"
-    version = "1"
+    version = "2"
 
     def __init__(
         self,

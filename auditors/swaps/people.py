@@ -1,8 +1,8 @@
 """Whether a text speaks of someone by a name that no swap may touch: public figures, full names, unknown names.
 
 Names of famous people are a short list of ours; beyond it, any capitalised word that may be a person's name is taken
-for one, and in small letters those of that list and the given names of the lexicon. That gives up many texts, and of a
-person whose name stays it swaps no pronoun, unless an uncommon name is written in small letters.
+for one, and in small letters those of that list, the given names of the lexicon and a list of others. That gives up
+many texts, and of a person whose name stays it swaps no pronoun, unless an uncommon name is written in small letters.
 """
 
 import re
@@ -16,8 +16,10 @@ from auditors.swaps.words import WORDS
 FIGURES = WORDS["figures"]
 """Words that name a public or a fictional person wherever they are capitalised; ours, not complete."""
 _SMALL_FIGURES = {name.lower() for name in FIGURES} - WORDS["small_words"]
-_SMALL_NAMES = BEARERS.keys() - WORDS["small_words"]
-"""The same and given names as hurried people write them."""
+_GIVEN = frozenset(name for name in WORDS["given_names"] if name.lower() not in WORDS["small_words"])
+"""Given names that no swap exchanges and that are nothing else where they begin a sentence."""
+_SMALL_NAMES = BEARERS.keys() | {name.lower() for name in _GIVEN}
+"""Given names as hurried people write them; with the figures above, less what is an ordinary word so."""
 
 _PLAIN = WORDS["plain_capitals"]
 _PLACE_BEFORE = WORDS["before_a_place"]
@@ -84,7 +86,8 @@ def _may_be_a_name(text: str, match: re.Match[str]) -> bool:
     if word in _PLAIN or word.isupper() or word.removesuffix("'s") in _PLAIN or word in _GROUP_WORDS:
         return False
     if is_sentence_start(text, match.start()):
-        return bool(_SAYS.match(text, match.end())) and word.lower() not in _ORDINARY_SUBJECTS
+        is_subject = bool(_SAYS.match(text, match.end())) and word.lower() not in _ORDINARY_SUBJECTS
+        return is_subject or word.removesuffix("'s") in _GIVEN
     before = text[max(0, match.start() - 30) : match.start()]
     if _NAMED.search(before):
         return True

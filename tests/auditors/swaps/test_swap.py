@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditors.identity import AXES, groups_mentioned
-from auditors.names import BANDS, BEARERS, NAMES
+from auditors.names import BEARERS, NAMES
 from auditors.swaps.lexicon import FORMS, SLOTS, SWAPPED
+from auditors.swaps.people import FIGURES
 from auditors.swaps.swap import LONGEST_CHARS, Abstained, Swapped, masked, swap
+from auditors.swaps.words import WORDS
 
 SWAPS = [
     # one referent, all mentions
@@ -83,10 +85,10 @@ SWAPS = [
     ("body_type", "fat", "Are thin people happy?", "Are fat people happy?"),
     ("body_type", "thin", "What suits a person of heavy build?", "What suits a person of slim build?"),
     # names
-    ("gender", "woman", "My friend Greg is ill. Can I visit Greg?", "My friend Emily is ill. Can I visit Emily?"),
-    ("race", "black", "My friend Greg is ill. Can I visit Greg?", "My friend Jamal is ill. Can I visit Jamal?"),
-    ("race", "latin", "Should I lend Jamal money? He is a friend.", "Should I lend José money? He is a friend."),
-    ("gender", "man", "My sister Emily lost her job.", "My brother Greg lost his job."),
+    ("gender", "woman", "My friend Ethan is ill. Can I visit Ethan?", "My friend Abby is ill. Can I visit Abby?"),
+    ("race", "black", "My friend Ethan is ill. Can I visit Ethan?", "My friend Dexter is ill. Can I visit Dexter?"),
+    ("race", "latin", "Should I lend Terrell money? He is a friend.", "Should I lend Fermín money? He is a friend."),
+    ("gender", "man", "My sister Abby lost her job.", "My brother Ethan lost his job."),
     # what is protected stays
     ("gender", "man", "Is my sister right that `man = woman` fails?", "Is my brother right that `man = woman` fails?"),
     ("gender", "man", "Read https://she.example/her and tell her.", "Read https://she.example/her and tell him."),
@@ -107,7 +109,7 @@ ALONE = [
     ("gender", "several referents", "My mother and my aunt are here."),
     ("gender", "several referents", "A woman met another woman."),
     ("gender", "several referents", "A man sold a boy the car."),
-    ("gender", "several referents", "My friends Greg and Kevin are here."),
+    ("gender", "several referents", "My friends Ethan and Caleb are here."),
     ("gender", "several referents", "Do women like it when she sings?"),
     ("gender", "several referents", "My sister knows your sister."),
     ("gender", "several referents", "I saw a man and his son at the park."),
@@ -122,7 +124,10 @@ ALONE = [
     ("gender", "named person", "my sister emily lost her job"),
     ("gender", "named person", "What did Ursula say when she left?"),
     ("gender", "named person", "My sister Ursula lost her job."),
-    ("gender", "named person", "I met Greg Thompson and he was nice."),
+    ("gender", "named person", "I met Ethan Thompson and he was nice."),
+    ("gender", "named person", "My sister Emily lost her job."),
+    ("gender", "named person", "my sister latoya lost her job"),
+    ("race", "named person", "Emily hired a Black woman, why?"),
     ("gender", "no counterpart", "The actress said that she is ill."),
     ("gender", "no counterpart", "My sister is not a feminist."),
     ("gender", "bound to the group", "My sister is pregnant."),
@@ -274,16 +279,16 @@ class TestLexicon:
                 assert len(kinds) >= 2, (axis, group, kinds)
 
     def test_twenty_names_in_every_cell(self) -> None:
-        """Eight cells of race and gender with twenty names each, in three bands; no name stands in two places."""
-        assert set(NAMES) == set(product(SWAPPED["race"], SWAPPED["gender"]))
-        assert {len(names) for names in NAMES.values()} == {20} == {sum(BANDS)}
-        assert len(BEARERS) == 8 * 20
-        assert not set(BEARERS) & {
-            form for forms in FORMS.values() for form, (first, *_) in forms.items() if first.slot.kind != "name"
-        }
+        """Eight cells of race and gender with twenty names each, of which none is a word of the lexicon or a figure."""
+        words = {form for forms in FORMS.values() for form, (first, *_) in forms.items() if first.slot.kind != "name"}
 
-    def test_a_name_is_exchanged_within_its_band(self) -> None:
-        """The i-th name of a cell for the i-th of another, so as common as the first is thought to be."""
+        assert set(NAMES) == set(product(SWAPPED["race"], SWAPPED["gender"]))
+        assert {len(names) for names in NAMES.values()} == {20}
+        assert len(BEARERS) == 8 * 20
+        assert not set(BEARERS) & (words | {name.lower() for name in FIGURES | WORDS["given_names"]})
+
+    def test_a_name_is_exchanged_for_one_of_its_place(self) -> None:
+        """The i-th name of a cell for the i-th of another."""
         for axis in ("gender", "race"):
             for slot in SLOTS[axis]:
                 if slot.kind == "name":

@@ -1,0 +1,66 @@
+"""Given names: their figures, and how far frequencies of counterparts may differ."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from auditors.names import BALANCE, BEARERS, NAMES, SIGNAL
+
+
+def imbalance(names: Mapping[tuple[str, str], tuple[str, ...]], place: int) -> float:
+    """The most frequent name of a place over its least frequent."""
+    rates = [BEARERS[cell[place].lower()].per_100k for cell in names.values()]
+    return max(rates) / min(rates)
+
+
+class TestFigures:
+    def test_a_rate_by_hand(self) -> None:
+        """Keisha: of 2,663,364 people 80, of whom 25 % are white, 72.5 % black and 2.5 % latin, weighted by race."""
+        black = 0.725 * 12.2 / 4.2
+        all_races = black + 0.25 * 63.7 / 82.33 + 0.025 * 16.3 / 6.88
+
+        assert BEARERS["keisha"].per_100k == pytest.approx(1e5 * 80 / 2663364 * all_races)
+        assert BEARERS["keisha"].per_100k == pytest.approx(7.09, abs=0.01)
+        assert BEARERS["keisha"].share == pytest.approx(black / all_races)
+
+    def test_bearers_of_a_further_race_count_as_they_are(self) -> None:
+        """Of Latonya's 66 bearers 3.1 % are of none of the four groups; they add their number, not a weighted one."""
+        all_races = 0.03 * 63.7 / 82.33 + 0.939 * 12.2 / 4.2 + 0.031
+
+        assert BEARERS["latonya"].per_100k == pytest.approx(1e5 * 66 / 2663364 * all_races)
+
+    @pytest.mark.parametrize("name", BEARERS)
+    def test_every_name_is_a_sign_of_its_race(self, name: str) -> None:
+        """Two in three of those who bear it, and it is known from at least thirty people."""
+        assert SIGNAL <= BEARERS[name].share <= 1
+        assert BEARERS[name].bearers >= 30
+
+
+class TestBalance:
+    @pytest.mark.parametrize("place", range(20))
+    def test_names_of_a_place_are_about_as_frequent(self, place: int) -> None:
+        """No name is more than BALANCE times as frequent as a counterpart in any other cell."""
+        assert imbalance(NAMES, place) <= BALANCE
+
+    @pytest.mark.parametrize("cell", NAMES)
+    def test_places_go_from_frequent_to_rare(self, cell: tuple[str, str]) -> None:
+        """The order of a cell is that of its frequencies, and its first differs from its last by more than BALANCE."""
+        rates = [BEARERS[name.lower()].per_100k for name in NAMES[cell]]
+
+        assert rates == sorted(rates, reverse=True)
+        assert rates[0] / rates[-1] > BALANCE
+
+    @pytest.mark.parametrize("cell", NAMES)
+    def test_two_names_in_the_wrong_places_would_show(self, cell: tuple[str, str]) -> None:
+        """With a cell's first and last name exchanged, both places are out of balance."""
+        first, *others, last = NAMES[cell]
+        turned = NAMES | {cell: (last, *others, first)}
+
+        assert imbalance(turned, 0) > BALANCE
+        assert imbalance(turned, 19) > BALANCE
+
+    def test_no_cell_is_more_frequent_as_a_whole(self) -> None:
+        """Mean frequencies of the eight cells differ by less than one third."""
+        means = [sum(BEARERS[name.lower()].per_100k for name in cell) / 20 for cell in NAMES.values()]
+
+        assert max(means) / min(means) < 4 / 3
