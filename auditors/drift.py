@@ -150,6 +150,7 @@ def step(
     starts: int = 1,
     others: Others = ALONE,
     exchange_id: str = "",
+    falling_id: str | None = None,
 ) -> Detector:
     """The detector after one value.
 
@@ -161,6 +162,7 @@ def step(
         starts: audits that the value is made of: more than one for a block of a gap.
         others: the other streams, at this moment.
         exchange_id: what was audited, kept when it speaks for a change; empty keeps nothing.
+        falling_id: kept instead when it speaks for a fall; None when the value is of a single exchange.
 
     Raises: ValueError if y, weight or starts is out of range.
     """
@@ -176,7 +178,7 @@ def step(
         n_seen=detector.n_seen + 1,
         alarm=_alarms(rising, falling, settings, others),
         behind_rising=_kept(detector.behind_rising, exchange_id, weight * up),
-        behind_falling=_kept(detector.behind_falling, exchange_id, weight * down),
+        behind_falling=_kept(detector.behind_falling, exchange_id if falling_id is None else falling_id, weight * down),
     )
 
 

@@ -16,24 +16,50 @@ An exchange whose score is missing is no part of a block: for the bounds it coun
 difference there is. That is enough, as a block holds one exchange of each side or more: of the exchanges of one side,
 let a share p miss; then their known mean is off by p / (1 - p) at most, and so many such blocks a block move the
 bound by as much or more.
+
+A block names two exchanges: the one that speaks most for a larger difference, and the one for a smaller. That is the
+one whose score is farthest, in that direction, from the mean of its side over all earlier blocks: which of the two
+sides moved cannot be told within a block. Names change no value.
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
+ALIKE = 1e-9
+"""Scores that differ by less speak alike: sums round."""
+
+
+class Extreme(msgspec.Struct, frozen=True, array_like=True):
+    """A score on [0, 1] and the exchange that it is of."""
+
+    y: float
+    exchange_id: str
+
 
 class Side(msgspec.Struct, frozen=True, array_like=True):
-    """Sums over the exchanges of one side of the open block."""
+    """Sums over the exchanges of one side: of the open block, or of all closed ones."""
 
     n: int = 0
     inverse: float = 0.0
     """Sum of 1 / p."""
     weighted: float = 0.0
     """Sum of y / p."""
+    highest: Extreme | None = None
+    """Of the open block, the newest where several are equal; None where no exchange was named."""
+    lowest: Extreme | None = None
 
-    def add(self, y: float, probability: float) -> "Side":
-        return Side(self.n + 1, self.inverse + 1.0 / probability, self.weighted + y / probability)
+    def add(self, y: float, probability: float, exchange_id: str = "") -> "Side":
+        highest, lowest = self.highest, self.lowest
+        if exchange_id and (highest is None or y >= highest.y):
+            highest = Extreme(y, exchange_id)
+        if exchange_id and (lowest is None or y <= lowest.y):
+            lowest = Extreme(y, exchange_id)
+        return Side(self.n + 1, self.inverse + 1.0 / probability, self.weighted + y / probability, highest, lowest)
+
+    def and_before(self, past: "Side") -> "Side":
+        """The sums of both, without names."""
+        return Side(past.n + self.n, past.inverse + self.inverse, past.weighted + self.weighted)
 
     @property
     def mean(self) -> float:
@@ -48,6 +74,9 @@ class Block(msgspec.Struct, frozen=True):
     group_floor: float = 1.0
     others_floor: float = 1.0
     paired_floor: float = 1.0
+    group_past: Side = Side()
+    """All scores of the closed blocks: what is usual on this side."""
+    others_past: Side = Side()
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -59,10 +88,14 @@ class Difference(msgspec.Struct, frozen=True):
     """In (0, 1]."""
     n_exchanges: int
     """Of the block."""
+    rising_id: str = ""
+    """The exchange of the block that speaks most for a larger difference; empty when none was named."""
+    falling_id: str = ""
+    """The one that speaks most for a smaller difference."""
 
 
 def add(
-    block: Block, group: Sequence[float], others: Sequence[float], probability: float
+    block: Block, group: Sequence[float], others: Sequence[float], probability: float, exchange_id: str = ""
 ) -> tuple[Block, Difference | None]:
     """The block after one exchange, and its difference when that closed it.
 
@@ -71,27 +104,29 @@ def add(
         group: scores of the group in this exchange, in [0, 1]; several count as their mean, none is usual.
         others: scores of the other groups of the axis, the same way.
         probability: with which the exchange reached the auditor, in (0, 1].
+        exchange_id: of the exchange, for the names of the difference; empty names nothing.
 
     Raises: ValueError for a probability outside (0, 1].
     """
     if not 0.0 < probability <= 1.0:
         raise ValueError(f"inclusion probability {probability} is outside (0, 1]")
     if group and others:
-        floor = min(block.paired_floor, probability)
-        paired = _difference(_mean(group) - _mean(others), floor / probability, 1)
-        return msgspec.structs.replace(block, paired_floor=floor), paired
+        return _paired(block, _mean(group), _mean(others), probability, exchange_id)
     if group:
-        side, floor = block.group.add(_mean(group), probability), min(block.group_floor, probability)
+        side, floor = block.group.add(_mean(group), probability, exchange_id), min(block.group_floor, probability)
         block = msgspec.structs.replace(block, group=side, group_floor=floor)
     elif others:
-        side, floor = block.others.add(_mean(others), probability), min(block.others_floor, probability)
+        side, floor = block.others.add(_mean(others), probability, exchange_id), min(block.others_floor, probability)
         block = msgspec.structs.replace(block, others=side, others_floor=floor)
     if not (block.group.n and block.others.n):
         return block, None
     inverse = block.group.inverse / block.group.n * block.others.inverse / block.others.n
     weight = block.group_floor * block.others_floor * inverse
-    closed = _difference(block.group.mean - block.others.mean, weight, block.group.n + block.others.n)
-    return afresh(block), closed
+    d, n = block.group.mean - block.others.mean, block.group.n + block.others.n
+    closed = _difference(d, weight, n, _spoke(block, 1.0, exchange_id), _spoke(block, -1.0, exchange_id))
+    past = {"group_past": block.group.and_before(block.group_past)}
+    past["others_past"] = block.others.and_before(block.others_past)
+    return msgspec.structs.replace(afresh(block), **past), closed
 
 
 def miss(block: Block, probability: float, *, has_group: bool, has_others: bool) -> tuple[Block, float]:
@@ -118,8 +153,36 @@ def afresh(block: Block) -> Block:
     return msgspec.structs.replace(block, group=Side(), others=Side())
 
 
-def _difference(d: float, weight: float, n_exchanges: int) -> Difference:
-    return Difference(min(1.0, max(0.0, (d + 1.0) / 2.0)), min(1.0, weight), n_exchanges)
+def _paired(
+    block: Block, group: float, others: float, probability: float, exchange_id: str
+) -> tuple[Block, Difference]:
+    floor = min(block.paired_floor, probability)
+    closed = _difference(group - others, floor / probability, 1, exchange_id, exchange_id)
+    past = {"group_past": block.group_past.add(group, probability)}
+    past["others_past"] = block.others_past.add(others, probability)
+    return msgspec.structs.replace(block, paired_floor=floor, **past), closed
+
+
+def _spoke(block: Block, sign: float, last: str) -> str:
+    """The exchange of a full block that speaks most for a larger (1) or smaller (-1) difference.
+
+    While nothing is usual yet, each side is measured against the other; where both speak alike, it is the last one.
+    """
+    group = block.group.highest if sign > 0.0 else block.group.lowest
+    others = block.others.lowest if sign > 0.0 else block.others.highest
+    if group is None or others is None:  # a block that was open before exchanges were named
+        return last
+    usual_group = block.group_past.mean if block.group_past.n else block.others.mean
+    usual_others = block.others_past.mean if block.others_past.n else block.group.mean
+    lead = sign * ((group.y - usual_group) - (usual_others - others.y))
+    if abs(lead) <= ALIKE:
+        return last
+    return group.exchange_id if lead > 0.0 else others.exchange_id
+
+
+def _difference(d: float, weight: float, n_exchanges: int, rising_id: str, falling_id: str) -> Difference:
+    y = min(1.0, max(0.0, (d + 1.0) / 2.0))
+    return Difference(y, min(1.0, weight), n_exchanges, rising_id, falling_id)
 
 
 def _mean(scores: Sequence[float]) -> float:

@@ -245,15 +245,26 @@ def record_gap(
         probability: with which this exchange reached this auditor, in (0, 1].
         settings: reference and detector.
         others: the other streams, for the threshold.
-        exchange_id: kept when the block it closes speaks for a change.
+        exchange_id: kept when it speaks most in a block that speaks for a change.
         reference: the suite run's interval, where it has one for this gap; else the first blocks make it.
     """
-    block, closed = gaps.add(state.block or Block(), group, rest, probability)
+    block, closed = gaps.add(state.block or Block(), group, rest, probability, exchange_id)
     state = msgspec.structs.replace(state, block=block)
     if closed is None:
         return state
     sums = add_weighted(state.sums, closed.y, closed.weight)
-    return _moved(state, closed.y, closed.weight, sums, settings, others, exchange_id, reference, closed.n_exchanges)
+    return _moved(
+        state,
+        closed.y,
+        closed.weight,
+        sums,
+        settings,
+        others,
+        closed.rising_id,
+        reference,
+        starts=closed.n_exchanges,
+        falling_id=closed.falling_id,
+    )
 
 
 def miss_gap(
@@ -362,7 +373,9 @@ def _moved(
     others: Others,
     exchange_id: str,
     reference: Interval | None,
+    *,
     starts: int = 1,
+    falling_id: str | None = None,
 ) -> StreamState:
     if _has_lost_its_run(state, reference):
         state = msgspec.structs.replace(state, detector=None, before_window=state.sums)
@@ -371,7 +384,7 @@ def _moved(
         sums=sums,
         low=confidence.add(state.low, y, weight),
         high=confidence.add(state.high, y, weight) if state.high else None,
-        detector=_watched(state, sums, y, weight, settings, others, exchange_id, reference, starts),
+        detector=_watched(state, sums, y, weight, settings, others, exchange_id, reference, starts, falling_id),
     )
 
 
@@ -391,6 +404,7 @@ def _watched(
     exchange_id: str,
     reference: Interval | None,
     starts: int,
+    falling_id: str | None,
 ) -> Detector | None:
     detector = state.detector
     run = settings.reference_run if reference is not None else None
@@ -399,7 +413,16 @@ def _watched(
     if detector is None and reference is not None:
         detector = drift.start(reference, settings, run)
     if detector is not None:
-        return drift.step(detector, y, weight, settings, starts=starts, others=others, exchange_id=exchange_id)
+        return drift.step(
+            detector,
+            y,
+            weight,
+            settings,
+            starts=starts,
+            others=others,
+            exchange_id=exchange_id,
+            falling_id=falling_id,
+        )
     window = sums if state.before_window is None else less(sums, state.before_window)
     return drift.start(_interval(window, 0.95), settings) if window.n >= settings.reference_window else None
 

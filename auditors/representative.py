@@ -8,7 +8,8 @@ answer under that identity, over sampled exchanges that can be asked again; the 
 these means. Stream `representative_bias_score` (axis): the mean over exchanges of the SD *within* one exchange. It is
 larger than the paper's RBS, because sampling noise spreads the distances of a single exchange even when all identities
 are treated alike; compare it with its own reference, not with 0 and not with the suite's number. What neither shows:
-which way the answers differ, or whether the difference does harm. Not asked again: exchanges with images or tool
+which way the answers differ, or whether the difference does harm. The identity of an axis with the smallest mean
+distance is its most normal one (`auditors.most_normal`). Not asked again: exchanges with images or tool
 calls, or without a chat template (the completions endpoint).
 
 Missing when the server or the embedder fails, hangs or answers nothing: the distance under each identity concerned, and
@@ -24,6 +25,7 @@ from auditors.asking_again import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable, last
 from auditors.conversation import Conversation, NotAuditableError, read_conversation
 from auditors.identity import IDENTITIES, Identity
 from auditors.metrics.dispersion import cosine_distance, representative_bias_score
+from auditors.most_normal import DISTANCE, SCORE
 from auditors.types import (
     AuditFailure,
     Completer,
@@ -36,8 +38,6 @@ from auditors.types import (
     Status,
 )
 
-DISTANCE = "representative_distance"
-SCORE = "representative_bias_score"
 AXES = tuple(dict.fromkeys(identity.axis for identity in IDENTITIES))
 NOT_COMPARED = NOT_ASKED_AGAIN | {"stream cut off"}
 """Half an answer is no default output to measure a distance from."""

@@ -10,6 +10,8 @@ HERE = Path(__file__).parent
 NAMES = ("gateway", "live_bias", "audits")
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 SHORTHANDS = {
+    "$NEAREST": "bottomk by (axis, model) (1, $DISTANCE)",
+    "$DISTANCE": 'max by (axis, group, model) (biasgate_live_estimate{metric="representative_distance", $CHOSEN})',
     "$LIVE": '{model=~"$model", axis=~"$axis", auditor=~"$auditor"}',
     "$CHOSEN": 'model=~"$model", axis=~"$axis", auditor=~"$auditor"',
     "$DATA": (

@@ -2,6 +2,7 @@
 
 const KEY = "biasgate-admin-key";
 const POLL_MILLISECONDS = 3000;
+const ALARM = "#alarm-"; // in the address, before a stream's id: its alarm's exchanges are open
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const OUTCOMES = ["audited", "queued", "sampled_out", "filtered", "opted_out", "truncated", "expired", "failed"];
@@ -104,7 +105,15 @@ function estimateRow(estimate) {
 function estimateBlock([title, rows]) {
   const { range, model } = rows[0];
   const label = make("h3", {}, title, make("small", {}, `  ${model} · ${range[0]} to ${range[1]}`));
-  return make("div", {}, label, make("table", { className: "estimates" }, make("tbody", {}, ...rows.map(estimateRow))));
+  const table = make("table", { className: "estimates" }, make("tbody", {}, ...rows.map(estimateRow)));
+  return make("div", {}, label, table, ...rows.filter((one) => one.most_normal).map(mostNormal));
+}
+
+function mostNormal({ most_normal: found }) {
+  const others = found.not_told_apart.map(words);
+  const certainty = others.length ? `not told apart from ${others.join(", ")}` : "told apart from every other identity";
+  const next = `next ${words(found.runner_up)}, farther by ${fixed(found.gap)}`;
+  return make("p", { className: "hint most-normal" }, "Most normal identity: ", make("b", {}, words(found.group)), ` (mean distance ${fixed(found.value)}; ${next}), ${certainty}`);
 }
 
 function showEstimates(estimates) {
@@ -135,18 +144,74 @@ function offerOptions(select, values, emptyLabel) {
 
 // Alarms.
 
+let standing = [];
+
+const subjectOf = (alarm) => [alarm.auditor, words(alarm.metric), words(alarm.axis), words(alarm.group)].filter(Boolean).join(" · ");
+
 function alarmItem(alarm) {
-  const subject = [alarm.auditor, words(alarm.metric), words(alarm.axis), words(alarm.group)].filter(Boolean).join(" · ");
   const evidence = alarm.log_evidence === null ? "" : ` · log evidence ${alarm.log_evidence.toFixed(1)}, alarm at ${alarm.log_threshold.toFixed(1)}`;
-  const detail = `${alarm.model} · ${alarm.since === null ? "" : ago(alarm.since)}${evidence}`;
+  const direction = alarm.direction === null ? "" : ` · ${alarm.direction}`;
+  const detail = `${alarm.model} · ${alarm.since === null ? "" : ago(alarm.since)}${direction}${evidence}`;
+  const link = alarm.exchanges === null ? null : make("a", { href: ALARM + alarm.stream }, "Exchanges behind it");
   const button = make("button", { type: "button", className: "quiet" }, "Acknowledge");
   button.addEventListener("click", () => act(button, `/live/alarms/${encodeURIComponent(alarm.stream)}/acknowledge`));
-  return make("li", {}, make("div", {}, make("p", {}, subject), make("p", { className: "detail" }, detail)), button);
+  const about = make("div", {}, make("p", {}, subjectOf(alarm)), make("p", { className: "detail" }, detail));
+  return make("li", {}, about, make("div", { className: "actions" }, link, button));
 }
 
 function showAlarms(alarms) {
+  standing = alarms;
   byId("alarms-section").hidden = !alarms.length;
   byId("alarms").replaceChildren(...alarms.map(alarmItem));
+}
+
+// The exchanges behind an alarm. Asked for once per opening: every look at served text is on record.
+
+async function openExchanges() {
+  const dialog = byId("exchanges-dialog");
+  if (!location.hash.startsWith(ALARM) || dialog.open || byId("key-dialog").open) return;
+  const opened = location.hash;
+  const alarm = standing.find((one) => ALARM + one.stream === opened);
+  byId("exchanges-about").textContent = alarm ? subjectOf(alarm) : "";
+  byId("exchanges-message").textContent = alarm ? "Loading" : "This alarm does not stand any more: somebody has acknowledged it.";
+  byId("exchanges").replaceChildren();
+  dialog.showModal();
+  if (!alarm) return;
+  try {
+    const scores = alarm.exchanges === null ? [] : await json(alarm.exchanges);
+    if (location.hash === opened) showExchanges(alarm, scores);
+  } catch (error) {
+    byId("exchanges-message").textContent = error.message;
+    if (error.status !== 401) return;
+    dialog.close();
+    askForKey();
+  }
+}
+
+function showExchanges(alarm, scores) {
+  const ids = [...new Set([...alarm.exchange_ids, alarm.exchange_id])].filter(Boolean);
+  const stored = ids.filter((id) => scores.some((one) => one.id === id));
+  const gone = ids.length - stored.length;
+  byId("exchanges-message").textContent = gone ? `${gone} of ${ids.length} are not stored any more.` : "";
+  byId("exchanges").replaceChildren(...stored.map((id) => exchangeItem(alarm, scores.filter((one) => one.id === id))));
+}
+
+function exchangeItem(alarm, scores) {
+  const [{ id, model, received_at: at, prompt, reply, no_text_because: reason }] = scores;
+  const when = new Date(at * 1000).toISOString().slice(0, 19).replace("T", " ");
+  const mark = id === alarm.exchange_id ? make("b", { className: "raised" }, "raised the alarm") : null;
+  const head = make("p", { className: "detail" }, `${when} UTC · ${model} · request ${scores[0].request_id} `, mark);
+  const texts = reason === null ? [said("Asked", prompt), said("Answered", reply)] : [make("p", { className: "empty" }, reason)];
+  return make("li", {}, head, make("ul", { className: "scores" }, ...scores.map(scoreItem)), ...texts);
+}
+
+function scoreItem(one) {
+  const against = one.reference ? `against ${words(one.reference)}` : null;
+  return make("li", {}, [words(one.metric), words(one.group), against].filter(Boolean).join(" · "), " ", make("b", {}, fixed(one.value)));
+}
+
+function said(speaker, text) {
+  return make("div", { className: "said" }, make("p", { className: "detail" }, speaker), make("p", { className: "words" }, text));
 }
 
 async function act(button, path) {
@@ -305,6 +370,7 @@ async function refresh() {
   showAlarms(alarms);
   showAudits(audits);
   showLedger(ledger);
+  openExchanges();
   if (!suites.length) await fillForm();
   const models = new Set([...estimates, ...audits].map((one) => one.model));
   const field = byId("start").model;
@@ -323,6 +389,8 @@ async function poll() {
 byId("start").addEventListener("submit", start);
 byId("start").suite.addEventListener("change", offerChoices);
 byId("model-filter").addEventListener("change", () => refresh().catch(show));
+window.addEventListener("hashchange", openExchanges);
+byId("exchanges-dialog").addEventListener("close", () => history.replaceState(null, "", location.pathname));
 byId("forget").addEventListener("click", () => {
   sessionStorage.removeItem(KEY);
   location.reload();

@@ -23,6 +23,7 @@ from auditors.live import (
     window_estimate,
 )
 from auditors.metrics.intervals import Interval
+from auditors.most_normal import DISTANCE, SCORE, MostNormal, most_normal
 from auditors.types import Estimate
 from gateway.control.exchanges import MOST_SHOWN
 from gateway.control.problems import announced
@@ -80,6 +81,9 @@ class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """By people's labels, in the metric's own unit; null where nobody has labelled anything, and of windows."""
     judge_errors: JudgeErrors | None
     """From the same labels, with Wilson's intervals."""
+    most_normal: MostNormal | None
+    """Of an axis' representative_bias_score: whose answers are nearest to the plain one; null with fewer than two
+    distances, and in the answer to an acknowledgement."""
     alarm: bool
     updated_at: float
 
@@ -147,7 +151,8 @@ class LiveController(Controller):
         else:
             sums = await windows.sums(database, _parsed(window))
             found = [_window_estimate(stream, sums.get(stream.id, WindowSums()), window) for stream in listed]
-        return [one for one in found if all(getattr(one, name) == value for name, value in given.items())]
+        named = _with_most_normal(found)
+        return [one for one in named if all(getattr(one, name) == value for name, value in given.items())]
 
     @get("/alarms", summary="Streams whose drift alarm is up", responses=announced())
     async def alarms(self, database: Store, config: Settings) -> list[Alarm]:
@@ -182,6 +187,24 @@ def _estimate(stream: Stream, pairs: Sequence[Pair] = ()) -> LiveEstimate:
     if not pairs:
         return found
     return msgspec.structs.replace(found, corrected=_corrected(stream, pairs), judge_errors=_errors(stream, pairs))
+
+
+def _with_most_normal(found: Sequence[LiveEstimate]) -> list[LiveEstimate]:
+    """The estimates, those of an axis' score with its most normal identity by the same instrument."""
+    distances: dict[tuple[str | None, ...], dict[str, LiveEstimate]] = {}
+    for one in found:
+        if one.metric == DISTANCE and one.group is not None:
+            distances.setdefault(_axis_of(one), {})[one.group] = one
+    return [
+        msgspec.structs.replace(one, most_normal=most_normal(distances.get(_axis_of(one), {})))
+        if one.metric == SCORE and one.group is None
+        else one
+        for one in found
+    ]
+
+
+def _axis_of(one: LiveEstimate) -> tuple[str | None, ...]:
+    return one.auditor, one.axis, one.model, one.instrument
 
 
 def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
@@ -262,6 +285,7 @@ def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str
         reason=found.reason,
         corrected=None,
         judge_errors=None,
+        most_normal=None,
         alarm=stream.state.alarm,
         updated_at=stream.updated_at,
     )

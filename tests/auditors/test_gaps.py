@@ -2,6 +2,7 @@
 
 import random
 
+import msgspec
 import pytest
 
 from auditors import gaps
@@ -76,6 +77,96 @@ def test_a_missing_score_weighs_as_its_side_does() -> None:
     assert (first, second, others, both) == pytest.approx((1.0, 0.2, 1.0, 1.0))
     assert (block.group_floor, block.others_floor, block.paired_floor) == (0.1, 0.5, 0.2)
     assert (block.group.n, block.others.n) == (0, 0)
+
+
+def usual(group: float, others: float) -> Block:
+    """A block that begins after ten closed ones with these scores."""
+    block = Block()
+    for _ in range(10):
+        block, _ = gaps.add(block, [group], [], 0.5, "old")
+        block, _ = gaps.add(block, [], [others], 0.5, "old")
+    return block
+
+
+def named(block: Block, audits: list[tuple[str, float, str]]) -> tuple[str, str]:
+    """Who speaks for a larger and who for a smaller difference, when these (side, score, id) have closed the block."""
+    closed = None
+    for side, y, exchange_id in audits:
+        assert closed is None, "the block closed early"
+        group, others = ([y], []) if side == "group" else ([], [y])
+        block, closed = gaps.add(block, group, others, 0.5, exchange_id)
+    assert closed is not None
+    return closed.rising_id, closed.falling_id
+
+
+@pytest.mark.parametrize(
+    ("block", "audits", "rising", "falling"),
+    [
+        (usual(0.4, 0.4), [("group", 1.0, "high"), ("group", 0.4, "b"), ("others", 0.3, "last")], "high", "b"),
+        (usual(0.4, 0.4), [("others", 0.5, "a"), ("others", 0.0, "low"), ("group", 0.4, "last")], "low", "a"),
+        (usual(0.4, 0.4), [("group", 1.0, "high"), ("others", 0.4, "last")], "high", "last"),
+        (usual(0.4, 0.4), [("others", 0.9, "high"), ("group", 0.3, "last")], "last", "high"),
+        (usual(0.9, 0.1), [("group", 0.9, "a"), ("others", 0.6, "last")], "a", "last"),
+        (Block(), [("group", 0.8, "first"), ("others", 0.2, "last")], "last", "last"),
+        (Block(), [("group", 0.8, "low"), ("group", 0.9, "high"), ("others", 0.2, "last")], "high", "low"),
+    ],
+)
+def test_a_difference_names_who_spoke_most(
+    block: Block, audits: list[tuple[str, float, str]], rising: str, falling: str
+) -> None:
+    """The score farthest from what is usual on its side, also when it did not close the block; alike: the last one."""
+    assert named(block, audits) == (rising, falling)
+
+
+def test_a_pair_names_itself() -> None:
+    """An exchange that scores both sides is all of its block, and what it shows counts as usual later."""
+    block, closed = gaps.add(Block(), [0.9], [0.1], 0.5, "both")
+
+    assert closed is not None
+    assert (closed.rising_id, closed.falling_id) == ("both", "both")
+    assert (block.group_past.mean, block.others_past.mean) == (0.9, 0.1)
+
+
+def test_names_change_no_value() -> None:
+    """The same two thousand audits with and without names close the same blocks, to the last digit."""
+    rng, plain, with_names = random.Random(5), Block(), Block()
+    n_closed = 0
+    for number in range(2000):
+        y, probability = rng.random(), rng.choice((0.1, 0.5, 1.0))
+        sides: list[tuple[list[float], list[float]]] = [([y], []), ([], [y]), ([y], [rng.random()])]
+        group, others = rng.choice(sides)
+        plain, expected = gaps.add(plain, group, others, probability)
+        with_names, found = gaps.add(with_names, group, others, probability, f"exchange-{number}")
+        assert (found is None) == (expected is None)
+        if found is not None and expected is not None:
+            n_closed += 1
+            assert (found.y, found.weight, found.n_exchanges) == (expected.y, expected.weight, expected.n_exchanges)
+            assert (bool(found.rising_id), expected.rising_id) == (True, "")
+
+    assert n_closed > 500
+
+
+def test_an_open_block_stays_small() -> None:
+    """However long one side waits for the other, two exchanges a side are remembered."""
+    block = Block()
+    for number in range(10_000):
+        block, closed = gaps.add(block, [number % 7 / 7], [], 0.5, f"{number:032}")
+        assert closed is None
+
+    assert len(msgspec.json.encode(block)) < 500
+
+
+def test_a_block_from_before_exchanges_were_named_goes_on() -> None:
+    """Stored state of earlier versions loads, closes with the same value, and names what it knows."""
+    stored = b"""{"group": [2, 4.0, 3.2], "others": [0, 0.0, 0.0], "group_floor": 0.5, "others_floor": 0.5,
+        "paired_floor": 1.0}"""
+    block, closed = gaps.add(msgspec.json.decode(stored, type=Block), [], [0.2], 0.5, "last")
+
+    assert closed is not None
+    assert closed.y == pytest.approx((0.8 - 0.2 + 1) / 2)
+    assert (closed.weight, closed.n_exchanges) == (1.0, 3)
+    assert (closed.rising_id, closed.falling_id) == ("last", "last")
+    assert named(block, [("group", 1.0, "high"), ("others", 0.2, "new")]) == ("high", "new")
 
 
 @pytest.mark.parametrize("probability", [0.0, 1.5])

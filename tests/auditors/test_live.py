@@ -254,6 +254,21 @@ class TestGapStream:
         assert state.detector is not None
         assert all(int(one) > 1000 for one in state.detector.behind)
 
+    @pytest.mark.parametrize(("was", "became"), [(0.4, 0.9), (0.9, 0.4)])
+    def test_a_gap_names_the_exchanges_that_changed(self, was: float, became: float) -> None:
+        """The group's answers change, and others' exchanges close every block: the group's are behind the alarm."""
+        state = StreamState()
+        for n in range(3000):
+            y = was if n < 1500 else became
+            state = record_gap(state, [y], [], 1.0, SETTINGS, exchange_id=f"group-{n}")
+            state = record_gap(state, [], [0.4 + n % 3 / 100], 1.0, SETTINGS, exchange_id=f"others-{n}")
+
+        assert state.alarm
+        assert state.detector is not None
+        behind = state.detector.behind
+        assert behind
+        assert all(one.startswith("group-") and int(one.removeprefix("group-")) >= 1500 for one in behind)
+
     def test_an_acknowledged_gap_begins_with_a_new_block(self) -> None:
         """Scores from before the acknowledgement are no part of the evidence after it; sampling floors are kept."""
         state = StreamState()

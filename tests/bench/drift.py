@@ -23,7 +23,8 @@ from auditors.identity import IDENTITIES
 from auditors.live import StreamState
 from auditors.metrics.bank import DetectorBank, EstimateBank
 from auditors.metrics.sequential import BETS
-from auditors.representative import AXES, DISTANCE, SCORE
+from auditors.most_normal import DISTANCE, SCORE
+from auditors.representative import AXES
 from auditors.types import Measurement
 from gateway.store import exchanges, measurements
 from gateway.store.database import Database

@@ -22,6 +22,7 @@ from gateway.store.database import Database
 from gateway.storing.direct import DirectStore
 from gateway.tap import SamplingTap
 from gateway.telemetry import WorkerStats
+from tests.gateway.store.made import exchange, measurement
 
 STEREOSET = {
     "name": "stereoset",
@@ -126,10 +127,24 @@ async def audit_one(
     return exchange.id
 
 
-async def drifted(plane: ControlPlane) -> None:
+async def audit_identities(
+    plane: ControlPlane, number: int, distances: dict[str, float | None], *, embedder: str = "e", axis: str = "gender"
+) -> None:
+    """What the embedding auditor measures of one exchange: a distance of each identity and the axis' score."""
+    one = exchange(id=f"{axis}-{embedder}-{number}", request_id=f"request-{axis}-{embedder}-{number}", served_model="m")
+    about = {"auditor": "embedding", "axis": axis, "judge": None, "detail": {"embedder": embedder}}
+    found = [
+        measurement(value, metric="representative_distance", group=group, **about) for group, value in distances.items()
+    ]
+    found.append(measurement(0.1, metric="representative_bias_score", group=None, **about))
+    await exchanges.insert_batch(plane.database, [one], {})
+    await measurements.record(plane.database, one, "embedding", found, 0.1, probability=0.5, settings=DriftSettings())
+
+
+async def drifted(plane: ControlPlane, *, text: str = "Who leads?") -> None:
     """Audits of a reference of low scores, then of high ones until the alarm is up."""
     settings = DriftSettings(average_run_length=20, tolerance=0.0, reference_window=20)
     for number in range(20):
-        await audit_one(plane, number, -1.0, settings=settings)
+        await audit_one(plane, number, -1.0, text=text, settings=settings)
     for number in range(20, 60):
-        await audit_one(plane, number, 2.0, settings=settings)
+        await audit_one(plane, number, 2.0, text=text, settings=settings)

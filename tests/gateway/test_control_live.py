@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from auditors import live
-from tests.gateway.control_plane import audit_one, control_plane, drifted
+from tests.gateway.control_plane import audit_identities, audit_one, control_plane, drifted
 
 
 async def test_estimates_have_intervals(tmp_path: Path) -> None:
@@ -164,3 +164,39 @@ async def test_labels_tell_a_judges_errors(tmp_path: Path) -> None:
     assert errors["sensitivity_interval"][0] < 0.8 < errors["sensitivity_interval"][1]
     assert errors["specificity_interval"][1] - errors["specificity_interval"][0] > 0.4
     assert window["judge_errors"] is None
+
+
+async def test_the_most_normal_identity_is_named_with_the_axis_score(tmp_path: Path) -> None:
+    """By axis, model and instrument, on the score's row only; a tie after few audits is not told apart."""
+    async with control_plane(tmp_path) as plane:
+        for number in range(3):
+            await audit_identities(plane, number, {"man": 0.2, "woman": 0.3, "non_binary": None})
+            await audit_identities(plane, number, {"man": 0.9, "woman": 0.4}, embedder="other")
+            await audit_identities(plane, number, {"white": 0.1, "black": None}, axis="race")
+        rows = (await plane.http.get("/live/estimates", params={"auditor": "embedding"})).json()
+        [windowed] = [
+            one["most_normal"]["group"]
+            for one in (await plane.http.get("/live/estimates?window=1d&axis=gender")).json()
+            if one["metric"] == "representative_bias_score" and one["instrument"] == "v1 e"
+        ]
+
+    named = {(one["axis"], one["instrument"]): one["most_normal"] for one in rows if one["group"] is None}
+    assert set(named) == {("gender", "v1 e"), ("gender", "v1 other"), ("race", "v1 e")}
+    first = named["gender", "v1 e"]
+    assert (first["group"], first["runner_up"], first["not_told_apart"]) == ("man", "woman", ["non_binary", "woman"])
+    assert (first["value"], first["gap"]) == (pytest.approx(0.2), pytest.approx(0.1))
+    assert named["gender", "v1 other"]["group"] == "woman"
+    assert named["race", "v1 e"] is None
+    assert windowed == "man"
+    assert all(one["most_normal"] is None for one in rows if one["group"] is not None)
+
+
+async def test_a_most_normal_identity_can_be_told_apart(tmp_path: Path) -> None:
+    """After a hundred audits at .1 and 1.8 the bounds are apart."""
+    async with control_plane(tmp_path) as plane:
+        for number in range(100):
+            await audit_identities(plane, number, {"man": 0.1, "woman": 1.8})
+        rows = (await plane.http.get("/live/estimates")).json()
+
+    [found] = [one["most_normal"] for one in rows if one["metric"] == "representative_bias_score"]
+    assert (found["group"], found["not_told_apart"]) == ("man", [])

@@ -13,7 +13,8 @@ import pytest_asyncio
 from auditors.completion import HttpCompleter
 from auditors.embedding import RemoteEmbedder
 from auditors.judge import JudgeAuditor
-from auditors.representative import DISTANCE, RepresentativeAuditor
+from auditors.most_normal import DISTANCE
+from auditors.representative import RepresentativeAuditor
 from auditors.types import Exchange, Measurement
 from benchmarks.simulator.profile import load
 from tests.simulated import running_simulator

@@ -1,0 +1,63 @@
+"""Which identity of an axis a model treats as normal: the one whose answers are nearest to its plain answer.
+
+The smallest of the axis' mean representative distances, and whether the intervals let it be told from the others. With
+overlapping intervals the name is where the smallest mean happens to lie, and no finding. The opposite is cautious: two
+intervals of 95 % that do not overlap are stronger evidence than a difference at that level; the gap streams
+(`representative_distance_gap`) see smaller differences, because they compare answers within one exchange.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+DISTANCE = "representative_distance"
+"""Metric of one identity: mean cosine distance of its answers from the plain ones, 0..2."""
+SCORE = "representative_bias_score"
+"""Metric of a whole axis, beside which the most normal identity is named."""
+
+
+class Distance(Protocol):
+    """An estimate of one identity's mean distance; all None while no audit has given one."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def lower(self) -> float | None: ...
+    @property
+    def upper(self) -> float | None: ...
+
+
+class MostNormal(msgspec.Struct, frozen=True, kw_only=True):
+    """The identity of an axis with the smallest mean representative distance."""
+
+    group: str
+    value: float
+    """Its mean distance."""
+    runner_up: str
+    """The identity with the next larger mean."""
+    gap: float
+    """How much larger; 0 for equal means, of which the first by name is `group`."""
+    not_told_apart: list[str]
+    """Identities that may as well be the nearest: those whose interval overlaps, or whose distance nobody knows."""
+
+
+def most_normal(distances: Mapping[str, Distance]) -> MostNormal | None:
+    """Names it among the estimates of one axis by group; None while fewer than two have a value."""
+    known = sorted((one.value, group) for group, one in distances.items() if one.value is not None)
+    if len(known) < 2:
+        return None
+    (value, group), (next_value, runner_up), *_ = known
+    upper = distances[group].upper
+    return MostNormal(
+        group=group,
+        value=value,
+        runner_up=runner_up,
+        gap=next_value - value,
+        not_told_apart=sorted(other for other, one in distances.items() if other != group and _reaches(one, upper)),
+    )
+
+
+def _reaches(other: Distance, upper: float | None) -> bool:
+    """Whether an interval begins at or below that end; what is unknown may be anywhere."""
+    return other.lower is None or upper is None or other.lower <= upper

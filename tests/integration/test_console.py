@@ -1,0 +1,146 @@
+"""The console in a real Chromium, in front of a real gateway: estimates, standing alarms, and the exchanges behind."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from tests.browser import Page, browser
+from tests.gateway.control_plane import audit_identities, control_plane, drifted, publish_suites
+from tests.integration.serving import serving, write_config
+
+pytestmark = pytest.mark.timeout(120)
+KEY = "sesame"
+KEYED = 'admin_key_env = "CONSOLE_ADMIN_KEY"\n'
+HOSTILE = "<img src=x onerror=alert(1)> Who leads, asks ann@example.org?"
+"""What a client may write: markup, and an address that is not to be shown."""
+
+
+class Console(NamedTuple):
+    page: Page
+    root: str
+    alarm: dict[str, Any]
+    """The one that stands, as the API gives it."""
+
+    def open_alarm(self) -> None:
+        self.page.eventually("document.querySelector('#alarms a')")
+        self.page.click("#alarms a")
+        self.page.eventually("document.querySelector('#exchanges-dialog').open")
+
+    def looks(self) -> list[dict[str, Any]]:
+        """The record of who looked at exchanges."""
+        found: list[dict[str, Any]] = self.get("/live/exchanges/access")
+        return found
+
+    def get(self, path: str) -> Any:
+        return httpx.get(f"{self.root}{path}", headers={"authorization": f"Bearer {KEY}"}, trust_env=False).json()
+
+
+@asynccontextmanager
+async def console(directory: Path, *, settings: str = KEYED) -> AsyncIterator[Console]:
+    """A gateway on a store with one drift alarm and three audits under identities, and a page that is still blank."""
+    with browser(directory / "profile") as page:
+        async with control_plane(directory, drift={"average_run_length": 20}) as plane:
+            await publish_suites(plane)
+            await drifted(plane, text=HOSTILE)
+            for number in range(3):
+                await audit_identities(plane, number, {"man": 0.2, "woman": 0.3, "non_binary": 0.25})
+            [alarm] = (await plane.http.get("/live/alarms")).json()
+        config = write_config(directory, "http://127.0.0.1:9", settings)
+        async with serving("gateway", "--config", str(config), environ={"CONSOLE_ADMIN_KEY": KEY}) as running:
+            yield Console(page, running.root, alarm)
+
+
+def unlock(page: Page) -> None:
+    page.eventually("document.querySelector('#key-dialog').open")
+    page.press(KEY)
+    page.click("#key-form button")
+
+
+async def test_an_alarm_opens_the_exchanges_behind_it(tmp_path: Path) -> None:
+    """The strongest first, redacted, as text and never as markup; one look on record however long they are open."""
+    async with console(tmp_path) as shown:
+        page = shown.page
+        page.open(f"{shown.root}/console")
+        unlock(page)
+        shown.open_alarm()
+        page.eventually("document.querySelector('#exchanges > li')")
+        about = page.text("#exchanges-about")
+        texts = page.evaluate("[...document.querySelectorAll('#exchanges > li')].map((item) => item.innerText)")
+        n_images = page.evaluate("document.querySelectorAll('#exchanges-dialog img').length")
+        await asyncio.sleep(4)  # longer than from one poll to the next
+        looks = shown.looks()
+        page.size(1100, 800)
+        page.screenshot(tmp_path / "exchanges.png")
+        page.click("#exchanges-dialog .heading button")
+        page.eventually("!document.querySelector('#exchanges-dialog').open && location.hash === ''")
+
+    assert about == "judge · favoritism · gender · men"
+    ids = list(dict.fromkeys([*shown.alarm["exchange_ids"], shown.alarm["exchange_id"]]))
+    assert len(texts) == len(ids) > 1
+    for exchange_id, text in zip(ids, texts, strict=True):
+        head = text.splitlines()[0]
+        assert f"request {exchange_id.replace('exchange', 'request')} " in f"{head} "
+        assert ("raised the alarm" in head) == (exchange_id == shown.alarm["exchange_id"])
+        assert "<img src=x onerror=alert(1)> Who leads, asks [email]?" in text
+        assert "ask [email]" in text
+        assert "favoritism · men · against women 2.000" in text
+    assert n_images == 0
+    assert [look["action"] for look in looks] == ["read"]
+    assert page.errors == []
+
+
+async def test_an_address_opens_an_alarm(tmp_path: Path) -> None:
+    """`/console#alarm-STREAM` shows its exchanges at once; of an alarm that was acknowledged it says so."""
+    async with console(tmp_path) as shown:
+        page, address = shown.page, f"{shown.root}/console#alarm-{shown.alarm['stream']}"
+        page.open(address)
+        unlock(page)
+        page.eventually("document.querySelector('#exchanges > li')")
+        page.click("#exchanges-dialog .heading button")
+        page.eventually("!document.querySelector('#exchanges-dialog').open")
+        page.click("#alarms button")
+        page.eventually("document.querySelector('#alarms-section').hidden")
+        page.evaluate(f"location.hash = 'alarm-{shown.alarm['stream']}'")
+        page.eventually("document.querySelector('#exchanges-dialog').open")
+        message = page.text("#exchanges-message")
+
+    assert message == "This alarm does not stand any more: somebody has acknowledged it."
+    assert page.errors == []
+
+
+async def test_without_an_admin_key_the_texts_stay_closed(tmp_path: Path) -> None:
+    """The alarm is shown, and where its exchanges would be it says which setting opens them."""
+    async with console(tmp_path, settings="") as shown:
+        shown.page.open(f"{shown.root}/console")
+        shown.open_alarm()
+        shown.page.eventually("document.querySelector('#exchanges-message').innerText !== 'Loading'")
+        message = shown.page.text("#exchanges-message")
+        n_shown = shown.page.evaluate("document.querySelectorAll('#exchanges > li').length")
+
+    assert "set server.admin_key_env to open this route" in message
+    assert n_shown == 0
+
+
+async def test_the_most_normal_identity_is_named(tmp_path: Path) -> None:
+    """Under the axis' score, with the runner-up and what it cannot be told from; no page is wider than a telephone."""
+    async with console(tmp_path, settings="") as shown:
+        page = shown.page
+        page.size(1100, 1600)
+        page.open(f"{shown.root}/console")
+        page.eventually("document.querySelector('.most-normal')")
+        named = page.evaluate("[...document.querySelectorAll('.most-normal')].map((one) => one.innerText)")
+        page.screenshot(tmp_path / "console.png")
+        page.size(360, 740)
+        overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+    assert named == [
+        "Most normal identity: man (mean distance 0.200; next non binary, farther by 0.050), "
+        "not told apart from non binary, woman"
+    ]
+    assert overflow <= 0
+    assert page.errors == []
