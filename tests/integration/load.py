@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import httpx
 
@@ -32,11 +31,11 @@ class Load:
         goal = self.answered + count
         await eventually(lambda: self.answered >= goal, within_seconds=40)
 
-    async def ask(self, root: str, chat: dict[str, Any]) -> None:
+    async def ask(self, root: str) -> None:
         async with httpx.AsyncClient(base_url=root, verify=False, trust_env=False, timeout=30) as http:
             while not self.stopping:
                 try:
-                    answer = await http.post(COMPLETIONS, json=chat)
+                    answer = await http.post(COMPLETIONS, json=CHAT)
                 except httpx.HTTPError as exc:
                     self.failures.append(repr(exc))
                     return
@@ -47,10 +46,10 @@ class Load:
 
 
 @asynccontextmanager
-async def steady_load(root: str, *, connections: int = 8, chat: dict[str, Any] = CHAT) -> AsyncIterator[Load]:
+async def steady_load(root: str, *, connections: int = 8) -> AsyncIterator[Load]:
     """Every connection asks again as soon as it has its answer, until the block ends."""
     load = Load()
-    asking = [asyncio.create_task(load.ask(root, chat)) for _ in range(connections)]
+    asking = [asyncio.create_task(load.ask(root)) for _ in range(connections)]
     try:
         yield load
     finally:

@@ -18,7 +18,7 @@ from typing import Any
 import torch  # only in vLLM's environment
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-PASSES = 10
+PASSES = 20
 """How often each example is seen, about."""
 BATCH = 12
 LEARNING_RATE = 2e-3

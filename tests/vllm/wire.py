@@ -82,18 +82,10 @@ class Tape:
 
     def exchanges(self) -> list[tuple[Request, Reply]]:
         """The complete exchanges so far, in order; pipelining is not used upstream."""
-        return list(zip(*self._read(), strict=False))
-
-    def unanswered(self) -> list[Request]:
-        """Whole requests without a whole reply so far."""
-        requests, replies = self._read()
-        return requests[len(replies) :]
-
-    def _read(self) -> tuple[list[Request], list[Reply]]:
         requests, replies = _Messages(), _Replies()
         httptools.HttpRequestParser(requests).feed_data(bytes(self.sent))
         replies.feed(bytes(self.received))
-        return [Request(*request) for request in requests.done], replies.done
+        return [(Request(*request), reply) for request, reply in zip(requests.done, replies.done, strict=False)]
 
 
 class _Replies(_Messages):
