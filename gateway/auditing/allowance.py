@@ -6,8 +6,9 @@ held back here, before they are sent. Additive increase, multiplicative decrease
 - others wait: half of what is in flight, down to none. Requests wait at the server, and it holds more than ours; which
   of the waiting ones are ours it does not say. Where all that it holds is ours, ours wait for each other: no reason.
 - the key-value cache is nearly full, or the server answers 429 or 503: half, down to one;
-- live answers are slower than `audits.live_latency_budget_ratio` allows (gateway.auditing.live_latency): half, down to
-  none, and no more until they are known to be within it or nobody is there;
+- live answers are slower than `audits.live_latency_budget_ratio` allows (gateway.auditing.live_latency): as many as
+  would be within it if each audit slowed answers by as much, half at most and down to none, and no more until answers
+  are known to be within it or nobody is there;
 - nothing of the kind at three looks in a row: an eighth of the cap more each second, up to the cap.
 
 Held back entirely, one request is let through after each pause of `audits.max_pause_seconds`: audits become rare and
@@ -73,7 +74,16 @@ class Controller:
         self.cap += places
         self.allowed = float(self.cap) if was_open else min(self.allowed, float(self.cap))
 
-    def look(self, load: Load | None, *, in_flight: int, peak: int, now: float, latency: Verdict = "unknown") -> bool:
+    def look(
+        self,
+        load: Load | None,
+        *,
+        in_flight: int,
+        peak: int,
+        now: float,
+        latency: Verdict = "unknown",
+        affordable: float = 0.5,
+    ) -> bool:
         """One look at the server.
 
         Args:
@@ -82,6 +92,7 @@ class Controller:
             peak: the most of them since the look before: its gauges may still count those that have ended.
             now: the time.
             latency: of live answers.
+            affordable: share of the audits in flight to which one that is "over" cuts them.
 
         Returns: whether less may be in flight because of their latency.
         """
@@ -89,11 +100,11 @@ class Controller:
         self._is_slow = self._is_slow and latency != "within" and load is not None
         since = LOOK_SECONDS if self._looked_at is None else now - self._looked_at
         if load is not None and load.waiting > 0 and load.running + load.waiting > peak:
-            self._halve(in_flight, at_least=0)
+            self._cut(in_flight / 2, at_least=0)
         elif load is not None and load.kv_usage > self._max_kv_usage:
-            self._halve(in_flight, at_least=1)
+            self._cut(in_flight / 2, at_least=1)
         elif latency == "over":
-            self._halve(peak, at_least=0)
+            self._cut(peak * affordable, at_least=0)
             self._is_slow = is_slower = True
         else:
             self._calm_looks += 1
@@ -106,7 +117,7 @@ class Controller:
     def turned_away(self, *, in_flight: int, now: float) -> None:
         """The server answered 429 or 503. Answers of one burst count once."""
         if now - self._turned_away_at >= LOOK_SECONDS:
-            self._halve(in_flight, at_least=1)
+            self._cut(in_flight / 2, at_least=1)
             self._turned_away_at = now
 
     def may_send(self, *, in_flight: int, idle_seconds: float, is_pausing: bool = False) -> bool:
@@ -115,9 +126,9 @@ class Controller:
             return True
         return self.cap > 0 and in_flight == 0 and idle_seconds >= self._max_pause
 
-    def _halve(self, in_flight: int, *, at_least: int) -> None:
+    def _cut(self, wanted: float, *, at_least: int) -> None:
         self._calm_looks = 0
-        self.allowed = float(min(max(int(min(self.allowed, in_flight)) // 2, at_least), self.cap))
+        self.allowed = float(min(max(int(min(self.allowed / 2, wanted)), at_least), self.cap))
 
 
 class Allowance:
@@ -287,7 +298,8 @@ class Allowance:
         before, seen = self.allowed, {"in_flight": self._in_flight, "peak": self._peak}
         now = self._clock()
         latency = self._latency.look(load, **seen, allowed=self._controller.allowed, now=now)
-        if self._controller.look(load, **seen, now=now, latency=latency):
+        affordable = self._latency.affordable_share
+        if self._controller.look(load, **seen, now=now, latency=latency, affordable=affordable):
             logger.info(
                 "audits slow live answers down to %.2f times their latency: fewer are sent", self._latency.ratio
             )

@@ -104,6 +104,13 @@ class LiveLatency:
         """Whether the server counts tokens and somebody wants to know."""
         return self._budget > 0 and self._before is not None and self._before[0].tokens > 0
 
+    @property
+    def affordable_share(self) -> float:
+        """Of the audits in flight, those within the budget if each slows answers by as much as any; 0.5 at most."""
+        if self.ratio is None or self.ratio <= self._budget:
+            return 0.5
+        return min(0.5, (self._budget - 1.0) / (self.ratio - 1.0))
+
     def start_again(self) -> None:
         """The evidence with audits is of an allowance that holds no longer."""
         self._evidence = Fading()

@@ -102,6 +102,13 @@ class TestController:
             one.look(Load(running=12), in_flight=0, peak=0, now=float(second))
             assert one.allowed == allowed
 
+    @pytest.mark.parametrize(("affordable", "expected"), [(0.5, 8), (0.25, 4), (0.025, 0)])
+    def test_answers_that_are_much_too_slow_cut_at_once(self, affordable: float, expected: int) -> None:
+        """As many stay as the budget affords, in one look and not in one for every half."""
+        one = controller(16)
+        one.look(Load(running=20), in_flight=16, peak=16, now=0.0, latency="over", affordable=affordable)
+        assert one.allowed == expected
+
     def test_unknown_latency_is_no_reason(self) -> None:
         """An allowance that was never cut for latency grows as ever while nothing is known of it."""
         one = controller(16)

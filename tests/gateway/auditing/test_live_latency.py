@@ -55,6 +55,16 @@ def test_a_known_ratio_is_found(slower: float, expected: Verdict) -> None:
     assert server.latency.ratio == pytest.approx(slower)
 
 
+@pytest.mark.parametrize(("slower", "share"), [(1.04, 0.5), (1.06, 0.5), (1.2, 0.25), (3.0, 0.025)])
+def test_what_fits_into_the_budget_is_known(slower: float, share: float) -> None:
+    """A tenth of the excess fits where answers are slower by ten times the budget; never more than a half."""
+    server = Server(lambda _, audits: 0.02 * (slower if audits else 1))
+    assert server.latency.affordable_share == 0.5
+    server.seconds(8, 4, 0)
+    server.seconds(8, 4, 6)
+    assert server.latency.affordable_share == pytest.approx(share)
+
+
 def test_more_live_requests_are_no_audits_fault() -> None:
     """Audits come with traffic: at every number of live requests there is a baseline of its own."""
     server = Server(lambda live, _: 0.01 * live)
