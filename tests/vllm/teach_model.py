@@ -19,11 +19,13 @@ import torch  # only in vLLM's environment
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 PASSES = 20
-"""How often each example is seen, about."""
+"""How often each example is seen."""
 BATCH = 12
 LEARNING_RATE = 2e-3
 UNLIKELY = 2e-4
 Token = int
+Example = tuple[list[Token], list[Token], float]
+"""Prompt, reply, and its weight."""
 
 
 def teach(source: Path, target: Path, lessons: list[dict[str, Any]]) -> None:
@@ -37,23 +39,36 @@ def teach(source: Path, target: Path, lessons: list[dict[str, Any]]) -> None:
         for lesson in lessons
         for reply, weight in lesson["replies"].items()
     ]
+    examples.sort(key=lambda example: len(example[0]) + len(example[1]))  # batches of like length need little padding
+    batches = [
+        batch_of(examples[start : start + BATCH], tokenizer.eos_token_id) for start in range(0, len(examples), BATCH)
+    ]
+    for _ in range(PASSES):
+        for chosen in torch.randperm(len(batches)).tolist():
+            tokens, weights = batches[chosen]
+            counted = weights[:, 1:] > 0
+            logits = model.lm_head(model.model(tokens[:, :-1]).last_hidden_state[counted])
+            losses = torch.nn.functional.cross_entropy(logits, tokens[:, 1:][counted], reduction="none")
+            loss = (losses * weights[:, 1:][counted]).sum() / weights.sum()
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            optimizer.step()
+    tokenizer.save_pretrained(target)
+    model.save_pretrained(target)
+
+
+def batch_of(
+    examples: list[tuple[list[Token], list[Token], float]], padding: Token
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens, examples x the longest of them, and the weight of each in the loss: 0 for prompts and padding."""
     width = max(len(asked) + len(reply) for asked, reply, _ in examples)
-    tokens = torch.full((len(examples), width), tokenizer.eos_token_id)
+    tokens = torch.full((len(examples), width), padding)
     weights = torch.zeros((len(examples), width))
     for row, (asked, reply, weight) in enumerate(examples):
         end = len(asked) + len(reply)
         tokens[row, :end] = torch.tensor(asked + reply)
         weights[row, len(asked) : end] = weight
-    for _ in range(PASSES * len(examples) // BATCH):
-        chosen = torch.randperm(len(examples))[:BATCH]
-        logits = model(tokens[chosen, :-1]).logits
-        losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), tokens[chosen, 1:], reduction="none")
-        loss = (losses * weights[chosen, 1:]).sum() / weights[chosen, 1:].sum()
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        optimizer.step()
-    tokenizer.save_pretrained(target)
-    model.save_pretrained(target)
+    return tokens, weights
 
 
 def prompt(tokenizer: Any, lesson: dict[str, Any]) -> list[Token]:

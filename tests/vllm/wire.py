@@ -82,10 +82,15 @@ class Tape:
 
     def exchanges(self) -> list[tuple[Request, Reply]]:
         """The complete exchanges so far, in order; pipelining is not used upstream."""
-        requests, replies = _Messages(), _Replies()
-        httptools.HttpRequestParser(requests).feed_data(bytes(self.sent))
+        replies = _Replies()
         replies.feed(bytes(self.received))
-        return [(Request(*request), reply) for request, reply in zip(requests.done, replies.done, strict=False)]
+        return list(zip(self.requests(), replies.done, strict=False))
+
+    def requests(self) -> list[Request]:
+        """Every whole request so far, answered or not."""
+        messages = _Messages()
+        httptools.HttpRequestParser(messages).feed_data(bytes(self.sent))
+        return [Request(*request) for request in messages.done]
 
 
 class _Replies(_Messages):
@@ -119,6 +124,11 @@ class Recorder:
         raise LookupError(f"no recorded request holds {marker}")
 
 
+class _Listener(socketserver.ThreadingTCPServer):
+    request_queue_size = 128
+    """The default of 5 refuses connections when a crowd comes at once."""
+
+
 @contextlib.contextmanager
 def recording(target: str) -> Iterator[Recorder]:
     """Listens on a free port and relays every connection to `target` (http://HOST:PORT)."""
@@ -134,7 +144,7 @@ def recording(target: str) -> Iterator[Recorder]:
                 _pump(self.request, upstream, tape.sent)
                 back.join()
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+    with _Listener(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         recorder = Recorder(f"http://127.0.0.1:{server.server_address[1]}")
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -7,6 +7,7 @@ second round backwards, so that whatever drifts meets all alike. Writes bench-ou
 import argparse
 import os
 import platform
+import shlex
 import signal
 import subprocess
 import sys
@@ -77,7 +78,7 @@ def main() -> int:
         home = Path(name)
         say("starting vLLM")
         with (
-            vllm(home, width=options.width, layers=options.layers) as backend,
+            vllm(home, *shlex.split(options.vllm), width=options.width, layers=options.layers) as backend,
             stack(backend, home, options.sampling, options.auditors) as up,
         ):
             _warm_up(up, options)
@@ -120,6 +121,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--auditors", default=AUDITORS, help="configuration of the auditors, as TOML (default: %(default)s)"
     )
+    parser.add_argument("--vllm", default="", help="further options of `vllm serve`, in one argument")
     parser.add_argument("--logs", help="directory that gets the logs")
     parser.add_argument("--without-suite", action="store_true", help="leave the third arm out")
     options = parser.parse_args()
