@@ -3,7 +3,7 @@
 import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -37,7 +37,9 @@ def simulator(home: Path, seed: int) -> Iterator[Backend]:
 
 
 @contextlib.contextmanager
-def vllm(home: Path, *options: str, width: int = 256, layers: int = 2) -> Iterator[Backend]:
+def vllm(
+    home: Path, *options: str, width: int = 256, layers: int = 2, environ: Mapping[str, str] | None = None
+) -> Iterator[Backend]:
     """vLLM's CPU build with the tests' tiny model, or a larger one, and these more options of `vllm serve`.
 
     Raises SystemExit when there is no such build.
@@ -54,5 +56,6 @@ def vllm(home: Path, *options: str, width: int = 256, layers: int = 2) -> Iterat
     argv = [str(env / "bin/vllm"), "serve", str(model), "--host", "127.0.0.1", "--port", str(port)]
     argv += ["--max-model-len", "4096", "--scheduling-policy", "priority", "--served-model-name", TINY, *options]
     url = f"http://127.0.0.1:{port}"
-    with running(argv, ready_url=f"{url}/health", log=home / "vllm.log", environ=VLLM_ENVIRON, within_seconds=300):
+    environ = {**VLLM_ENVIRON, **(environ or {})}
+    with running(argv, ready_url=f"{url}/health", log=home / "vllm.log", environ=environ, within_seconds=300):
         yield Backend(url, TINY)

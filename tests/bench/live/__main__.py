@@ -41,6 +41,7 @@ enabled = true
 """
 """As the README has it, and the two that are off by default switched on; budgets, rates and tokens are the defaults."""
 WARM_REQUESTS = 40
+RESTING = Path(__file__).parent / "resting"
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +79,13 @@ def main() -> int:
         home = Path(name)
         say("starting vLLM")
         with (
-            vllm(home, *shlex.split(options.vllm), width=options.width, layers=options.layers) as backend,
+            vllm(
+                home,
+                *shlex.split(options.vllm),
+                width=options.width,
+                layers=options.layers,
+                environ={"PYTHONPATH": str(RESTING)} if options.resting else None,
+            ) as backend,
             stack(backend, home, options.sampling, options.auditors) as up,
         ):
             _warm_up(up, options)
@@ -120,6 +127,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--suite", default="unqover", help="which suite runs in the third arm (default %(default)s)")
     parser.add_argument(
         "--auditors", default=AUDITORS, help="configuration of the auditors, as TOML (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--resting",
+        action="store_true",
+        help="vLLM's engine sleeps while its worker computes, where it spins: see tests/bench/live/resting",
     )
     parser.add_argument("--vllm", default="", help="further options of `vllm serve`, in one argument")
     parser.add_argument("--logs", help="directory that gets the logs")
