@@ -1,17 +1,23 @@
 """What a real auditor records of sampled exchanges: each once, whatever its model and its own faults do to them."""
 
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
+import sqlalchemy as sa
 
+from auditors.judge import JudgeAuditor
+from auditors.live_estimates import bounds_of
+from auditors.refusal import RefusalAuditor
 from auditors.sampling import is_sampled
+from auditors.types import AuditFailure, Exchange, Measurement
 from benchmarks.simulator.profile import Latency, load
 from gateway.auditing import upkeep
 from gateway.jobs import open_queue
-from gateway.store import exchanges, ledger, measurements, streams
+from gateway.store import exchanges, ledger, measurements, streams, tables
 from gateway.store.database import Database
 from tests.integration.auditing import auditing, config_for, exposes, labelled, sample, settled, until
 from tests.processes import free_port
@@ -123,3 +129,91 @@ async def test_text_is_dropped_after_the_audit(database: Database) -> None:
     assert kept is not None
     assert (kept.request_body, kept.response_body) == (b"", b"")
     assert len(await measurements.search(database)) == 2
+
+
+Audit = Callable[[Any, Exchange], Awaitable[list[Measurement] | AuditFailure]]
+
+
+def raising(_: Audit) -> Audit:
+    async def audit(self: Any, exchange: Exchange) -> list[Measurement] | AuditFailure:
+        raise ZeroDivisionError("a bug")
+
+    return audit
+
+
+def measuring_nan(sound: Audit) -> Audit:
+    async def audit(self: Any, exchange: Exchange) -> list[Measurement] | AuditFailure:
+        found = await sound(self, exchange)
+        assert isinstance(found, list)
+        return [msgspec.structs.replace(one, value=float("nan"), status="ok") for one in found]
+
+    return audit
+
+
+WITH_REFUSAL = {"judge": {"model": "simulated-judge"}, "refusal": {"enabled": True}, "embedding": {"enabled": False}}
+FAULTLESS, FAULTY = 40, 3
+
+
+async def failures(database: Database) -> Counter[tuple[str, str]]:
+    """Auditor and kind of each failed audit."""
+    columns = tables.exchange_audits.c
+    query = sa.select(columns.auditor, columns.failure_kind).where(columns.failure_kind.is_not(None))
+    async with database.read() as connection:
+        return Counter((row.auditor, row.failure_kind) for row in await connection.execute(query))
+
+
+@pytest.mark.parametrize("broken", [raising, measuring_nan])
+async def test_what_a_broken_auditor_should_have_measured_is_missing(
+    broken: Callable[[Audit], Audit], database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bug of an auditor, in its audit or in its numbers, scores nothing: sums stay, bounds go apart, gaps' too."""
+    async with running_simulator() as upstream, auditing(config_for(database.url, upstream, auditors=WITH_REFUSAL)):
+        await sample(database, FAULTLESS)
+        await settled(database, audited=FAULTLESS)
+        before = {one.id: one for one in await streams.list_streams(database)}
+        for auditor in (JudgeAuditor, RefusalAuditor):
+            monkeypatch.setattr(auditor, "audit", broken(auditor.audit))
+        batch = await sample(database, FAULTY)
+        await settled(database, audited=FAULTLESS, failed=FAULTY)
+    after = {one.id: one for one in await streams.list_streams(database)}
+
+    assert await failures(database) == {("judge", "internal"): FAULTY, ("refusal", "internal"): FAULTY}
+    scored = await measurements.search(database, limit=1000)
+    assert not {one.id for one in batch} & {one.exchange.id for one in scored}
+    assert set(after) == set(before)
+    n_missing = Counter[str]()
+    for name, stream in after.items():
+        was, now = before[name].state, stream.state
+        n_missing[stream.key.metric] += now.n_missing
+        assert (now.sums, was.n_missing) == (was.sums, 0)
+        if now.n_missing:
+            sound, wide = bounds_of(was), bounds_of(now)
+            assert wide.lower <= sound.lower <= sound.upper <= wide.upper
+            assert wide != sound
+    # Women and men are named, in a question that compares them: over-protection has no value there.
+    assert n_missing == {
+        "favoritism": 2 * FAULTY,
+        "favoritism_gap": 2 * FAULTY,
+        "refusal_rate": 2 * FAULTY,
+        "refusal_rate_gap": 2 * FAULTY,
+        "over_protection_rate": 0,
+    }
+
+
+async def test_an_absence_that_cannot_be_recorded_stops_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An auditor whose numbers and whose account of them are both unusable has failed; the other one has measured."""
+    monkeypatch.setattr(JudgeAuditor, "audit", measuring_nan(JudgeAuditor.audit))
+    sound = JudgeAuditor.missing
+
+    def unusable(self: JudgeAuditor, exchange: Exchange) -> list[Measurement]:
+        return [msgspec.structs.replace(one, detail={"unusable": object()}) for one in sound(self, exchange)]
+
+    monkeypatch.setattr(JudgeAuditor, "missing", unusable)
+    async with running_simulator() as upstream, auditing(config_for(database.url, upstream, auditors=WITH_REFUSAL)):
+        await sample(database, 2)
+        await settled(database, audited=2)
+
+    assert await failures(database) == {("judge", "internal"): 2}
+    assert {stream.key.auditor for stream in await streams.list_streams(database)} == {"refusal"}
