@@ -71,7 +71,7 @@ class LiveAudit:
             raise
         except Exception as exc:  # measurements that cannot be stored are a fault of the auditor, counted as one
             logger.exception("measurements of %s on exchange %s cannot be recorded", name, exchange.id)
-            await self._record(exchange, name, _failure(name, "internal", exc), seconds, probability)
+            await self._record_fault(exchange, name, exc, seconds, probability)
 
     async def _result(self, exchange: Exchange, name: str) -> Sequence[Measurement] | AuditFailure:
         try:
@@ -90,6 +90,19 @@ class LiveAudit:
         except Exception as exc:
             logger.exception("auditor %s failed on exchange %s", name, exchange.id)
             return _failure(name, "internal", exc, await _missing(auditor, exchange))
+
+    async def _record_fault(
+        self, exchange: Exchange, name: str, exc: Exception, seconds: float, probability: float
+    ) -> None:
+        """What was due and cannot be stored is missing, unless that cannot be stored either."""
+        missing = await _missing(await self._roster.get(name), exchange)
+        try:
+            await self._record(exchange, name, _failure(name, "internal", exc, missing), seconds, probability)
+        except StoreError:
+            raise
+        except Exception:
+            logger.exception("what %s lacks of exchange %s cannot be recorded", name, exchange.id)
+            await self._record(exchange, name, _failure(name, "internal", exc), seconds, probability)
 
     async def _record(
         self,
@@ -112,7 +125,7 @@ def _state(outcomes: set[str]) -> exchanges.State:
 
 
 async def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement]:
-    """A model that hangs must widen the bounds of what it was asked about, as one that answers nonsense does."""
+    """A model that hangs, or a fault of ours, must widen bounds as a model that answers nonsense does."""
     if not isinstance(auditor, KnowsWhatIsMissing):
         return ()
     try:

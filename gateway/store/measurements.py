@@ -9,8 +9,9 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors import live
 from auditors.drift import DriftSettings
+from auditors.live import stream_key
+from auditors.live_scales import SCALES, scaled
 from auditors.types import AuditFailure, Exchange, Measurement, Status
 from gateway.privacy.texts import Texts
 from gateway.store import counters, streams
@@ -147,10 +148,10 @@ def _increments(
     raised: Counter[tuple[str, tuple[str, ...]]] = Counter({("exchanges", (_outcome(result), auditor)): 1})
     totals: dict[tuple[str, tuple[str, ...]], float] = {}
     for one in [] if isinstance(result, AuditFailure) else result:
-        if one.judge is None or one.value is None or one.metric not in live.SCALES:
+        if one.judge is None or one.value is None or one.metric not in SCALES:
             continue
         series = (auditor, one.axis or "", one.group or "", model)
-        y = live.scaled(one.metric, one.value)
+        y = scaled(one.metric, one.value)
         bound = next(bound for bound in SCORE_BOUNDS if y <= bound)
         raised["live_score", (*series, str(bound))] += 1
         totals["live_score_sum", series] = totals.get(("live_score_sum", series), 0.0) + y
@@ -174,7 +175,7 @@ def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, 
         "detail": msgspec.json.encode(one.detail).decode(),
         "inclusion_probability": probability,
         "created_at": time.time(),
-        "stream": live.stream_key(one, exchange.series_model).id if one.metric in live.SCALES else None,
+        "stream": stream_key(one, exchange.series_model).id if one.metric in SCALES else None,
     }
 
 

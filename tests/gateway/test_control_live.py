@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from auditors import live
+from auditors.live_estimates import METHOD, WINDOW_METHOD
 from tests.gateway.control_plane import audit_identities, audit_one, control_plane, drifted
 
 
@@ -104,7 +104,7 @@ async def test_estimates_of_a_window(tmp_path: Path) -> None:
     assert (whole["value"], whole["n"], whole["window"]) == (1.0, 3, None)
     assert (newest["value"], newest["n"], newest["n_excluded"], newest["window"]) == (-1.0, 1, 1, "2")
     assert (day["value"], day["n"], day["window"]) == (1.0, 3, "1d")
-    assert (whole["method"], day["method"]) == (live.METHOD, live.WINDOW_METHOD)
+    assert (whole["method"], day["method"]) == (METHOD, WINDOW_METHOD)
 
 
 @pytest.mark.parametrize("window", ["0", "5 minutes", "-1", "1w", ""])

@@ -5,7 +5,8 @@ from collections import Counter
 import msgspec
 import pytest
 
-from auditors.live import GAP_SUFFIX, SCALES, estimate
+from auditors.live_estimates import estimate
+from auditors.live_scales import GAP_SUFFIX, SCALES
 from benchmarks.simulator.profile import parse
 from gateway.store import exchanges, measurements, streams
 from gateway.store.database import Database
