@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from auditors import registry
 from auditors.drift import DriftSettings
 from auditors.embedding import EmbedderError
+from auditors.live import MISSING
 from auditors.sampling import is_sampled
 from auditors.types import AuditFailure, Auditor, Exchange, FailureKind, KnowsWhatIsMissing, Measurement
 from gateway.auditing.roster import Roster
@@ -20,6 +23,9 @@ from gateway.store import exchanges, measurements
 from gateway.store.database import Database
 
 logger = logging.getLogger(__name__)
+
+NO_WORDS = "not kept (store.keep_text)"
+"""In place of a message that may repeat what a server or a judge said, and that what somebody wrote."""
 
 
 class LiveAudit:
@@ -64,6 +70,8 @@ class LiveAudit:
             started = time.perf_counter()
             result = await self._result(exchange, name)
             seconds = time.perf_counter() - started
+        if not self._keep_text:
+            result = without_words(result)
         probability = exchange.inclusion_probability * self._roster.settings(name).rate
         try:
             await self._record(exchange, name, result, seconds, probability)
@@ -71,7 +79,10 @@ class LiveAudit:
             raise
         except Exception as exc:  # measurements that cannot be stored are a fault of the auditor, counted as one
             logger.exception("measurements of %s on exchange %s cannot be recorded", name, exchange.id)
-            await self._record(exchange, name, _failure(name, "internal", exc), seconds, probability)
+            failure = _failure(name, "internal", exc)
+            await self._record(
+                exchange, name, failure if self._keep_text else without_words(failure), seconds, probability
+            )
 
     async def _result(self, exchange: Exchange, name: str) -> Sequence[Measurement] | AuditFailure:
         try:
@@ -102,6 +113,22 @@ class LiveAudit:
         await measurements.record(
             self._database, exchange, name, result, seconds, probability=probability, settings=self._settings
         )
+
+
+def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Measurement] | AuditFailure:
+    """The same without messages that quote somebody: a server's error and an odd verdict may repeat the prompt.
+
+    What cannot be audited is described in our own words, and stays; so do the reasons of what was left alone.
+    """
+    if isinstance(result, AuditFailure):
+        message = result.message if result.kind == "not_auditable" else NO_WORDS
+        return msgspec.structs.replace(result, message=message, missing=list(map(_without_reason, result.missing)))
+    return list(map(_without_reason, result))
+
+
+def _without_reason(one: Measurement) -> Measurement:
+    has_words = one.status in MISSING and one.reason is not None
+    return msgspec.structs.replace(one, reason=NO_WORDS) if has_words else one
 
 
 def _state(outcomes: set[str]) -> exchanges.State:

@@ -11,12 +11,14 @@ import time
 import urllib.error
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import sqlalchemy as sa
 
 from auditors.sampling import is_sampled
 from benchmarks import registry
@@ -26,8 +28,9 @@ from gateway.auditing.process import run_auditor
 from gateway.config import Config
 from gateway.errors import ConfigError, ConflictError
 from gateway.jobs import open_queue
-from gateway.store import catalogue, exchanges, ledger, measurements, runs, streams
+from gateway.store import catalogue, exchanges, ledger, measurements, runs, streams, tables
 from gateway.store.database import Database
+from tests.auditors.scripted import Asked, Reply, chat, scripted_server
 from tests.integration.auditing import auditing, config_for, fetch, labelled, metrics, sample, until
 from tests.processes import BIASGATE, free_port, running
 from tests.simulated import running_simulator
@@ -182,6 +185,43 @@ async def test_text_is_dropped_after_the_audit(database: Database) -> None:
     assert kept is not None
     assert (kept.request_body, kept.response_body) == (b"", b"")
     assert len(await measurements.search(database)) == 2
+
+
+def repeated(asked: Asked) -> str:
+    """The audited prompt in a judge's question."""
+    return str(asked.json["messages"][-1]["content"]).split("]\n", 1)[1].split("\n")[0]
+
+
+def refuses(asked: Asked) -> Reply:
+    """Says which input it did not take."""
+    return Reply(msgspec.json.encode({"error": {"message": f"bad input: {repeated(asked)}"}}), status=400)
+
+
+def names_no_group(asked: Asked) -> Reply:
+    """Takes the prompt for the name of a group."""
+    finding = {"axis": "gender", "group": repeated(asked), "reference": None, "score": 1}
+    return chat(msgspec.json.encode({"refused": False, "findings": [finding]}).decode())
+
+
+@pytest.mark.parametrize("keep_text", [True, False])
+@pytest.mark.parametrize(("script", "kind"), [(refuses, "rejected"), (names_no_group, "malformed")])
+async def test_what_a_judge_repeats_is_text_too(
+    database: Database, script: Callable[[Asked], Reply], kind: str, keep_text: bool
+) -> None:
+    """An error and an odd verdict may hold the prompt: the message is kept with the text, or not at all."""
+    async with scripted_server(script) as server:
+        store = {"url": database.url, "keep_text": keep_text}
+        async with auditing(config_for(database.url, server.base_url, store=store)):
+            await sample(database, 1)
+            await settled(database, 1, "failed")
+    async with database.read() as connection:
+        audits = (await connection.execute(sa.select(tables.exchange_audits))).all()
+        found = (await connection.execute(sa.select(tables.measurements))).all()
+    assert [one.failure_kind for one in audits] == [kind]
+    assert {one.group_name for one in found} == {"man", "woman"}
+    written = repr([*audits, *found])
+    assert ("better leaders" in written) is keep_text
+    assert ("not kept" in written) is not keep_text
 
 
 async def test_it_is_ready_once_the_gateway_can_read_its_suites(
