@@ -26,6 +26,7 @@ from auditors.metrics.intervals import Interval
 from auditors.most_normal import DISTANCE, SCORE, MostNormal, most_normal
 from auditors.types import Estimate
 from gateway.control.exchanges import MOST_SHOWN
+from gateway.control.names import refuse_unknown
 from gateway.control.problems import announced
 from gateway.control.provided import Settings, Store
 from gateway.errors import NotFoundError, RequestError
@@ -142,6 +143,7 @@ class LiveController(Controller):
         `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of the last 90 seconds:
         for display, with an interval that holds at one time chosen beforehand.
         """
+        refuse_unknown(auditor, axis)
         wanted = {"model": model, "axis": axis, "auditor": auditor}
         given = {name: value for name, value in wanted.items() if value is not None}
         listed = await streams.list_streams(database)
