@@ -124,10 +124,15 @@ def parse_chat(body: bytes) -> Completion:
     )
 
 
-def failure(status_code: int, body: bytes) -> CompletionError:
-    """The error that a status other than 200 stands for, with the server's own words, cut to one line."""
+def failure(status_code: int, body: bytes, api_key: str | None = None) -> CompletionError:
+    """The error that a status other than 200 stands for, with the server's own words, cut to one line.
+
+    Some servers repeat the key that they did not take; `api_key` is left out of the words.
+    """
     kind: FailureKind = "unavailable" if is_worth_retrying(status_code) else "rejected"
-    return CompletionError(kind, f"status {status_code}: {_server_words(body)}", status_code=status_code)
+    words = _server_words(body)
+    words = words.replace(api_key, "[key]") if api_key else words
+    return CompletionError(kind, f"status {status_code}: {words[:LONGEST_MESSAGE]}", status_code=status_code)
 
 
 def is_worth_retrying(status_code: int) -> bool:
@@ -177,6 +182,7 @@ class HttpEndpoint:
         self._timeout = timeout
         self._retries = retries
         self._gate = gate
+        self._api_key = api_key
         self._sign = sign
         self._rng = rng or random.Random()
         self._slots = asyncio.Semaphore(max_concurrency)
@@ -208,7 +214,7 @@ class HttpEndpoint:
                             self._gate.turned_away()
                     if response.status_code == 200:
                         return response.content
-                    error, headers = failure(response.status_code, response.content), response.headers
+                    error, headers = failure(response.status_code, response.content, self._api_key), response.headers
                 except CompletionError as exc:
                     error = exc
                 attempt += 1
@@ -304,4 +310,4 @@ def _server_words(body: bytes) -> str:
         words = error.get("message", error) if isinstance(error, dict) else error
     except (msgspec.DecodeError, UnicodeDecodeError):
         words = body.decode(errors="replace")
-    return " ".join(str(words).split())[:LONGEST_MESSAGE] or "no message"
+    return " ".join(str(words).split()) or "no message"
