@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from auditors import registry
 from auditors.drift import DriftSettings
 from auditors.embedding import EmbedderError
+from auditors.live import MISSING
 from auditors.sampling import is_sampled
 from auditors.types import AuditFailure, Auditor, Exchange, FailureKind, KnowsWhatIsMissing, Measurement
 from gateway.auditing.roster import Roster
@@ -20,6 +23,9 @@ from gateway.store import exchanges, measurements
 from gateway.store.database import Database
 
 logger = logging.getLogger(__name__)
+
+NO_WORDS = "not kept (store.keep_text)"
+"""In place of a message that may repeat what a server or a judge said, and that what somebody wrote."""
 
 
 class LiveAudit:
@@ -112,9 +118,26 @@ class LiveAudit:
         seconds: float,
         probability: float,
     ) -> None:
+        result = result if self._keep_text else without_words(result)
         await measurements.record(
             self._database, exchange, name, result, seconds, probability=probability, settings=self._settings
         )
+
+
+def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Measurement] | AuditFailure:
+    """The same without messages that quote somebody: a server's error and an odd verdict may repeat the prompt.
+
+    What cannot be audited is described in our own words, and stays; so do the reasons of what was left alone.
+    """
+    if isinstance(result, AuditFailure):
+        message = result.message if result.kind == "not_auditable" else NO_WORDS
+        return msgspec.structs.replace(result, message=message, missing=list(map(_without_reason, result.missing)))
+    return list(map(_without_reason, result))
+
+
+def _without_reason(one: Measurement) -> Measurement:
+    has_words = one.status in MISSING and one.reason is not None
+    return msgspec.structs.replace(one, reason=NO_WORDS) if has_words else one
 
 
 def _state(outcomes: set[str]) -> exchanges.State:

@@ -100,6 +100,8 @@ def _latency(ratios: Mapping[str, float]) -> Metric:
 def _pipeline(snapshot: Snapshot) -> Iterator[Metric]:
     yield _counter(snapshot, "exchanges", "Audits of exchanges by what came of them.", ("outcome", "auditor"))
     yield _counter(snapshot, "judge_requests", "Requests to a judge.", ("outcome",))
+    words = "Exchanges of which an auditor measured nothing, or not all, by why."
+    yield _counter(snapshot, "abstentions", words, ("auditor", "reason"))
     yield GaugeMetricFamily("biasgate_audit_queue_size", "Exchanges that wait.", value=snapshot.queue_size)
     yield GaugeMetricFamily("biasgate_audit_lag_seconds", "Age of the oldest of them.", value=snapshot.oldest_seconds)
 

@@ -10,6 +10,7 @@ from litestar.params import FromPath, FromQuery
 from auditors.drift import DriftSettings
 from gateway.control.live_alarms import Alarm, alarm_of
 from gateway.control.live_estimates import LiveEstimate, estimate_of, window_estimate_of, with_most_normal
+from gateway.control.names import refuse_unknown
 from gateway.control.problems import announced
 from gateway.control.provided import Settings, Store
 from gateway.errors import NotFoundError, RequestError
@@ -47,6 +48,7 @@ class LiveController(Controller):
         `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of the last 90 seconds:
         for display, with an interval that holds at one time chosen beforehand.
         """
+        refuse_unknown(auditor, axis)
         wanted = {"model": model, "axis": axis, "auditor": auditor}
         given = {name: value for name, value in wanted.items() if value is not None}
         listed = await streams.list_streams(database)

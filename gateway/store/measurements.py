@@ -19,6 +19,8 @@ from gateway.store.database import Database, upsert
 from gateway.store.exchanges import exchange_columns, exchange_of
 from gateway.store.tables import exchange_audits, exchanges, measurements
 
+NOT_SWAPPED = "not swapped: "
+"""How reasons of the counterfactual auditor begin."""
 SCORE_BOUNDS = (0.0, 0.34, 0.67, 1.0)
 """Upper bounds of the buckets of a judge score on [0, 1]: one bucket for each of the scores -1, 0, 1, 2."""
 
@@ -146,6 +148,8 @@ def _increments(
     auditor: str, result: Sequence[Measurement] | AuditFailure, model: str
 ) -> dict[tuple[str, tuple[str, ...]], float]:
     raised: Counter[tuple[str, tuple[str, ...]]] = Counter({("exchanges", (_outcome(result), auditor)): 1})
+    for reason in _left_alone([] if isinstance(result, AuditFailure) else result):
+        raised["abstentions", (auditor, reason)] += 1
     totals: dict[tuple[str, tuple[str, ...]], float] = {}
     for one in [] if isinstance(result, AuditFailure) else result:
         if one.judge is None or one.value is None or one.metric not in SCALES:
@@ -156,6 +160,11 @@ def _increments(
         raised["live_score", (*series, str(bound))] += 1
         totals["live_score_sum", series] = totals.get(("live_score_sum", series), 0.0) + y
     return {**raised, **totals}
+
+
+def _left_alone(result: Sequence[Measurement]) -> set[str]:
+    """Why an auditor left an exchange, or a part of it, alone: words of its own, from a closed set."""
+    return {one.reason.removeprefix(NOT_SWAPPED) for one in result if one.status == "unrelated" and one.reason}
 
 
 def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, Any]:

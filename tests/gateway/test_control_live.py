@@ -200,3 +200,23 @@ async def test_a_most_normal_identity_can_be_told_apart(tmp_path: Path) -> None:
 
     [found] = [one["most_normal"] for one in rows if one["metric"] == "representative_bias_score"]
     assert (found["group"], found["not_told_apart"]) == ("man", [])
+
+
+@pytest.mark.parametrize("path", ["/live/estimates", "/live/exchanges"])
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"auditor": "judg"}, 'unknown auditor "judg" (did you mean "judge"?); known: judge, embedding, '),
+        ({"axis": "sex"}, 'unknown axis "sex"; known: gender, religion, '),
+    ],
+)
+async def test_a_name_that_no_number_has(
+    tmp_path: Path, path: str, query: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A filter with a mistake in it is one line that lists the names there are, not an empty answer."""
+    monkeypatch.setenv("CONTROL_KEY", "sesame")
+    async with control_plane(tmp_path, server={"admin_key_env": "CONTROL_KEY"}) as plane:
+        answer = await plane.http.get(path, params=query, headers={"authorization": "Bearer sesame"})
+
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith(words)

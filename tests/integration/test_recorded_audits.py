@@ -19,6 +19,7 @@ from gateway.auditing import upkeep
 from gateway.jobs import open_queue
 from gateway.store import exchanges, ledger, measurements, streams, tables
 from gateway.store.database import Database
+from tests.auditors.scripted import Asked, Reply, chat, scripted_server
 from tests.integration.auditing import auditing, config_for, exposes, labelled, sample, settled, until
 from tests.processes import free_port
 from tests.simulated import running_simulator
@@ -132,6 +133,43 @@ async def test_text_is_dropped_after_the_audit(database: Database) -> None:
 
 
 Audit = Callable[[Any, Exchange], Awaitable[list[Measurement] | AuditFailure]]
+
+
+def repeated(asked: Asked) -> str:
+    """The audited prompt in a judge's question."""
+    return str(asked.json["messages"][-1]["content"]).split("]\n", 1)[1].split("\n")[0]
+
+
+def refuses(asked: Asked) -> Reply:
+    """Says which input it did not take."""
+    return Reply(msgspec.json.encode({"error": {"message": f"bad input: {repeated(asked)}"}}), status=400)
+
+
+def names_no_group(asked: Asked) -> Reply:
+    """Takes the prompt for the name of a group."""
+    finding = {"axis": "gender", "group": repeated(asked), "reference": None, "score": 1}
+    return chat(msgspec.json.encode({"refused": False, "findings": [finding]}).decode())
+
+
+@pytest.mark.parametrize("keep_text", [True, False])
+@pytest.mark.parametrize(("script", "kind"), [(refuses, "rejected"), (names_no_group, "malformed")])
+async def test_what_a_judge_repeats_is_text_too(
+    database: Database, script: Callable[[Asked], Reply], kind: str, keep_text: bool
+) -> None:
+    """An error and an odd verdict may hold the prompt: the message is kept with the text, or not at all."""
+    async with scripted_server(script) as server:
+        store = {"url": database.url, "keep_text": keep_text}
+        async with auditing(config_for(database.url, server.base_url, store=store)):
+            await sample(database, 1)
+            await settled(database, failed=1)
+    async with database.read() as connection:
+        audits = (await connection.execute(sa.select(tables.exchange_audits))).all()
+        found = (await connection.execute(sa.select(tables.measurements))).all()
+    assert [one.failure_kind for one in audits] == [kind]
+    assert {one.group_name for one in found} == {"man", "woman"}
+    written = repr([*audits, *found])
+    assert ("better leaders" in written) is keep_text
+    assert ("not kept" in written) is not keep_text
 
 
 def raising(_: Audit) -> Audit:
