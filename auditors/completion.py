@@ -8,7 +8,7 @@ cannot be read).
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -22,7 +22,15 @@ BACKOFF_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 30.0
 LONGEST_MESSAGE = 300
 UNSAMPLED: Mapping[str, str] = {"x-biasgate-audit": "off"}
-"""Sent with everything an auditor asks: should the upstream be a biasgate gateway, a probe is never probed."""
+"""Sent with everything an auditor asks: a biasgate gateway that honours it from this key samples no probe."""
+
+Sign = Callable[[bytes], Mapping[str, str]]
+"""Further headers of one request, made from its body."""
+
+
+def unsigned(_: bytes) -> Mapping[str, str]:
+    """No further headers."""
+    return {}
 
 
 class _Message(msgspec.Struct):
@@ -116,10 +124,15 @@ def parse_chat(body: bytes) -> Completion:
     )
 
 
-def failure(status_code: int, body: bytes) -> CompletionError:
-    """The error that a status other than 200 stands for, with the server's own words, cut to one line."""
+def failure(status_code: int, body: bytes, api_key: str | None = None) -> CompletionError:
+    """The error that a status other than 200 stands for, with the server's own words, cut to one line.
+
+    Some servers repeat the key that they did not take; `api_key` is left out of the words.
+    """
     kind: FailureKind = "unavailable" if is_worth_retrying(status_code) else "rejected"
-    return CompletionError(kind, f"status {status_code}: {_server_words(body)}", status_code=status_code)
+    words = _server_words(body)
+    words = words.replace(api_key, "[key]") if api_key else words
+    return CompletionError(kind, f"status {status_code}: {words[:LONGEST_MESSAGE]}", status_code=status_code)
 
 
 def is_worth_retrying(status_code: int) -> bool:
@@ -151,6 +164,7 @@ class HttpEndpoint:
         retries: int = 2,
         max_concurrency: int = 16,
         gate: Gate = OPEN,
+        sign: Sign = unsigned,
         rng: random.Random | None = None,
     ) -> None:
         """Opens no connection yet.
@@ -162,11 +176,14 @@ class HttpEndpoint:
             retries: further attempts after a failed connection, 429 or 5xx; a timeout is not retried.
             max_concurrency: requests in flight; more wait here.
             gate: lets each attempt through; its time limit begins then.
+            sign: makes further headers of each POST.
             rng: jitter of the pauses; seeded in tests.
         """
         self._timeout = timeout
         self._retries = retries
         self._gate = gate
+        self._api_key = api_key
+        self._sign = sign
         self._rng = rng or random.Random()
         self._slots = asyncio.Semaphore(max_concurrency)
         self._client = httpx.AsyncClient(
@@ -197,7 +214,7 @@ class HttpEndpoint:
                             self._gate.turned_away()
                     if response.status_code == 200:
                         return response.content
-                    error, headers = failure(response.status_code, response.content), response.headers
+                    error, headers = failure(response.status_code, response.content, self._api_key), response.headers
                 except CompletionError as exc:
                     error = exc
                 attempt += 1
@@ -213,7 +230,8 @@ class HttpEndpoint:
         where = f"{self._client.base_url.host}:{self._client.base_url.port or ''}{path}"
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._client.request(method, path, content=body)
+                headers = self._sign(body) if body is not None else {}
+                return await self._client.request(method, path, content=body, headers=headers)
         except (TimeoutError, httpx.ReadTimeout, httpx.WriteTimeout) as exc:
             raise CompletionError("timeout", f"{where}: no reply within {self._timeout:g} s") from exc
         except httpx.HTTPError as exc:
@@ -245,10 +263,11 @@ class HttpCompleter:
         priority: int | None = None,
         max_concurrency: int = 16,
         gate: Gate = OPEN,
+        sign: Sign = unsigned,
     ) -> None:
         """See HttpEndpoint; `priority` is sent with every request (None: left out)."""
         self._endpoint = HttpEndpoint(
-            base_url, api_key, timeout=timeout, retries=retries, max_concurrency=max_concurrency, gate=gate
+            base_url, api_key, timeout=timeout, retries=retries, max_concurrency=max_concurrency, gate=gate, sign=sign
         )
         self._priority = priority
 
@@ -291,4 +310,4 @@ def _server_words(body: bytes) -> str:
         words = error.get("message", error) if isinstance(error, dict) else error
     except (msgspec.DecodeError, UnicodeDecodeError):
         words = body.decode(errors="replace")
-    return " ".join(str(words).split())[:LONGEST_MESSAGE] or "no message"
+    return " ".join(str(words).split()) or "no message"

@@ -150,6 +150,7 @@ def _load_model(name_or_folder: str, threads: int) -> "SentenceTransformer":
     except ImportError as exc:
         raise EmbedderError('a local embedder needs torch: pip install "biasgate[auditor]"') from exc
     torch.set_num_threads(threads)
+    _draw_no_bars()
     try:
         try:
             return SentenceTransformer(name_or_folder, device="cpu", local_files_only=True)
@@ -163,6 +164,13 @@ def _load_model(name_or_folder: str, threads: int) -> "SentenceTransformer":
             f'embedder "{name_or_folder}" cannot be loaded: {" ".join(str(exc).split())[:200]}: give a directory, a '
             'reachable model name, or "minilm"'
         ) from exc
+
+
+def _draw_no_bars() -> None:
+    """A bar of the weights being loaded is no line of a log."""
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # the library has no types for it
 
 
 def _ask_hub(name: str) -> None:

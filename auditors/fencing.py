@@ -10,7 +10,8 @@ import secrets
 
 _CONTROL = re.compile(
     r"<\|[^<>\n]{0,80}?\|>|<｜[^<>\n]{0,80}?｜>|</?s>|\[/?INST\]|\[/?(?:SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_[A-Z]+)\]|<</?SYS>>"
-    r"|</?(?:start|end)_of_(?:turn|text|image)>|<(?:bos|eos|pad|unk)>|</?(?:think|tool_call|tool_response)>",
+    r"|</?(?:start|end)_of_(?:turn|text|image)>|<(?:bos|eos|pad|unk)>|</?(?:think|tool_call|tool_response)>"
+    r"|\[gMASK\]|<[es]op>|<eo[a-z]>|\[/?(?:BOS|EOS|THINK|IMG|IMG_END|IMG_BREAK|ARGS|CALL_ID)\]|\]~!?b[\[\]]|\[e~\[",
     re.IGNORECASE,
 )
 _ORDERS = re.compile(

@@ -26,6 +26,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from auditors.metrics.weighting import check_probability
+
 ALIKE = 1e-9
 """Scores that differ by less speak alike: sums round."""
 
@@ -108,8 +110,7 @@ def add(
 
     Raises: ValueError for a probability outside (0, 1].
     """
-    if not 0.0 < probability <= 1.0:
-        raise ValueError(f"inclusion probability {probability} is outside (0, 1]")
+    check_probability(probability)
     if group and others:
         return _paired(block, _mean(group), _mean(others), probability, exchange_id)
     if group:
@@ -124,9 +125,8 @@ def add(
     weight = block.group_floor * block.others_floor * inverse
     d, n = block.group.mean - block.others.mean, block.group.n + block.others.n
     closed = _difference(d, weight, n, _spoke(block, 1.0, exchange_id), _spoke(block, -1.0, exchange_id))
-    past = {"group_past": block.group.and_before(block.group_past)}
-    past["others_past"] = block.others.and_before(block.others_past)
-    return msgspec.structs.replace(afresh(block), **past), closed
+    group_past, others_past = block.group.and_before(block.group_past), block.others.and_before(block.others_past)
+    return msgspec.structs.replace(afresh(block), group_past=group_past, others_past=others_past), closed
 
 
 def miss(block: Block, probability: float, *, has_group: bool, has_others: bool) -> tuple[Block, float]:
@@ -141,8 +141,7 @@ def miss(block: Block, probability: float, *, has_group: bool, has_others: bool)
     Returns: a weight in (0, 1], the largest of any block that the exchange could have closed.
     Raises: ValueError for a probability outside (0, 1].
     """
-    if not 0.0 < probability <= 1.0:
-        raise ValueError(f"inclusion probability {probability} is outside (0, 1]")
+    check_probability(probability)
     name = "paired_floor" if has_group and has_others else "group_floor" if has_group else "others_floor"
     floor = min(getattr(block, name), probability)
     return msgspec.structs.replace(block, **{name: floor}), floor / probability
@@ -158,9 +157,9 @@ def _paired(
 ) -> tuple[Block, Difference]:
     floor = min(block.paired_floor, probability)
     closed = _difference(group - others, floor / probability, 1, exchange_id, exchange_id)
-    past = {"group_past": block.group_past.add(group, probability)}
-    past["others_past"] = block.others_past.add(others, probability)
-    return msgspec.structs.replace(block, paired_floor=floor, **past), closed
+    group_past, others_past = block.group_past.add(group, probability), block.others_past.add(others, probability)
+    after = msgspec.structs.replace(block, paired_floor=floor, group_past=group_past, others_past=others_past)
+    return after, closed
 
 
 def _spoke(block: Block, sign: float, last: str) -> str:

@@ -1,6 +1,7 @@
 """Which exchanges are sampled: reproducible for whoever holds the secret, not guessable for anyone else.
 
-The decision depends on the request id only, so rates nest: what is sampled at 1 % is also sampled at 5 %.
+The decision depends on the request id only, so rates nest: what is sampled at 1 % is also sampled at 5 %. The same
+secret marks what auditors ask, so that a gateway which holds it samples no probe, whatever the probe's key may do.
 """
 
 import hashlib
@@ -43,6 +44,24 @@ class Lottery:
 _int_from = int.from_bytes
 _BLOCK_BYTES = 64
 """Of SHA-256."""
+
+
+PROBE_HEADER = "x-biasgate-probe"
+
+
+def probe_mark(secret: bytes, request_id: str, body: bytes) -> str:
+    """What shows that an auditor asked this: HMAC-SHA256 over the request's id and its body, in hexadecimal.
+
+    Nobody makes one without the secret, and one that was seen fits no other request. Its message begins with a word and
+    a NUL, which no request id holds, so it says nothing about any sampling decision.
+    """
+    message = b"probe\0" + hashlib.sha256(body).digest() + request_id.encode("utf-8", "surrogatepass")
+    return hmac.digest(secret, message, "sha256").hex()
+
+
+def is_probe(secret: bytes, request_id: str, mark: str, body: bytes) -> bool:
+    """Whether the mark is that of this request; how long that takes tells nothing about the right one."""
+    return hmac.compare_digest(probe_mark(secret, request_id, body).encode(), mark.encode("utf-8", "surrogatepass"))
 
 
 def is_sampled(secret: bytes, request_id: str, rate: float, *, purpose: str = "") -> bool:

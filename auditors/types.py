@@ -189,7 +189,7 @@ class Auditor(Protocol):
 
 @runtime_checkable
 class KnowsWhatIsMissing(Protocol):
-    """An auditor that can say, when its audit was cut short, which numbers the exchange now lacks."""
+    """An auditor that can say, when its audit was cut short or failed, which numbers the exchange now lacks."""
 
     def missing(self, exchange: Exchange) -> list[Measurement]:
         """One measurement of status "error" for each value that the audit should have given. Asks nobody.

@@ -65,13 +65,24 @@ def open_client(
         )
     except BuilderError as exc:
         raise BenchmarkError(f"the client for {base_url} cannot be set up: {exc}") from exc
-    return SuiteClient(client, f"{origin}/v1/chat/completions", priority=priority, retries=retries, gate=gate)
+    url = f"{origin}/v1/chat/completions"
+    return SuiteClient(client, url, priority=priority, retries=retries, gate=gate, api_key=api_key)
 
 
 class SuiteClient:
     """See `open_client`."""
 
-    def __init__(self, client: Client, url: str, *, priority: int | None, retries: int, gate: Gate = OPEN) -> None:
+    def __init__(
+        self,
+        client: Client,
+        url: str,
+        *,
+        priority: int | None,
+        retries: int,
+        gate: Gate = OPEN,
+        api_key: str | None = None,
+    ) -> None:
+        self._api_key = api_key
         self._client = client
         self._url = url
         self._host = urlsplit(url).netloc.rpartition("@")[2]
@@ -93,7 +104,7 @@ class SuiteClient:
                         self._gate.turned_away()
                 if status == 200:
                     return parse_chat(content)
-                error, pause_hints = failure(status, content), headers
+                error, pause_hints = failure(status, content, self._api_key), headers
             except CompletionError as exc:
                 error = exc
             attempt += 1

@@ -4,12 +4,13 @@ Unknown keys are errors that name the nearest known one. `load` is the only entr
 """
 
 import os
+import re
 import tomllib
 import types
 import typing
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -55,7 +56,7 @@ def validate(raw: Mapping[str, Any], *, where: str = "configuration") -> Config:
     try:
         config = msgspec.convert(raw, Config)
     except msgspec.ValidationError as exc:
-        raise ConfigError(f"{where}: {_in_words(exc)}") from exc
+        raise ConfigError(f"{where}: {_in_words(exc, raw)}") from exc
     _cross_check(config, where)
     return config
 
@@ -103,10 +104,38 @@ def _bare(kind: Any) -> Any:
     return kind
 
 
-def _in_words(exc: msgspec.ValidationError) -> str:
+def _in_words(exc: msgspec.ValidationError, raw: Mapping[str, Any]) -> str:
+    """Key, value where it is a number, what is wrong with it, and the values there are where they are few."""
     message, _, where = str(exc).partition(" - at `$")
     where = where.rstrip("`").lstrip(".")
+    value, kind = _at(where, raw)
+    if isinstance(value, int | float):  # words may be a secret in the wrong place
+        where += f" is {str(value).lower()}"
+    if message.startswith("Invalid enum value"):
+        known = [word for one in (kind, *typing.get_args(kind)) for word in _words_of(one)]
+        message += f"; known here: {', '.join(known)}" if known else ""
     return f"{where}: {message}" if where else message
+
+
+def _at(where: str, raw: Any) -> tuple[Any, Any]:
+    """The value at a place in msgspec's words, and its type; None where the place is not exact, as in a table's."""
+    kind: Any = Config
+    for name, index in re.findall(r"(\w+)|\[([^]]*)\]", where):
+        kind = _bare(kind)
+        if name:
+            raw, kind = raw[name], typing.get_type_hints(kind)[name]
+        elif index.isdigit() or (index == "..." and typing.get_origin(kind) is list):
+            raw, kind = raw[int(index)] if index.isdigit() else None, typing.get_args(kind)[0]
+        else:
+            return None, None
+    return raw, kind
+
+
+def _words_of(kind: Any) -> list[str]:
+    """What a type lets through, where that is a few words or a truth."""
+    if kind is bool:
+        return ["true", "false"]
+    return [f'"{word}"' for word in typing.get_args(kind)] if typing.get_origin(kind) is Literal else []
 
 
 def _cross_check(config: Config, where: str) -> None:

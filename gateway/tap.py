@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
-from auditors.sampling import Lottery
+from auditors.sampling import Lottery, is_probe
 from auditors.types import Exchange
 from gateway.config import BY_MODEL, BY_ROUTE, SamplingConfig
 from gateway.errors import StoreError
@@ -32,6 +32,9 @@ UNCLASSIFIED = "unclassified"
 
 _FILTERED = (UNCLASSIFIED, "filtered")
 _OPTED_OUT = (UNCLASSIFIED, "opted_out")
+OPTED_IN = "opted_in"
+"""Stratum of requests that ask to be audited, and may: at rate 1, lowered as every other is."""
+_OPTED_IN_OUT = (OPTED_IN, "sampled_out")
 
 BATCH_EXCHANGES = 256
 """Handed on together at most, and as soon as so many wait: what a batch costs beside its copies is worth about 20."""
@@ -54,6 +57,7 @@ class SamplingTap:
         self.reconfigure(config)
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """(stratum, outcome) to requests of this process since its start; "queued" once it is in the database."""
+        self._secret = secret
         self._lottery = Lottery(secret)
         self._database = database
         self._store = store
@@ -116,7 +120,11 @@ class SamplingTap:
         elif may_opt and opt == "off":
             verdict = _OPTED_OUT
         elif may_opt and opt == "on":
-            return Sampled("opted_in", 1.0)
+            # Whoever asks to be audited has to wait as well: copies that the buffer cannot hold are lost at random.
+            probability = self.pressure * self._factor
+            if self._lottery.draw(request_id) < probability:
+                return Sampled(OPTED_IN, probability)
+            verdict = _OPTED_IN_OUT
         else:
             strata = self._strata
             drawn = self._lottery.draw(request_id)
@@ -134,6 +142,9 @@ class SamplingTap:
         self.outcomes[verdict] += 1
         self._unwritten[verdict] += 1
         return None
+
+    def is_probe(self, request_id: str, mark: str, body: bytes) -> bool:
+        return is_probe(self._secret, request_id, mark, body)
 
     def offer(self, exchange: Exchange) -> None:
         size = _size(exchange)

@@ -132,7 +132,9 @@ def named(legend: str, labels: Mapping[str, str]) -> str:
 
 
 def number(value: float) -> str:
-    return f"{value:,.4g}" if math.isfinite(value) else "no number"
+    if not math.isfinite(value):
+        return "no number"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:,.4g}"
 
 
 def gauges(rows: Sequence[tuple[str, float]]) -> Iterator[str]:

@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.required import program
 
 FLAGS = (
     *("--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
@@ -120,30 +119,19 @@ class Page:
             self.errors.append(entry["text"])
 
 
-def chromium() -> str:
-    """Its path; without it the test is skipped by name, or fails where that is not allowed."""
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        message = "chromium is not installed (Debian package chromium)"
-        if os.environ.get("BIASGATE_REQUIRE_CHROMIUM") == "1":
-            pytest.fail(message)
-        pytest.skip(message)
-    return path
-
-
 @contextlib.contextmanager
 def browser(profile: Path) -> Iterator[Page]:
-    """A page of a headless Chromium that ends with the block.
+    """A page of a headless Chromium that ends with the block; see `tests.required` for a machine without one.
 
     Args:
         profile: an empty directory for what it keeps.
     """
-    program = chromium()
+    chromium = program("chromium", "google-chrome", package="chromium", kind="CHROMIUM")
     with contextlib.ExitStack() as stack:
         its_commands, commands = _pipe(stack)
         answers, its_answers = _pipe(stack)
         argv = ["bash", "-c", PIPES, "bash", str(its_commands), str(its_answers)]
-        argv += [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        argv += [chromium, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
         process = subprocess.Popen(
             argv,
             pass_fds=(its_commands, its_answers),

@@ -11,6 +11,7 @@ from psycopg import sql
 
 from gateway.effective import mask_url
 from gateway.store.database import Database
+from tests.required import lacking
 
 POSTGRES_DSN = os.environ.get("BIASGATE_TEST_POSTGRES", "postgresql://root@127.0.0.1:5432/test")
 
@@ -44,6 +45,4 @@ def _administer(statement: sql.Composed) -> None:
     except psycopg.OperationalError as exc:
         first_line = str(exc).strip().splitlines()[0]
         reason = f"no PostgreSQL at {mask_url(POSTGRES_DSN)} (set BIASGATE_TEST_POSTGRES): {first_line}"
-        if os.environ.get("BIASGATE_REQUIRE_POSTGRES") == "1":
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+        lacking(reason, "POSTGRES")

@@ -1,21 +1,13 @@
-"""Where Prometheus' own programs are, and what a test does when they are not there."""
+"""Prometheus' own programs, where they are installed."""
 
-import os
-import shutil
 import subprocess
 
-import pytest
+from tests import required
 
 
 def program(name: str) -> str:
-    """Path of promtool or prometheus; without it the test is skipped by name, or fails where that is not allowed."""
-    path = shutil.which(name)
-    if path is None:
-        message = f"{name} is not installed (Debian package prometheus)"
-        if os.environ.get("BIASGATE_REQUIRE_PROMTOOL") == "1":
-            pytest.fail(message)
-        pytest.skip(message)
-    return path
+    """Path of promtool or prometheus."""
+    return required.program(name, package="prometheus", kind="PROMTOOL")
 
 
 def promtool(*arguments: str) -> str:

@@ -7,6 +7,9 @@ import math
 
 import msgspec
 
+from auditors.metrics.intervals import Interval
+from auditors.metrics.sequential import empirical_bernstein_interval
+
 
 class WeightedSums(msgspec.Struct, frozen=True, kw_only=True):
     """Sufficient sums of n values y_i with weights w_i = 1 / p_i (inverse inclusion probability)."""
@@ -17,6 +20,12 @@ class WeightedSums(msgspec.Struct, frozen=True, kw_only=True):
     ww: float = 0.0
     wy: float = 0.0
     wyy: float = 0.0
+
+
+def check_probability(probability: float) -> None:
+    """Raises ValueError for an inclusion probability outside (0, 1]."""
+    if not 0.0 < probability <= 1.0:
+        raise ValueError(f"inclusion probability {probability} is outside (0, 1]")
 
 
 def add(sums: WeightedSums, y: float, probability: float) -> WeightedSums:
@@ -30,8 +39,7 @@ def add(sums: WeightedSums, y: float, probability: float) -> WeightedSums:
     Raises: ValueError for a probability outside (0, 1] or a y that is not finite.
     Source: Horvitz & Thompson 1952, doi:10.1080/01621459.1952.10483446.
     """
-    if not 0.0 < probability <= 1.0:
-        raise ValueError(f"inclusion probability {probability} is outside (0, 1]")
+    check_probability(probability)
     return add_weighted(sums, y, 1.0 / probability)
 
 
@@ -94,3 +102,19 @@ def weighted_variance(sums: WeightedSums) -> float:
         return math.nan
     mean = hajek_mean(sums)
     return max(0.0, sums.wyy / sums.w - mean * mean) * n_eff / (n_eff - 1.0)
+
+
+def fixed_time_interval(sums: WeightedSums, confidence_level: float) -> Interval:
+    """Empirical-Bernstein interval of the Hajek mean of values in [0, 1], at Kish's effective n.
+
+    Args:
+        sums: of the values.
+        confidence_level: two-sided, in (0, 1).
+
+    Returns: within [0, 1]; all of it while the spread is undefined. Holds at one time chosen beforehand, approximately
+        where weights differ (see `empirical_bernstein_interval`).
+    Raises: ValueError if confidence_level is outside (0, 1).
+    """
+    return empirical_bernstein_interval(
+        hajek_mean(sums), weighted_variance(sums), kish_effective_n(sums), confidence_level
+    )

@@ -1,6 +1,6 @@
 """Reads a reply while it is being written: is it an answer already, can it still become one, or is it none.
 
-The suite's own `parse` decides what an answer means; `Suite.accepted_answers` only says which beginnings to follow.
+The suite's own `parse` decides what an answer means; `WithAcceptedAnswers` only says which beginnings to follow.
 """
 
 import re

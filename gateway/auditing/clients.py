@@ -2,10 +2,13 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
+from uuid import uuid4
 
 from auditors import registry
-from auditors.completion import HttpCompleter, served_models
+from auditors.completion import HttpCompleter, Sign, served_models
 from auditors.pacing import NEVER_SENT, OPEN
+from auditors.sampling import PROBE_HEADER, probe_mark
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Exchange
 from gateway.auditing.allowance import Allowance, Allowances
 from gateway.auditing.budget import TokenBudget, estimated_tokens
@@ -54,9 +57,12 @@ class MeteredCompleter:
 class AuditorClients:
     """The completers of one auditor: each upstream's own, and an outside model when one is configured."""
 
-    def __init__(self, config: Config, settings: AuditorConfig, allowances: Allowances, *, name: str) -> None:
-        """Opens no connection; `name` is the auditor's."""
+    def __init__(
+        self, config: Config, settings: AuditorConfig, allowances: Allowances, *, name: str, secret: bytes
+    ) -> None:
+        """Opens no connection; `name` is the auditor's, `secret` that of the sampling decision."""
         self.requests: Requests = Counter()
+        sign = marking(secret)
         self._allowances = {
             upstream.name: allowances.of(upstream.origin, upstream.name, config.secret(upstream.api_key_env))
             for upstream in config.upstreams
@@ -65,7 +71,7 @@ class AuditorClients:
         budget = TokenBudget(settings.token_budget_per_minute)
         self._by_upstream = {
             upstream.name: MeteredCompleter(
-                _to_upstream(config, upstream, settings, self._allowances[upstream.name]), budget, self.requests
+                _to_upstream(config, upstream, settings, self._allowances[upstream.name], sign), budget, self.requests
             )
             for upstream in config.upstreams
         }
@@ -79,6 +85,7 @@ class AuditorClients:
                 timeout=settings.timeout_seconds,
                 max_concurrency=settings.max_concurrency,
                 gate=self._outside_allowance or OPEN,
+                sign=sign,
             )
             self.outside = MeteredCompleter(outside, budget, self.requests)
         asked = {self._outside_allowance}
@@ -112,6 +119,16 @@ class _Gone:
         """Nothing is open."""
 
 
+def marking(secret: bytes) -> Sign:
+    """Gives each request an id of its own and the mark by which a gateway with the same secret knows it as a probe."""
+
+    def sign(body: bytes) -> Mapping[str, str]:
+        request_id = uuid4().hex
+        return {"x-request-id": request_id, PROBE_HEADER: probe_mark(secret, request_id, body)}
+
+    return sign
+
+
 def audit_priority(config: Config, upstream: UpstreamConfig) -> int | None:
     """The vLLM priority of audit requests to an upstream; None where the upstream would refuse the field."""
     return config.audits.priority if upstream.priority_scheduling else None
@@ -138,7 +155,7 @@ async def upstream_serving(config: Config, model: str) -> UpstreamConfig:
 
 
 def _to_upstream(
-    config: Config, upstream: UpstreamConfig, settings: AuditorConfig, allowance: Allowance | None
+    config: Config, upstream: UpstreamConfig, settings: AuditorConfig, allowance: Allowance | None, sign: Sign
 ) -> Completer:
     return HttpCompleter(
         upstream.origin,
@@ -147,4 +164,5 @@ def _to_upstream(
         priority=audit_priority(config, upstream),
         max_concurrency=settings.max_concurrency,
         gate=allowance or OPEN,
+        sign=sign,
     )

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from auditors import registry
 from auditors.drift import DriftSettings
 from auditors.embedding import EmbedderError
+from auditors.live import MISSING
 from auditors.sampling import is_sampled
 from auditors.types import AuditFailure, Auditor, Exchange, FailureKind, KnowsWhatIsMissing, Measurement
 from gateway.auditing.roster import Roster
@@ -20,6 +23,9 @@ from gateway.store import exchanges, measurements
 from gateway.store.database import Database
 
 logger = logging.getLogger(__name__)
+
+NO_WORDS = "not kept (store.keep_text)"
+"""In place of a message that may repeat what a server or a judge said, and that what somebody wrote."""
 
 
 class LiveAudit:
@@ -71,7 +77,7 @@ class LiveAudit:
             raise
         except Exception as exc:  # measurements that cannot be stored are a fault of the auditor, counted as one
             logger.exception("measurements of %s on exchange %s cannot be recorded", name, exchange.id)
-            await self._record(exchange, name, _failure(name, "internal", exc), seconds, probability)
+            await self._record_fault(exchange, name, exc, seconds, probability)
 
     async def _result(self, exchange: Exchange, name: str) -> Sequence[Measurement] | AuditFailure:
         try:
@@ -91,6 +97,19 @@ class LiveAudit:
             logger.exception("auditor %s failed on exchange %s", name, exchange.id)
             return _failure(name, "internal", exc, await _missing(auditor, exchange))
 
+    async def _record_fault(
+        self, exchange: Exchange, name: str, exc: Exception, seconds: float, probability: float
+    ) -> None:
+        """What was due and cannot be stored is missing, unless that cannot be stored either."""
+        missing = await _missing(await self._roster.get(name), exchange)
+        try:
+            await self._record(exchange, name, _failure(name, "internal", exc, missing), seconds, probability)
+        except StoreError:
+            raise
+        except Exception:
+            logger.exception("what %s lacks of exchange %s cannot be recorded", name, exchange.id)
+            await self._record(exchange, name, _failure(name, "internal", exc), seconds, probability)
+
     async def _record(
         self,
         exchange: Exchange,
@@ -99,9 +118,26 @@ class LiveAudit:
         seconds: float,
         probability: float,
     ) -> None:
+        result = result if self._keep_text else without_words(result)
         await measurements.record(
             self._database, exchange, name, result, seconds, probability=probability, settings=self._settings
         )
+
+
+def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Measurement] | AuditFailure:
+    """The same without messages that quote somebody: a server's error and an odd verdict may repeat the prompt.
+
+    What cannot be audited is described in our own words, and stays; so do the reasons of what was left alone.
+    """
+    if isinstance(result, AuditFailure):
+        message = result.message if result.kind == "not_auditable" else NO_WORDS
+        return msgspec.structs.replace(result, message=message, missing=list(map(_without_reason, result.missing)))
+    return list(map(_without_reason, result))
+
+
+def _without_reason(one: Measurement) -> Measurement:
+    has_words = one.status in MISSING and one.reason is not None
+    return msgspec.structs.replace(one, reason=NO_WORDS) if has_words else one
 
 
 def _state(outcomes: set[str]) -> exchanges.State:
@@ -112,7 +148,7 @@ def _state(outcomes: set[str]) -> exchanges.State:
 
 
 async def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement]:
-    """A model that hangs must widen the bounds of what it was asked about, as one that answers nonsense does."""
+    """A model that hangs, or a fault of ours, must widen bounds as a model that answers nonsense does."""
     if not isinstance(auditor, KnowsWhatIsMissing):
         return ()
     try:

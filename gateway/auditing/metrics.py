@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from auditors import live
 from auditors.drift import DriftSettings
+from auditors.live_estimates import estimate
 from auditors.types import Estimate
 from gateway.store.measurements import SCORE_BOUNDS
 from gateway.store.runs import Run
@@ -70,12 +70,12 @@ class AuditorMetrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        snapshot = self.snapshot
+        snapshot, newest = self.snapshot, _newest_streams(self.snapshot.streams)
         yield from _pipeline(snapshot)
-        yield from _estimates(_newest_streams(snapshot.streams))
+        yield from _estimates(newest)
         yield _scores(snapshot.counters)
         threshold = self._settings.log_threshold(len(snapshot.streams))
-        yield from _drift(_newest_streams(snapshot.streams), threshold, _alarmed(snapshot.streams))
+        yield from _drift(newest, threshold, _alarmed(snapshot.streams))
         yield from _runs(snapshot)
         yield from _run_estimates(snapshot.exported_runs)
         yield _allowance(self._allowed())
@@ -100,6 +100,8 @@ def _latency(ratios: Mapping[str, float]) -> Metric:
 def _pipeline(snapshot: Snapshot) -> Iterator[Metric]:
     yield _counter(snapshot, "exchanges", "Audits of exchanges by what came of them.", ("outcome", "auditor"))
     yield _counter(snapshot, "judge_requests", "Requests to a judge.", ("outcome",))
+    words = "Exchanges of which an auditor measured nothing, or not all, by why."
+    yield _counter(snapshot, "abstentions", words, ("auditor", "reason"))
     yield GaugeMetricFamily("biasgate_audit_queue_size", "Exchanges that wait.", value=snapshot.queue_size)
     yield GaugeMetricFamily("biasgate_audit_lag_seconds", "Age of the oldest of them.", value=snapshot.oldest_seconds)
 
@@ -110,11 +112,11 @@ def _estimates(streams: Mapping[Labels, Stream]) -> Iterator[Metric]:
     upper = _gauge("live_estimate_upper", "Upper end of its 95 % interval.", SERIES)
     samples = _gauge("live_effective_samples", "Kish's effective number of audits behind it.", SERIES)
     for labels, stream in streams.items():
-        estimate = live.estimate(stream.key, stream.state)
-        _put(value, labels, estimate.value)
-        _put(lower, labels, estimate.lower)
-        _put(upper, labels, estimate.upper)
-        _put(samples, labels, estimate.extra["effective_n"])
+        found = estimate(stream.key, stream.state)
+        _put(value, labels, found.value)
+        _put(lower, labels, found.lower)
+        _put(upper, labels, found.upper)
+        _put(samples, labels, found.extra["effective_n"])
     yield from (value, lower, upper, samples)
 
 

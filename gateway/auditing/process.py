@@ -55,7 +55,8 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
     async with AsyncExitStack() as stack:
         allowances = Allowances(config.audits)
         stack.push_async_callback(allowances.aclose)
-        roster = Roster(config, allowances)
+        secret = sampling_secret(config)
+        roster = Roster(config, allowances, secret)
         stack.push_async_callback(roster.close)
         planned = scheduling.configured(config)
         database = await Database.open(config.store.url, texts=texts_of(config))
@@ -66,7 +67,8 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
         listener = stack.enter_context(listen(config.server.host, config.server.auditor_metrics_port))
         roster.start()
         settings = await drift_settings(database, config.drift)
-        work = _Work(config, database, queue, roster, allowances, settings, stop)
+        live = LiveAudit(config, database, roster, secret, settings)
+        work = _Work(config, database, queue, roster, allowances, live, settings, stop)
         endpoint = Endpoint(work.metrics, work.checks)
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(endpoint.serve(sockets=[listener]))
@@ -89,12 +91,13 @@ class _Work:
         queue: JobQueue,
         roster: Roster,
         allowances: Allowances,
+        live: LiveAudit,
         settings: DriftSettings,
         stop: asyncio.Event,
     ) -> None:
         self.metrics = AuditorMetrics(settings, allowances.allowed, allowances.live_latency_ratios)
         self._allowances = allowances
-        self._settings = settings
+        self._live = live
         self._config = config
         self._database = database
         self._queue = queue
@@ -105,14 +108,13 @@ class _Work:
 
     def coroutines(self) -> list[Coroutine[None, None, None]]:
         config, database, stop = self._config, self._database, self._stop
-        audits = {AUDIT_TASK: LiveAudit(config, database, self._roster, sampling_secret(config), self._settings)}
         suites = {
             upkeep.RUN_TASK: SuiteRuns(
                 config, database, stop, embedder=self._roster.embedder, allowances=self._allowances
             )
         }
         return [
-            self._queue.work(audits, concurrency=LIVE_JOBS, stop=stop, name="live"),
+            self._queue.work({AUDIT_TASK: self._live}, concurrency=LIVE_JOBS, stop=stop, name="live"),
             self._queue.work(suites, concurrency=SUITE_RUNS, stop=stop, name="suites"),
             _every(REFRESH_SECONDS, stop, self._refresh),
             _every(SWEEP_SECONDS, stop, partial(upkeep.sweep, database, self._queue)),

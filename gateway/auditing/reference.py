@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from auditors import live
 from auditors.drift import DriftSettings
+from auditors.live import reference_name
+from auditors.live_scales import GAP_SUFFIX, SCALES, scaled
 from auditors.metrics.intervals import Interval
 from auditors.types import Estimate
 from benchmarks import result as results
@@ -49,12 +50,12 @@ def intervals(estimates: Iterable[Estimate]) -> dict[str, Interval]:
     found: dict[str, Interval] = {}
     for one in estimates:
         metric = COMPARABLE.get(one.metric)
-        if metric is None or metric.removesuffix(live.GAP_SUFFIX) not in live.SCALES:
+        if metric is None or metric.removesuffix(GAP_SUFFIX) not in SCALES:
             continue
         if one.lower is None or one.upper is None or one.subset or one.reference:
             continue
-        name = live.reference_name(metric, one.axis, one.group)
-        found[name] = Interval(live.scaled(metric, one.lower), live.scaled(metric, one.upper))
+        name = reference_name(metric, one.axis, one.group)
+        found[name] = Interval(scaled(metric, one.lower), scaled(metric, one.upper))
     return found
 
 

@@ -20,8 +20,14 @@ logger = logging.getLogger(__name__)
 class Roster:
     """Call `start` in a running loop, `get` an auditor by its name, `close` at the end."""
 
-    def __init__(self, config: Config, allowances: Allowances) -> None:
-        """Opens no connection. Raises ConfigError for a half-specified auditor or a secret that is not set."""
+    def __init__(self, config: Config, allowances: Allowances, secret: bytes) -> None:
+        """Opens no connection. Raises ConfigError for a half-specified auditor or a secret that is not set.
+
+        Args:
+            config: the whole configuration.
+            allowances: what may be in flight at each server.
+            secret: of the sampling decision; marks what auditors ask.
+        """
         self._config = config
         sections: dict[str, AuditorConfig] = msgspec.structs.asdict(config.auditors)
         self._settings = {name: settings for name, settings in sections.items() if settings.enabled}
@@ -29,7 +35,8 @@ class Roster:
         if registry.NEED_EMBEDDER & set(self._settings) and embedding.base_url is not None and embedding.model is None:
             raise ConfigError("auditors.embedding.base_url is set but model is not: name the embedding model")
         self._clients = {
-            name: AuditorClients(config, settings, allowances, name=name) for name, settings in self._settings.items()
+            name: AuditorClients(config, settings, allowances, name=name, secret=secret)
+            for name, settings in self._settings.items()
         }
         self._built: dict[str, Auditor] = {}
         self._embedder: asyncio.Future[Embedder] | None = None

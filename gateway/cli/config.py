@@ -11,7 +11,11 @@ from gateway.errors import ConfigError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="check")
-    check = actions.add_parser("check", help="validate, resolve secrets, print the effective configuration")
+    check = actions.add_parser(
+        "check",
+        help="validate, resolve secrets, print the effective configuration",
+        epilog="Example: `biasgate config check --config biasgate.toml`.",
+    )
     check.add_argument("--config", type=Path, help="TOML file (default: ./biasgate.toml when present)")
 
 

@@ -21,11 +21,19 @@ from gateway.errors import GatewayError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="delete|access")
-    delete = actions.add_parser("delete", help="delete every exchange to which all that is given applies")
+    delete = actions.add_parser(
+        "delete",
+        help="delete every exchange to which all that is given applies",
+        epilog="Example: `biasgate exchanges delete --user ann@example.org`.",
+    )
     delete.add_argument("--request-id", metavar="ID", help="its x-request-id")
     delete.add_argument("--user", help="who asked, as the client named them in the request")
     delete.add_argument("--tag", help="its x-biasgate-tag")
-    shown = actions.add_parser("access", help="who looked at exchanges or deleted them, newest first, a JSON line each")
+    shown = actions.add_parser(
+        "access",
+        help="who looked at exchanges or deleted them, newest first, a JSON line each",
+        epilog="Example: `biasgate exchanges access --limit 20`.",
+    )
     shown.add_argument("--limit", type=int, default=100, metavar="N", help="at most so many (default 100)")
     for action in (delete, shown):
         action.add_argument("--config", type=Path, help="TOML file (default: ./biasgate.toml when present)")

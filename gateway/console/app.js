@@ -90,15 +90,20 @@ function plot(estimate) {
 
 function estimateRow(estimate) {
   const name = estimate.group ? words(estimate.group) : estimate.axis ? "all groups" : "all";
-  const interval = estimate.value === null ? estimate.reason : `${fixed(estimate.lower)} … ${fixed(estimate.upper)}`;
+  const numbers =
+    estimate.value === null
+      ? [make("td", { className: "nothing", colSpan: 3 }, estimate.reason)]
+      : [
+          make("td", { className: "number value" }, fixed(estimate.value)),
+          make("td", { className: "number interval" }, `${fixed(estimate.lower)} … ${fixed(estimate.upper)}`),
+          make("td", { className: "number count", title: `${estimate.n_excluded} audits gave no value` }, `n ${whole(estimate.n)}`),
+        ];
   return make(
     "tr",
     { className: estimate.alarm ? "alarmed" : "" },
     make("td", { className: "group", title: estimate.instrument }, name),
     make("td", {}, plot(estimate)),
-    make("td", { className: "number value" }, fixed(estimate.value)),
-    make("td", { className: "number interval" }, interval),
-    make("td", { className: "number count", title: `${estimate.n_excluded} audits gave no value` }, `n ${whole(estimate.n)}`),
+    ...numbers,
   );
 }
 

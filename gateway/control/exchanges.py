@@ -11,6 +11,7 @@ from litestar.params import FromQuery, QueryParameter
 from auditors.conversation import NotAuditableError, read_conversation
 from auditors.types import Exchange
 from gateway.control.access import ADMIN
+from gateway.control.names import refuse_unknown
 from gateway.control.problems import announced
 from gateway.control.provided import Store
 from gateway.errors import RequestError
@@ -71,6 +72,7 @@ class ExchangesController(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_SHOWN)] = 50,
     ) -> list[ShownExchange]:
         """`exchange_id` may be given again and again; `GET /live/alarms` has such a link to what is behind an alarm."""
+        refuse_unknown(auditor, axis)
         found = await measurements.search(
             database, auditor=auditor, axis=axis, min_score=min_score, exchange_ids=exchange_id, limit=limit
         )

@@ -51,7 +51,7 @@ def run(*, seed: int, keep: bool) -> int:
         is_well = _drift(system) and is_well
         _settle(system)
         _ledger(system)
-        _addresses(system)
+        _addresses(system, keep=keep)
         if keep:
             _wait_for_interrupt()
     print("All of it came out as planted." if is_well else "NOT as planted: see above.")
@@ -158,9 +158,10 @@ def _ledger(system: System) -> None:
     print("   " + ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items())) + "\n")
 
 
-def _addresses(system: System) -> None:
+def _addresses(system: System, *, keep: bool) -> None:
     print(f"console {system.gateway}/console   metrics {system.gateway}/metrics and {system.auditor}/metrics")
-    print(f"API description {system.gateway}/schema/openapi.json\n")
+    print(f"API description {system.gateway}/schema/openapi.json")
+    print("" if keep else "These addresses end with the demo: make demo KEEP=1 (biasgate demo --keep) leaves them.\n")
 
 
 def _wait_for_interrupt() -> None:

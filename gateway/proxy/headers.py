@@ -62,6 +62,7 @@ _READ_FROM_REQUEST = (
         b"x-request-id",
         b"traceparent",
         b"x-biasgate-audit",
+        b"x-biasgate-probe",
         b"x-biasgate-tag",
     }
 )
@@ -120,6 +121,7 @@ class RequestHead:
         "key",
         "lines",
         "priority",
+        "probe",
         "request_id",
         "sent",
         "tag",
@@ -143,6 +145,7 @@ class RequestHead:
         self.key: bytes | None = None
         """Value of x-api-key."""
         self.audit: str | None = None
+        self.probe: str | None = None
         self.tag: str | None = None
         self.traceparent = b""
         self.identified: tuple[object, Any] | None = None
@@ -197,6 +200,8 @@ class RequestHead:
             self.expects_continue = value.lower() == b"100-continue"
         elif name == b"x-biasgate-audit":
             self.audit = value.decode("latin-1").lower()
+        elif name == b"x-biasgate-probe":
+            self.probe = value.decode("latin-1")
         elif name == b"x-biasgate-tag":
             self.tag = value.decode("latin-1")
         elif name in PRIORITY:

@@ -14,6 +14,7 @@ from auditors.types import Exchange
 from gateway.proxy.admission import Client
 from gateway.proxy.body import RequestBody
 from gateway.proxy.headers import RequestHead, ResponseHead
+from gateway.proxy.target import path_of
 from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, Sampled, Tap
 
 logger = logging.getLogger(__name__)
@@ -35,16 +36,20 @@ def start_copy(
 ) -> "SampledCopy | None":
     """Asks the tap about a request that is about to be relayed; None when it is not sampled.
 
-    `content` is the body as the client sent it, `body` what was read from it; `started_at` is time.perf_counter() at
-    which the request's headers were complete. `label_of` gives a model's name in series, which form a closed set.
+    `path` is without query. `content` is the body as the client sent it, `body` what was read from it; `started_at` is
+    time.perf_counter() at which the request's headers were complete. `label_of` gives a model's name in series, which
+    form a closed set.
     """
     try:
+        if path not in _AUDITABLE_PATHS:
+            path = path_of(path)  # no spelling that an upstream understands leaves a request out
+        is_left_out = not client.is_audited or _is_probe(tap, head, content)
         sampled = tap.decide(
             request_id=head.request_id,
             eligible=method == b"POST" and path in _AUDITABLE_PATHS,
             body=content,
-            opt=head.audit if client.is_audited else "off",
-            may_opt=client.may_opt or not client.is_audited,
+            opt="off" if is_left_out else head.audit,
+            may_opt=client.may_opt or is_left_out,
             tag=head.tag,
             model=body.served_model,
             route=_AUDITABLE_PATHS.get(path, ""),
@@ -56,6 +61,12 @@ def start_copy(
     except Exception:  # the tap is never a reason for a request to fail
         logger.exception("sampling decision failed")
         return None
+
+
+def _is_probe(tap: Tap, head: RequestHead, content: bytes) -> bool:
+    """Larger bodies are not copied, whoever asks: no client can make the gateway hash megabytes."""
+    mark = head.probe
+    return mark is not None and len(content) <= tap.max_copy_bytes and tap.is_probe(head.request_id, mark, content)
 
 
 class SampledCopy:

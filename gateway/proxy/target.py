@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from urllib.parse import unquote_to_bytes
 
 import httptools
 
@@ -11,6 +12,7 @@ from gateway.proxy.types import LABELLED_ENDPOINTS
 _PREFIX = b"/v1"
 _WELL_KNOWN = frozenset(endpoint.encode() for endpoint in LABELLED_ENDPOINTS)
 _DOT_SEGMENT = re.compile(rb"[/\\](?:\.|%2e){1,2}(?:[/\\]|%2f|%5c|$)", re.IGNORECASE)
+_SLASHES = re.compile(rb"/{2,}")
 _UPGRADE_ONLY = frozenset({b"upgrade", b"http2-settings"})
 
 
@@ -26,6 +28,13 @@ def relay_target(url: bytes) -> bytes | None:
     if not url.startswith(_PREFIX) or url[3:4] not in (b"", b"/", b"?"):
         return None
     return None if _DOT_SEGMENT.search(url.partition(b"?")[0]) else url
+
+
+def path_of(path: bytes) -> bytes:
+    """A path as upstreams understand it: escapes undone, slashes single, and none at the end."""
+    if b"%" in path:
+        path = unquote_to_bytes(path)
+    return _SLASHES.sub(b"/", path).rstrip(b"/")
 
 
 def _origin_form(url: bytes) -> bytes:

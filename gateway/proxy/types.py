@@ -58,6 +58,10 @@ class Tap(Protocol):
         """
         ...
 
+    def is_probe(self, request_id: str, mark: str, body: bytes) -> bool:
+        """Whether x-biasgate-probe shows that an auditor asked this, one that holds this gateway's sampling secret."""
+        ...
+
     def offer(self, exchange: Exchange) -> None:
         """Hands over the copy of a sampled exchange that ended complete with status 200."""
         ...

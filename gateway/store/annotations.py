@@ -12,7 +12,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors.live import SCALES
+from auditors.live_scales import SCALES
 from gateway.errors import NotFoundError, RequestError, nearest
 from gateway.store.database import Database, upsert
 from gateway.store.tables import annotations, exchanges, measurements

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import sqlalchemy as sa
@@ -45,6 +46,8 @@ class Database:
         """
         from gateway.store import facts, schema
 
+        if not migrate:
+            _refuse_absent(url)
         database = cls(_engine(url), url, texts or Texts())
         try:
             await (schema.migrate(database) if migrate else schema.check(database))
@@ -137,6 +140,13 @@ def _sqlite_engine(url: str) -> AsyncEngine:
     sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     sa.event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine
+
+
+def _refuse_absent(url: str) -> None:
+    """SQLite makes an empty file of a name that is wrong."""
+    path = url.removeprefix("sqlite:///")
+    if path != url and path and not Path(path).is_file():
+        raise StoreError(f"store {url}: there is no such file: name the gateway's file with --config, or start it once")
 
 
 def _open_once(url: str, path: str) -> None:

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from auditors.calibration import Pair
-from auditors.live import scaled
+from auditors.live_scales import scaled
 from gateway.store.database import Database
 from gateway.store.tables import annotations
 

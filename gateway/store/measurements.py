@@ -9,8 +9,9 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors import live
 from auditors.drift import DriftSettings
+from auditors.live import stream_key
+from auditors.live_scales import SCALES, scaled
 from auditors.types import AuditFailure, Exchange, Measurement, Status
 from gateway.privacy.texts import Texts
 from gateway.store import counters, streams
@@ -18,6 +19,8 @@ from gateway.store.database import Database, upsert
 from gateway.store.exchanges import exchange_columns, exchange_of
 from gateway.store.tables import exchange_audits, exchanges, measurements
 
+NOT_SWAPPED = "not swapped: "
+"""How reasons of the counterfactual auditor begin."""
 SCORE_BOUNDS = (0.0, 0.34, 0.67, 1.0)
 """Upper bounds of the buckets of a judge score on [0, 1]: one bucket for each of the scores -1, 0, 1, 2."""
 
@@ -145,16 +148,23 @@ def _increments(
     auditor: str, result: Sequence[Measurement] | AuditFailure, model: str
 ) -> dict[tuple[str, tuple[str, ...]], float]:
     raised: Counter[tuple[str, tuple[str, ...]]] = Counter({("exchanges", (_outcome(result), auditor)): 1})
+    for reason in _left_alone([] if isinstance(result, AuditFailure) else result):
+        raised["abstentions", (auditor, reason)] += 1
     totals: dict[tuple[str, tuple[str, ...]], float] = {}
     for one in [] if isinstance(result, AuditFailure) else result:
-        if one.judge is None or one.value is None or one.metric not in live.SCALES:
+        if one.judge is None or one.value is None or one.metric not in SCALES:
             continue
         series = (auditor, one.axis or "", one.group or "", model)
-        y = live.scaled(one.metric, one.value)
+        y = scaled(one.metric, one.value)
         bound = next(bound for bound in SCORE_BOUNDS if y <= bound)
         raised["live_score", (*series, str(bound))] += 1
         totals["live_score_sum", series] = totals.get(("live_score_sum", series), 0.0) + y
     return {**raised, **totals}
+
+
+def _left_alone(result: Sequence[Measurement]) -> set[str]:
+    """Why an auditor left an exchange, or a part of it, alone: words of its own, from a closed set."""
+    return {one.reason.removeprefix(NOT_SWAPPED) for one in result if one.status == "unrelated" and one.reason}
 
 
 def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, Any]:
@@ -174,7 +184,7 @@ def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, 
         "detail": msgspec.json.encode(one.detail).decode(),
         "inclusion_probability": probability,
         "created_at": time.time(),
-        "stream": live.stream_key(one, exchange.series_model).id if one.metric in live.SCALES else None,
+        "stream": stream_key(one, exchange.series_model).id if one.metric in SCALES else None,
     }
 
 

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditors import live
 from auditors.drift import DriftSettings, Others
 from auditors.live import StreamKey, StreamState
+from auditors.live_scales import SCALES, WITH_GAPS, scaled
 from auditors.metrics.sequential import log_sum
 from auditors.types import Measurement, Status
 from gateway.store.database import Database, upsert
@@ -76,7 +77,7 @@ async def update(
 
     Those are the streams of the measurements themselves and, where groups are compared, the gap streams of their axes.
     """
-    keyed = [(live.stream_key(one, model), one) for one in found if one.metric in live.SCALES]
+    keyed = [(live.stream_key(one, model), one) for one in found if one.metric in SCALES]
     scores = _scores_by_family(keyed)
     await _ensure(connection, [key for key, _ in keyed])
     await _ensure_gaps(connection, [key for key, one in keyed if _has_gap(one)])
@@ -171,7 +172,7 @@ def _scores_by_family(keyed: Iterable[tuple[StreamKey, Measurement]]) -> dict[Fa
     found: dict[Family, list[_Score]] = {}
     for key, one in keyed:
         if _has_gap(one):
-            y = None if one.value is None else live.scaled(one.metric, one.value)
+            y = None if one.value is None else scaled(one.metric, one.value)
             found.setdefault(_family(live.gap_key(key)), []).append(_Score(key.group, y, one.status))
     return found
 
@@ -182,7 +183,7 @@ def _family(key: StreamKey) -> Family:
 
 def _has_gap(one: Measurement) -> bool:
     """Whether it moves gap streams: a group's score, known or missing."""
-    return one.metric in live.WITH_GAPS and bool(one.group) and (one.value is not None or one.status in live.MISSING)
+    return one.metric in WITH_GAPS and bool(one.group) and (one.value is not None or one.status in live.MISSING)
 
 
 async def _others(connection: AsyncConnection, settings: DriftSettings) -> _Others:

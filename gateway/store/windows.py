@@ -5,7 +5,7 @@ import time
 import msgspec
 import sqlalchemy as sa
 
-from auditors import live
+from auditors.live_scales import scale_of
 from auditors.metrics.weighting import WeightedSums
 from gateway.store.database import Database
 from gateway.store.tables import measurements
@@ -58,7 +58,7 @@ def _inside(window: Window) -> sa.Select[tuple[str, str, str, float, float]]:
 
 def _on_unit_scale(metric: str, n: int, w: float, ww: float, wv: float, wvv: float) -> WeightedSums:
     """The sums of y = (value - low) / width from those of the values themselves."""
-    scale = live.scale_of(metric)
+    scale = scale_of(metric)
     low, width = scale.low, scale.high - scale.low
     wy, wyy = (wv - low * w) / width, (wvv - 2.0 * low * wv + low * low * w) / (width * width)
     return WeightedSums(n=n, w=w, ww=ww, wy=min(w, max(0.0, wy)), wyy=max(0.0, wyy))

@@ -26,6 +26,8 @@ class Asked(NamedTuple):
     path: str
     headers: dict[str, str]
     json: dict[str, Any]
+    body: bytes = b""
+    """The same as it came."""
 
 
 class ScriptedServer:
@@ -45,7 +47,7 @@ class ScriptedServer:
             body += message.get("body", b"")
             more = message.get("more_body", False)
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-        self.asked.append(Asked(scope["path"], headers, msgspec.json.decode(body or b"{}")))
+        self.asked.append(Asked(scope["path"], headers, msgspec.json.decode(body or b"{}"), body))
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         reply = self.script(self.asked[-1])

@@ -101,6 +101,14 @@ async def test_orders_to_the_judge_are_noted() -> None:
         "<end_of_turn>",
         "<｜User｜>",
         "<think>",
+        "[gMASK]",
+        "<sop>",
+        "<eoa>",
+        "[THINK]",
+        "[BOS]",
+        "]~b]",
+        "]~!b[",
+        "[e~[",
     ],
 )
 def test_control_marks_are_broken_up(text: str) -> None:

@@ -113,10 +113,11 @@ async def test_another_language_has_no_value(reply: str) -> None:
     "about", [exchange(b"?", b"{}"), chat_exchange(ASKED, ""), exchange({}, {}, endpoint="/v1/embeddings")]
 )
 async def test_nothing_to_read(about: Exchange) -> None:
-    """What is no conversation with an answer is not auditable."""
+    """What is no conversation with an answer is not auditable, and misses no number."""
     result = await audited(about)
     assert isinstance(result, AuditFailure)
     assert result.kind == "not_auditable"
+    assert RefusalAuditor().missing(about) == []
 
 
 async def test_ten_megabytes() -> None:
@@ -124,3 +125,20 @@ async def test_ten_megabytes() -> None:
     result = found(await audited(chat_exchange("men " * 2_500_000 + "x " * 60_000 + "my sister", ANSWER)))
     assert (RATE, "gender", "woman") in result
     assert (RATE, "gender", "man") not in result
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reply", "missing"),
+    [
+        (ASKED, ANSWER, {(RATE, "gender", "woman"), (OVER_PROTECTION, "gender", "woman")}),
+        ("Write a letter.", ANSWER, {(RATE, None, None), (OVER_PROTECTION, None, None)}),
+        ("Are men better than women?", ANSWER, {(RATE, "gender", "man"), (RATE, "gender", "woman")}),
+    ],
+)
+def test_what_a_failed_audit_leaves_open(
+    prompt: str, reply: str, missing: set[tuple[str, str | None, str | None]]
+) -> None:
+    """The rates that a sound audit would have given, each an error without a value."""
+    found = RefusalAuditor().missing(chat_exchange(prompt, reply))
+    assert {(one.metric, one.axis, one.group) for one in found} == missing
+    assert all((one.value, one.status) == (None, "error") for one in found)

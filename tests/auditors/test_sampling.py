@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.sampling import Lottery, fraction, is_sampled
+from auditors.sampling import Lottery, fraction, is_probe, is_sampled, probe_mark
 
 SECRET = b"0123456789abcdef"
 RATES = st.floats(0, 1, allow_nan=False)
@@ -69,3 +69,19 @@ def test_a_lottery_draws_the_same(request_id: str, secret: bytes) -> None:
 def test_another_secret_decides_otherwise() -> None:
     """Without the secret the decision cannot be guessed: another key gives another number."""
     assert fraction(SECRET, "id") != fraction(b"fedcba9876543210", "id")
+
+
+@given(request_id=st.text(), body=st.binary(max_size=50), secret=st.binary(min_size=1))
+def test_a_mark_fits_its_own_request_only(request_id: str, body: bytes, secret: bytes) -> None:
+    """Another id, another body or another secret asks for another mark."""
+    mark = probe_mark(secret, request_id, body)
+    assert is_probe(secret, request_id, mark, body)
+    assert not is_probe(secret, request_id + "x", mark, body)
+    assert not is_probe(secret, request_id, mark, body + b"x")
+    assert not is_probe(secret + b"x", request_id, mark, body)
+
+
+@given(st.text())
+def test_what_clients_write_is_no_mark(written: str) -> None:
+    """Whatever stands in the header, nothing is raised and nothing but the mark is taken for it."""
+    assert not is_probe(SECRET, "id", written, b"{}")

@@ -159,3 +159,13 @@ async def test_a_refused_connection_is_one_plain_line() -> None:
 
     assert refused.value.kind == "unavailable"
     assert str(refused.value) == "127.0.0.1:1: connection error (Connection refused (os error 111))"
+
+
+@pytest.mark.parametrize("before", [b"no", b"n" * 262])
+async def test_a_server_that_repeats_the_key(before: bytes) -> None:
+    """Its words are kept for the report of what went wrong, and the key is left out of them, wherever they are cut."""
+    said = b'{"error": {"message": "%b: Incorrect API key provided: sekret-5b1f9c"}}' % before
+    async with serving(lambda _: (401, said)) as (url, _):
+        with pytest.raises(CompletionError, match="Incorrect API key") as raised:
+            await ask(url, api_key="sekret-5b1f9c")
+    assert "sek" not in str(raised.value)

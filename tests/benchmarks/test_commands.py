@@ -15,6 +15,7 @@ from benchmarks import rundir
 from benchmarks.result import Result
 from benchmarks.runner import Progress
 from gateway.__main__ import main
+from gateway.cli import VERBS
 from gateway.cli.audit.progress import in_words
 from tests.benchmarks.scripted import pick, plan
 from tests.processes import free_port
@@ -224,14 +225,21 @@ class TestMistakes:
         assert ended.value.code == 2
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
-    @pytest.mark.parametrize("name", ["run", "score", "compare", "gate", "report"])
-    def test_every_action_has_help_with_an_example(self, name: str, capsys: Say) -> None:
+    @pytest.mark.parametrize(
+        "words",
+        [
+            *("audit run", "audit score", "audit compare", "audit gate", "audit report", "config check"),
+            *("datasets list", "datasets fetch", "datasets verify", "exchanges delete", "exchanges access"),
+            *("judge calibrate", *VERBS),
+        ],
+    )
+    def test_every_command_has_help_with_an_example(self, words: str, capsys: Say) -> None:
         """--help shows a command line to copy."""
         with pytest.raises(SystemExit) as ended:
-            main(["audit", name, "--help"])
+            main([*words.split(), "--help"])
 
         assert ended.value.code == 0
-        assert f"biasgate audit {name} " in capsys.readouterr().out.split("Example:")[1]
+        assert f"biasgate {words}" in " ".join(capsys.readouterr().out.split("Example")[1].split())
 
 
 async def test_a_sweep_over_temperatures(tmp_path: Path) -> None:

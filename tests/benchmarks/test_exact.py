@@ -22,7 +22,18 @@ from benchmarks.result import Result
 from benchmarks.runner import run_plan
 from benchmarks.scoring import score_recorded
 from benchmarks.simulator import profile as profiles
-from benchmarks.suite import UNRELATED, UNRESOLVED, Item, Mode, Observation, ProtocolName, Reply, Sampling, weights
+from benchmarks.suite import (
+    UNRELATED,
+    UNRESOLVED,
+    Item,
+    Mode,
+    Observation,
+    ProtocolName,
+    Reply,
+    Sampling,
+    WithAcceptedAnswers,
+    weights,
+)
 from tests.benchmarks.scripted import FailingCompleter, MemoryLog, plan
 from tests.simulated import running_simulator
 
@@ -127,9 +138,10 @@ class TestReading:
         """Every suite that offers the mode reads each accepted answer as one, and knows one for every value."""
         found = registry.find(suite)
         assert "exact" in found.modes
+        assert isinstance(found, WithAcceptedAnswers)
         for item in prepare(RunOptions(suite=suite, model="m", data="embedded", protocol=protocol)).items:
             reading = Reading(found, item, protocol)
-            texts = found.accepted_answers(item, protocol=protocol)  # type: ignore[attr-defined]  # mode exact has it
+            texts = found.accepted_answers(item, protocol=protocol)
             assert all(found.parse(item, text, protocol=protocol).status == "ok" for text in texts)
             roles = {choice.role for choice in item.choices} - {UNRELATED}
             assert len(reading.labels) >= max(2, len(roles))

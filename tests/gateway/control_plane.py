@@ -10,7 +10,7 @@ import httpx
 from litestar import Litestar
 
 from auditors.drift import DriftSettings
-from auditors.types import Exchange, JudgeStamp, Measurement, Status
+from auditors.types import Status
 from gateway.app import create_app
 from gateway.config import Config
 from gateway.config_file import validate
@@ -87,44 +87,22 @@ async def audit_one(
     settings: DriftSettings | None = None,
 ) -> str:
     """Stores one sampled exchange and a judge's score of it; returns the exchange's id."""
-    exchange = Exchange(
+    one = exchange(
         id=f"exchange-{number}",
         request_id=f"request-{number}",
         received_at=1000.0 + number,
-        endpoint="/v1/chat/completions",
         model="gpt",
         served_model="qwen",
         upstream="up",
-        stream=False,
-        status_code=200,
-        content_type="application/json",
-        stratum="other",
-        inclusion_probability=0.5,
         request_body=b'{"model": "gpt", "messages": [{"role": "user", "content": "%b"}]}' % text.encode(),
         response_body=b'{"choices": [{"message": {"role": "assistant", "content": "ask bob@example.org"}}]}',
     )
-    measurement = Measurement(
-        auditor="judge",
-        auditor_version="1",
-        metric="favoritism",
-        axis="gender",
-        group="men",
-        reference="women",
-        value=value,
-        status=status or ("ok" if value is not None else "refusal"),
-        judge=JudgeStamp(model="j", prompt_sha256="0" * 64),
-    )
-    await exchanges.insert_batch(plane.database, [exchange], {("other", "queued"): 1})
+    score = measurement(value, group="men", reference="women", **({} if status is None else {"status": status}))
+    await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
     await measurements.record(
-        plane.database,
-        exchange,
-        "judge",
-        [measurement],
-        0.1,
-        probability=0.5,
-        settings=settings or DriftSettings(),
+        plane.database, one, "judge", [score], 0.1, probability=0.5, settings=settings or DriftSettings()
     )
-    return exchange.id
+    return one.id
 
 
 async def audit_identities(

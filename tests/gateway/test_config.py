@@ -39,3 +39,27 @@ def test_overrides(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "biasgate.toml").write_bytes(b"")
     with pytest.raises(ConfigError, match=message):
         load(tmp_path / "biasgate.toml", environ={"BIASGATE_SERVER__PORT": text})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[auditors.judge]\nrate = 2", "auditors.judge.rate is 2: Expected `float` <= 1.0"),
+        ("[server]\nport = true", "server.port is true: Expected `int`, got `bool`"),
+        ('[server]\nport = "sesame"', "server.port: Expected `int`, got `str`"),
+        ('[[upstreams]]\nname = "u"\nbase_url = "http://u"\nweight = -1.5', "upstreams[0].weight is -1.5: Expected"),
+        ('[server]\nrelay = "quick"', 'server.relay: Invalid enum value \'quick\'; known here: "fast", "asgi"'),
+        ('[store]\nkeep_text = "nevr"', "Invalid enum value 'nevr'; known here: true, false, \"never\""),
+        ('[store]\nredact = ["mail"]', "store.redact[0]: Invalid enum value 'mail'; known here: \"email\", "),
+        ("[sampling]\nstrata = { other = 2 }", "sampling.strata[...]: Expected `float` <= 1.0"),
+        ('[sampling]\ntags = ["a", 5]', "sampling.tags[1] is 5: Expected `str`, got `int`"),
+        ("server = 5", "server is 5: Expected `object`, got `int`"),
+    ],
+)
+def test_values(text: str, message: str, tmp_path: Path) -> None:
+    """The line names the key, a number that cannot be, and the words there are; no word that may be a secret."""
+    (tmp_path / "biasgate.toml").write_text(text)
+    with pytest.raises(ConfigError) as raised:
+        load(tmp_path / "biasgate.toml", environ={})
+    assert message in str(raised.value)
+    assert "sesame" not in str(raised.value)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from auditors import live
+from auditors.live_estimates import METHOD, WINDOW_METHOD
 from tests.gateway.control_plane import audit_identities, audit_one, control_plane, drifted
 
 
@@ -104,7 +104,7 @@ async def test_estimates_of_a_window(tmp_path: Path) -> None:
     assert (whole["value"], whole["n"], whole["window"]) == (1.0, 3, None)
     assert (newest["value"], newest["n"], newest["n_excluded"], newest["window"]) == (-1.0, 1, 1, "2")
     assert (day["value"], day["n"], day["window"]) == (1.0, 3, "1d")
-    assert (whole["method"], day["method"]) == (live.METHOD, live.WINDOW_METHOD)
+    assert (whole["method"], day["method"]) == (METHOD, WINDOW_METHOD)
 
 
 @pytest.mark.parametrize("window", ["0", "5 minutes", "-1", "1w", ""])
@@ -200,3 +200,23 @@ async def test_a_most_normal_identity_can_be_told_apart(tmp_path: Path) -> None:
 
     [found] = [one["most_normal"] for one in rows if one["metric"] == "representative_bias_score"]
     assert (found["group"], found["not_told_apart"]) == ("man", [])
+
+
+@pytest.mark.parametrize("path", ["/live/estimates", "/live/exchanges"])
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"auditor": "judg"}, 'unknown auditor "judg" (did you mean "judge"?); known: judge, embedding, '),
+        ({"axis": "sex"}, 'unknown axis "sex"; known: gender, religion, '),
+    ],
+)
+async def test_a_name_that_no_number_has(
+    tmp_path: Path, path: str, query: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A filter with a mistake in it is one line that lists the names there are, not an empty answer."""
+    monkeypatch.setenv("CONTROL_KEY", "sesame")
+    async with control_plane(tmp_path, server={"admin_key_env": "CONTROL_KEY"}) as plane:
+        answer = await plane.http.get(path, params=query, headers={"authorization": "Bearer sesame"})
+
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith(words)

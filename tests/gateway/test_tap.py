@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditors.sampling import fraction
+from auditors.sampling import fraction, probe_mark
 from gateway.config import SamplingConfig
 from gateway.jobs import JobQueue, open_queue
 from gateway.proxy.types import Sampled
@@ -112,6 +112,28 @@ def test_opting_in_has_probability_one() -> None:
     tap = unstored(SamplingConfig(rate=0.0))
     assert decide(tap, "r", opt="on") == Sampled("opted_in", 1.0)
     assert decide(tap, "r", opt="on", may_opt=False) is None
+
+
+def test_opting_in_gives_way_too() -> None:
+    """Neither a backlog nor a full buffer is for those who ask to be audited: their rate falls on record too."""
+    tap = unstored(SamplingConfig(rate=0.0, max_backlog=100, buffer_exchanges=20))
+    low, high = id_between(0.0, 0.25), id_between(0.5, 1.0)
+    tap.heed_backlog(101)
+    assert decide(tap, low, opt="on") == Sampled("opted_in", 0.5)
+    assert decide(tap, high, opt="on") is None
+    for _ in range(11):
+        tap.offer(exchange())
+    assert decide(tap, low, opt="on") == Sampled("opted_in", 0.25)
+    assert tap.outcomes == {("opted_in", "sampled_out"): 1}
+    tap.heed_backlog(0)
+    assert decide(tap, low, opt="on") == Sampled("opted_in", 0.5)
+
+
+def test_probes_are_known_by_the_secret() -> None:
+    """What an auditor with this gateway's secret signed is a probe; what another one signed is a request like any."""
+    tap = unstored(SamplingConfig())
+    assert tap.is_probe("r", probe_mark(SECRET, "r", NEUTRAL), NEUTRAL)
+    assert not tap.is_probe("r", probe_mark(b"another secret!!", "r", NEUTRAL), NEUTRAL)
 
 
 def test_strata_have_their_own_rates() -> None:

@@ -14,13 +14,16 @@ from gateway.auditing.process import run_auditor
 from gateway.config import Config
 from gateway.config_file import validate
 from gateway.jobs import open_queue
-from gateway.store import exchanges
+from gateway.store import exchanges, ledger
 from gateway.store.database import Database
 from gateway.storing.direct import AUDIT_TASK
 from tests.gateway.store.made import exchange
 
 PROMPT = b'{"model": "m", "messages": [{"role": "user", "content": "Are women or men better leaders?"}]}'
 REPLY = b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": "Women lead as well as men."}}]}'
+
+Sample = tuple[str, frozenset[tuple[str, str]]]
+"""Name and labels."""
 
 
 def config_for(url: str, upstream: str, **sections: Any) -> Config:
@@ -71,6 +74,15 @@ async def until(condition: Callable[[], Awaitable[bool]], *, within_seconds: flo
         await asyncio.sleep(0.05)
 
 
+async def settled(database: Database, *, within_seconds: float = 30.0, **outcomes: int) -> None:
+    """Waits until the ledger holds these outcomes and nothing else."""
+
+    async def holds() -> bool:
+        return await ledger.counts(database) == {("other", outcome): count for outcome, count in outcomes.items()}
+
+    await until(holds, within_seconds=within_seconds)
+
+
 async def fetch(url: str) -> str:
     """Body of a GET, without blocking the loop that serves it."""
 
@@ -81,7 +93,7 @@ async def fetch(url: str) -> str:
     return await asyncio.to_thread(get)
 
 
-async def metrics(url: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+async def metrics(url: str) -> dict[Sample, float]:
     """Every sample that an endpoint exposes, by name and labels."""
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -90,6 +102,11 @@ async def metrics(url: str) -> dict[tuple[str, frozenset[tuple[str, str]]], floa
     }
 
 
-def labelled(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
-    """The key of a sample in `metrics`."""
+async def exposes(url: str, name: Sample, value: float) -> bool:
+    """Whether an endpoint shows this value now."""
+    return (await metrics(url)).get(name) == value
+
+
+def labelled(name: str, **labels: str) -> Sample:
+    """A sample by its family's name without the prefix, and its labels."""
     return f"biasgate_{name}", frozenset(labels.items())

@@ -27,6 +27,8 @@ class RememberingTap:
     """Samples everything eligible when `samples` is set."""
 
     samples: bool = False
+    probe_mark: str = "mark"
+    """What it takes for the mark of a probe."""
     max_copy_bytes: int = 65536
     decisions: list[dict[str, Any]] = field(default_factory=list)
     offered: list[Exchange] = field(default_factory=list)
@@ -47,6 +49,9 @@ class RememberingTap:
         asked = {"request_id": request_id, "eligible": eligible, "body": body, "opt": opt, "may_opt": may_opt}
         self.decisions.append({**asked, "tag": tag, "model": model, "route": route})
         return Sampled("other", 0.5) if self.samples and eligible else None
+
+    def is_probe(self, request_id: str, mark: str, body: bytes) -> bool:
+        return mark == self.probe_mark
 
     def offer(self, exchange: Exchange) -> None:
         self.offered.append(exchange)

@@ -15,7 +15,7 @@ from gateway.jobs import open_queue
 from gateway.store import ledger, runs
 from gateway.store.database import Database
 from tests.integration.auditing import auditing, config_for, labelled, metrics, sample, until
-from tests.integration.test_auditor_process import ask_for_run, await_status, defer_run
+from tests.integration.running_suites import ask_for_run, await_status, defer_run
 from tests.simulated import running_simulator
 
 SLOTS = 4

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from auditors.live import GAP_SUFFIX, SCALES, WITH_GAPS
+from auditors.live_scales import GAP_SUFFIX, SCALES, WITH_GAPS
 from tests.dashboards import GRAFANA, NAMES, panels
 from tests.dashboards import filled as with_everything_chosen
 from tests.integration.scraped import QUESTION, System, scraped, send_traffic

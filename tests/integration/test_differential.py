@@ -117,6 +117,8 @@ REQUESTS = {
     "priority": request(b'{"model": "m", "priority": -5, "x": 1}', headers=b"x-vllm-priority: -5\r\n"),
     "hop by hop": request(headers=b"te: trailers\r\nproxy-connection: keep-alive\r\n"),
     "opted out": request(headers=b"x-biasgate-audit: off\r\nx-biasgate-tag: t\r\n"),
+    "escaped audited path": request(target="/v1/chat/%63ompletions/"),
+    "probe": request(headers=b"x-biasgate-probe: mark\r\n"),
     "credentials": request(headers=b"authorization: Bearer theirs\r\n"),
     "own request id": request(headers=b"x-request-id: mine\r\n"),
 }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.simulator.profile import parse
-from tests.integration.auditing import labelled, metrics, until
+from tests.integration.auditing import Sample, exposes, labelled, metrics, until
 from tests.integration.live_system import Place, live_system
 from tests.integration.planted_live import Planted
 from tests.integration.test_planted_live import BLACK, BROTHER, SISTER
@@ -66,7 +66,7 @@ async def test_a_judge_that_fails_for_one_group(name: str, tmp_path: Path) -> No
 
         failed = after[black]["n_missing"]
         of_judge = partial(labelled, auditor="judge")
-        await until(partial(shows, system.auditor, of_judge("exchanges_total", outcome="failed"), failed))
+        await until(partial(exposes, system.auditor, of_judge("exchanges_total", outcome="failed"), failed))
         ok, timeout = (labelled("judge_requests_total", outcome=outcome) for outcome in ("ok", "timeout"))
         await until(partial(shows_at_least, system.auditor, ok, system.sent - failed))  # counted once a second
         n_timeouts = (await metrics(system.auditor)).get(timeout, 0.0)
@@ -89,9 +89,5 @@ async def test_a_judge_that_fails_for_one_group(name: str, tmp_path: Path) -> No
     assert n_timeouts == (failed if name == "hangs" else 0)
 
 
-async def shows(url: str, sample: tuple[str, frozenset[tuple[str, str]]], value: float) -> bool:
-    return (await metrics(url)).get(sample) == value
-
-
-async def shows_at_least(url: str, sample: tuple[str, frozenset[tuple[str, str]]], value: float) -> bool:
+async def shows_at_least(url: str, sample: Sample, value: float) -> bool:
     return (await metrics(url)).get(sample, 0.0) >= value

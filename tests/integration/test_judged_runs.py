@@ -8,7 +8,7 @@ from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
 from tests.integration.auditing import auditing, config_for, until
-from tests.integration.test_auditor_process import ask_for_run, await_status
+from tests.integration.running_suites import ask_for_run, await_status
 from tests.simulated import running_simulator
 
 

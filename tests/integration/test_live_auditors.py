@@ -5,9 +5,10 @@ from collections import Counter
 import msgspec
 import pytest
 
-from auditors.live import GAP_SUFFIX, SCALES, estimate
+from auditors.live_estimates import estimate
+from auditors.live_scales import GAP_SUFFIX, SCALES
 from benchmarks.simulator.profile import parse
-from gateway.store import exchanges, measurements, streams
+from gateway.store import counters, exchanges, measurements, streams
 from gateway.store.database import Database
 from tests.integration.auditing import auditing, config_for, sample, until
 from tests.simulated import running_simulator
@@ -82,7 +83,7 @@ async def test_five_auditors_measure_what_is_planted(database: Database) -> None
 
 
 async def test_an_abstention_is_a_counted_absence(database: Database) -> None:
-    """A prompt that is not swapped is audited without a value, in the series that it would have entered."""
+    """A prompt that is not swapped is audited without a value, in the series it would have entered, by its reason."""
     body = PROMPT.replace(b"my sister", b"my pregnant sister")
     async with running_simulator(PLANTED) as upstream:
         sections = {
@@ -100,3 +101,5 @@ async def test_an_abstention_is_a_counted_absence(database: Database) -> None:
     (stream,) = await streams.list_streams(database)
     assert (stream.key.metric, stream.key.group) == ("counterfactual_distance_excess", "woman")
     assert (stream.state.sums.n, stream.state.excluded) == (0, {"unrelated": 3})
+    counted = {labels: n for (name, labels), n in (await counters.read(database)).items() if name == "abstentions"}
+    assert counted["counterfactual", "bound to the group"] == 3

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from auditors import live
+from auditors.live_scales import GAP_SUFFIX, SCALES, scale_of
 from auditors.metrics.weighting import kish_effective_n, weighted_variance
 from benchmarks.simulator.profile import parse
 from gateway.store import streams
@@ -97,12 +97,12 @@ async def test_every_planted_difference_is_inside_its_interval(store_url: str, t
 
     expected = planted()
     assert set(expected) <= set(shown)
-    assert {metric.removesuffix(live.GAP_SUFFIX) for metric, _, _ in expected} == set(live.SCALES)
+    assert {metric.removesuffix(GAP_SUFFIX) for metric, _, _ in expected} == set(SCALES)
     assert outcomes["audited"] + outcomes["sampled_out"] == len(PROMPTS) * ROUNDS
     assert outcomes["sampled_out"] > 0
     missed = {}
     for place, value in expected.items():
-        one, state, scale = shown[place], states[place], live.scale_of(place[0])
+        one, state, scale = shown[place], states[place], scale_of(place[0])
         error = (scale.high - scale.low) * math.sqrt(weighted_variance(state.sums) / kish_effective_n(state.sums))
         is_inside = one["lower"] - 1e-9 <= value <= one["upper"] + 1e-9
         if not is_inside or abs(one["value"] - value) > TOLERANCE * error + 1e-6:

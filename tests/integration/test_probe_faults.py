@@ -13,30 +13,30 @@ from tests.integration.test_planted_live import BLACK, PROFILE, PROMPTS, planted
 
 OTHERS = tuple(prompt for prompt in PROMPTS if prompt != BLACK)
 BEFORE_ROUNDS, FAULTY_ROUNDS = 24, 8
-AUDITORS = """
+LIMIT_SECONDS = 20.0
+"""Of an audit. What hangs takes as long; any other takes a moment, also where other tests keep the machine busy."""
+LIMITS = f"""max_tokens = 400
+timeout_seconds = {LIMIT_SECONDS}
+max_concurrency = {FAULTY_ROUNDS}"""
+"""At once as many as hang at once, so that these wait for one time limit; more would only wait for the model."""
+AUDITORS = f"""
 [auditors.judge]
 enabled = false
 [auditors.refusal]
 enabled = false
 [auditors.embedding]
 model = "simulated-embedder"
-base_url = "{upstream}"
-max_tokens = 400
-timeout_seconds = 6.0
-max_concurrency = 32
+base_url = "{{upstream}}"
+{LIMITS}
 [auditors.affinity]
 enabled = true
 rate = 1.0
-max_tokens = 400
-timeout_seconds = 6.0
-max_concurrency = 32
+{LIMITS}
 token_budget_per_minute = 100_000_000
 [auditors.counterfactual]
 enabled = true
 rate = 1.0
-max_tokens = 400
-timeout_seconds = 6.0
-max_concurrency = 32
+{LIMITS}
 token_budget_per_minute = 100_000_000
 """
 DISTANCES: set[Place] = {("representative_distance", one.axis, one.group) for one in IDENTITIES}
@@ -45,20 +45,20 @@ CHOICES: set[Place] = {("affinity_bias_score", axis, "") for axis in ("race", "g
 CONTRASTS = ("distance_excess", "refusal_difference", "length_difference")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_a_model_that_fails_questions_about_one_group(tmp_path: Path) -> None:
     """Three ways to fail, one after the other: each failed exchange is counted where it belongs, and nowhere else."""
     probes, store = FailingProbes(BLACK, model="simulated"), f"sqlite:///{tmp_path}/store.db"
     async with live_system(tmp_path, store, PROFILE, auditors=AUDITORS, in_front=probes.in_front) as system:
         await system.ask(PROMPTS * BEFORE_ROUNDS)
-        await system.settled()
+        await system.settled(within_seconds=300)
         before = await system.estimates()
         assert probes.met == 0
         for fault in get_args(Fault):
             probes.fault, met = fault, probes.met
             for prompts in ((BLACK,), OTHERS):  # apart, so that none waits for a place behind one that hangs
                 await system.ask(prompts * FAULTY_ROUNDS)
-                outcomes = await system.settled()
+                outcomes = await system.settled(within_seconds=300)
             assert probes.met > met
         after = await system.estimates()
 

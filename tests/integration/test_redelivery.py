@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -13,12 +12,12 @@ from benchmarks.simulator.profile import parse
 from benchmarks.simulator.sections import Level
 from benchmarks.simulator.stance import REFUSAL, Stance, write
 from gateway.jobs import open_queue
-from gateway.store import exchanges, ledger, measurements, streams
+from gateway.store import exchanges, measurements, streams
 from gateway.store.database import Database
 from gateway.store.streams import Stream
 from gateway.storing.direct import AUDIT_TASK
 from tests.gateway.store.made import exchange
-from tests.integration.auditing import auditing, config_for, until
+from tests.integration.auditing import auditing, config_for, settled
 from tests.simulated import running_simulator
 
 BEFORE, AFTER = 120, 100
@@ -55,10 +54,6 @@ def day() -> list[Exchange]:
     ]
 
 
-async def settled(database: Database, count: int) -> bool:
-    return await ledger.counts(database) == {("other", "audited"): count}
-
-
 async def audited(database: Database, deliveries: list[list[str]], *, auditors: int) -> dict[tuple[str, str], Stream]:
     """The streams after the day was delivered like this."""
     one_day = day()
@@ -77,9 +72,9 @@ async def audited(database: Database, deliveries: list[list[str]], *, auditors: 
         async with auditing(config):
             if auditors > 1:
                 async with auditing(config):
-                    await until(partial(settled, database, len(one_day)), within_seconds=100)
+                    await settled(database, audited=len(one_day), within_seconds=100)
             else:
-                await until(partial(settled, database, len(one_day)), within_seconds=100)
+                await settled(database, audited=len(one_day), within_seconds=100)
     return {(one.key.metric, one.key.group): one for one in await streams.list_streams(database)}
 
 

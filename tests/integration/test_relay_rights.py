@@ -7,7 +7,8 @@ from tests.integration.scripted_upstream import ReceivedRequest, scripted_upstre
 
 FORBIDDEN = (
     b"X-VLLM-Priority: -5\r\nx-vllm-PRIORITY: -6\r\nX-Data-Parallel-Rank: 1\r\n"
-    b"X-BiasGate-Audit: off\r\nX-Biasgate-Tag: vip\r\nx-biasgate-upstream: up0\r\nX-BIASGATE-ANYTHING: 1\r\n"
+    b"X-BiasGate-Audit: off\r\nX-Biasgate-Probe: 00\r\n"
+    b"X-Biasgate-Tag: vip\r\nx-biasgate-upstream: up0\r\nX-BIASGATE-ANYTHING: 1\r\n"
     b"Forwarded: for=6.6.6.6\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil\r\n"
     b"X-Real-IP: 6.6.6.6\r\nTrue-Client-IP: 6.6.6.6\r\nTE: trailers\r\nTrailer: x\r\nKeep-Alive: 5\r\n"
     b"Proxy-Authorization: Basic x\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n"

@@ -116,6 +116,59 @@ async def test_what_is_eligible() -> None:
     assert len(tap.offered) == 2
 
 
+SPELLINGS = [
+    "/v1/chat/%63ompletions",
+    "/v1/%63%68%61%74/completions?x=1",
+    "/v1/chat%2Fcompletions",
+    "/v1//chat/completions",
+    "/v1/chat/completions/",
+]
+
+
+@pytest.mark.parametrize("target", SPELLINGS)
+async def test_no_spelling_of_a_path_leaves_a_request_out(target: str) -> None:
+    """An escaped path means the same to the upstream, which gets it as it was written, so it is sampled as ever."""
+    tap = RememberingTap(samples=True)
+    async with scripted_upstream() as upstream, running_gateway(config_for(upstream), tap=tap) as gateway:
+        await gateway.exchange(
+            f"POST {target} HTTP/1.1\r\nhost: g\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{{}}".encode()
+        )
+
+    assert [request.target for request in upstream.requests] == [target]
+    assert [(one["eligible"], one["route"]) for one in tap.decisions] == [(True, "/v1/chat/completions")]
+    assert [one.endpoint for one in tap.offered] == ["/v1/chat/completions"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "size", "expected"),
+    [
+        ({"x-biasgate-probe": "mark"}, 2, ("off", True)),
+        ({"x-biasgate-probe": "mark", "x-biasgate-audit": "on"}, 2, ("off", True)),
+        ({"x-biasgate-probe": "another"}, 2, (None, False)),
+        ({"x-biasgate-probe": "another", "x-biasgate-audit": "off"}, 2, ("off", False)),
+        ({"x-biasgate-probe": ""}, 2, (None, False)),
+        ({"x-biasgate-probe": "mark"}, 101, (None, False)),
+    ],
+)
+async def test_probes(
+    monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], size: int, expected: tuple[str | None, bool]
+) -> None:
+    """A probe's mark opts it out, whatever its key may do; what is no mark changes nothing, nor above the cap."""
+    monkeypatch.setenv("PLAIN", "PLAIN")
+    keys = [{"name": "plain", "key_env": "PLAIN", "may_opt_out": False}]
+    tap = RememberingTap(max_copy_bytes=100)
+    async with (
+        scripted_upstream() as upstream,
+        running_gateway(config_for(upstream, keys=keys), tap=tap) as gateway,
+        gateway.http() as http,
+    ):
+        sent = {"authorization": "Bearer PLAIN", **headers}
+        await http.post("/v1/completions", content=b"{}".ljust(size), headers=sent)
+
+    assert [(one["opt"], one["may_opt"]) for one in tap.decisions] == [expected]
+    assert not [name for name, _ in upstream.requests[0].headers if name.startswith("x-biasgate")]
+
+
 async def test_a_key_that_is_not_audited(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key with audit = false is opted out whatever its requests ask for; the other key decides for itself."""
     for name in ("QUIET", "PLAIN"):

@@ -97,6 +97,11 @@ FAILURES: list[Script] = [
 ]
 
 
+REPEATS_THE_KEY = reply(
+    b'{"error": {"message": "Incorrect API key provided: %b"}}' % CANARIES["JUDGE_KEY"].encode(), "401 Unauthorized"
+)
+
+
 def encodings(secret: str) -> Iterator[str]:
     """How it may look when it slips out."""
     yield secret
@@ -191,7 +196,7 @@ async def test_no_secret_is_ever_written(tmp_path: Path) -> None:
     """Neither logs, answers, metrics, spans nor a file of the store hold a secret; logs, metrics and spans no text."""
     async with (
         scripted_upstream(default=reply(ANSWER)) as upstream,
-        scripted_upstream(FAILURES[3]) as judge,
+        scripted_upstream(default=REPEATS_THE_KEY) as judge,
         collecting() as collector,
     ):
         config = tmp_path / "biasgate.toml"

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from auditors.embedding import EmbedderError
+from auditors.sampling import PROBE_HEADER, is_probe
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
 from gateway.auditing.allowance import Allowances
 from gateway.auditing.budget import TokenBudget, estimated_tokens
@@ -21,6 +22,7 @@ from tests.auditors.scripted import Asked, Reply, chat, scripted_server
 from tests.gateway.store.made import exchange
 from tests.processes import free_port
 
+SECRET = b"0123456789abcdef"
 QUESTION = CompletionRequest(model="m", messages=[Message("user", "Hello?")], max_tokens=5)
 
 
@@ -32,12 +34,12 @@ def config_for(*upstreams: dict[str, Any], **sections: Any) -> Config:
 def judge_of(config: Config, allowances: Allowances | None = None) -> AuditorClients:
     """The clients of the judge, which are not held back unless allowances say so."""
     none = Allowances(AuditsConfig(adaptive_concurrency=False))
-    return AuditorClients(config, config.auditors.judge, allowances or none, name="judge")
+    return AuditorClients(config, config.auditors.judge, allowances or none, name="judge", secret=SECRET)
 
 
 def roster_of(config: Config) -> Roster:
     """Every auditor of a configuration."""
-    return Roster(config, Allowances(config.audits))
+    return Roster(config, Allowances(config.audits), SECRET)
 
 
 async def test_exchange_is_asked_about_at_its_own_upstream_behind_live_traffic() -> None:
@@ -69,6 +71,22 @@ async def test_outside_model_is_asked_without_a_priority(monkeypatch: pytest.Mon
         await clients.aclose()
     assert outside.asked[0].headers["authorization"] == "Bearer k"
     assert "priority" not in outside.asked[0].json
+
+
+async def test_every_question_is_marked() -> None:
+    """Each attempt, at an upstream or at an outside model, has an id of its own, and the mark of both id and body."""
+    replies = iter([Reply(b"{}", status=503), chat("a"), chat("b")])
+    async with scripted_server(lambda _: next(replies)) as server:
+        sections = {"judge": {"base_url": server.base_url, "model": "j"}}
+        clients = judge_of(config_for({"name": "one", "base_url": server.base_url}, auditors=sections))
+        assert clients.outside is not None
+        await clients.outside.complete(QUESTION)
+        await clients.of_exchange(exchange(upstream="one")).complete(QUESTION)
+        await clients.aclose()
+    asked = [one for one in server.asked if one.path == "/v1/chat/completions"]
+    ids = [one.headers["x-request-id"] for one in asked]
+    assert len(set(ids)) == len(asked) == 3
+    assert all(is_probe(SECRET, one.headers["x-request-id"], one.headers[PROBE_HEADER], one.body) for one in asked)
 
 
 async def test_failures_are_counted_by_kind() -> None:
@@ -172,7 +190,7 @@ def test_the_cap_of_a_server_is_what_may_ask_there() -> None:
     }
     config = config_for({"name": "one", "base_url": "http://one:1"}, auditors=sections)
     allowances = Allowances(config.audits)
-    Roster(config, allowances)
+    Roster(config, allowances, SECRET)
     assert allowances.allowed() == {"one": 7, "auditors.judge": 3}
 
 

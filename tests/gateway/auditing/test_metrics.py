@@ -138,6 +138,7 @@ def test_counters_keep_their_labels() -> None:
             ("exchanges", ("audited", "judge")): 3.0,
             ("exchanges", ("expired", "")): 1.0,
             ("judge_requests", ("ok",)): 5.0,
+            ("abstentions", ("counterfactual", "several groups")): 6.0,
             ("audit_runs", ("stereoset", "m", "failed")): 2.0,
             ("audit_requests", ("stereoset", "m", "ok")): 9.0,
         },
@@ -147,6 +148,7 @@ def test_counters_keep_their_labels() -> None:
     assert found[key("exchanges_total", outcome="audited", auditor="judge")] == 3
     assert found[key("exchanges_total", outcome="expired", auditor="")] == 1
     assert found[key("judge_requests_total", outcome="ok")] == 5
+    assert found[key("abstentions_total", auditor="counterfactual", reason="several groups")] == 6
     assert found[key("audit_runs_total", suite="stereoset", model="m", outcome="failed")] == 2
     assert found[key("audit_requests_total", suite="stereoset", model="m", outcome="ok")] == 9
     assert found[key("audit_queue_size")] == 7

@@ -1,6 +1,7 @@
 """Request bodies are read for model, stream and priority, and changed in nothing else."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -26,6 +27,13 @@ LAYOUTS = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"sepa
 
 def dump(value: Any, layout: dict[str, Any], *, is_ascii: bool) -> bytes:
     return json.dumps(value, ensure_ascii=is_ascii, **layout).encode("utf-8", "surrogatepass")
+
+
+def relayed(body: bytes, aliases: Mapping[str, str] | None = None, *, may_set_priority: bool = False) -> RequestBody:
+    """What is read of a body that must not be refused."""
+    result = read_body(body, aliases or {}, may_set_priority=may_set_priority)
+    assert isinstance(result, RequestBody)
+    return result
 
 
 class TestModel:
@@ -76,10 +84,8 @@ class TestModel:
 
     def test_stream_is_read(self) -> None:
         """Only true means streaming."""
-        assert [
-            read_body(b'{"model":"m","stream":%b}' % value, {}, may_set_priority=False).stream  # type: ignore[union-attr]  # no refusal
-            for value in (b"true", b"false", b"1", b"null")
-        ] == [True, False, False, False]
+        values = (b"true", b"false", b"1", b"null")
+        assert [relayed(b'{"model":"m","stream":%b}' % value).stream for value in values] == [True, False, False, False]
 
 
 class TestPriority:
@@ -88,9 +94,8 @@ class TestPriority:
         """Whatever stands before and after it, the rest is the same object."""
         body = dump(value, layout, is_ascii=True)
 
-        result = read_body(body, {}, may_set_priority=False)
+        result = relayed(body)
 
-        assert isinstance(result, RequestBody)
         assert json.loads(result.content) == {key: item for key, item in value.items() if key != "priority"}
         if "priority" not in value:
             assert result.content == body
@@ -143,7 +148,7 @@ class TestPriority:
             assert b"priority" not in result.content.replace(b"\0", b"")
         else:
             assert (result.status, result.code, result.param) == (400, "invalid_body", "priority")
-        assert read_body(body, {}, may_set_priority=True).content == body  # type: ignore[union-attr]  # never refused
+        assert relayed(body, may_set_priority=True).content == body
 
     def test_lenient_json_is_relayed_otherwise(self) -> None:
         """Without a priority such a body passes, and its model still chooses the upstream."""
@@ -155,10 +160,7 @@ class TestPriority:
 @pytest.mark.parametrize("body", [b'{"model": "\xef\xbb["}', b'{"model": "alias", "prior\x97ty": 3}'])
 def test_bytes_that_are_no_text(body: bytes) -> None:
     """Invalid UTF-8 in a value or a key is the upstream's to refuse, and no error of ours."""
-    result = read_body(body, {"alias": "real"}, may_set_priority=False)
-
-    assert isinstance(result, RequestBody)
-    assert result.content == body.replace(b"alias", b"real")
+    assert relayed(body, {"alias": "real"}).content == body.replace(b"alias", b"real")
 
 
 def test_priority_beside_bytes_that_are_no_text() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.proxy.target import app_target, head_without_upgrade, relay_target
+from gateway.proxy.target import app_target, head_without_upgrade, path_of, relay_target
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,20 @@ def test_declined_upgrade() -> None:
 def test_target_for_the_app(url: bytes, target: bytes) -> None:
     """uvicorn gets every target as it is, but for an absolute one without a path, at which it would fail."""
     assert app_target(url) == target
+
+
+@pytest.mark.parametrize(
+    ("path", "understood"),
+    [
+        (b"/v1/chat/completions", b"/v1/chat/completions"),
+        (b"/v1/chat/%63ompletions", b"/v1/chat/completions"),
+        (b"/v1/chat%2fcompletions", b"/v1/chat/completions"),
+        (b"/v1//chat///completions/", b"/v1/chat/completions"),
+        (b"/v1/%2Fmessages%2F", b"/v1/messages"),
+        (b"/v1/chat/%2563ompletions", b"/v1/chat/%63ompletions"),
+        (b"/v1/files/a%", b"/v1/files/a%"),
+    ],
+)
+def test_path_as_upstreams_understand_it(path: bytes, understood: bytes) -> None:
+    """Escapes are undone once, slashes are single."""
+    assert path_of(path) == understood

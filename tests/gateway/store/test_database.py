@@ -58,6 +58,8 @@ async def test_newer_schema_is_refused(store_url: str, database: Database) -> No
 
 async def test_missing_schema_is_named(store_url: str) -> None:
     """Without migrating, an empty database is refused and the message says what makes the schema."""
+    if store_url.startswith("sqlite:///"):
+        await asyncio.to_thread(Path(store_url.removeprefix("sqlite:///")).touch)
     with pytest.raises(StoreError, match=f"has schema none, this biasgate needs {schema.VERSION}"):
         await Database.open(store_url, migrate=False)
 
@@ -165,3 +167,11 @@ async def test_postgresql_that_is_not_there_hides_the_password() -> None:
     assert "secret" not in str(caught.value)
     assert "user:***@127.0.0.1:1/db" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+async def test_whoever_only_looks_makes_no_store(tmp_path: Path) -> None:
+    """A store that is not there is one line with its name, and no empty file appears under it."""
+    missing = tmp_path / "no.db"
+    with pytest.raises(StoreError, match=r"no\.db: there is no such file: name the gateway's file with --config"):
+        await Database.open(f"sqlite:///{missing}", migrate=False)
+    assert not missing.exists()

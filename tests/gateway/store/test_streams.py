@@ -14,6 +14,8 @@ import sqlalchemy as sa
 from auditors import live
 from auditors.drift import Detector, DriftSettings, Multiplicity, Others
 from auditors.live import StreamState
+from auditors.live_estimates import WINDOW_METHOD, bounds_of, estimate, window_estimate
+from auditors.live_scales import scaled
 from auditors.metrics.intervals import Interval
 from auditors.types import AuditFailure, Measurement
 from gateway.store import exchanges, measurements, streams, tables, windows
@@ -72,7 +74,7 @@ def replayed() -> dict[tuple[str, str], StreamState]:
         )
         if only.value is None or number == 0:
             continue
-        y = live.scaled("favoritism", only.value)
+        y = scaled("favoritism", only.value)
         for gap in ("man", "woman"):
             states["favoritism_gap", gap] = live.record_gap(
                 states.get(("favoritism_gap", gap), StreamState()),
@@ -185,8 +187,8 @@ async def test_two_groups_of_an_axis_have_gap_streams(database: Database) -> Non
     gaps = {one.key.group: one for one in await streams.list_streams(database) if one.key.metric == "favoritism_gap"}
 
     assert alone == ["favoritism"]
-    assert live.estimate(gaps["man"].key, gaps["man"].state).value == pytest.approx(2.0)
-    assert live.estimate(gaps["woman"].key, gaps["woman"].state).value == pytest.approx(-2.0)
+    assert estimate(gaps["man"].key, gaps["man"].state).value == pytest.approx(2.0)
+    assert estimate(gaps["woman"].key, gaps["woman"].state).value == pytest.approx(-2.0)
 
 
 async def test_a_failed_audit_widens_the_bounds_of_what_it_should_have_measured(database: Database) -> None:
@@ -202,7 +204,7 @@ async def test_a_failed_audit_widens_the_bounds_of_what_it_should_have_measured(
     [after] = await streams.list_streams(database)
 
     assert (after.state.sums, after.state.n_missing) == (before.state.sums, 1)
-    assert live.bounds_of(after.state).lower < live.bounds_of(before.state).lower
+    assert bounds_of(after.state).lower < bounds_of(before.state).lower
     assert (await exchanges.audits(database, [one.id]))[one.id] == {"judge": "failed"}
 
 
@@ -226,8 +228,8 @@ async def test_a_missing_score_widens_the_gaps_of_its_axis(database: Database) -
     for stream in moved:
         old, new = before[stream.id].state, stream.state
         assert (new.sums, new.n_missing) == (old.sums, 1)
-        assert live.bounds_of(new).lower < live.bounds_of(old).lower
-        assert live.bounds_of(new).upper > live.bounds_of(old).upper
+        assert bounds_of(new).lower < bounds_of(old).lower
+        assert bounds_of(new).upper > bounds_of(old).upper
 
 
 async def test_a_window_is_the_newest_audits_of_each_stream(database: Database) -> None:
@@ -238,13 +240,13 @@ async def test_a_window_is_the_newest_audits_of_each_stream(database: Database) 
     await audited(database, [measurement(2.0, axis="age")])
     by_axis = {one.key.axis: one for one in await streams.list_streams(database)}
     found = await windows.sums(database, Window(audits=3))
-    gender = live.window_estimate(by_axis["gender"].key, found[by_axis["gender"].id].values, {})
+    gender = window_estimate(by_axis["gender"].key, found[by_axis["gender"].id].values, {})
 
     assert gender.value == pytest.approx((2 * 0.0 + 10 * 1.0) / 12)
     assert gender.n == 2
     assert found[by_axis["gender"].id].excluded == {"refusal": 1}
     assert found[by_axis["age"].id].values.n == 1
-    assert gender.method == live.WINDOW_METHOD
+    assert gender.method == WINDOW_METHOD
 
 
 async def test_a_window_in_time(database: Database) -> None:

@@ -1,0 +1,75 @@
+"""What the API says of a standing drift alarm: since when, against which reference, and what is behind it."""
+
+import math
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from auditors.live_scales import unscaled
+from auditors.metrics.intervals import Interval
+from gateway.control.exchanges import MOST_SHOWN
+from gateway.store.streams import Stream
+
+
+class Alarm(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream that drifted and was not acknowledged since."""
+
+    stream: str
+    auditor: str
+    metric: str
+    axis: str | None
+    group: str | None
+    model: str
+    since: float | None
+    exchange_id: str | None
+    """The exchange whose audit raised it."""
+    exchange_ids: list[str]
+    """Exchanges that spoke most for the change since it began, the strongest first."""
+    exchanges: str | None
+    """Path and query that show those and the one that raised it; null when none is known any more."""
+    direction: str | None
+    """rising or falling."""
+    reference: tuple[float, float] | None
+    """Interval that the stream is compared with, in the metric's own unit; drift.tolerance comes on top."""
+    reference_run: str | None
+    """The suite run that the reference comes from; null for the stream's own first audits."""
+    log_evidence: float | None
+    log_threshold: float
+    audits_seen: int
+
+
+def alarm_of(stream: Stream, log_threshold: float) -> Alarm:
+    """Of a stream whose alarm stands."""
+    detector = stream.state.detector
+    evidence = detector.log_evidence if detector else -math.inf
+    behind = detector.behind if detector else []
+    return Alarm(
+        stream=stream.id,
+        auditor=stream.key.auditor,
+        metric=stream.key.metric,
+        axis=stream.key.axis or None,
+        group=stream.key.group or None,
+        model=stream.key.model,
+        since=stream.alarm_since,
+        exchange_id=stream.alarm_exchange_id,
+        exchange_ids=behind,
+        exchanges=_link(stream, behind),
+        direction=detector.direction if detector else None,
+        reference=_in_own_unit(stream.key.metric, detector.reference) if detector else None,
+        reference_run=detector.reference_run if detector else None,
+        log_evidence=evidence if math.isfinite(evidence) else None,
+        log_threshold=log_threshold,
+        audits_seen=detector.n_seen if detector else 0,
+    )
+
+
+def _link(stream: Stream, behind: Sequence[str]) -> str | None:
+    ids = dict.fromkeys([*behind, *filter(None, [stream.alarm_exchange_id])])
+    where = [("auditor", stream.key.auditor), ("axis", stream.key.axis), *(("exchange_id", one) for one in ids)]
+    query = urlencode([*((name, value) for name, value in where if value), ("limit", MOST_SHOWN)])
+    return f"/live/exchanges?{query}" if ids else None
+
+
+def _in_own_unit(metric: str, interval: Interval) -> tuple[float, float]:
+    return unscaled(metric, interval.lower), unscaled(metric, interval.upper)

@@ -1,0 +1,112 @@
+"""Estimates of live streams: value, interval, what is missing, and what the gateway pays to show them."""
+
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from auditors.drift import DriftSettings
+from auditors.live import StreamState, exclude, record, update
+from auditors.live_estimates import estimate
+from auditors.live_scales import unscaled
+from tests.auditors.live_streams import KEY, SETTINGS, favoritism, interval_of, run
+
+
+class TestEstimate:
+    def test_an_empty_stream_has_no_value_but_a_reason(self) -> None:
+        """Only refusals: null, never 0."""
+        found = estimate(KEY, exclude(exclude(StreamState(), "refusal"), "refusal"))
+
+        assert (found.value, found.lower, found.upper) == (None, None, None)
+        assert found.reason == "no audit has given a value yet (2 without one)"
+        assert (found.n, found.n_excluded, found.extra["excluded"]) == (0, 2, {"refusal": 2})
+
+    def test_one_audit_knows_nothing_of_the_spread(self) -> None:
+        """One value is reported with the metric's whole range."""
+        found = estimate(KEY, record(StreamState(), favoritism(0.0), 0.5, SETTINGS))
+
+        assert (found.value, found.lower, found.upper) == pytest.approx((0.0, -1.0, 2.0))
+
+    def test_value_and_bounds_are_in_the_metrics_unit(self) -> None:
+        """Means on 0..1 are mapped back to -1..2, with method and effective n named."""
+        found = estimate(KEY, run([1.0, 0.0] * 5000))
+
+        assert found.value == pytest.approx(0.5)
+        assert -1 < interval_of(found).lower < 0.5 < interval_of(found).upper < 2
+        assert found.method == "hajek, empirical-bernstein confidence sequence"
+        assert found.extra["effective_n"] == pytest.approx(10_000)
+        assert (found.axis, found.group, found.n) == ("gender", "man", 10_000)
+
+
+class TestMissing:
+    def test_missing_judgements_move_the_bounds_apart(self) -> None:
+        """Fifty judgements that never came count as 0 below and as 1 above; the mean stays that of the others."""
+        known = run([0.5] * 500)
+        missed = known
+        for _ in range(50):
+            missed = record(missed, favoritism(None, "error"), 0.5, SETTINGS)
+        before, after = estimate(KEY, known), estimate(KEY, missed)
+        narrow, wide = interval_of(before), interval_of(after)
+
+        assert after.value == before.value == pytest.approx(0.5)
+        assert wide.lower < narrow.lower < 0.5 < narrow.upper < wide.upper
+        assert (missed.n_missing, after.n_excluded) == (50, 50)
+
+    def test_a_refusal_is_not_missing(self) -> None:
+        """A refused answer has no score to be missing: it is counted, and the bounds stay."""
+        known = run([0.5] * 500)
+        refused = record(known, favoritism(None, "refusal"), 0.5, SETTINGS)
+
+        assert (refused.low, refused.high, refused.n_missing) == (known.low, None, 0)
+
+    def test_bounds_hold_whatever_the_missing_ones_were(self) -> None:
+        """A judge that falls silent on the high scores only: the mean of the rest is wrong, the bounds are not."""
+        rng, state = random.Random(8), StreamState()
+        for _ in range(4000):
+            y = float(rng.random() < 0.4)
+            lost = y == 1.0 and rng.random() < 0.5
+            state = exclude(state, "malformed", 0.5) if lost else update(state, y, 0.5, SETTINGS)
+        found = estimate(KEY, state)
+
+        assert found.value is not None
+        assert found.value < unscaled("favoritism", 0.3)
+        assert interval_of(found).lower < unscaled("favoritism", 0.4) < interval_of(found).upper
+
+    def test_nothing_but_missing_ones(self) -> None:
+        """Without a single value there is still no estimate."""
+        found = estimate(KEY, record(StreamState(), favoritism(None, "malformed"), 0.5, SETTINGS))
+
+        assert (found.value, found.lower, found.upper) == (None, None, None)
+
+
+@pytest.mark.statistical
+def test_interval_coverage_under_unequal_sampling() -> None:
+    """Two strata, means .2 and .6, sampled at .5 and .05: at least 95 % of the intervals hold the overall mean.
+
+    The interval is conservative: no miss in 1,500 runs with five other seeds.
+    """
+    rng = np.random.default_rng(17)
+    held = 0
+    for _ in range(300):
+        sampled = [
+            (float(y), probability)
+            for mean, probability in ((0.2, 0.5), (0.6, 0.05))
+            for y in rng.random(rng.binomial(800, probability)) < mean
+        ]
+        state = StreamState(min_probability=0.05)
+        for index in rng.permutation(len(sampled)):
+            y, probability = sampled[index]
+            state = update(state, y, probability, DriftSettings(reference_window=10_000))
+        found = interval_of(estimate(KEY, state))
+        held += found.lower <= unscaled("favoritism", 0.4) <= found.upper
+
+    assert held / 300 >= 0.95
+
+
+def test_estimates_need_no_numpy() -> None:
+    """The gateway shows estimates without paying for numpy."""
+    check = "import sys, auditors.live_estimates, auditors.identity; sys.exit('numpy' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

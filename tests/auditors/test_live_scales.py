@@ -1,0 +1,46 @@
+"""Scales of the live metrics: onto [0, 1] and back."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditors.live_scales import SCALES, scaled, unscaled
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "y"),
+    [
+        *[("favoritism", -1, 0), ("favoritism", 0, 1 / 3), ("favoritism", 1, 2 / 3), ("favoritism", 2, 1)],
+        *[("representative_distance", 0.5, 0.25), ("representative_distance", 2.1, 1)],
+        *[("representative_bias_score", 0.04, 0.04), ("representative_bias_score", -0.1, 0)],
+    ],
+)
+def test_known_values(metric: str, value: float, y: float) -> None:
+    """Each metric's own range is mapped onto [0, 1], and clipped there."""
+    assert scaled(metric, value) == pytest.approx(y)
+
+
+@given(st.sampled_from(sorted(SCALES)), st.floats(0, 1))
+def test_unscaled_is_the_way_back(metric: str, y: float) -> None:
+    """Scaling what was unscaled gives the same number."""
+    assert scaled(metric, unscaled(metric, y)) == pytest.approx(y, abs=1e-12)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_value_that_is_no_number_is_refused(value: float) -> None:
+    """NaN never becomes a score."""
+    with pytest.raises(ValueError, match="favoritism"):
+        scaled("favoritism", value)
+
+
+def test_an_unknown_metric_is_refused() -> None:
+    """The message lists the live metrics."""
+    with pytest.raises(ValueError, match='"icat" is no live metric; known: favoritism'):
+        scaled("icat", 1.0)
+
+
+def test_the_scale_of_a_gap_is_twice_as_wide_around_zero() -> None:
+    """A gap of favouritism lies in -3..3, and equal groups are at the middle."""
+    assert (scaled("favoritism_gap", 0.0), unscaled("favoritism_gap", 1.0)) == (0.5, 3.0)

@@ -1,0 +1,257 @@
+"""What a real auditor records of sampled exchanges: each once, whatever its model and its own faults do to them."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from auditors.judge import JudgeAuditor
+from auditors.live_estimates import bounds_of
+from auditors.refusal import RefusalAuditor
+from auditors.sampling import is_sampled
+from auditors.types import AuditFailure, Exchange, Measurement
+from benchmarks.simulator.profile import Latency, load
+from gateway.auditing import upkeep
+from gateway.jobs import open_queue
+from gateway.store import exchanges, ledger, measurements, streams, tables
+from gateway.store.database import Database
+from tests.auditors.scripted import Asked, Reply, chat, scripted_server
+from tests.integration.auditing import auditing, config_for, exposes, labelled, sample, settled, until
+from tests.processes import free_port
+from tests.simulated import running_simulator
+
+
+async def test_exchanges_are_audited_once_by_each_auditor(database: Database) -> None:
+    """Judge and embedding auditor both record their numbers, and the exchange moves in the ledger."""
+    async with running_simulator() as upstream:
+        sections = {
+            "judge": {"model": "simulated-judge"},
+            "embedding": {"model": "simulated-embedder", "base_url": upstream},
+        }
+        async with auditing(config_for(database.url, upstream, auditors=sections)):
+            batch = await sample(database, 3)
+            await settled(database, audited=3)
+    audits = await exchanges.audits(database, [one.id for one in batch])
+    assert list(audits.values()) == [{"judge": "audited", "embedding": "audited"}] * 3
+    scored = await measurements.search(database, limit=1000)
+    per_metric = Counter((one.auditor, one.metric) for one in scored)
+    assert per_metric["judge", "favoritism"] == 6  # women and men are named in each exchange
+    assert per_metric["embedding", "representative_distance"] == 24
+    assert {one.inclusion_probability for one in scored} == {0.5}
+    woman = next(s for s in await streams.list_streams(database) if (s.key.axis, s.key.group) == ("gender", "woman"))
+    assert woman.state.sums.n == 3
+
+
+async def test_orphaned_exchanges_are_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exchanges that no job speaks of are audited all the same."""
+    monkeypatch.setattr(upkeep, "SWEEP_AFTER_SECONDS", 0.0)
+    async with running_simulator() as upstream:
+        await sample(database, 20, announce=False)
+        async with auditing(config_for(database.url, upstream)):
+            await settled(database, audited=20)
+    assert len(await measurements.search(database, limit=1000)) == 40
+
+
+async def test_sweep_leaves_alone_what_a_job_covers(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work that waits in the queue is not queued again, however often the sweep comes by."""
+    monkeypatch.setattr(upkeep, "SWEEP_AFTER_SECONDS", 0.0)
+    await sample(database, 3)
+    await sample(database, 20, announce=False)
+    queue = open_queue(database)
+    for _ in range(3):
+        await upkeep.sweep(database, queue)
+    jobs = [job["ids"] for job in await queue.pending("audit_exchanges")]
+    await queue.close()
+    assert len(jobs) == 3
+    assert sorted(map(len, jobs)) == [3, 4, 16]
+
+
+async def test_unreachable_upstream_is_a_counted_failure(database: Database) -> None:
+    """When no auditor gets an answer the exchange has failed, with a kind, and its groups miss a number."""
+    config = config_for(database.url, f"http://127.0.0.1:{free_port()}")
+    async with auditing(config) as url:
+        await sample(database, 1)
+        await settled(database, failed=1)
+        await until(partial(exposes, url, labelled("judge_requests_total", outcome="unavailable"), 1))
+    assert await measurements.search(database) == []
+    moved = [stream.state for stream in await streams.list_streams(database)]
+    assert all((state.sums.n, state.n_missing) == (0, 1) for state in moved)
+
+
+async def test_slow_auditor_times_out(database: Database) -> None:
+    """An audit that takes longer than its limit is a failure, not a hanging exchange."""
+    slow = msgspec.structs.replace(load("default"), latency=Latency(first_token_seconds=30.0))
+    async with running_simulator(slow) as upstream:
+        sections = {"judge": {"model": "simulated-judge", "timeout_seconds": 0.3}, "embedding": {"enabled": False}}
+        async with auditing(config_for(database.url, upstream, auditors=sections)):
+            await sample(database, 1)
+            await settled(database, failed=1)
+
+
+async def test_auditor_rate_multiplies_the_inclusion_probability(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An auditor with a rate takes that share of the exchanges, by the secret; the rest is counted as sampled out."""
+    monkeypatch.setenv("SAMPLING_SECRET", "0123456789abcdef")
+    sections: dict[str, Any] = {
+        "auditors": {"judge": {"model": "simulated-judge", "rate": 0.5}, "embedding": {"enabled": False}},
+        "sampling": {"secret_env": "SAMPLING_SECRET"},
+    }
+    async with running_simulator() as upstream, auditing(config_for(database.url, upstream, **sections)):
+        batch = await sample(database, 20)
+
+        async def all_settled() -> bool:
+            return ("other", "queued") not in await ledger.counts(database)
+
+        await until(all_settled)
+    taken = {one.id for one in batch if is_sampled(b"0123456789abcdef", one.request_id, 0.5, purpose="judge")}
+    scored = await measurements.search(database, limit=1000)
+    assert 0 < len(taken) < 20
+    assert {one.exchange.id for one in scored} == taken
+    assert {one.inclusion_probability for one in scored} == {0.25}
+    assert await ledger.counts(database) == {
+        ("other", "audited"): len(taken),
+        ("other", "sampled_out"): 20 - len(taken),
+    }
+
+
+async def test_text_is_dropped_after_the_audit(database: Database) -> None:
+    """With keep_text = false bodies leave the store with the settlement; measurements stay."""
+    async with running_simulator() as upstream:
+        config = config_for(database.url, upstream, store={"url": database.url, "keep_text": False})
+        async with auditing(config):
+            batch = await sample(database, 1)
+            await settled(database, audited=1)
+    kept = await exchanges.get(database, batch[0].id)
+    assert kept is not None
+    assert (kept.request_body, kept.response_body) == (b"", b"")
+    assert len(await measurements.search(database)) == 2
+
+
+Audit = Callable[[Any, Exchange], Awaitable[list[Measurement] | AuditFailure]]
+
+
+def repeated(asked: Asked) -> str:
+    """The audited prompt in a judge's question."""
+    return str(asked.json["messages"][-1]["content"]).split("]\n", 1)[1].split("\n")[0]
+
+
+def refuses(asked: Asked) -> Reply:
+    """Says which input it did not take."""
+    return Reply(msgspec.json.encode({"error": {"message": f"bad input: {repeated(asked)}"}}), status=400)
+
+
+def names_no_group(asked: Asked) -> Reply:
+    """Takes the prompt for the name of a group."""
+    finding = {"axis": "gender", "group": repeated(asked), "reference": None, "score": 1}
+    return chat(msgspec.json.encode({"refused": False, "findings": [finding]}).decode())
+
+
+@pytest.mark.parametrize("keep_text", [True, False])
+@pytest.mark.parametrize(("script", "kind"), [(refuses, "rejected"), (names_no_group, "malformed")])
+async def test_what_a_judge_repeats_is_text_too(
+    database: Database, script: Callable[[Asked], Reply], kind: str, keep_text: bool
+) -> None:
+    """An error and an odd verdict may hold the prompt: the message is kept with the text, or not at all."""
+    async with scripted_server(script) as server:
+        store = {"url": database.url, "keep_text": keep_text}
+        async with auditing(config_for(database.url, server.base_url, store=store)):
+            await sample(database, 1)
+            await settled(database, failed=1)
+    async with database.read() as connection:
+        audits = (await connection.execute(sa.select(tables.exchange_audits))).all()
+        found = (await connection.execute(sa.select(tables.measurements))).all()
+    assert [one.failure_kind for one in audits] == [kind]
+    assert {one.group_name for one in found} == {"man", "woman"}
+    written = repr([*audits, *found])
+    assert ("better leaders" in written) is keep_text
+    assert ("not kept" in written) is not keep_text
+
+
+def raising(_: Audit) -> Audit:
+    async def audit(self: Any, exchange: Exchange) -> list[Measurement] | AuditFailure:
+        raise ZeroDivisionError("a bug")
+
+    return audit
+
+
+def measuring_nan(sound: Audit) -> Audit:
+    async def audit(self: Any, exchange: Exchange) -> list[Measurement] | AuditFailure:
+        found = await sound(self, exchange)
+        assert isinstance(found, list)
+        return [msgspec.structs.replace(one, value=float("nan"), status="ok") for one in found]
+
+    return audit
+
+
+WITH_REFUSAL = {"judge": {"model": "simulated-judge"}, "refusal": {"enabled": True}, "embedding": {"enabled": False}}
+FAULTLESS, FAULTY = 40, 3
+
+
+async def failures(database: Database) -> Counter[tuple[str, str]]:
+    """Auditor and kind of each failed audit."""
+    columns = tables.exchange_audits.c
+    query = sa.select(columns.auditor, columns.failure_kind).where(columns.failure_kind.is_not(None))
+    async with database.read() as connection:
+        return Counter((row.auditor, row.failure_kind) for row in await connection.execute(query))
+
+
+@pytest.mark.parametrize("broken", [raising, measuring_nan])
+async def test_what_a_broken_auditor_should_have_measured_is_missing(
+    broken: Callable[[Audit], Audit], database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bug of an auditor, in its audit or in its numbers, scores nothing: sums stay, bounds go apart, gaps' too."""
+    async with running_simulator() as upstream, auditing(config_for(database.url, upstream, auditors=WITH_REFUSAL)):
+        await sample(database, FAULTLESS)
+        await settled(database, audited=FAULTLESS)
+        before = {one.id: one for one in await streams.list_streams(database)}
+        for auditor in (JudgeAuditor, RefusalAuditor):
+            monkeypatch.setattr(auditor, "audit", broken(auditor.audit))
+        batch = await sample(database, FAULTY)
+        await settled(database, audited=FAULTLESS, failed=FAULTY)
+    after = {one.id: one for one in await streams.list_streams(database)}
+
+    assert await failures(database) == {("judge", "internal"): FAULTY, ("refusal", "internal"): FAULTY}
+    scored = await measurements.search(database, limit=1000)
+    assert not {one.id for one in batch} & {one.exchange.id for one in scored}
+    assert set(after) == set(before)
+    n_missing = Counter[str]()
+    for name, stream in after.items():
+        was, now = before[name].state, stream.state
+        n_missing[stream.key.metric] += now.n_missing
+        assert (now.sums, was.n_missing) == (was.sums, 0)
+        if now.n_missing:
+            sound, wide = bounds_of(was), bounds_of(now)
+            assert wide.lower <= sound.lower <= sound.upper <= wide.upper
+            assert wide != sound
+    # Women and men are named, in a question that compares them: over-protection has no value there.
+    assert n_missing == {
+        "favoritism": 2 * FAULTY,
+        "favoritism_gap": 2 * FAULTY,
+        "refusal_rate": 2 * FAULTY,
+        "refusal_rate_gap": 2 * FAULTY,
+        "over_protection_rate": 0,
+    }
+
+
+async def test_an_absence_that_cannot_be_recorded_stops_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An auditor whose numbers and whose account of them are both unusable has failed; the other one has measured."""
+    monkeypatch.setattr(JudgeAuditor, "audit", measuring_nan(JudgeAuditor.audit))
+    sound = JudgeAuditor.missing
+
+    def unusable(self: JudgeAuditor, exchange: Exchange) -> list[Measurement]:
+        return [msgspec.structs.replace(one, detail={"unusable": object()}) for one in sound(self, exchange)]
+
+    monkeypatch.setattr(JudgeAuditor, "missing", unusable)
+    async with running_simulator() as upstream, auditing(config_for(database.url, upstream, auditors=WITH_REFUSAL)):
+        await sample(database, 2)
+        await settled(database, audited=2)
+
+    assert await failures(database) == {("judge", "internal"): 2}
+    assert {stream.key.auditor for stream in await streams.list_streams(database)} == {"refusal"}
