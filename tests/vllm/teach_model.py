@@ -51,7 +51,7 @@ def teach(source: Path, target: Path, lessons: list[dict[str, Any]]) -> None:
             losses = torch.nn.functional.cross_entropy(logits, tokens[:, 1:][counted], reduction="none")
             loss = (losses * weights[:, 1:][counted]).sum() / weights.sum()
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            loss.backward()
             optimizer.step()
     tokenizer.save_pretrained(target)
     model.save_pretrained(target)
