@@ -6,7 +6,7 @@ The environment comes from `.ci/vllm-env` (make test-vllm calls it); BIASGATE_VL
 import contextlib
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,9 @@ VLLM_ENVIRON = {
     "DO_NOT_TRACK": "1",
     "OMP_NUM_THREADS": "1",
 }
+
+RESTING = {"PYTHONPATH": str(HERE / "resting")}
+"""Environment of a vLLM whose engine sleeps while its worker computes, and leaves the other processes a core."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,13 +58,16 @@ def model_dir(vllm_env: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextlib.contextmanager
-def serving(vllm_env: Path, model_dir: Path, log: Path, *options: str) -> Iterator[str]:
+def serving(
+    vllm_env: Path, model_dir: Path, log: Path, *options: str, environ: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Base URL, without /v1, of a vLLM that runs as long as the block."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     argv = [str(vllm_env / "bin/vllm"), "serve", str(model_dir), "--host", "127.0.0.1", "--port", str(port)]
     argv += ["--max-model-len", "4096", "--scheduling-policy", "priority", "--served-model-name", MODEL, *options]
-    with running(argv, ready_url=f"{url}/health", log=log, environ=VLLM_ENVIRON, within_seconds=300):
+    environ = {**VLLM_ENVIRON, **(environ or {})}
+    with running(argv, ready_url=f"{url}/health", log=log, environ=environ, within_seconds=300):
         yield url
 
 

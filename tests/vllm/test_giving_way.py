@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.auditing import labelled, metrics, until
 from tests.processes import free_port
-from tests.vllm.conftest import MODEL, serving
+from tests.vllm.conftest import MODEL, RESTING, serving
 from tests.vllm.wire import Recorder, recording
 
 SLOTS = 4
@@ -26,7 +26,7 @@ AUDIT_PRIORITY = 10
 @pytest.fixture(scope="module")
 def crowded_vllm(vllm_env: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     log = tmp_path_factory.mktemp("crowded") / "log"
-    with serving(vllm_env, model_dir, log, "--max-num-seqs", str(SLOTS)) as url:
+    with serving(vllm_env, model_dir, log, "--max-num-seqs", str(SLOTS), environ=RESTING) as url:
         yield url
 
 
@@ -69,7 +69,9 @@ async def test_a_suite_run_leaves_a_server_where_live_requests_queue(
             return (await metrics(f"http://127.0.0.1:{port}"))[labelled("audit_allowance", upstream="cpu")]
 
         async def allows(requests: float) -> bool:
-            return await allowance() == requests
+            with contextlib.suppress(OSError):  # a page that is late on a busy machine is asked for again
+                return await allowance() == requests
+            return False
 
         async def has_sent(requests: int) -> bool:
             return audits_sent(recorder) >= requests

@@ -25,6 +25,7 @@ from tests.bench.live import figures
 from tests.bench.live.stack import Stack, stack
 from tests.bench.live.traffic import Traffic
 from tests.soak.backends import vllm
+from tests.vllm.conftest import RESTING
 
 OUTPUT = Path("bench-out")
 OFF, ON, SUITE = ARMS = ("off", "on", "on + suite")
@@ -41,7 +42,6 @@ enabled = true
 """
 """As the README has it, and the two that are off by default switched on; budgets, rates and tokens are the defaults."""
 WARM_REQUESTS = 40
-RESTING = Path(__file__).parent / "resting"
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ def main() -> int:
                 *shlex.split(options.vllm),
                 width=options.width,
                 layers=options.layers,
-                environ={"PYTHONPATH": str(RESTING)} if options.resting else None,
+                environ=RESTING if options.resting else None,
             ) as backend,
             stack(backend, home, options.sampling, options.auditors) as up,
         ):
@@ -131,7 +131,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--resting",
         action="store_true",
-        help="vLLM's engine sleeps while its worker computes, where it spins: see tests/bench/live/resting",
+        help="vLLM's engine sleeps while its worker computes, where it spins: see tests/vllm/resting",
     )
     parser.add_argument("--vllm", default="", help="further options of `vllm serve`, in one argument")
     parser.add_argument("--logs", help="directory that gets the logs")

@@ -1,4 +1,4 @@
-"""For `--resting`: whoever yields the processor in a busy loop sleeps for a moment instead.
+"""Whoever yields the processor in a busy loop sleeps for a moment instead.
 
 vLLM's CPU build runs its model in a worker, and its engine spins on `os.sched_yield` until the worker has done a step.
 Meanwhile it hardly gives up the interpreter lock, on which the thread waits that takes new requests, and it takes a
