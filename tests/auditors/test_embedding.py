@@ -31,6 +31,13 @@ def minilm() -> Embedder:
     return load_embedder("minilm")
 
 
+def test_loading_draws_no_bar(capfd: pytest.CaptureFixture[str]) -> None:
+    """What an embedder's libraries draw while they load would stand in the auditor's log."""
+    load_embedder("minilm")
+
+    assert capfd.readouterr() == ("", "")
+
+
 class TestMiniLM:
     async def test_rows_are_unit_vectors(self, minilm: Embedder) -> None:
         """Two texts give two rows of 384 float32 of length 1."""
