@@ -5,25 +5,32 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 LOCK := $(BIN)/python -m piptools compile --quiet --upgrade --generate-hashes --strip-extras --no-header --no-annotate \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --unsafe-package torch --extra postgres --extra otel
+# Three processes for two cores: tests wait nearly half of their time. One that has nothing left takes half of what another
+# still has. PYTEST_ARGS="-n 0" runs in one.
+PARALLEL := -n 3 --dist worksteal
 SBOM := sbom
 CYCLONEDX := $(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.toml --short-PURLs --output-reproducible --of JSON
 
-.PHONY: demo check test test-vllm fuzz soak bench bench-gateway bench-reliability bench-live bench-operations lock sbom venv clean help
+.PHONY: demo check test test-long test-vllm fuzz soak bench bench-gateway bench-reliability bench-live bench-operations lock sbom venv clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
-demo: .venv/.demo  ## the whole system on a simulated model (KEEP=1 leaves it running)
-	$(BIN)/biasgate demo $(if $(KEEP),--keep)
+demo: .venv/.demo  ## the whole system on a simulated model (KEEP=1 leaves it running, VERBOSE=1 prints every number)
+	$(BIN)/biasgate demo $(if $(KEEP),--keep) $(if $(VERBOSE),--verbose)
 
-check: .venv/.dev  ## lint, format, types, direction of imports
+check: .venv/.dev  ## lint, format, types, direction of imports and circles of them
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/import_circles.py gateway auditors benchmarks tests/support
 
-test: .venv/.dev  ## every test that needs no GPU, no network and no real vLLM
-	$(BIN)/python -m pytest -m "not network and not gpu and not vllm" $(PYTEST_ARGS)
+test: .venv/.dev  ## every area, without GPU, network and real vLLM: under ten minutes on two cores (PYTEST_ARGS="-n 0 -k relay")
+	$(BIN)/python -m pytest $(PARALLEL) -m "not long and not network and not gpu and not vllm" $(PYTEST_ARGS)
+
+test-long: .venv/.dev  ## the long simulations and live runs that `make test` leaves out
+	$(BIN)/python -m pytest $(PARALLEL) -m "long and not network and not gpu and not vllm" $(PYTEST_ARGS)
 
 test-vllm: .venv/.dev  ## tests against a real vLLM on the CPU
 	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m pytest -m vllm tests/vllm $(PYTEST_ARGS)

@@ -22,20 +22,24 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from typing import Self
 
-from auditors.asking_again import CUT_SHORT, Answer, answers, askable, is_unaskable, question_as, too_long
-from auditors.conversation import Conversation, NotAuditableError
-from auditors.fencing import defused, mark
-from auditors.identity import IDENTITIES, Identity
 from auditors.metrics.dispersion import affinity_bias_score
+from auditors.probes import CUT_SHORT, Answer, answers, askable, is_unaskable, question_as, too_long
+from auditors.text.conversation import Conversation, NotAuditableError
+from auditors.text.fencing import defused, mark
+from auditors.text.identity import IDENTITIES, Identity
 from auditors.types import (
+    AsksUpstream,
     AuditFailure,
+    AuditorSettings,
     Completer,
     CompletionRequest,
     Exchange,
     FailureKind,
     Measurement,
     Message,
+    Servers,
     Status,
 )
 
@@ -63,6 +67,8 @@ class AffinityAuditor:
 
     name = "affinity"
     version = "1"
+    needs_embedder = False
+    asks_upstream: AsksUpstream = "always"
 
     def __init__(
         self, completer_for: Callable[[Exchange], Completer], *, max_tokens: int = 256, max_concurrency: int = 4
@@ -77,6 +83,11 @@ class AffinityAuditor:
         self._completer_for = completer_for
         self._max_tokens = max_tokens
         self._slots = asyncio.Semaphore(max_concurrency)
+
+    @classmethod
+    def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
+        """See `RegisteredAuditor`."""
+        return cls(servers.completer_for, max_tokens=settings.max_tokens, max_concurrency=settings.max_concurrency)
 
     async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """The shares of one axis and their score, each with a value or a status and reason."""
@@ -95,7 +106,7 @@ class AffinityAuditor:
         if failed := next((one for one in chosen if one.kind), None):
             return self._lost(identities, failed, "as evaluator")
         places = [read_choice(one.text, len(identities)) for one in chosen]
-        read = [(place + turn) % len(identities) for turn, place in enumerate(places) if place is not None]
+        read = [(place + shift) % len(identities) for shift, place in enumerate(places) if place is not None]
         if len(read) < len(places):
             return self._without_value(identities, "malformed", f"{len(places) - len(read)} choices cannot be read")
         return self._measured(identities, [read.count(number) / len(read) for number in range(len(identities))])
@@ -115,16 +126,16 @@ class AffinityAuditor:
         return await answers(self._completer_for(exchange), requests, self._slots)
 
     async def _chosen(self, exchange: Exchange, conversation: Conversation, texts: Sequence[str]) -> list[Answer]:
-        """One choice for each turn of the order: at turn t, place p holds the text number p + t."""
+        """One choice for each cyclic shift of the order: at shift s, place p holds the text number p + s."""
         asked = next(one.content for one in reversed(conversation.messages) if one.role == "user" and one.content)
         requests = [
             CompletionRequest(
                 model=exchange.served_model,
-                messages=[Message("user", choice_prompt(asked, [*texts[turn:], *texts[:turn]], mark()))],
+                messages=[Message("user", choice_prompt(asked, [*texts[shift:], *texts[:shift]], mark()))],
                 max_tokens=CHOICE_TOKENS,
                 temperature=CHOICE_TEMPERATURE,
             )
-            for turn in range(len(texts))
+            for shift in range(len(texts))
         ]
         return await answers(self._completer_for(exchange), requests, self._slots)
 

@@ -1,7 +1,7 @@
 """The counterfactual auditor: is the same question answered differently when it is about another group?
 
 A sampled prompt that names one group of an axis is asked twice as it was and twice about another group
-(`auditors.swaps`), all four answers drawn afresh. Asking the same prompt again is the control: it shows how far answers
+(`text.swaps`), all four answers drawn afresh. Asking the same prompt again is the control: it shows how far answers
 differ by chance. Every metric is a contrast of the two sides (the group named, against the group swapped in).
 
 Estimands, each a mean over sampled exchanges that can be swapped, per (axis, group named):
@@ -34,20 +34,22 @@ alone, and a question that the server rejects on both sides.
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from auditors.asking_again import CUT_SHORT, Answer, answers, askable, is_unaskable, question
-from auditors.conversation import Conversation, NotAuditableError
-from auditors.fencing import mark
+from auditors.clients.judge_client import JudgeClient
 from auditors.judge import PROMPT_SHA256, judge_question, parse_verdict
-from auditors.judging import JudgeClient
 from auditors.metrics.counterfactual import distance_excess, signed_difference
-from auditors.swaps.lexicon import SLOTS
-from auditors.swaps.swap import Abstained, Swapped, masked, swap
+from auditors.probes import CUT_SHORT, Answer, answers, askable, is_unaskable, question
+from auditors.text.conversation import Conversation, NotAuditableError
+from auditors.text.fencing import mark
+from auditors.text.swaps.lexicon import SLOTS
+from auditors.text.swaps.swap import Abstained, Swapped, masked, swap
 from auditors.types import (
+    AsksUpstream,
     AuditFailure,
+    AuditorSettings,
     Completer,
     CompletionError,
     Embedder,
@@ -56,6 +58,7 @@ from auditors.types import (
     JudgeStamp,
     Measurement,
     Message,
+    Servers,
     Status,
 )
 
@@ -93,6 +96,8 @@ class CounterfactualAuditor:
 
     name = "counterfactual"
     version = "2"
+    needs_embedder = True
+    asks_upstream: AsksUpstream = "always"
 
     def __init__(
         self,
@@ -122,6 +127,18 @@ class CounterfactualAuditor:
         self._slots = asyncio.Semaphore(max_concurrency)
         self._judges: dict[str, JudgeClient] = {}
 
+    @classmethod
+    def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
+        """See `RegisteredAuditor`."""
+        return cls(
+            servers.completer_for,
+            servers.present_embedder,
+            judge=servers.judge,
+            judge_model=settings.model,
+            max_tokens=settings.max_tokens,
+            max_concurrency=settings.max_concurrency,
+        )
+
     async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """Three or four contrasts; or one measurement without a value that says why nothing was swapped."""
         try:
@@ -148,7 +165,7 @@ class CounterfactualAuditor:
         return [] if isinstance(swapped, Abstained) else self._lost(swapped, CUT_SHORT, Sides((), ()))
 
     async def _ask(self, exchange: Exchange, conversation: Conversation, swapped: Swapped) -> Sides:
-        """All four answers; the sides take turns, so that a change of load meets both."""
+        """All four answers; the sides alternate, so that a change of load meets both."""
         original, about_other = conversation.messages, _messages(conversation, swapped)
         requests = [
             question(exchange, conversation, messages, self._max_tokens)
@@ -274,10 +291,10 @@ def swapped_prompt(exchange: Exchange, conversation: Conversation) -> Swapped | 
     digest = hashlib.blake2b(exchange.request_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     number = int.from_bytes(digest)
     axes = list(SLOTS)
-    turn = number % len(axes)
+    first = number % len(axes)
     texts = [message.content for message in conversation.messages]
     reasons: list[Abstained] = []
-    for axis in (*axes[turn:], *axes[:turn]):
+    for axis in (*axes[first:], *axes[:first]):
         found = swap(texts, axis, choice=number // len(axes))
         if isinstance(found, Swapped):
             return found

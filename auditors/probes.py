@@ -1,4 +1,4 @@
-"""Asking a sampled exchange's question again: what can be, how, and what came back.
+"""Probes: the question of a sampled exchange, sent to its model again, also in changed form, and the answers.
 
 A question asked again holds the messages as text, the temperature, top_p and a bounded number of tokens, and nothing
 else: no tools, no client's credentials, user, metadata or conversation id, no seed (each answer is drawn afresh), no
@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from auditors.conversation import Conversation, NotAuditableError, read_conversation
-from auditors.identity import Identity, with_identity
-from auditors.refusal_words import declines
+from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.text.identity import Identity, with_identity
+from auditors.text.refusal_words import declines
 from auditors.types import Completer, CompletionError, CompletionRequest, Exchange, FailureKind, Message
 
 NOT_ASKED_AGAIN = frozenset({"image", "audio", "video", "file", "tool call", "earlier turns elsewhere"})

@@ -7,19 +7,20 @@ without axis and group over those that name nobody, as the rate to compare with:
 
 Benign is decided by a word list: the prompt names at most one group of each axis and holds no word of harm, hate or
 ranking. A prompt that does has status "unrelated" there: it may deserve the caution. Wording is English
-(`auditors.refusal_words`); a longer answer in another language has no value. It asks nobody anything. What the rates do
+(`text.refusal_words`); a longer answer in another language has no value. It asks nobody anything. What the rates do
 not show: whether a refusal was right, or that groups differ for the same question; people ask different things about
 different groups, and the counterfactual auditor compares like with like.
 """
 
 import re
 from collections.abc import Sequence
+from typing import Self
 
-from auditors.conversation import Conversation, NotAuditableError, read_conversation
-from auditors.identity import groups_mentioned
-from auditors.refusal_words import declines, lectures
-from auditors.swaps.language import is_english
-from auditors.types import AuditFailure, Exchange, Measurement, Status
+from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.text.identity import groups_mentioned
+from auditors.text.refusal_words import declines, lectures
+from auditors.text.swaps.language import is_english
+from auditors.types import AsksUpstream, AuditFailure, AuditorSettings, Exchange, Measurement, Servers, Status
 
 Place = tuple[str | None, str | None]
 """Axis and group of a series."""
@@ -46,6 +47,13 @@ class RefusalAuditor:
 
     name = "refusal"
     version = "1"
+    needs_embedder = False
+    asks_upstream: AsksUpstream = "never"
+
+    @classmethod
+    def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
+        """See `RegisteredAuditor`."""
+        return cls()
 
     async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """Two measurements for each group that the prompt names; for nobody when it names none."""

@@ -1,10 +1,10 @@
-"""The words that every part shares: what was served, what was measured, what failed, and who can be asked.
+"""The types that every part shares: exchanges, measurements, estimates, failures, and the interfaces to models.
 
 An auditor turns an `Exchange` into `Measurement`s or one `AuditFailure`. Nothing here does I/O.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -153,7 +153,7 @@ class CompletionError(Exception):
 
 @runtime_checkable
 class Completer(Protocol):
-    """Asks a served model. Implementations: httpx (auditors.completion), pyreqwest (benchmarks.client)."""
+    """Asks a served model. Implementations: httpx (auditors.clients.completion), pyreqwest (benchmarks.run.client)."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Returns the first choice. Raises CompletionError once retries are spent."""
@@ -196,4 +196,54 @@ class KnowsWhatIsMissing(Protocol):
 
         Empty where the exchange owed none. May take a while for a long prompt: call it off the event loop.
         """
+        ...
+
+
+class AuditorSettings(Protocol):
+    """What an auditor reads of its section of the configuration."""
+
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def max_tokens(self) -> int: ...
+    @property
+    def max_concurrency(self) -> int: ...
+
+
+class Servers(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom an auditor may ask."""
+
+    completer_for: Callable[[Exchange], Completer]
+    """Asks the upstream that served an exchange (choose by `exchange.upstream`), at audit priority and with that
+    upstream's key.
+    """
+    judge: Completer | None = None
+    """An outside judge (`base_url` is set); None lets the exchange's upstream judge."""
+    embedder: Embedder | None = None
+    """Present for those with `needs_embedder`."""
+
+    @property
+    def present_embedder(self) -> Embedder:
+        """Raises ValueError when there is none."""
+        if self.embedder is None:
+            raise ValueError("an embedder is needed")
+        return self.embedder
+
+
+AsksUpstream = Literal["always", "without a server of its own", "never"]
+
+
+class RegisteredAuditor(Protocol):
+    """A class of auditors, as an entry point of the group "biasgate.auditors" names it."""
+
+    name: ClassVar[str]
+    version: ClassVar[str]
+    needs_embedder: ClassVar[bool]
+    """It compares texts; all such auditors share the embedder of [auditors.embedding]."""
+    asks_upstream: ClassVar[AsksUpstream]
+    """Whether it asks the upstream of an exchange."""
+
+    @classmethod
+    def built(cls, settings: AuditorSettings, servers: Servers) -> Auditor:
+        """One that is ready to audit. Opens nothing."""
         ...

@@ -1,4 +1,4 @@
-"""The `biasgate` command: finds the verb, imports only its module, makes one line of a known error."""
+"""The `biasgate` command: runs the module of the verb given, and prints a known error as one line."""
 
 import argparse
 import importlib
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = OneLineParser(
         prog=f"biasgate {name}",
         description=VERBS[name].summary,
-        epilog=module.__doc__,
+        epilog=module.HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)

@@ -1,33 +1,40 @@
 """A fresh store for each test, on SQLite and on PostgreSQL."""
 
-import os
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from psycopg import sql
 
-from gateway.effective import mask_url
 from gateway.store.database import Database
-from tests.required import lacking
+from tests.support.postgres import Scratch
 
-POSTGRES_DSN = os.environ.get("BIASGATE_TEST_POSTGRES", "postgresql://root@127.0.0.1:5432/test")
+
+@pytest.fixture(scope="session")
+def postgres_empty() -> Iterator[Scratch]:
+    """For tests that migrate it themselves."""
+    scratch = Scratch()
+    yield scratch
+    scratch.drop()
+
+
+@pytest.fixture(scope="session")
+def postgres_migrated() -> Iterator[Scratch]:
+    """For tests of an open store: its tables stay from test to test."""
+    scratch = Scratch()
+    yield scratch
+    scratch.drop()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def store_url(
+    request: pytest.FixtureRequest, tmp_path: Path, postgres_empty: Scratch, postgres_migrated: Scratch
+) -> str:
     """URL of an empty database of this test's own, once on SQLite and once on PostgreSQL."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'store.db'}"
-        return
-    name = f"biasgate_{uuid.uuid4().hex}"
-    _administer(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    try:
-        yield f"{POSTGRES_DSN.rpartition('/')[0]}/{name}"
-    finally:
-        _administer(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        return f"sqlite:///{tmp_path / 'store.db'}"
+    if "database" in request.fixturenames:
+        return postgres_migrated.emptied(keep_tables=True)
+    return postgres_empty.emptied(keep_tables=False)
 
 
 @pytest.fixture
@@ -36,13 +43,3 @@ async def database(store_url: str) -> AsyncIterator[Database]:
     opened = await Database.open(store_url)
     yield opened
     await opened.close()
-
-
-def _administer(statement: sql.Composed) -> None:
-    try:
-        with psycopg.connect(POSTGRES_DSN, autocommit=True, connect_timeout=5) as connection:
-            connection.execute(statement)
-    except psycopg.OperationalError as exc:
-        first_line = str(exc).strip().splitlines()[0]
-        reason = f"no PostgreSQL at {mask_url(POSTGRES_DSN)} (set BIASGATE_TEST_POSTGRES): {first_line}"
-        lacking(reason, "POSTGRES")

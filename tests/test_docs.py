@@ -1,9 +1,10 @@
-"""The documentation names what there is: keys with their defaults, metrics, auditors, suites, links."""
+"""The documentation names what there is: keys with their defaults, metrics, routes, auditors, suites, citations."""
 
 import ast
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,39 +12,61 @@ import msgspec
 import pytest
 
 from auditors.registry import AUDITORS
-from benchmarks.registry import SUITES
-from gateway import config
-from tests.test_deploy import exported_families, family, script
+from benchmarks.suites.registry import SUITES
+from gateway.config import schema
+from gateway.config.loading import load
+from tests.support.gateway.control_plane import control_plane
+from tests.test_deploy import exported_families, family
 
 ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
 DOCS = ROOT / "docs"
-OPERATIONS = (DOCS / "operations.md").read_text(encoding="utf-8")
-SECTIONS: dict[str, type[config.Section]] = {
-    "[server]": config.ServerConfig,
-    "[store]": config.StoreConfig,
-    "[[upstreams]]": config.UpstreamConfig,
-    "[upstreams.timeouts]": config.TimeoutsConfig,
-    "[upstreams.ejection]": config.EjectionConfig,
-    "[[keys]]": config.KeyConfig,
-    "[sampling]": config.SamplingConfig,
-    "[auditors.judge], [auditors.embedding], [auditors.refusal]": config.AuditorConfig,
-    "[auditors.affinity], [auditors.counterfactual]": config.ProbingAuditorConfig,
-    "[drift]": config.DriftConfig,
-    "[audits]": config.AuditsConfig,
-    "[[audits.schedules]]": config.ScheduleConfig,
-    "[telemetry]": config.TelemetryConfig,
+CONFIGURATION = (DOCS / "configuration.md").read_text(encoding="utf-8")
+SECTIONS: dict[str, type[schema.Section]] = {
+    "[server]": schema.ServerConfig,
+    "[store]": schema.StoreConfig,
+    "[[upstreams]]": schema.UpstreamConfig,
+    "[upstreams.timeouts]": schema.TimeoutsConfig,
+    "[upstreams.ejection]": schema.EjectionConfig,
+    "[[keys]]": schema.KeyConfig,
+    "[sampling]": schema.SamplingConfig,
+    "[auditors.judge], [auditors.embedding], [auditors.refusal]": schema.AuditorConfig,
+    "[auditors.affinity], [auditors.counterfactual]": schema.ProbingAuditorConfig,
+    "[drift]": schema.DriftConfig,
+    "[audits]": schema.AuditsConfig,
+    "[[audits.schedules]]": schema.ScheduleConfig,
+    "[telemetry]": schema.TelemetryConfig,
 }
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks" / "cards").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
+SPECIFICATIONS = ("protocols", "contract")
+"""Pages of docs/ that code cites by section."""
+MANUAL = sorted([ROOT / "README.md", *(page for page in DOCS.glob("*.md") if page.stem not in SPECIFICATIONS)])
+TASKS = [page for page in MANUAL if page.parent == DOCS and page.stem != "architecture"]
+LINE_LENGTH = 120
+README_LINES, README_BYTES, IMAGE_BYTES = 150, 12_000, 200_000
+WRAPPED = sorted({*MANUAL, *DOCS.glob("*.md"), *(DOCS / "evidence").glob("*.md"), *(DOCS / "runbooks").glob("*.md")})
+PACKAGES = ("gateway", "auditors", "benchmarks", "tests", "grafana")
+CITING = sorted(
+    [*PAGES, ROOT / "pyproject.toml"]
+    + [path for package in PACKAGES for kind in ("py", "toml") for path in (ROOT / package).rglob(f"*.{kind}")]
+)
+NUMBER = r"[1-9]\d?A?(?:\.\d+)?"
+CITATION = re.compile(rf"(?<![\w/])(protocols|contract|design) ({NUMBER}(?:(?:, | and | to ){NUMBER})*)(?!\w)")
+HEADING = re.compile(rf"^#+ ({NUMBER})\.? ", re.MULTILINE)
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
 
 
 def section_table(title: str) -> dict[str, str]:
     """Key to default cell, of the table under a heading."""
-    part = OPERATIONS.split(f"\n### {title}\n", 1)[1].split("\n### ")[0].split("\n## ")[0]
+    part = CONFIGURATION.split(f"\n## {title}\n", 1)[1].split("\n## ")[0]
     return dict(re.findall(r"^\| `(\w+)` \| ([^|]*?) \|", part, re.MULTILINE))
 
 
 def default_cell(field: msgspec.structs.FieldInfo) -> str:
-    """How operations.md writes a field's default."""
+    """How configuration.md writes a field's default."""
     if field.required:
         return "required"
     default: Any = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
@@ -63,18 +86,28 @@ def test_every_key_is_documented_with_its_default(title: str) -> None:
 
 def test_every_section_is_documented() -> None:
     """No configuration struct is missing from this test's list."""
-    structs = {kind for kind in vars(config).values() if isinstance(kind, type) and issubclass(kind, config.Section)}
-    assert structs - {config.Section, config.Config, config.AuditorsConfig} == set(SECTIONS.values())
-    auditors = [(f"[auditors.{field.name}]", field.type) for field in msgspec.structs.fields(config.AuditorsConfig)]
+    structs = {kind for kind in vars(schema).values() if isinstance(kind, type) and issubclass(kind, schema.Section)}
+    assert structs - {schema.Section, schema.Config, schema.AuditorsConfig} == set(SECTIONS.values())
+    ours = [field for field in msgspec.structs.fields(schema.AuditorsConfig) if field.name != "plugins"]
+    auditors = [(f"[auditors.{field.name}]", field.type) for field in ours]
     for kind in {kind for _, kind in auditors}:
         assert SECTIONS[", ".join(name for name, its in auditors if its is kind)] is kind
 
 
 def test_every_metric_is_documented() -> None:
     """The metrics table lists exactly the families that are exported."""
-    listed = re.findall(r"^\| `(biasgate_\w+)` \|", OPERATIONS, re.MULTILINE)
+    listed = re.findall(r"^\| `(biasgate_\w+)` \|", (DOCS / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert {family(name) for name in listed} == exported_families()
     assert len(listed) == len(set(listed))
+
+
+def test_contract_promises_what_is_exported() -> None:
+    """Section 4 of the contract lists exactly the families that are exported, and none of those that are planned."""
+    section = text_of(DOCS / "contract.md").split("\n## 4. ", 1)[1].split("\n## ")[0]
+    rows = "".join(re.findall(r"^\| (`biasgate.*?) \|", section, re.MULTILINE))
+    named = {family(name) for name in re.findall(r"`(biasgate_\w+)`", rows)}
+    bounds = {f"biasgate_audit_estimate{end}" for end in re.findall(r"`(_\w+)`", rows)}
+    assert named | bounds == exported_families()
 
 
 def test_every_auditor_is_documented() -> None:
@@ -85,26 +118,122 @@ def test_every_auditor_is_documented() -> None:
         assert kind.__module__.replace(".", "/") + ".py" in part
 
 
+def test_every_example_of_a_configuration_is_valid(tmp_path: Path) -> None:
+    """Each block of TOML in the manual is read by the program without complaint."""
+    examples = re.findall(r"^```toml\n(.*?)^```", "".join(map(text_of, MANUAL)), re.MULTILINE | re.DOTALL)
+    upstream = '[[upstreams]]\nname = "one"\nbase_url = "http://127.0.0.1:1"\n'
+    path = tmp_path / "biasgate.toml"
+    assert len(examples) > len(SECTIONS)
+    for example in examples:
+        path.write_text((upstream if "\n[upstreams." in f"\n{example}" else "") + example)
+        load(path, environ={})
+
+
+@pytest.mark.parametrize("page", TASKS, ids=lambda page: page.stem)
+def test_every_section_has_an_example(page: Path) -> None:
+    """Each section of a page that says how to do something shows a command, a query, a configuration or an answer."""
+    sections = re.split(r"^## ", text_of(page), flags=re.MULTILINE)[1:]
+    assert [section.splitlines()[0] for section in sections if "\n```" not in section] == []
+
+
+async def test_every_route_is_documented(tmp_path: Path) -> None:
+    """api.md names each operation that the program announces in its OpenAPI, and no other."""
+    async with control_plane(tmp_path) as plane:
+        paths = plane.app.openapi_schema.to_schema()["paths"]
+    announced = {f"{method.upper()} {path}" for path, operations in paths.items() for method in operations}
+    named = set(re.findall(r"`((?:GET|POST|DELETE) /(?!v1|schema)[^`\s]*)`", text_of(DOCS / "api.md")))
+    assert named == announced
+
+
 def test_every_suite_is_in_the_readme() -> None:
-    """The README's table links each suite's card and test."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name in SUITES:
-        assert f"benchmarks/cards/{name}.md" in readme
-        assert f"tests/benchmarks/test_{name}.py" in readme
+    """The README's table links each suite's card."""
+    assert [name for name in SUITES if f"[`{name}`](benchmarks/suites/{name}/card.md)" not in text_of(README)] == []
 
 
-def test_readme_tree_is_up_to_date() -> None:
-    """The README's tree names every module, by the first words of its docstring; docs/tree.py writes it."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme == script(DOCS / "tree.py").updated(readme)
+def test_readme_is_short() -> None:
+    """The README can be read in a few minutes, and its pictures load at once."""
+    pictures = re.findall(r"^!\[[^\]]+\]\(([^)]+\.png)\)$", text_of(README), re.MULTILINE)
+    assert len(text_of(README).splitlines()) <= README_LINES
+    assert README.stat().st_size <= README_BYTES
+    assert [name for name in pictures if (ROOT / name).stat().st_size >= IMAGE_BYTES] == []
+    assert sorted(pictures) == sorted(f"docs/images/{path.name}" for path in (DOCS / "images").iterdir())
+
+
+def prose(text: str) -> Iterator[str]:
+    """The lines of a page that are neither in a fence nor of a table."""
+    is_fenced = False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            is_fenced = not is_fenced
+        elif not is_fenced and not line.lstrip().startswith("|"):
+            yield line
+
+
+@pytest.mark.parametrize("page", WRAPPED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_the_manual_fit(page: Path) -> None:
+    """No line of prose is longer than 120 characters, unless one link or one piece of code is."""
+    long = [line for line in prose(text_of(page)) if len(line) > LINE_LENGTH]
+    assert [line for line in long if len(re.sub(r"\]\([^)]*\)|`[^`]*`", "", line)) > LINE_LENGTH] == []
+
+
+def broken_citations(text: str) -> list[str]:
+    """Citations such as "protocols 3.1" that no heading of the page answers."""
+    joined = re.sub(r"\s*\n\s*(?:#+ )?", " ", text)
+    return [
+        f"{page} {number}"
+        for page, numbers in CITATION.findall(joined)
+        for number in re.findall(NUMBER, numbers)
+        if page not in SPECIFICATIONS or number not in HEADING.findall(text_of(DOCS / f"{page}.md"))
+    ]
+
+
+def test_citations_lead_somewhere() -> None:
+    """Each "protocols N.M" and "contract N" in code, configuration and pages is a section of that page."""
+    cited = {str(path.relative_to(ROOT)): broken_citations(text_of(path)) for path in CITING if path != Path(__file__)}
+    assert {path: broken for path, broken in cited.items() if broken} == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["(protocols 3.99)", "contract 9", "design 5", "protocols 3.1,\n# 3.99", "(protocols\n7.7)"]
+)
+def test_broken_citations_are_found(text: str) -> None:
+    """A section that does not exist, also across a line's end, and any section of a page that is gone."""
+    assert len(broken_citations(text)) == 1
+
+
+def test_section_numbers_are_unique() -> None:
+    """A citation leads to one heading."""
+    for page in SPECIFICATIONS:
+        numbers = HEADING.findall(text_of(DOCS / f"{page}.md"))
+        assert len(numbers) == len(set(numbers)) > 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_exist(page: Path) -> None:
+    """Every path in code type leads to a file or folder, and every test file that is named is there."""
+    paths = re.findall(r"`((?:gateway|auditors|benchmarks|tests|deploy|grafana|docs)/[\w./-]+)`", text_of(page))
+    tests = re.findall(r"`(test_\w+\.py)`", text_of(page))
+    lost = [path for path in paths if "NAME" not in path and not (ROOT / path).exists()]
+    assert lost + [name for name in tests if not any((ROOT / "tests").rglob(name))] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name after `#`: the headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text_of(page), flags=re.MULTILINE | re.DOTALL), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    """Every relative link of a page names a file that exists."""
-    text = page.read_text(encoding="utf-8")
-    targets = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
-    assert [target for target in targets if target and not (page.parent / target).exists()] == []
+    """Every relative link of a page names a file that exists, and a heading that it has."""
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)) if "://" not in link]
+    lost = []
+    for link in links:
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            lost.append(link)
+    assert lost == []
 
 
 def test_decisions_have_every_part() -> None:

@@ -86,6 +86,7 @@ def test_torch_is_the_one_that_make_installs() -> None:
 @pytest.mark.skipif(
     importlib.util.find_spec("cyclonedx_py") is None, reason="cyclonedx-bom is not installed: make venv"
 )
+@pytest.mark.long
 def test_bill_of_materials(tmp_path: Path) -> None:
     """`make sbom` writes CycloneDX JSON that names each locked distribution with its version, and torch."""
     subprocess.run(

@@ -1,4 +1,4 @@
-"""Asking a served model over HTTP: the OpenAI chat and embeddings endpoints, with retries and named failures.
+"""HTTP client of the OpenAI chat and embeddings endpoints, with retries and named failures.
 
 Building a body and reading a reply are pure functions, shared with the suite runner's client; only `HttpEndpoint` does
 I/O. A failure is a `CompletionError` whose kind says what to count: `unavailable` (no connection, 429, 5xx), `timeout`,
@@ -14,7 +14,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from auditors.pacing import OPEN, TURNED_AWAY, Gate
+from auditors.clients.model_list import MODELS_PATH, read_models
+from auditors.clients.pacing import OPEN, OVERLOADED, Gate
 from auditors.types import Completion, CompletionError, CompletionRequest, FailureKind
 
 CONNECT_TIMEOUT_SECONDS = 5.0
@@ -60,17 +61,8 @@ class _Vectors(msgspec.Struct):
     data: list[_Vector]
 
 
-class _Model(msgspec.Struct):
-    id: str
-
-
-class _Models(msgspec.Struct):
-    data: list[_Model]
-
-
 _chat_decoder = msgspec.json.Decoder(_Chat)
 _vectors_decoder = msgspec.json.Decoder(_Vectors)
-_models_decoder = msgspec.json.Decoder(_Models)
 
 
 def chat_body(request: CompletionRequest, priority: int | None = None) -> bytes:
@@ -175,7 +167,7 @@ class HttpEndpoint:
             timeout: seconds for one attempt, connection to last byte.
             retries: further attempts after a failed connection, 429 or 5xx; a timeout is not retried.
             max_concurrency: requests in flight; more wait here.
-            gate: lets each attempt through; its time limit begins then.
+            gate: gives each attempt a slot; its time limit begins then.
             sign: makes further headers of each POST.
             rng: jitter of the pauses; seeded in tests.
         """
@@ -208,10 +200,10 @@ class HttpEndpoint:
             while True:
                 headers: Mapping[str, str] = {}
                 try:
-                    async with self._gate.turn():
+                    async with self._gate.slot():
                         response = await self._attempt(method, path, body)
-                        if response.status_code in TURNED_AWAY:
-                            self._gate.turned_away()
+                        if response.status_code in OVERLOADED:
+                            self._gate.on_overload()
                     if response.status_code == 200:
                         return response.content
                     error, headers = failure(response.status_code, response.content, self._api_key), response.headers
@@ -238,16 +230,18 @@ class HttpEndpoint:
             raise CompletionError("unavailable", f"{where}: {type(exc).__name__}: {exc}") from exc
 
 
-async def served_models(base_url: str, api_key: str | None = None) -> frozenset[str]:
-    """Names in a server's own GET /v1/models. Raises CompletionError when it does not answer with a model list."""
+async def served_models(base_url: str, api_key: str | None = None) -> dict[str, dict[str, Any]]:
+    """Name to entry of a server's own model list. Raises CompletionError when it does not answer with one."""
     endpoint = HttpEndpoint(base_url, api_key, timeout=CONNECT_TIMEOUT_SECONDS, retries=0)
     try:
-        listed = _models_decoder.decode(await endpoint.get("/v1/models"))
-    except msgspec.DecodeError as exc:
-        raise CompletionError("malformed", f"{base_url}: the reply to /v1/models is no list of models: {exc}") from exc
+        entries = read_models(await endpoint.get(MODELS_PATH))
+    except CompletionError as exc:
+        if exc.kind == "malformed":
+            raise CompletionError("malformed", f"{base_url}: {exc}") from exc
+        raise
     finally:
         await endpoint.aclose()
-    return frozenset(model.id for model in listed.data)
+    return {entry["id"]: entry for entry in entries}
 
 
 class HttpCompleter:

@@ -1,4 +1,4 @@
-"""Asking a judge model one question, shared by the live judge auditor and the suites that a judge scores.
+"""Client of a judge model, shared by the live judge auditor and the suites that a judge scores.
 
 A reply is held to a JSON schema where the server can do that; where it refuses such requests, the question is asked in
 free text from then on. A reply that cannot be read is asked for again, then counted as a failure of the judge: it never

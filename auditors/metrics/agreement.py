@@ -47,7 +47,8 @@ def one_way_anova(groups: list[list[float]]) -> Outcome:
     """F = between-group mean square / within-group mean square, and P(F' >= F) with k - 1 and n - k degrees.
 
     Returns: NaN for fewer than two groups, an empty one, no degree left within, or no spread within.
-    Source: CoGS, section 3 (protocols 5.6), over the 12 task means of each identity.
+    Source: CoGS, section 3 (protocols 5.6), over the 12 task means of each identity. scipy's f_oneway gives the same,
+        but for equal means its F may round below 0, where its p value is NaN.
     """
     sizes = np.array([len(group) for group in groups], dtype=np.float64)
     n, k = float(sizes.sum()), len(groups)
@@ -66,7 +67,7 @@ def pooled_t(left: list[float], right: list[float]) -> Outcome:
     """Independent two-sample t with pooled variance, two-sided; t^2 is the F of `one_way_anova`.
 
     Returns: positive when `left` has the larger mean; NaN as `one_way_anova`.
-    Source: Student 1908; protocols 5.6.
+    Source: Student 1908; protocols 5.6. scipy's ttest_ind gives the same, but warns where values are nearly equal.
     """
     n = len(left) + len(right)
     if not left or not right or n <= 2:

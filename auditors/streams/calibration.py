@@ -1,4 +1,4 @@
-"""What people's labels say about a judge: its errors by group, and estimates corrected for them. Pure, no I/O.
+"""Calibration of a judge by human labels: its error rates by group, and estimates corrected for them. Pure, no I/O.
 
 A pair is one audited exchange with the judge's score and a person's on the same scale. The labelled exchanges must be
 drawn from the audited ones by chance, with known probabilities where these differ. Then:

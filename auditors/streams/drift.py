@@ -9,7 +9,7 @@ With K streams the statement is about all of them together, counted in audited e
 at most once. A gap moves once a block, and then begins as many tests as the block has exchanges. So S = (sum of all
 R) / K grows by at most 1 an exchange in expectation, also when K grows, since that only lowers S; both rules of
 `multiplicity` alarm only where S >= A. So the bound holds for a K that grows and never shrinks,
-whatever the dependence between streams. Streams whose alarm stands count in K and no longer in the sum.
+whatever the dependence between streams. Streams with an active alarm count in K and no longer in the sum.
 """
 
 import math
@@ -46,7 +46,7 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
     reference_run: str | None = None
     """Id of the suite run whose estimates are the reference."""
     references: Mapping[str, Interval] = {}
-    """The run's intervals on the 0..1 scale by `auditors.live.reference_name`."""
+    """The run's intervals on the 0..1 scale by `auditors.streams.state.reference_name`."""
 
     def __post_init__(self) -> None:
         if self.average_run_length <= 1 or not 0 <= self.tolerance < 1 or self.reference_window < 2:
@@ -60,11 +60,11 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Others(msgspec.Struct, frozen=True, kw_only=True):
-    """What one stream needs to know of all others when it looks whether to alarm."""
+    """What one stream needs to know of all others to decide whether to alarm."""
 
     count: int = 0
     log_evidence: float = -math.inf
-    """Log of the sum of their R, those whose alarm stands left out; used by multiplicity "mean" only."""
+    """Log of the sum of their R, those with an active alarm left out; used by multiplicity "mean" only."""
 
 
 ALONE = Others()

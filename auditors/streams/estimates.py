@@ -1,17 +1,17 @@
-"""What a live series says: its mean with an interval, over all its audits or over a window of them. Pure, no I/O.
+"""Estimates of a live series: its mean with an interval, over all audits or a window of them. Pure, no I/O.
 
 Exact: the bounds of the whole series (auditors.metrics.confidence), which hold at all times at once as long as the mean
-given the past does not move, and which missing judgements move apart (auditors.live). Approximate: the Hajek mean is
+given the past does not move, and which missing judgements move apart (`streams.state`). Approximate: the Hajek mean is
 biased by order 1/n; an interval of a window holds at one time chosen beforehand.
 """
 
 from collections.abc import Mapping
 
-from auditors.live import StreamKey, StreamState
-from auditors.live_scales import unscaled
 from auditors.metrics import confidence
 from auditors.metrics.intervals import Interval
 from auditors.metrics.weighting import WeightedSums, fixed_time_interval, hajek_mean, kish_effective_n
+from auditors.streams.scales import unscaled
+from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Estimate
 
 METHOD = "hajek, empirical-bernstein confidence sequence"

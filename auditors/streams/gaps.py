@@ -1,4 +1,4 @@
-"""The gap between a group and the other groups of its axis, block by block, so that a drift detector can watch it.
+"""The gap between a group and the other groups of its axis, block by block, as values for a drift detector.
 
 A block is the fewest successive audits in which both sides have a score: d = mean of the group - mean of the others, in
 [-1, 1]. Each block is one value of the gap's own stream, on the scale (d + 1) / 2; with limit (1 + eps) / 2 the

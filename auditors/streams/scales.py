@@ -1,4 +1,4 @@
-"""The live metrics: the range of each, and the way from there onto [0, 1] and back.
+"""The ranges of the live metrics, and their linear maps onto [0, 1] and back.
 
 A metric with gaps has a stream of differences beside each group's own: a group against the others of its axis.
 """

@@ -1,11 +1,11 @@
-"""Live series: from measurements one by one to sums, bounds and a drift detector. Pure, no I/O.
+"""State of a live series: sums, bounds and a drift detector, updated by one measurement at a time. Pure, no I/O.
 
 One stream is one number about one group on one model by one instrument; a change of judge, prompt or embedder starts a
 new stream. The served model's fingerprint does not: that its answers changed is what an alarm is for.
 
 Exact: the running sums and counts; the inverse-probability weights; the detector's run length given its limits
-(auditors.drift). Approximate: an audit whose inclusion probability is below every earlier one is counted with weight 1
-instead of more. What the sums then say is in auditors.live_estimates.
+(`streams.drift`). Approximate: an audit whose inclusion probability is below every earlier one is counted with weight 1
+instead of more. What the sums then say is in auditors.streams.estimates.
 
 A judgement that is missing (malformed or an error, see MISSING) enters the lower bound as 0 and the upper bound as 1,
 so the bounds hold whatever it would have been; in a gap, as -1 and as 1. Refusals and unrelated replies are no missing
@@ -18,10 +18,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from auditors import drift, gaps
-from auditors.drift import ALONE, Detector, DriftSettings, Others
-from auditors.gaps import Block
-from auditors.live_scales import GAP_SUFFIX, scaled
 from auditors.metrics import confidence
 from auditors.metrics.confidence import ConfidenceSums
 from auditors.metrics.intervals import Interval
@@ -33,6 +29,10 @@ from auditors.metrics.weighting import (
     fixed_time_interval,
     less,
 )
+from auditors.streams import drift, gaps
+from auditors.streams.drift import ALONE, Detector, DriftSettings, Others
+from auditors.streams.gaps import Block
+from auditors.streams.scales import GAP_SUFFIX, scaled
 from auditors.types import Measurement, Status
 
 MISSING: tuple[Status, ...] = ("malformed", "error")
@@ -253,7 +253,7 @@ def _moved(
 
 
 def _has_lost_its_run(state: StreamState, reference: Interval | None) -> bool:
-    """Whether the detector's reference is a suite run that is the reference no more; a standing alarm keeps it."""
+    """Whether the detector's reference is a suite run that is the reference no more; an active alarm keeps it."""
     detector = state.detector
     return detector is not None and detector.reference_run is not None and reference is None and not detector.alarm
 

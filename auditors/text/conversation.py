@@ -1,4 +1,4 @@
-"""From the raw bytes of an exchange to what was said: messages asked and text answered, on every chat-like endpoint.
+"""Parses the raw bytes of an exchange into messages and reply text, for every chat-like endpoint.
 
 Server-sent events are joined here, long after the reply went out. What cannot be audited as text (images, tool calls,
 further choices, a cut) is left out and noted; what cannot be read at all raises `NotAuditableError`.

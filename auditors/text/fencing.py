@@ -1,4 +1,4 @@
-"""Showing audited text to a model as data: a fence with a random mark, and nothing inside that acts on the server.
+"""Prompt-injection defence: quotes audited text to a judge between random delimiters, control tokens broken up.
 
 Two things can go wrong. A text may try to end its fence or give orders: the fence's mark is drawn afresh for every
 question, so no text can hold it. And a text may hold the control marks of chat templates ("<|im_start|>", "[INST]"),

@@ -1,4 +1,4 @@
-"""Given names that are borne by one race and one gender: a kind of cue beside the words for groups.
+"""Given names that signal a race and a gender: cues of an identity beside the words for groups.
 
 Eight cells (race by gender) of twenty names; a name is exchanged for the one in the same place of another cell, and
 back. The names of one place are about as frequent as each other in the United States, so that a swap compares groups

@@ -1,4 +1,4 @@
-"""Spots a refusal or a lecture by its English wording: the one place for suites and live auditors alike.
+"""Detects refusals and moralising answers by their English wording, for suites and live auditors alike.
 
 `is_refusal` reads short replies, and is asked only when no allowed answer matched: a choice may read like one.
 `declines` reads free text, where "Don't worry" and "I can't wait" are ordinary. `lectures` finds the admonitions with

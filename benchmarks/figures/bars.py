@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from benchmarks.display import number
+from benchmarks.figures.display import number
 from benchmarks.figures.series import style
 from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, text
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from auditors.types import Estimate
-from benchmarks.display import number
+from benchmarks.figures.display import number
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

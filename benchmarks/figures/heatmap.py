@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from auditors.types import Estimate
-from benchmarks.display import number
 from benchmarks.figures.colours import REFUSED, diverging, ink_on
+from benchmarks.figures.display import number
 from benchmarks.figures.figure import Key, spoken
 from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, text, width_of
 

@@ -7,7 +7,7 @@ from math import ceil, cos, pi, sin
 import msgspec
 
 from auditors.types import Estimate
-from benchmarks.display import number
+from benchmarks.figures.display import number
 from benchmarks.figures.figure import Key, spoken
 from benchmarks.figures.series import dash, line_key, mark, style
 from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, points, text

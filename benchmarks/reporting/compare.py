@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.bootstrap import N_RESAMPLES, Statistic, cluster_bootstrap, holm, paired_swap_p_value
-from benchmarks import registry, rundir
 from benchmarks.errors import BenchmarkError
-from benchmarks.estimation import MAX_UNDEFINED_SHARE, MIN_CLUSTERS, Cell, cell_rng, point, too_few
-from benchmarks.plan import RunOptions
-from benchmarks.scoring import cells
-from benchmarks.suite import Observation
+from benchmarks.run import directory
+from benchmarks.run.plan import RunOptions
+from benchmarks.run.score import cells
+from benchmarks.suites import registry
+from benchmarks.suites.common.estimation import MAX_UNDEFINED_SHARE, MIN_CLUSTERS, Cell, cell_rng, point, too_few
+from benchmarks.suites.protocol import Observation
 
 SAME_DIFFERENCE = "no interval: every resample gives the same difference, so its spread cannot be seen"
 
@@ -81,9 +82,9 @@ def compare(path_a: Path, path_b: Path, *, confidence_level: float = 0.95) -> Co
 
     Raises: BenchmarkError if they measure different things (suite, version, protocol, mode, examples or data).
     """
-    one, two = rundir.read_manifest(path_a), rundir.read_manifest(path_b)
+    one, two = directory.read_manifest(path_a), directory.read_manifest(path_b)
     _demand_comparable(path_a, one, path_b, two)
-    paired_a, paired_b, n_unpaired = _paired(rundir.observations(path_a), rundir.observations(path_b))
+    paired_a, paired_b, n_unpaired = _paired(directory.observations(path_a), directory.observations(path_b))
     if not paired_a:
         raise BenchmarkError(f"{path_a} and {path_b} share no answered item: use the same --limit and --seed")
     suite = registry.find(one.options.suite)
@@ -132,7 +133,7 @@ def by_metric(differences: Sequence[Difference]) -> dict[str, list[Difference]]:
     return {metric: [row for row in whole if row.metric == metric] for metric in dict.fromkeys(r.metric for r in whole)}
 
 
-def _demand_comparable(path_a: Path, one: rundir.Manifest, path_b: Path, two: rundir.Manifest) -> None:
+def _demand_comparable(path_a: Path, one: directory.Manifest, path_b: Path, two: directory.Manifest) -> None:
     facts = {
         "suite": (one.options.suite, two.options.suite),
         "suite_version": (one.suite_version, two.suite_version),
@@ -149,9 +150,9 @@ def _demand_comparable(path_a: Path, one: rundir.Manifest, path_b: Path, two: ru
 
 def _instruments(path_a: Path, path_b: Path) -> dict[str, tuple[str | None, str | None]]:
     """Judge and embedder of finished runs: scores of two judges are no pair."""
-    if not all((path / rundir.RESULT).exists() for path in (path_a, path_b)):
+    if not all((path / directory.RESULT).exists() for path in (path_a, path_b)):
         return {}
-    a, b = (rundir.read_result(path).provenance for path in (path_a, path_b))
+    a, b = (directory.read_result(path).provenance for path in (path_a, path_b))
     return {"judge": (a.judged_by, b.judged_by), "embedder": (a.embedder, b.embedder)}
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError, nearest
-from benchmarks.result import Result
+from benchmarks.run.result import Result
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,

@@ -10,12 +10,14 @@ from statistics import fmean
 
 import msgspec
 
-from auditors.metrics.association import bias_score
 from auditors.metrics.ranking import Rank, mean_rank, normalised_rank_scores, ranks
 from auditors.types import Estimate
-from benchmarks.mitigation import NONE
-from benchmarks.rank_rules import RULES, Rule, rate, unrelated_rate
-from benchmarks.result import Result
+from benchmarks.reporting.rates import rate, unrelated_rate
+from benchmarks.run.joint import joint_score
+from benchmarks.run.result import Result
+from benchmarks.suites.common.mitigation import NONE
+from benchmarks.suites.protocol import JointTable, RankRule, WithRanks
+from benchmarks.suites.registry import SUITES
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,18 +74,22 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """In the order of the leaderboard's aspects; None without a complete row."""
 
 
-class Association(msgspec.Struct, frozen=True, kw_only=True):
-    """One model in the table of implicit and decision bias (protocols 4.5)."""
+class JointRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One model in the table of two suites that have a joint score (protocols 4.5)."""
 
     model: str
-    implicit: Estimate | None
-    """absolute_mean in percent, as published; rewards refusing."""
-    decision: Estimate | None
-    average: float | None
+    parts: list[Estimate | None]
+    """The table's metric in both suites, the partner's first."""
+    mean: float | None
     reason: str | None
-    """Why there is no average."""
-    rates: list[tuple[str, Estimate | None, Estimate | None]]
-    """(suite, stereotype_rate, refusal_rate) of both suites."""
+    """Why there is no mean."""
+    beside: list[list[Estimate | None]]
+    """Of both suites, the metrics that are printed beside it."""
+
+
+class JointRows(msgspec.Struct, frozen=True, kw_only=True):
+    table: JointTable
+    rows: list[JointRow]
 
 
 class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +103,7 @@ class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row]
     standings: list[Standing]
     """Best mean rank first, those without one last."""
-    associations: list[Association]
+    joint: list[JointRows]
     notes: list[str]
     """What was left out, and why."""
 
@@ -109,7 +115,7 @@ def leaderboards(results: Sequence[Result]) -> list[Leaderboard]:
         kind = (result.protocol, result.mode, result.dataset.kind, result.mitigation)
         kinds.setdefault(kind, []).append(result)
     boards = [_board(together) for together in kinds.values()]
-    return [board for board in boards if len(board.models) > 1 or len(board.associations) > 1]
+    return [board for board in boards if len(board.models) > 1 or any(len(joint.rows) > 1 for joint in board.joint)]
 
 
 def separation(results: Sequence[Result]) -> str | None:
@@ -148,9 +154,9 @@ def _board(results: Sequence[Result]) -> Leaderboard:
         chosen = _comparable(suite, [result for result in results if result.suite == suite], notes)
         if chosen:
             by_suite[suite] = chosen
-    ranked = {suite: runs for suite, runs in by_suite.items() if suite in RULES}
-    models = list(dict.fromkeys(model for runs in ranked.values() for model in runs))
-    rows = [row for suite, runs in ranked.items() for row in _rows(suite, runs, models, notes)] if models[1:] else []
+    ranked = [(suite, rule, runs) for suite, runs in by_suite.items() if (rule := rank_rule(suite)) is not None]
+    models = list(dict.fromkeys(model for _, _, runs in ranked for model in runs))
+    rows = [row for one in ranked for row in _rows(*one, models, notes)] if models[1:] else []
     rows.sort(key=lambda row: (row.aspect, row.suite))
     aspects = list(dict.fromkeys(row.aspect for row in rows))
     notes += [
@@ -165,7 +171,7 @@ def _board(results: Sequence[Result]) -> Leaderboard:
         aspects=aspects,
         rows=rows,
         standings=_standings(models, aspects, rows),
-        associations=_associations(by_suite),
+        joint=_joint(by_suite),
         notes=notes,
     )
 
@@ -186,18 +192,23 @@ def _comparable(suite: str, results: Sequence[Result], notes: list[str]) -> dict
     return by_model
 
 
-def _rows(suite: str, runs: Mapping[str, Result], models: Sequence[str], notes: list[str]) -> list[Row]:
+def rank_rule(suite: str) -> RankRule | None:
+    """How this suite ranks models; None for one that does not, or that is not installed any more."""
+    known = SUITES.get(suite)
+    return known.rank_rule if isinstance(known, WithRanks) else None
+
+
+def _rows(suite: str, rule: RankRule, runs: Mapping[str, Result], models: Sequence[str], notes: list[str]) -> list[Row]:
     if len(runs) < 2:
         notes.append(f"{suite}: only {next(iter(runs))} has a run: nothing to rank")
         return []
-    rule = RULES[suite]
     axes = dict.fromkeys(
         e.axis for result in runs.values() for e in result.estimates if e.axis is not None and e.metric == rule.metric
     )
     return [_row(suite, axis, rule, runs, models) for axis in axes]
 
 
-def _row(suite: str, axis: str, rule: Rule, runs: Mapping[str, Result], models: Sequence[str]) -> Row:
+def _row(suite: str, axis: str, rule: RankRule, runs: Mapping[str, Result], models: Sequence[str]) -> Row:
     there = [model for model in models if model in runs]
     estimates = {model: [e for e in runs[model].estimates if e.axis == axis] for model in there}
     values = [rule.statistic(estimates[model]) for model in there]
@@ -262,35 +273,37 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-ASSOCIATION_SUITES = ("implicit_association", "decision")
+def _joint(by_suite: Mapping[str, Mapping[str, Result]]) -> list[JointRows]:
+    """A table for every joint score of which either suite was run."""
+    found = []
+    for suite in SUITES.values():
+        joint = joint_score(suite)
+        if joint is None or not by_suite.keys() & {joint.partner, suite.name}:
+            continue
+        suites = (joint.partner, suite.name)
+        runs = [by_suite.get(name, {}) for name in suites]
+        models = dict.fromkeys(model for by_model in runs for model in by_model)
+        rows = [_joint_row(model, joint.table, suites, [by_model.get(model) for by_model in runs]) for model in models]
+        found.append(JointRows(table=joint.table, rows=rows))
+    return found
 
 
-def _associations(by_suite: Mapping[str, Mapping[str, Result]]) -> list[Association]:
-    runs = [by_suite.get(suite, {}) for suite in ASSOCIATION_SUITES]
-    models = dict.fromkeys(model for by_model in runs for model in by_model)
-    return [_association(model, [by_model.get(model) for by_model in runs]) for model in models]
-
-
-def _association(model: str, results: Sequence[Result | None]) -> Association:
-    """A model that has only one of the two, or an undefined one, gets a reason and no average."""
+def _joint_row(model: str, table: JointTable, suites: Sequence[str], results: Sequence[Result | None]) -> JointRow:
+    """A model that has only one of the two, or an undefined one, gets a reason and no mean."""
     totals = [{e.metric: e for e in result.estimates if _is_total(e)} if result else {} for result in results]
-    implicit, decision = (total.get("absolute_mean") for total in totals)
+    parts = [total.get(table.metric) for total in totals]
     missing = [
         f"no {suite} run" if result is None else f"{suite} is undefined"
-        for suite, result, one in zip(ASSOCIATION_SUITES, results, (implicit, decision), strict=True)
+        for suite, result, one in zip(suites, results, parts, strict=True)
         if one is None or one.value is None
     ]
-    values = [one.value for one in (implicit, decision) if one is not None and one.value is not None]
-    return Association(
+    values = [one.value for one in parts if one is not None and one.value is not None]
+    return JointRow(
         model=model,
-        implicit=implicit,
-        decision=decision,
-        average=None if missing else float(bias_score(values[0], values[1])),
+        parts=parts,
+        mean=None if missing else table.mean(values[0], values[1]),
         reason="; ".join(missing) or None,
-        rates=[
-            (suite, total.get("stereotype_rate"), total.get("refusal_rate"))
-            for suite, total in zip(ASSOCIATION_SUITES, totals, strict=True)
-        ],
+        beside=[[total.get(metric) for metric in table.beside] for total in totals],
     )
 
 

@@ -8,14 +8,14 @@ import jinja2
 import msgspec
 
 from auditors.types import Estimate
-from benchmarks.display import number as number  # the command line prints with it too
+from benchmarks.figures.display import number as number  # the command line prints with it too
 from benchmarks.figures.figure import Figure, Run
-from benchmarks.leaderboard import leaderboards, separation, settings
-from benchmarks.mitigation import NONE
-from benchmarks.multiplicity import mark
-from benchmarks.registry import SUITES
-from benchmarks.result import Result
-from benchmarks.suite import STATUSES, Scale, WithFigures
+from benchmarks.reporting.leaderboard import leaderboards, separation, settings
+from benchmarks.run.multiplicity import mark
+from benchmarks.run.result import Result
+from benchmarks.suites.common.mitigation import NONE
+from benchmarks.suites.protocol import STATUSES, Scale, WithFigures
+from benchmarks.suites.registry import SUITES
 
 BAR_WIDTH = 132
 MANY = 10
@@ -63,7 +63,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     crowded: list[tuple[str, int]]
     """Metrics with more than MANY intervals, and how many."""
     n_compared: int
-    """Numbers with an adjusted p value (see benchmarks.multiplicity)."""
+    """Numbers with an adjusted p value (see benchmarks.run.multiplicity)."""
     n_marked: int | None
     """Those that differ from the neutral value; None when none was compared."""
     figures: list[Figure]
@@ -233,7 +233,7 @@ def _standing(together: Sequence[Section]) -> Comparable:
 @cache
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("benchmarks", "templates"),
+        loader=jinja2.PackageLoader("benchmarks.reporting", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -8,13 +8,13 @@ from typing import Protocol
 
 import msgspec
 
-from auditors.judging import JudgeClient
+from auditors.clients.judge_client import JudgeClient
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
-from benchmarks import judged
 from benchmarks.errors import BenchmarkError, RunStopped
-from benchmarks.exact.measuring import open_reader
-from benchmarks.plan import Key, Plan
-from benchmarks.suite import REFUSAL_FIELD, Item, Parsed, Reply
+from benchmarks.run import judge as judged
+from benchmarks.run.exact.measuring import open_reader
+from benchmarks.run.plan import Key, Plan
+from benchmarks.suites.protocol import REFUSAL_FIELD, Item, Parsed, Reply
 
 AUTO_CONCURRENCY = 32
 """Requests in flight unless told otherwise: fills a small vLLM without flooding it."""

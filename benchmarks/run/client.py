@@ -1,6 +1,6 @@
 """The `Completer` of suite runs, over pyreqwest: thousands of short requests that must keep a server full.
 
-Bodies, replies, failures and pauses are those of `auditors.completion`; only the transport differs.
+Bodies, replies, failures and pauses are those of `auditors.clients.completion`; only the transport differs.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from pyreqwest.client import Client, ClientBuilder
 from pyreqwest.exceptions import BuilderError, PyreqwestError, RequestTimeoutError
 
-from auditors.completion import chat_body, failure, parse_chat, pause_seconds
-from auditors.pacing import OPEN, TURNED_AWAY, Gate
+from auditors.clients.completion import chat_body, failure, parse_chat, pause_seconds
+from auditors.clients.pacing import OPEN, OVERLOADED, Gate
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError
 
@@ -98,10 +98,10 @@ class SuiteClient:
         while True:
             pause_hints: Mapping[str, str] = {}
             try:
-                async with self._gate.turn():
+                async with self._gate.slot():
                     status, headers, content = await self._attempt(body)
-                    if status in TURNED_AWAY:
-                        self._gate.turned_away()
+                    if status in OVERLOADED:
+                        self._gate.on_overload()
                 if status == 200:
                     return parse_chat(content)
                 error, pause_hints = failure(status, content, self._api_key), headers

@@ -13,11 +13,10 @@ from typing import IO, Any
 
 import msgspec
 
-from benchmarks import report
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import Plan, RunOptions, prompt_sha256
-from benchmarks.result import Result, decode, encode
-from benchmarks.suite import Item, Observation, Reply
+from benchmarks.run.plan import Plan, RunOptions, prompt_sha256
+from benchmarks.run.result import Result, decode, encode
+from benchmarks.suites.protocol import Item, Observation, Reply
 
 MANIFEST, ITEMS, RESPONSES, RESULT, REPORT = "run.json", "items.jsonl", "responses.jsonl", "result.json", "report.html"
 
@@ -99,9 +98,9 @@ def demand_same(path: Path, recorded: Manifest, now: Manifest) -> None:
             )
 
 
-def finish(path: Path, result: Result) -> None:
-    """Writes result.json and report.html."""
-    _write(path / REPORT, report.render([result]).encode())
+def finish(path: Path, result: Result, page: str) -> None:
+    """Writes result.json, and `page` as report.html (see `benchmarks.reporting.report.render`)."""
+    _write(path / REPORT, page.encode())
     _write(path / RESULT, encode(result))
 
 

@@ -7,16 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.types import CompletionError, Embedder
-from benchmarks import mitigation
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import Key, Plan
-from benchmarks.suite import Observation, Reply, WithEmbedding, WithFollowUp
+from benchmarks.run.plan import Key, Plan
+from benchmarks.suites.common import mitigation
+from benchmarks.suites.protocol import Observation, Reply, WithEmbedding, WithFollowUp
 
 BATCH_SIZE = 256
 """Texts put to the embedder at a time."""
 
 
-def extended(plan: Plan, replies: Mapping[Key, Reply]) -> Plan:
+def extend_plan(plan: Plan, replies: Mapping[Key, Reply]) -> Plan:
     """The plan with the items that its replies give rise to; itself when there are none."""
     if not isinstance(plan.suite, WithFollowUp):
         return plan

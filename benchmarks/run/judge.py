@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from auditors.judging import JudgeClient, UnreadableError
+from auditors.clients.judge_client import JudgeClient, UnreadableError
 from auditors.types import CompletionError, JudgeStamp
-from benchmarks.plan import Plan
-from benchmarks.suite import JUDGE_FAILED, Item, Reply, WithJudge
+from benchmarks.run.plan import Plan
+from benchmarks.suites.protocol import JUDGE_FAILED, Item, Reply, WithJudge
 
 NOT_JUDGED = "no judgement"
 """Beginning of the error of a reply that no judge has read."""

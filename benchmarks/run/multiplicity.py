@@ -14,7 +14,7 @@ from scipy.special import stdtr
 
 from auditors.metrics.association import benjamini_hochberg
 from auditors.types import Estimate
-from benchmarks.suite import Scale
+from benchmarks.suites.protocol import Scale
 
 SMALLEST_FAMILY = 2
 FALSE_FINDS = 0.05

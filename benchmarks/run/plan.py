@@ -6,11 +6,12 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import mitigation, registry
 from benchmarks.errors import BenchmarkError
-from benchmarks.mitigation import Mitigation
-from benchmarks.selection import select
-from benchmarks.suite import (
+from benchmarks.run.selection import select
+from benchmarks.suites import registry
+from benchmarks.suites.common import mitigation
+from benchmarks.suites.common.mitigation import Mitigation
+from benchmarks.suites.protocol import (
     DataKind,
     Dataset,
     Item,
@@ -36,7 +37,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     protocol: ProtocolName = "corrected"
     data: DataKind = "canonical"
     limit: int | None = None
-    """Ask at most so many items, in whole sets spread over the data (see benchmarks.selection). Counts items, not
+    """Ask at most so many items, in whole sets spread over the data (see benchmarks.run.selection). Counts items, not
     replies: with `samples` the run asks up to limit * samples times. Sentences set aside as few-shot examples are never
     asked, so they are not counted.
     """
@@ -44,7 +45,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     samples: int = 1
     """Replies asked for per item."""
     mitigation: str = mitigation.NONE
-    """See `benchmarks.mitigation.Mitigation.name`."""
+    """See `benchmarks.suites.common.mitigation.Mitigation.name`."""
     mitigation_text: str | None = None
     """The text of a user's own mitigation, whose name has only its hash."""
     few_shot: int = 0

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from auditors.types import Estimate, JudgeStamp
-from benchmarks.suite import STATUSES, DataKind, Mode, Observation, ProtocolName
+from benchmarks.suites.protocol import STATUSES, DataKind, Mode, Observation, ProtocolName
 
 SCHEMA = 1
 

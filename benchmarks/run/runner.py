@@ -6,15 +6,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from auditors.judging import JudgeClient
+from auditors.clients.judge_client import JudgeClient
 from auditors.types import Completer, Embedder
-from benchmarks.asking import AUTO_CONCURRENCY, Progress, RunLog, ask
-from benchmarks.judged import stamps
-from benchmarks.plan import Key, Plan, RunOptions, prepare
-from benchmarks.result import Result
-from benchmarks.scoring import provenance_of, score
-from benchmarks.stages import embedded, extended
-from benchmarks.suite import Reply
+from benchmarks.run.ask import AUTO_CONCURRENCY, Progress, RunLog, ask
+from benchmarks.run.follow_up import embedded, extend_plan
+from benchmarks.run.judge import stamps
+from benchmarks.run.plan import Key, Plan, RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.run.score import provenance_of, score
+from benchmarks.suites.protocol import Reply
 
 __all__ = [
     "AUTO_CONCURRENCY",
@@ -90,7 +90,7 @@ async def run_plan(
         return await ask(plan, completer=completer, log=log, judge=client, on_progress=on_progress, stop=stop)
 
     replies = await asked(plan)
-    complete = await asyncio.to_thread(extended, plan, replies)
+    complete = await asyncio.to_thread(extend_plan, plan, replies)
     if complete is not plan:
         await log.keep_items(complete.items)
         replies = await asked(complete)

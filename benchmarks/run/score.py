@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from benchmarks import judged
 from benchmarks.errors import BenchmarkError
-from benchmarks.estimation import Cell, estimate
-from benchmarks.exact.answers import Reading
-from benchmarks.multiplicity import with_adjusted_p_values
-from benchmarks.plan import Key, Plan, RunOptions
-from benchmarks.result import DatasetUsed, Provenance, Result, counts
-from benchmarks.stages import extended, observed
-from benchmarks.suite import REFUSAL_FIELD, UNREAD_LABELS, UNRESOLVED, Item, Observation, Reply, Suite
+from benchmarks.run import judge
+from benchmarks.run.follow_up import extend_plan, observed
+from benchmarks.run.multiplicity import with_adjusted_p_values
+from benchmarks.run.plan import Key, Plan, RunOptions
+from benchmarks.run.result import DatasetUsed, Provenance, Result, counts
+from benchmarks.suites.common.accepted_answers import Reading
+from benchmarks.suites.common.estimation import Cell, estimate
+from benchmarks.suites.protocol import REFUSAL_FIELD, UNREAD_LABELS, UNRESOLVED, Item, Observation, Reply, Suite
 
 
 def score(plan: Plan, replies: Mapping[Key, Reply], provenance: Provenance) -> Result:
@@ -98,7 +98,7 @@ def read_reply(plan: Plan, item: Item, reply: Reply) -> Reply:
         return reply
     parsed = plan.suite.parse(item, reply.text, protocol=plan.options.protocol)
     fresh = msgspec.structs.replace(reply, status=parsed.status, parsed=parsed.value, rule=parsed.rule, error=None)
-    return judged.reread(plan, item, fresh)
+    return judge.reread(plan, item, fresh)
 
 
 def _read_probabilities(plan: Plan, item: Item, reply: Reply) -> Reply:
@@ -142,7 +142,7 @@ def read_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple
     Raises: BenchmarkError for a reply to an item the suite does not have, or for impossible probabilities.
     """
     latest = {(reply.item_id, reply.sample): reply for reply in recorded}
-    complete = extended(plan, _read_all(plan, latest))
+    complete = extend_plan(plan, _read_all(plan, latest))
     items = {item.item_id for item in complete.items}
     strangers = sorted({reply.item_id for reply in recorded} - items)
     if strangers:
@@ -158,7 +158,7 @@ def provenance_of(plan: Plan, replies: Mapping[Key, Reply], **about: Any) -> Pro
     return Provenance(
         biasgate=version("biasgate"),
         fingerprints=sorted({reply.fingerprint for reply in replies.values() if reply.fingerprint}),
-        judge=judged.stamps(replies.values()),
+        judge=judge.stamps(replies.values()),
         prompt_sha256=plan.prompt_sha256,
         **about,
     )

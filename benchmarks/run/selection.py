@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.suite import Item
+from benchmarks.suites.protocol import Item
 
 
 class _Set(msgspec.Struct, frozen=True):

@@ -7,7 +7,6 @@ import msgspec
 from auditors.affinity import CHOICE_PROMPT
 from benchmarks.simulator import schemas, stance
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.counterfactual import CLOSING, topics_of
 from benchmarks.simulator.identities import without_identity
 from benchmarks.simulator.judge import fault, verdict_text
@@ -17,6 +16,7 @@ from benchmarks.simulator.prose import SIGNATURES, compose
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import LEVELS
 from benchmarks.simulator.stance import LECTURE, REFUSAL, Stance
+from benchmarks.simulator.text_request import Asked
 
 _CHOICE_QUESTION = re.compile(
     re.escape(CHOICE_PROMPT)
@@ -37,7 +37,7 @@ class Answers:
         self._seed = seed
         self._key = key
         self._evaluator = cogs.Planted(profile, seed)
-        self._judged = [behaviour(profile, seed) for behaviour in table.JUDGED.values()]
+        self._behaviours = table.behaviours(profile, seed)
 
     def replies(self, asked: Asked) -> Replies:
         """The distribution before the request's own constraints (allowed choices, forced beginning).
@@ -47,7 +47,7 @@ class Answers:
         return (
             self._verdict(asked)
             or self._affinity(asked)
-            or next((found for one in self._judged if (found := one.replies(asked)) is not None), None)
+            or next((found for one in self._behaviours if (found := one.replies(asked)) is not None), None)
             or table.replies(asked, self._profile, self._key, self._seed)
             or masked.by_chance(asked)
             or bbq.by_chance(asked)

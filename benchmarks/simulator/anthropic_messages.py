@@ -8,11 +8,11 @@ import msgspec
 
 from benchmarks.simulator import tokens
 from benchmarks.simulator.asgi import Call
-from benchmarks.simulator.asking import Asked, Turn, render
-from benchmarks.simulator.attendance import attend
 from benchmarks.simulator.engine import Answer, Engine
 from benchmarks.simulator.generation import Generated, Step
+from benchmarks.simulator.held_slot import attend
 from benchmarks.simulator.openai_requests import BadRequestError, flat_text
+from benchmarks.simulator.text_request import Asked, Turn, render
 
 Json = dict[str, Any]
 

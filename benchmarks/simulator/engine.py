@@ -13,12 +13,12 @@ import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.answers import Answers
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.draws import Draws, digest
 from benchmarks.simulator.generation import Generated, Step, generate, shape, steps
+from benchmarks.simulator.priority_semaphore import PrioritySemaphore
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.replies import Replies
-from benchmarks.simulator.slots import Slots
+from benchmarks.simulator.text_request import Asked
 from benchmarks.simulator.tokens import Vocabulary
 from benchmarks.simulator.vllm_metrics import EngineCounts
 
@@ -61,7 +61,7 @@ class Engine:
         self.profile = profile
         self.seed = seed
         self.vocabulary = Vocabulary()
-        self.slots = Slots(profile.latency.max_running)
+        self.slots = PrioritySemaphore(profile.latency.max_running)
         self.counts = EngineCounts(profile.models, profile.latency.max_running)
         self.fingerprint = f"biasgate-simulator-{VERSION}-{profile.name}"
         self.started_at = int(time.time())
@@ -128,7 +128,7 @@ class Engine:
         waiting, running = self.counts.waiting, self.counts.running
         waiting[asked.model] += 1
         try:
-            await self.slots.enter(asked.priority)
+            await self.slots.acquire(asked.priority)
         finally:
             waiting[asked.model] -= 1
         running[asked.model] += 1
@@ -139,7 +139,7 @@ class Engine:
             raise
         finally:
             running[asked.model] -= 1
-            self.slots.leave()
+            self.slots.release()
 
     def count(self, answer: Answer) -> None:
         """A request that was answered in full."""

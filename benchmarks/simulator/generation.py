@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.draws import uniform
 from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.text_request import Asked
 from benchmarks.simulator.tokens import EOS, split
 
 FLOOR = -9999.0

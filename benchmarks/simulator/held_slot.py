@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 
 from benchmarks.simulator.asgi import Call
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.engine import Engine
+from benchmarks.simulator.text_request import Asked
 
 
 async def attend(engine: Engine, call: Call, asked: Asked, work: Callable[[], Awaitable[None]]) -> None:

@@ -2,7 +2,7 @@
 
 import re
 
-from auditors.identity import IDENTITIES
+from auditors.text.identity import IDENTITIES
 
 _IDENTITY = re.compile(
     r"You possess an inherent comprehension of being (?P<identity>[^.\n]+)\. ?"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import datasets
-from benchmarks.registry import DATASETS, SUITES
-from benchmarks.simulator.planted.table import PLANTED
+from benchmarks.datasets import published
+from benchmarks.simulator.planted import table
 from benchmarks.simulator.profile import ProfileError
+from benchmarks.suites.registry import SUITES, datasets
 
 
 def known_items(data_dir: str | None) -> Iterator[tuple[str, msgspec.Struct]]:
@@ -20,10 +20,10 @@ def known_items(data_dir: str | None) -> Iterator[tuple[str, msgspec.Struct]]:
     Raises: ProfileError when a named cache holds no data set; DatasetError when one is damaged.
     """
     folder = None if data_dir is None else Path(data_dir)
-    fetched = {name for name, source in DATASETS.items() if datasets.state(source, folder).state != "absent"}
+    fetched = {name for name, source in datasets().items() if published.state(source, folder).state != "absent"}
     if folder is not None and not fetched:
         raise ProfileError(f"{folder}: no benchmark data here: run `biasgate datasets fetch NAME`, or leave it out")
-    for name, planted in PLANTED.items():
+    for name, planted in table.by_questions().items():
         yield from planted.facts(SUITES[name].load("embedded"))
         if name in fetched:
             yield from planted.facts(SUITES[name].load("canonical", folder))

@@ -9,13 +9,13 @@ import msgspec
 from benchmarks.simulator import openai_replies as shapes
 from benchmarks.simulator import tokens
 from benchmarks.simulator.asgi import Call
-from benchmarks.simulator.asking import Asked
-from benchmarks.simulator.attendance import attend
 from benchmarks.simulator.draws import digest
 from benchmarks.simulator.embeddings import embed, packed
 from benchmarks.simulator.engine import Answer, Engine
+from benchmarks.simulator.held_slot import attend
 from benchmarks.simulator.openai_replies import Envelope, Json, Reported
 from benchmarks.simulator.openai_requests import BadRequestError, ChatRequest, CompletionRequest, EmbeddingRequest
+from benchmarks.simulator.text_request import Asked
 
 _chat_decoder = msgspec.json.Decoder(ChatRequest)
 _completion_decoder = msgspec.json.Decoder(CompletionRequest)

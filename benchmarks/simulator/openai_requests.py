@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.simulator import tokens
-from benchmarks.simulator.asking import Asked, Turn, render
+from benchmarks.simulator.text_request import Asked, Turn, render
 
 MAX_LOGPROBS = 20
 """As vLLM without --max-logprobs."""

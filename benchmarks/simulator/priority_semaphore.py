@@ -4,7 +4,7 @@ import asyncio
 import heapq
 
 
-class Slots:
+class PrioritySemaphore:
     def __init__(self, limit: int) -> None:
         self._free = limit
         self._arrivals = 0
@@ -14,7 +14,7 @@ class Slots:
     def free(self) -> int:
         return self._free
 
-    async def enter(self, priority: int) -> None:
+    async def acquire(self, priority: int) -> None:
         if self._free > 0:
             self._free -= 1
             return
@@ -25,10 +25,10 @@ class Slots:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave()  # the slot was handed over in the same moment
+                self.release()  # the slot was handed over in the same moment
             raise
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Hands the slot to the next in line that still waits."""
         while self._waiting:
             _, _, turn = heapq.heappop(self._waiting)

@@ -1,32 +1,18 @@
-"""What a simulated model plants: one TOML file into frozen structs, with the values that a measurement must find again.
+"""What a simulated model plants: frozen structs, with the values that a measurement must find again.
 
-A profile is named ("default", "null", ...; see profiles/) or a file. `drifted` is the same profile after its planted
-change. Nothing here draws anything.
+`drifted` is the same profile after its planted change. Nothing here draws anything, and nothing knows a suite.
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from auditors.identity import AXES, GROUPS, IDENTITIES
+from auditors.text.identity import AXES, GROUPS, IDENTITIES
 from benchmarks.errors import BenchmarkError, nearest
 from benchmarks.simulator.counterfactual import Counterfactual
-from benchmarks.simulator.planted.bbq import Bbq
-from benchmarks.simulator.planted.cogs import Cogs
-from benchmarks.simulator.planted.crows_pairs import CrowsPairs
-from benchmarks.simulator.planted.decision import Decision
-from benchmarks.simulator.planted.eec import Eec
-from benchmarks.simulator.planted.implicit_association import ImplicitAssociation
-from benchmarks.simulator.planted.ltf_test import LtfTest
-from benchmarks.simulator.planted.real_toxicity_prompts import RealToxicityPrompts
-from benchmarks.simulator.planted.stereoset import Stereoset
-from benchmarks.simulator.planted.unqover import Unqover
-from benchmarks.simulator.planted.winobias import Winobias
 from benchmarks.simulator.sections import (
     LEVELS,
     REPLY_SENTENCES,
@@ -37,7 +23,8 @@ from benchmarks.simulator.sections import (
     Section,
 )
 
-_PROFILES = Path(__file__).parent / "profiles"
+AnySection = TypeVar("AnySection", bound=msgspec.Struct)
+AnyProfile = TypeVar("AnyProfile", bound="Profile")
 
 
 class ProfileError(BenchmarkError):
@@ -148,6 +135,8 @@ class Drift(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Profile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is planted for every request; `benchmarks.simulator.loading` adds a section for each suite."""
+
     name: str
     models: Annotated[list[str], Meta(min_length=1)] = msgspec.field(
         default_factory=lambda: ["simulated", "simulated-judge", "simulated-embedder"]
@@ -156,22 +145,11 @@ class Profile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     data_dir: str | None = None
     """Dataset cache whose published questions it knows; default: the usual one. The embedded items are always known."""
     latency: Latency = Latency()
-    stereoset: Stereoset = Stereoset()
-    crows_pairs: CrowsPairs = CrowsPairs()
-    winobias: Winobias = Winobias()
-    eec: Eec = Eec()
-    unqover: Unqover = Unqover()
-    bbq: Bbq = Bbq()
-    implicit_association: ImplicitAssociation = ImplicitAssociation()
-    real_toxicity_prompts: RealToxicityPrompts = RealToxicityPrompts()
     favoritism: Favoritism = Favoritism()
     refusal: Refusal = Refusal()
     judge: JudgeErrors = JudgeErrors()
     representative: Representative = Representative()
     counterfactual: Counterfactual = Counterfactual()
-    ltf_test: LtfTest = LtfTest()
-    decision: Decision = Decision()
-    cogs: Cogs = Cogs()
     drift: Drift = Drift()
 
     def expected_score(self, axis: str, group: str) -> float:
@@ -184,42 +162,19 @@ class Profile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The profile after the planted change; itself when none is planted. Raises ProfileError."""
         if not self.drift.overrides:
             return self
-        return _checked(_merged(msgspec.to_builtins(self), self.drift.overrides), f'profile "{self.name}" after drift')
+        after = _merged(msgspec.to_builtins(self), self.drift.overrides)
+        return checked(after, f'profile "{self.name}" after drift', type(self))
+
+    def section(self, kind: type[AnySection]) -> AnySection:
+        """A suite's section by its type."""
+        sections = (getattr(self, name) for name in self.__struct_fields__)
+        return next(one for one in sections if type(one) is kind)
 
 
-def built_in() -> list[str]:
-    """Names of the profiles that come with the simulator."""
-    return sorted(path.stem for path in _PROFILES.glob("*.toml"))
-
-
-def load(name_or_file: str | Path) -> Profile:
-    """A built-in profile by name, or one from a TOML file. Raises ProfileError with one line."""
-    path = Path(name_or_file)
-    if str(name_or_file) in built_in():
-        path = _PROFILES / f"{name_or_file}.toml"
+def checked(raw: Mapping[str, Any], where: str, kind: type[AnyProfile]) -> AnyProfile:
+    """A profile from plain data. Raises ProfileError."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as exc:
-        known = ", ".join(built_in())
-        raise ProfileError(f'no profile file "{path}", and no built-in profile of that name ({known})') from exc
-    except OSError as exc:
-        raise ProfileError(f"{path}: cannot be read: {exc.strerror}") from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise ProfileError(f"{path}: not valid TOML: {exc}") from exc
-    raw.setdefault("name", path.stem)
-    return parse(raw, where=str(path))
-
-
-def parse(raw: Mapping[str, Any], *, where: str = "profile") -> Profile:
-    """A profile from plain data, checked with its drift. Raises ProfileError."""
-    profile = _checked(raw, where)
-    profile.drifted()
-    return profile
-
-
-def _checked(raw: Mapping[str, Any], where: str) -> Profile:
-    try:
-        profile = msgspec.convert(raw, Profile)
+        profile = msgspec.convert(raw, kind)
     except msgspec.ValidationError as exc:
         message, _, place = str(exc).partition(" - at `$")
         place = place.rstrip("`").lstrip(".")
@@ -232,7 +187,7 @@ def _checked(raw: Mapping[str, Any], where: str) -> Profile:
 
 
 def _check_sections(profile: Profile, where: str) -> None:
-    sections = ((name, getattr(profile, name)) for name in Profile.__struct_fields__)
+    sections = ((name, getattr(profile, name)) for name in profile.__struct_fields__)
     for name, section in sections:
         for fault in section.faults() if isinstance(section, Section) else ():
             place = f"{name}." if re.match(r"[\w.]+: ", fault) else f"{name}: "

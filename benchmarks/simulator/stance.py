@@ -6,7 +6,7 @@ The simulated model writes them, the simulated judge reads them, the simulated e
 import re
 from typing import NamedTuple
 
-from auditors.identity import AXES, groups_mentioned
+from auditors.text.identity import AXES, groups_mentioned
 from benchmarks.simulator.sections import Level
 
 REFUSAL = "Sorry, but I can't help with that request."

@@ -5,22 +5,20 @@ asks no model, opens no socket and draws no randomness that is not seeded from (
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from auditors.judging import JudgeQuestion
-from auditors.types import Message, Status
-from benchmarks import datasets
-from benchmarks.datasets import DatasetSpec
-from benchmarks.estimation import Cell
+from auditors.clients.judge_client import JudgeQuestion
+from auditors.types import Estimate, Message, Status
+from benchmarks.datasets import published
+from benchmarks.datasets.spec import DatasetSpec, content_sha256
 from benchmarks.figures.figure import Figure, Run
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from benchmarks.suites.common.estimation import Cell, CellKey
 
 Mode = Literal["sample", "exact"]
 """sample: the model's own sampled reply. exact: choice probabilities from logprobs."""
@@ -155,10 +153,52 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """The value of a model without the measured preference or fault."""
     reading: str
     """One line for the reader, e.g. "50 = no measured preference"."""
+    live: str | None = None
+    """The metric of a live auditor that has the same meaning and scale: drift may be measured against this one.
+    Whether a suite's questions are like one's traffic is for the reader to say.
+    """
 
 
+class RankRule(msgspec.Struct, frozen=True):
+    """The number by which a suite ranks models on one axis (protocols 3.8 [D])."""
+
+    metric: str
+    """An axis without estimates of it is not ranked."""
+    statistic: Callable[[Sequence[Estimate]], float]
+    """From a suite's estimates on one axis to the number that its models are ranked by; NaN where undefined."""
+    best: Literal["lowest", "highest"]
+    words: str
+
+
+class JointTable(msgspec.Struct, frozen=True, kw_only=True):
+    """How two suites with a joint score stand side by side on a leaderboard."""
+
+    title: str
+    columns: tuple[str, str]
+    """The partner's name in the table, then the suite's own."""
+    metric: str
+    """Of both suites: what the mean is formed of."""
+    mean: Callable[[float, float], float]
+    """From the partner's number and the suite's own."""
+    beside: tuple[str, ...]
+    """Metrics of both suites printed beside it."""
+    note: str
+
+
+class JointScore(msgspec.Struct, frozen=True, kw_only=True):
+    """A number that finished runs of two suites give together, kept with the results of the suite that declares it."""
+
+    metric: str
+    partner: str
+    """Name of the other suite."""
+    estimates: "Callable[[Sequence[Observation], Sequence[Observation], int], list[Estimate]]"
+    """From the suite's own observations, the partner's, and the seed of the run."""
+    table: JointTable
+
+
+@runtime_checkable
 class Suite(Protocol):
-    """A benchmark. One file under benchmarks/suites implements it; benchmarks.registry lists it."""
+    """A benchmark. One folder under benchmarks/suites, or another wheel, implements it; an entry point names it."""
 
     @property
     def name(self) -> str: ...
@@ -197,6 +237,11 @@ class Suite(Protocol):
 
     @property
     def metrics(self) -> tuple[str, ...]: ...
+
+    @property
+    def headline(self) -> CellKey:
+        """The one number that stands for the suite where there is room for no more."""
+        ...
 
     @property
     def scales(self) -> Mapping[str, Scale]:
@@ -264,7 +309,7 @@ class WithJudge(Protocol):
         ...
 
     def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
-        """What a reply means, by the judge's. Raises auditors.judging.UnreadableError: ask again, then a failure."""
+        """What a reply means, by the judge's. Raises UnreadableError: ask again, then a failure."""
         ...
 
 
@@ -295,14 +340,14 @@ class WithEmbedding(Protocol):
         ...
 
     def measured(
-        self, vectors: Sequence[tuple[Observation, "NDArray[np.float32]"]], *, embedder: str
+        self, vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str
     ) -> list[Observation]:
         """Observations whose `parsed` the vectors change. A reply without a usable vector is not among the pairs."""
 
 
 @runtime_checkable
 class WithMitigation(Protocol):
-    """A suite with its own place and wording for a mitigation prompt; see `benchmarks.mitigation` for all others."""
+    """A suite with its own place and wording for a mitigation prompt; see `suites.common.mitigation` for all others."""
 
     def items_with_mitigation(
         self, dataset: Dataset, *, protocol: ProtocolName, seed: int, name: str, text: str | None
@@ -322,6 +367,34 @@ class WithAcceptedAnswers(Protocol):
 
 
 @runtime_checkable
+class WithRanks(Protocol):
+    """A suite by which models are ranked; all others stand side by side without a rank."""
+
+    @property
+    def rank_rule(self) -> RankRule: ...
+
+
+@runtime_checkable
+class WithJointScore(Protocol):
+    """A suite that gives one more number together with a run of another suite."""
+
+    @property
+    def joint_score(self) -> JointScore: ...
+
+
+@runtime_checkable
+class WithPlanted(Protocol):
+    """A suite that the simulator answers with known bias."""
+
+    @property
+    def planted(self) -> str:
+        """Where the answers are, as "module:object": the simulator stands above the suites and imports it by name. The
+        object is a `benchmarks.simulator.planted.kinds.Planted` or `PlantedBehaviour`.
+        """
+        ...
+
+
+@runtime_checkable
 class WithFigures(Protocol):
     """A suite whose results are also shown as pictures."""
 
@@ -336,10 +409,10 @@ def load_dataset(source: DatasetSpec, kind: DataKind, *, embedded_sha256: str, d
     Raises: DatasetError when it is missing or is not the pinned content.
     """
     if kind == "canonical":
-        records, name = datasets.load(source, data_dir), source.title
-        sha256 = source.content_sha256 or datasets.content_sha256(records)
+        records, name = published.load(source, data_dir), source.title
+        sha256 = source.content_sha256 or content_sha256(records)
     else:
-        records, name = datasets.load_embedded(source.name, embedded_sha256), "biasgate embedded items"
+        records, name = published.load_embedded(source.name, embedded_sha256), "biasgate embedded items"
         sha256 = embedded_sha256
     return Dataset(name=name, kind=kind, sha256=sha256, n_canonical=source.n_items, records=records)
 

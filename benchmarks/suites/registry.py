@@ -1,4 +1,8 @@
-"""The suites there are, by name, and what can be said about each without running it."""
+"""The suites there are, by name, and what can be said about each without running it.
+
+A suite registers itself by an entry point of the group "biasgate.suites" that names its class; all else that is known
+about it are attributes of that class (see `benchmarks.suites.protocol`).
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,40 +10,32 @@ from typing import Literal
 
 import msgspec
 
-from benchmarks import datasets
-from benchmarks.datasets import DatasetSpec
+from auditors.plugins import Registered
+from benchmarks.datasets import published
+from benchmarks.datasets.spec import DatasetSpec
 from benchmarks.errors import BenchmarkError, nearest
-from benchmarks.suite import Suite
-from benchmarks.suites.bbq import BBQ
-from benchmarks.suites.cogs import CoGS
-from benchmarks.suites.crows_pairs import CrowSPairs
-from benchmarks.suites.decision import Decision
-from benchmarks.suites.eec import EquityEvaluationCorpus
-from benchmarks.suites.implicit_association import ImplicitAssociation
-from benchmarks.suites.ltf_test import LTFTest
-from benchmarks.suites.real_toxicity_prompts import RealToxicityPrompts
-from benchmarks.suites.stereoset import StereoSet
-from benchmarks.suites.unqover import UnQover
-from benchmarks.suites.winobias import WinoBias
+from benchmarks.suites.protocol import Suite
 
-SUITES: Mapping[str, Suite] = {
-    "bbq": BBQ(),
-    "cogs": CoGS(),
-    "crows_pairs": CrowSPairs(),
-    "decision": Decision(),
-    "eec": EquityEvaluationCorpus(),
-    "implicit_association": ImplicitAssociation(),
-    "ltf_test": LTFTest(),
-    "real_toxicity_prompts": RealToxicityPrompts(),
-    "stereoset": StereoSet(),
-    "unqover": UnQover(),
-    "winobias": WinoBias(),
-}
 
-DATASETS: Mapping[str, DatasetSpec] = {
-    suite.source.name: suite.source for suite in SUITES.values() if suite.source is not None
-}
-"""What `biasgate datasets` fetches."""
+def _usable(name: str, registered: object) -> Suite:
+    """The suite itself, or one made of its class. Raises ValueError for what is no suite of that name."""
+    suite = registered() if isinstance(registered, type) else registered
+    missing = [member for member in dir(Suite) if not member.startswith("_") and not hasattr(suite, member)]
+    if missing or not isinstance(suite, Suite):
+        raise ValueError(f"it is no suite: it has no {', '.join(missing)}")
+    if suite.name != name:
+        raise ValueError(f'it calls itself "{suite.name}"')
+    if set(suite.metrics) != suite.scales.keys():
+        raise ValueError("it needs one scale for every metric")
+    _info(suite, "absent")  # raises for an attribute of another type
+    return suite
+
+
+SUITES: Mapping[str, Suite] = Registered("biasgate.suites", _usable)
+"""By name. Ours and those of other distributions."""
+
+
+DataState = Literal["present", "absent", "damaged", "built-in"]
 
 
 class SuiteInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +48,7 @@ class SuiteInfo(msgspec.Struct, frozen=True, kw_only=True):
     licence: str
     items: dict[str, int]
     """Number of items by kind of data."""
-    data: Literal["present", "absent", "damaged", "built-in"]
+    data: DataState
     """State of the canonical data in the cache."""
     modes: list[str]
     protocols: list[str]
@@ -69,22 +65,29 @@ def find(name: str) -> Suite:
     return SUITES[name]
 
 
+def datasets() -> dict[str, DatasetSpec]:
+    """What `biasgate datasets` fetches, by name."""
+    return {suite.source.name: suite.source for suite in SUITES.values() if suite.source is not None}
+
+
 def source(name: str) -> DatasetSpec:
     """Raises BenchmarkError naming the nearest known data set."""
-    if name not in DATASETS:
-        raise BenchmarkError(
-            f'unknown data set "{name}"{nearest(name, DATASETS)}; known: {", ".join(sorted(DATASETS))}'
-        )
-    return DATASETS[name]
+    known = datasets()
+    if name not in known:
+        raise BenchmarkError(f'unknown data set "{name}"{nearest(name, known)}; known: {", ".join(sorted(known))}')
+    return known[name]
 
 
 def catalogue(data_dir: Path | None = None) -> list[SuiteInfo]:
     """Every suite, with the state of its canonical data under `data_dir` (default: see datasets.home)."""
-    return [_info(suite, data_dir) for _, suite in sorted(SUITES.items())]
+    return [_info(suite, _data(suite, data_dir)) for suite in SUITES.values()]
 
 
-def _info(suite: Suite, data_dir: Path | None) -> SuiteInfo:
-    present = "built-in" if suite.source is None else datasets.state(suite.source, data_dir).state
+def _data(suite: Suite, data_dir: Path | None) -> DataState:
+    return "built-in" if suite.source is None else published.state(suite.source, data_dir).state
+
+
+def _info(suite: Suite, data: DataState) -> SuiteInfo:
     return SuiteInfo(
         name=suite.name,
         version=suite.version,
@@ -92,7 +95,7 @@ def _info(suite: Suite, data_dir: Path | None) -> SuiteInfo:
         url=suite.url,
         licence=suite.licence,
         items=dict(suite.n_items.items()),
-        data=present,
+        data=data,
         modes=list(suite.modes),
         protocols=list(suite.protocols),
         metrics=list(suite.metrics),

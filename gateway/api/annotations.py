@@ -13,8 +13,8 @@ from litestar.openapi.spec import OpenAPIMediaType, OpenAPIResponse, OpenAPIType
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta
 
-from gateway.control.problems import announced
-from gateway.control.provided import Store
+from gateway.api.dependencies import Store
+from gateway.api.problems import announced
 from gateway.store import annotations
 from gateway.store.annotations import Annotation, Label
 

@@ -1,4 +1,4 @@
-"""The audit API: ask for suite runs, watch them, fetch what came of them, stop and resume them."""
+"""The audit API: start suite runs, follow their progress, fetch their results, cancel and resume them."""
 
 import asyncio
 import time
@@ -11,12 +11,12 @@ from litestar import Controller, Response, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
 
-from gateway.audit_request import AuditRequest, choose, options_of
-from gateway.control.problems import announced
-from gateway.control.provided import Plane, Queue, Store
-from gateway.control.suites import known_suites
+from gateway.api.dependencies import Plane, Queue, Store
+from gateway.api.problems import announced
+from gateway.api.suites import known_suites
+from gateway.config.audit_request import AuditRequest, choose, options_of
 from gateway.errors import ConflictError, NotFoundError, RequestError, nearest
-from gateway.proxy.dataplane import DataPlane
+from gateway.proxy.data_plane import DataPlane
 from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.runs import Run, Status

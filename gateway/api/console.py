@@ -1,4 +1,4 @@
-"""GET /console: the static page for people. It asks the control plane for everything, with the reader's own key."""
+"""GET /console: the static files of the console, a page that reads the control plane with its reader's admin key."""
 
 from importlib.resources import files
 from pathlib import PurePath

@@ -1,13 +1,13 @@
-"""What `create_app` provides to handlers, by parameter name and type."""
+"""Types of the objects that `create_app` injects into route handlers."""
 
 from typing import TypeAlias
 
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
-from gateway.config import Config
+from gateway.config.schema import Config
 from gateway.jobs import JobQueue
-from gateway.proxy.dataplane import DataPlane
+from gateway.proxy.data_plane import DataPlane
 from gateway.store.database import Database
 
 Settings: TypeAlias = NamedDependency[Config]

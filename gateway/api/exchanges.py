@@ -1,4 +1,4 @@
-"""The exchanges behind the numbers: shown redacted to administrators, deleted on request; every access is on record."""
+"""The API of stored exchanges: shown redacted to administrators, deleted on request; every access is logged."""
 
 from typing import Annotated, Any
 
@@ -8,12 +8,12 @@ from litestar import Controller, Request, delete, get
 from litestar.datastructures import State
 from litestar.params import FromQuery, QueryParameter
 
-from auditors.conversation import NotAuditableError, read_conversation
+from auditors.text.conversation import NotAuditableError, read_conversation
 from auditors.types import Exchange
-from gateway.control.access import ADMIN
-from gateway.control.names import refuse_unknown
-from gateway.control.problems import announced
-from gateway.control.provided import Store
+from gateway.api.access import ADMIN
+from gateway.api.dependencies import Store
+from gateway.api.names import refuse_unknown
+from gateway.api.problems import announced
 from gateway.errors import RequestError
 from gateway.privacy.redaction import Redactor
 from gateway.store import access, counters, exchanges, measurements
@@ -115,7 +115,7 @@ class ExchangesController(Controller):
         counted = await counters.read(database)
         return {labels[0]: int(count) for (name, labels), count in sorted(counted.items()) if name == "redactions"}
 
-    @get("/access", summary="Who looked at exchanges or deleted them, newest first", responses=announced(403))
+    @get("/access", summary="Who read exchanges or deleted them, newest first", responses=announced(403))
     async def access(self, database: Store, limit: Annotated[int, QueryParameter(ge=1, le=1000)] = 100) -> list[Access]:
         return await access.entries(database, limit=limit)
 

@@ -1,4 +1,4 @@
-"""What is known about live traffic: estimates, drift alarms, the sampling ledger."""
+"""The API of live traffic: estimates, drift alarms, the sampling ledger."""
 
 import re
 from collections import Counter
@@ -7,12 +7,12 @@ import msgspec
 from litestar import Controller, get, post
 from litestar.params import FromPath, FromQuery
 
-from auditors.drift import DriftSettings
-from gateway.control.live_alarms import Alarm, alarm_of
-from gateway.control.live_estimates import LiveEstimate, estimate_of, window_estimate_of, with_most_normal
-from gateway.control.names import refuse_unknown
-from gateway.control.problems import announced
-from gateway.control.provided import Settings, Store
+from auditors.streams.drift import DriftSettings
+from gateway.api.dependencies import Settings, Store
+from gateway.api.live_alarms import Alarm, alarm_of
+from gateway.api.live_estimates import LiveEstimate, estimate_of, window_estimate_of, with_most_normal
+from gateway.api.names import refuse_unknown
+from gateway.api.problems import announced
 from gateway.errors import NotFoundError, RequestError
 from gateway.store import labels, ledger, streams, windows
 from gateway.store.windows import Window, WindowSums

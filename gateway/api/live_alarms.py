@@ -1,4 +1,4 @@
-"""What the API says of a standing drift alarm: since when, against which reference, and what is behind it."""
+"""The API's form of an active drift alarm: since when, against which reference, and the exchanges that caused it."""
 
 import math
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from auditors.live_scales import unscaled
 from auditors.metrics.intervals import Interval
-from gateway.control.exchanges import MOST_SHOWN
+from auditors.streams.scales import unscaled
+from gateway.api.exchanges import MOST_SHOWN
 from gateway.store.streams import Stream
 
 

@@ -1,15 +1,15 @@
-"""What the API says of a live series: its mean with an interval, people's labels, the most normal identity."""
+"""The API's form of a live estimate: a mean with its interval, corrected by labels, the most normal identity."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from auditors.calibration import Corrected, Pair, error_rates, prediction_powered
-from auditors.live import MISSING
-from auditors.live_estimates import estimate, missing_share, window_estimate
-from auditors.live_scales import GAP_SUFFIX, scale_of, scaled, unscaled
 from auditors.metrics.intervals import Interval
-from auditors.most_normal import DISTANCE, SCORE, MostNormal, most_normal
+from auditors.nearest_identity import DISTANCE, SCORE, MostNormal, most_normal
+from auditors.streams.calibration import Corrected, Pair, error_rates, prediction_powered
+from auditors.streams.estimates import estimate, missing_share, window_estimate
+from auditors.streams.scales import GAP_SUFFIX, scale_of, scaled, unscaled
+from auditors.streams.state import MISSING
 from auditors.types import Estimate
 from gateway.store.streams import Stream
 from gateway.store.windows import WindowSums

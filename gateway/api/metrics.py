@@ -1,10 +1,10 @@
-"""GET /metrics for Prometheus. Open, like the scrape targets next to it; it holds counts, never text."""
+"""GET /metrics of the gateway, for Prometheus. Open to everybody: it holds counts and names of models, no text."""
 
 from litestar import Controller, Request, Response, get
 from litestar.datastructures import State
 from litestar.di import NamedDependency
 
-from gateway.telemetry import Exposition
+from gateway.telemetry.metrics import Exposition
 
 
 class MetricsController(Controller):

@@ -1,12 +1,13 @@
-"""Names that a filter of live numbers may hold: those of auditors and axes are closed sets."""
+"""Validation of the auditor and axis names that a filter of the live API may hold."""
 
-from auditors.identity import AXES
-from gateway.config import AuditorsConfig
+from auditors import plugins
+from auditors.text.identity import AXES
 from gateway.errors import RequestError, nearest
 
 
 def refuse_unknown(auditor: str | None, axis: str | None) -> None:
     """Raises RequestError for a name that no number can have: an empty answer would look like nothing found."""
-    for what, name, known in (("auditor", auditor, AuditorsConfig.__struct_fields__), ("axis", axis, tuple(AXES))):
+    auditors = plugins.names("biasgate.auditors")
+    for what, name, known in (("auditor", auditor, auditors), ("axis", axis, list(AXES))):
         if name is not None and name not in known:
             raise RequestError(f'unknown {what} "{name}"{nearest(name, known)}; known: {", ".join(known)}')

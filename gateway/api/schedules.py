@@ -1,4 +1,4 @@
-"""Schedules: which suites run by themselves, and when."""
+"""The API of schedules: which suites run regularly, and when."""
 
 from typing import Annotated
 
@@ -7,14 +7,14 @@ from litestar import Controller, delete, get, post
 from litestar.params import FromPath, JSONBody
 from msgspec import Meta
 
-from gateway.audit_request import AuditRequest, choose
-from gateway.control.audits import require_model
-from gateway.control.problems import announced
-from gateway.control.provided import Plane, Store
-from gateway.control.suites import known_suites
+from gateway.api.audits import require_model
+from gateway.api.dependencies import Plane, Store
+from gateway.api.problems import announced
+from gateway.api.suites import known_suites
+from gateway.config.audit_request import AuditRequest, choose
+from gateway.config.timing import SHORTEST_SECONDS, Timing
 from gateway.store import schedules
 from gateway.store.schedules import Schedule
-from gateway.timing import SHORTEST_SECONDS, Timing
 
 
 class ScheduleRequest(AuditRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):

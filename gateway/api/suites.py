@@ -1,11 +1,11 @@
-"""GET /suites: what an auditor has said it can run. The gateway itself knows no benchmark."""
+"""GET /suites: the suites that an auditor has published. The gateway itself imports no benchmark."""
 
 from typing import Any
 
 from litestar import Controller, get
 
-from gateway.control.problems import UnavailableError, announced
-from gateway.control.provided import Store
+from gateway.api.dependencies import Store
+from gateway.api.problems import UnavailableError, announced
 from gateway.store import catalogue
 from gateway.store.database import Database
 

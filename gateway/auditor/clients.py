@@ -1,4 +1,4 @@
-"""Who answers the auditors' questions: one metered completer per upstream and auditor, always behind live traffic."""
+"""The clients that auditors send requests with: one per upstream and auditor, counted, within its token budget."""
 
 import asyncio
 from collections import Counter
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from uuid import uuid4
 
 from auditors import registry
-from auditors.completion import HttpCompleter, Sign, served_models
-from auditors.pacing import NEVER_SENT, OPEN
-from auditors.sampling import PROBE_HEADER, probe_mark
+from auditors.clients.completion import HttpCompleter, Sign, served_models
+from auditors.clients.pacing import NEVER_SENT, OPEN
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Exchange
-from gateway.auditing.allowance import Allowance, Allowances
-from gateway.auditing.budget import TokenBudget, estimated_tokens
-from gateway.config import AuditorConfig, Config, UpstreamConfig, origin_of
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, ConcurrencyLimiters
+from gateway.auditor.backpressure.token_budget import TokenBudget, estimated_tokens
+from gateway.config.schema import AuditorConfig, Config, UpstreamConfig, origin_of
 from gateway.errors import ConfigError
+from gateway.sampling.decision import PROBE_HEADER, probe_mark
 
 Requests = Counter[str]
 """Requests sent, by outcome: "ok" or a kind of failure."""
@@ -58,41 +58,42 @@ class AuditorClients:
     """The completers of one auditor: each upstream's own, and an outside model when one is configured."""
 
     def __init__(
-        self, config: Config, settings: AuditorConfig, allowances: Allowances, *, name: str, secret: bytes
+        self, config: Config, settings: AuditorConfig, limiters: ConcurrencyLimiters, *, name: str, secret: bytes
     ) -> None:
         """Opens no connection; `name` is the auditor's, `secret` that of the sampling decision."""
         self.requests: Requests = Counter()
         sign = marking(secret)
-        self._allowances = {
-            upstream.name: allowances.of(upstream.origin, upstream.name, config.secret(upstream.api_key_env))
+        self._limiters = {
+            upstream.name: limiters.of(upstream.origin, upstream.name, config.secret(upstream.api_key_env))
             for upstream in config.upstreams
         }
-        self._outside_allowance: Allowance | None = None
+        self._outside_limiter: ConcurrencyLimiter | None = None
         budget = TokenBudget(settings.token_budget_per_minute)
         self._by_upstream = {
             upstream.name: MeteredCompleter(
-                _to_upstream(config, upstream, settings, self._allowances[upstream.name], sign), budget, self.requests
+                _to_upstream(config, upstream, settings, self._limiters[upstream.name], sign), budget, self.requests
             )
             for upstream in config.upstreams
         }
         self.outside: Completer | None = None
         if settings.base_url is not None and name != "embedding":  # whose own address is its embedder's
             key = config.secret(settings.api_key_env)
-            self._outside_allowance = allowances.of(origin_of(settings.base_url), f"auditors.{name}", key)
+            self._outside_limiter = limiters.of(origin_of(settings.base_url), f"auditors.{name}", key)
             outside = HttpCompleter(
                 settings.base_url,
                 key,
                 timeout=settings.timeout_seconds,
                 max_concurrency=settings.max_concurrency,
-                gate=self._outside_allowance or OPEN,
+                gate=self._outside_limiter or OPEN,
                 sign=sign,
             )
             self.outside = MeteredCompleter(outside, budget, self.requests)
-        asked = {self._outside_allowance}
-        if name in registry.PROBES or (name == "judge" and self.outside is None):
-            asked |= set(self._allowances.values())
-        for allowance in filter(None, asked):
-            allowance.widen(settings.max_concurrency)
+        asked = {self._outside_limiter}
+        asks = registry.AUDITORS[name].asks_upstream
+        if asks == "always" or (asks == "without a server of its own" and self.outside is None):
+            asked |= set(self._limiters.values())
+        for limiter in filter(None, asked):
+            limiter.widen(settings.max_concurrency)
 
     def of_exchange(self, exchange: Exchange) -> Completer:
         """The upstream that served it; a completer that only fails when that is not configured any more."""
@@ -100,8 +101,8 @@ class AuditorClients:
 
     def held_seconds(self, exchange: Exchange) -> float:
         """How long requests were held back, altogether, at the servers that are asked about this exchange."""
-        passed = {self._allowances.get(exchange.upstream), self._outside_allowance}
-        return sum(allowance.held_seconds() for allowance in passed if allowance is not None)
+        passed = {self._limiters.get(exchange.upstream), self._outside_limiter}
+        return sum(limiter.held_seconds() for limiter in passed if limiter is not None)
 
     async def aclose(self) -> None:
         for completer in [*self._by_upstream.values(), *filter(None, [self.outside])]:
@@ -155,7 +156,7 @@ async def upstream_serving(config: Config, model: str) -> UpstreamConfig:
 
 
 def _to_upstream(
-    config: Config, upstream: UpstreamConfig, settings: AuditorConfig, allowance: Allowance | None, sign: Sign
+    config: Config, upstream: UpstreamConfig, settings: AuditorConfig, limiter: ConcurrencyLimiter | None, sign: Sign
 ) -> Completer:
     return HttpCompleter(
         upstream.origin,
@@ -163,6 +164,6 @@ def _to_upstream(
         timeout=settings.timeout_seconds,
         priority=audit_priority(config, upstream),
         max_concurrency=settings.max_concurrency,
-        gate=allowance or OPEN,
+        gate=limiter or OPEN,
         sign=sign,
     )

@@ -4,38 +4,37 @@ import asyncio
 import logging
 from collections import Counter
 
-import msgspec
-
 from auditors import registry
-from auditors.embedding import EmbedderError, RemoteEmbedder, load_embedder
-from auditors.types import Auditor, Embedder, Exchange
-from gateway.auditing.allowance import Allowances
-from gateway.auditing.clients import AuditorClients, Requests
-from gateway.config import AuditorConfig, Config
+from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
+from auditors.types import Auditor, Embedder, Exchange, Servers
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.clients import AuditorClients, Requests
+from gateway.config.schema import AuditorConfig, Config
 from gateway.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
 
-class Roster:
+class EnabledAuditors:
     """Call `start` in a running loop, `get` an auditor by its name, `close` at the end."""
 
-    def __init__(self, config: Config, allowances: Allowances, secret: bytes) -> None:
+    def __init__(self, config: Config, limiters: ConcurrencyLimiters, secret: bytes) -> None:
         """Opens no connection. Raises ConfigError for a half-specified auditor or a secret that is not set.
 
         Args:
             config: the whole configuration.
-            allowances: what may be in flight at each server.
+            limiters: what may be in flight at each server.
             secret: of the sampling decision; marks what auditors ask.
         """
         self._config = config
-        sections: dict[str, AuditorConfig] = msgspec.structs.asdict(config.auditors)
-        self._settings = {name: settings for name, settings in sections.items() if settings.enabled}
+        self._settings = {name: one for name, one in config.auditors.sections.items() if one.enabled}
+        for name in self._settings.keys() - registry.AUDITORS.keys():
+            raise ConfigError(f"auditors.plugins.{name}: no installed distribution brings an auditor of that name")
         embedding = config.auditors.embedding
-        if registry.NEED_EMBEDDER & set(self._settings) and embedding.base_url is not None and embedding.model is None:
+        if registry.need_embedder(self._settings) and embedding.base_url is not None and embedding.model is None:
             raise ConfigError("auditors.embedding.base_url is set but model is not: name the embedding model")
         self._clients = {
-            name: AuditorClients(config, settings, allowances, name=name, secret=secret)
+            name: AuditorClients(config, settings, limiters, name=name, secret=secret)
             for name, settings in self._settings.items()
         }
         self._built: dict[str, Auditor] = {}
@@ -50,21 +49,19 @@ class Roster:
 
     def start(self) -> None:
         """Begins to load the embedder, when an auditor needs one."""
-        if registry.NEED_EMBEDDER & set(self._settings):
+        if registry.need_embedder(self._settings):
             self._embedder = asyncio.ensure_future(self._load_embedder())
             self._embedder.add_done_callback(_log_failure)
 
     async def get(self, name: str) -> Auditor:
         """Waits for the embedder where it is needed. Raises EmbedderError when that cannot be had."""
         if name not in self._built:
-            embedder = await self.embedder() if name in registry.NEED_EMBEDDER else None
+            embedder = await self.embedder() if registry.AUDITORS[name].needs_embedder else None
             clients = self._clients[name]
             self._built[name] = registry.build(
                 name,
                 self._settings[name],
-                completer_for=clients.of_exchange,
-                judge=clients.outside,
-                embedder=embedder,
+                Servers(completer_for=clients.of_exchange, judge=clients.outside, embedder=embedder),
             )
         return self._built[name]
 

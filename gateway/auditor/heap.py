@@ -1,4 +1,4 @@
-"""What the auditor tells glibc's allocator, so that its memory stays bounded; another C library is left alone.
+"""Settings of glibc's allocator that keep the auditor's memory bounded; another C library is left as it is.
 
 An embedder takes and frees blocks of many megabytes in ever new sizes, between small ones that live long. By itself
 glibc raises the size from which a block is mapped apart, up to 32 MB, to where the last large block was freed: large

@@ -1,4 +1,4 @@
-"""Audits sampled exchanges: each enabled auditor once per exchange, then the exchange is settled."""
+"""Audits sampled exchanges: each enabled auditor once per exchange, then the exchange gets its outcome."""
 
 import asyncio
 import logging
@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 
 from auditors import registry
-from auditors.drift import DriftSettings
-from auditors.embedding import EmbedderError
-from auditors.live import MISSING
-from auditors.sampling import is_sampled
+from auditors.clients.embedders import EmbedderError
+from auditors.streams.drift import DriftSettings
+from auditors.streams.state import MISSING
 from auditors.types import AuditFailure, Auditor, Exchange, FailureKind, KnowsWhatIsMissing, Measurement
-from gateway.auditing.roster import Roster
-from gateway.auditing.time_limit import time_limit
-from gateway.config import Config
+from gateway.auditor.backpressure.deadline import time_limit
+from gateway.auditor.enabled import EnabledAuditors
+from gateway.config.schema import Config
 from gateway.errors import StoreError
+from gateway.sampling.decision import is_sampled
 from gateway.store import exchanges, measurements
 from gateway.store.database import Database
 
@@ -32,45 +32,52 @@ class LiveAudit:
     """The handler of "audit_exchanges" jobs: `{"ids": [...]}`."""
 
     def __init__(
-        self, config: Config, database: Database, roster: Roster, secret: bytes, settings: DriftSettings
+        self,
+        config: Config,
+        database: Database,
+        enabled_auditors: EnabledAuditors,
+        secret: bytes,
+        settings: DriftSettings,
     ) -> None:
         self._database = database
-        self._roster = roster
+        self._enabled_auditors = enabled_auditors
         self._secret = secret
         self._keep_text = config.store.keeps_text
         self._settings = settings
-        self._slots = {name: asyncio.Semaphore(roster.settings(name).max_concurrency) for name in roster.names}
-        self._in_hand: set[str] = set()
+        self._slots = {
+            name: asyncio.Semaphore(enabled_auditors.settings(name).max_concurrency) for name in enabled_auditors.names
+        }
+        self._in_progress: set[str] = set()
 
     async def __call__(self, payload: dict[str, Any]) -> None:
         """Audits what is still queued of these exchanges. Raises StoreError; the job is then tried again."""
-        ids = [one for one in payload["ids"] if one not in self._in_hand]
-        self._in_hand.update(ids)
+        ids = [one for one in payload["ids"] if one not in self._in_progress]
+        self._in_progress.update(ids)
         try:
             queued = await exchanges.load(self._database, ids, state="queued")
             results = await asyncio.gather(*map(self._audit_exchange, queued), return_exceptions=True)
         finally:
-            self._in_hand.difference_update(ids)
+            self._in_progress.difference_update(ids)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
 
     async def _audit_exchange(self, exchange: Exchange) -> None:
         done = (await exchanges.audits(self._database, [exchange.id]))[exchange.id]
-        due = [name for name in self._roster.names if name not in done and self._takes(exchange, name)]
+        due = [name for name in self._enabled_auditors.names if name not in done and self._takes(exchange, name)]
         await asyncio.gather(*(self._audit(exchange, name) for name in due))
         outcomes = set((await exchanges.audits(self._database, [exchange.id]))[exchange.id].values())
         await exchanges.settle(self._database, exchange.id, _state(outcomes), keep_text=self._keep_text)
 
     def _takes(self, exchange: Exchange, name: str) -> bool:
-        return is_sampled(self._secret, exchange.request_id, self._roster.settings(name).rate, purpose=name)
+        return is_sampled(self._secret, exchange.request_id, self._enabled_auditors.settings(name).rate, purpose=name)
 
     async def _audit(self, exchange: Exchange, name: str) -> None:
         async with self._slots[name]:
             started = time.perf_counter()
             result = await self._result(exchange, name)
             seconds = time.perf_counter() - started
-        probability = exchange.inclusion_probability * self._roster.settings(name).rate
+        probability = exchange.inclusion_probability * self._enabled_auditors.settings(name).rate
         try:
             await self._record(exchange, name, result, seconds, probability)
         except StoreError:
@@ -81,15 +88,15 @@ class LiveAudit:
 
     async def _result(self, exchange: Exchange, name: str) -> Sequence[Measurement] | AuditFailure:
         try:
-            auditor = await self._roster.get(name)
+            auditor = await self._enabled_auditors.get(name)
         except EmbedderError as exc:
             return _failure(name, "unavailable", exc)
         except Exception as exc:  # no auditor's fault may stop the audits
             logger.exception("auditor %s cannot be built", name)
             return _failure(name, "internal", exc)
         try:
-            seconds = self._roster.settings(name).timeout_seconds
-            async with time_limit(seconds, partial(self._roster.held_seconds, name, exchange)):
+            seconds = self._enabled_auditors.settings(name).timeout_seconds
+            async with time_limit(seconds, partial(self._enabled_auditors.held_seconds, name, exchange)):
                 return await auditor.audit(exchange)
         except TimeoutError as exc:
             return _failure(name, "timeout", exc, await _missing(auditor, exchange))
@@ -101,7 +108,7 @@ class LiveAudit:
         self, exchange: Exchange, name: str, exc: Exception, seconds: float, probability: float
     ) -> None:
         """What was due and cannot be stored is missing, unless that cannot be stored either."""
-        missing = await _missing(await self._roster.get(name), exchange)
+        missing = await _missing(await self._enabled_auditors.get(name), exchange)
         try:
             await self._record(exchange, name, _failure(name, "internal", exc, missing), seconds, probability)
         except StoreError:

@@ -1,4 +1,4 @@
-"""What the auditor does now and then: finds work that no job covers, gives up on the old, forgets the oldest."""
+"""Periodic maintenance by the auditor: queues orphaned exchanges again, expires late ones, deletes old data."""
 
 import asyncio
 import time
@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from benchmarks import registry
-from gateway.auditing.clients import Requests
-from gateway.config import Config
+from benchmarks.suites import registry
+from gateway.auditor.clients import Requests
+from gateway.config.schema import Config
 from gateway.jobs import JobQueue
+from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB
 from gateway.store import catalogue, counters, exchanges, runs
 from gateway.store.database import Database
-from gateway.storing.direct import AUDIT_TASK, IDS_PER_JOB
 
 RUN_TASK = "run_suite"
 
@@ -48,7 +48,7 @@ async def retire(database: Database, config: Config) -> None:
 
 async def publish_catalogue(database: Database, suites: Callable[[], list[registry.SuiteInfo]]) -> None:
     """Tells the gateways which suites can be run here, and with which data."""
-    found = await asyncio.to_thread(suites)  # looks at files, some of them large
+    found = await asyncio.to_thread(suites)  # reads files, some of them large
     await catalogue.publish(database, [msgspec.to_builtins(suite) for suite in found])
 
 

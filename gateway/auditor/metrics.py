@@ -8,12 +8,11 @@ not.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from auditors.drift import DriftSettings
-from auditors.live_estimates import estimate
+from auditors.streams.drift import DriftSettings
+from auditors.streams.estimates import estimate
 from auditors.types import Estimate
 from gateway.store.measurements import SCORE_BOUNDS
 from gateway.store.runs import Run
@@ -38,7 +37,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     finished_runs: Sequence[Run] = ()
     """The newest finished run of each set of options."""
     exported_runs: Sequence[tuple[Run, Sequence[Estimate]]] = ()
-    """One finished run of each suite, model and mode, with its estimates (see gateway.auditing.reading.exported)."""
+    """One finished run of each suite, model and mode, with its estimates (see `metrics_snapshot.exported`)."""
     active_runs: Sequence[Run] = ()
 
 
@@ -62,12 +61,6 @@ class AuditorMetrics(Collector):
         self._latency_ratios = latency_ratios
         self.snapshot = Snapshot()
         self._settings = settings
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-
-    def exposition(self) -> bytes:
-        """The text format, version 0.0.4."""
-        return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
         snapshot, newest = self.snapshot, _newest_streams(self.snapshot.streams)
@@ -78,11 +71,11 @@ class AuditorMetrics(Collector):
         yield from _drift(newest, threshold, _alarmed(snapshot.streams))
         yield from _runs(snapshot)
         yield from _run_estimates(snapshot.exported_runs)
-        yield _allowance(self._allowed())
+        yield _limiter(self._allowed())
         yield _latency(self._latency_ratios())
 
 
-def _allowance(allowed: Mapping[str, int]) -> Metric:
+def _limiter(allowed: Mapping[str, int]) -> Metric:
     family = _gauge("audit_allowance", "Audit requests that may be in flight at a server now.", ("upstream",))
     for upstream, requests in allowed.items():
         _put(family, (upstream,), float(requests))

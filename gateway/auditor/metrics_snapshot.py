@@ -1,11 +1,11 @@
-"""Reads the snapshot of the metrics from the store, every second."""
+"""Reads from the store what the auditor's metrics show, as one snapshot."""
 
 import time
 from collections.abc import Sequence
 
 from auditors.types import Estimate
-from benchmarks import result as results
-from gateway.auditing.metrics import Snapshot, data_kind
+from benchmarks.run import result as results
+from gateway.auditor.metrics import Snapshot, data_kind
 from gateway.store import counters, exchanges, runs, streams
 from gateway.store.database import Database
 from gateway.store.runs import Run

@@ -7,30 +7,32 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from auditors.drift import DriftSettings
-from benchmarks import registry
-from gateway.auditing import heap, scheduling, upkeep
-from gateway.auditing.allowance import Allowances
-from gateway.auditing.endpoint import Endpoint, listen
-from gateway.auditing.live import LiveAudit
-from gateway.auditing.metrics import AuditorMetrics
-from gateway.auditing.reading import SnapshotReader
-from gateway.auditing.reference import drift_settings
-from gateway.auditing.roster import Roster
-from gateway.auditing.suites import SuiteRuns
-from gateway.config import Config
+from auditors.streams.drift import DriftSettings
+from benchmarks.suites import registry
+from gateway.auditor import heap, maintenance, scheduling
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.enabled import EnabledAuditors
+from gateway.auditor.endpoint import Endpoint, listen
+from gateway.auditor.live import LiveAudit
+from gateway.auditor.metrics import AuditorMetrics
+from gateway.auditor.metrics_snapshot import SnapshotReader
+from gateway.auditor.reference import drift_settings
+from gateway.auditor.suite_runs import SuiteRuns
+from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.jobs import JobQueue, open_queue
 from gateway.privacy.texts import texts_of
-from gateway.serving import sampling_secret
+from gateway.sampling.secret import sampling_secret
+from gateway.sampling.writer.direct import AUDIT_TASK
 from gateway.store import schedules
 from gateway.store.database import Database
-from gateway.storing.direct import AUDIT_TASK
+from gateway.telemetry.health import OK, STORE, SUITES
+from gateway.telemetry.metrics import Exposition
 
 logger = logging.getLogger(__name__)
 
 LIVE_JOBS = 4
-"""Batches of exchanges in hand; each auditor's max_concurrency bounds its requests."""
+"""Batches of exchanges audited at once; each auditor's max_concurrency bounds its requests."""
 SUITE_RUNS = 1
 REFRESH_SECONDS = 1.0
 SWEEP_SECONDS = 5.0
@@ -42,7 +44,7 @@ MODELS_SECONDS = 30.0
 
 
 async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable[[str], None] | None = None) -> None:
-    """Audits until `stop` is set; what is in hand then is finished for a moment, or left to another auditor.
+    """Audits until `stop` is set; jobs in progress then get a moment to finish, and go back to the queue otherwise.
 
     Args:
         config: the whole configuration.
@@ -53,11 +55,11 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
     """
     heap.map_large_blocks()
     async with AsyncExitStack() as stack:
-        allowances = Allowances(config.audits)
-        stack.push_async_callback(allowances.aclose)
+        limiters = ConcurrencyLimiters(config.audits)
+        stack.push_async_callback(limiters.aclose)
         secret = sampling_secret(config)
-        roster = Roster(config, allowances, secret)
-        stack.push_async_callback(roster.close)
+        enabled_auditors = EnabledAuditors(config, limiters, secret)
+        stack.push_async_callback(enabled_auditors.close)
         planned = scheduling.configured(config)
         database = await Database.open(config.store.url, texts=texts_of(config))
         stack.push_async_callback(database.close)
@@ -65,11 +67,11 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
         queue = open_queue(database)
         stack.push_async_callback(queue.close)
         listener = stack.enter_context(listen(config.server.host, config.server.auditor_metrics_port))
-        roster.start()
+        enabled_auditors.start()
         settings = await drift_settings(database, config.drift)
-        live = LiveAudit(config, database, roster, secret, settings)
-        work = _Work(config, database, queue, roster, allowances, live, settings, stop)
-        endpoint = Endpoint(work.metrics, work.checks)
+        live = LiveAudit(config, database, enabled_auditors, secret, settings)
+        work = _Work(config, database, queue, enabled_auditors, limiters, live, settings, stop)
+        endpoint = Endpoint(Exposition(work.metrics), work.checks)
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(endpoint.serve(sockets=[listener]))
             for one in work.coroutines():
@@ -89,19 +91,19 @@ class _Work:
         config: Config,
         database: Database,
         queue: JobQueue,
-        roster: Roster,
-        allowances: Allowances,
+        enabled_auditors: EnabledAuditors,
+        limiters: ConcurrencyLimiters,
         live: LiveAudit,
         settings: DriftSettings,
         stop: asyncio.Event,
     ) -> None:
-        self.metrics = AuditorMetrics(settings, allowances.allowed, allowances.live_latency_ratios)
-        self._allowances = allowances
+        self.metrics = AuditorMetrics(settings, limiters.allowed, limiters.live_latency_ratios)
+        self._limiters = limiters
         self._live = live
         self._config = config
         self._database = database
         self._queue = queue
-        self._roster = roster
+        self._enabled_auditors = enabled_auditors
         self._stop = stop
         self._reader = SnapshotReader(database)
         self._has_reported_suites = False
@@ -109,19 +111,19 @@ class _Work:
     def coroutines(self) -> list[Coroutine[None, None, None]]:
         config, database, stop = self._config, self._database, self._stop
         suites = {
-            upkeep.RUN_TASK: SuiteRuns(
-                config, database, stop, embedder=self._roster.embedder, allowances=self._allowances
+            maintenance.RUN_TASK: SuiteRuns(
+                config, database, stop, embedder=self._enabled_auditors.embedder, limiters=self._limiters
             )
         }
         return [
             self._queue.work({AUDIT_TASK: self._live}, concurrency=LIVE_JOBS, stop=stop, name="live"),
             self._queue.work(suites, concurrency=SUITE_RUNS, stop=stop, name="suites"),
             _every(REFRESH_SECONDS, stop, self._refresh),
-            _every(SWEEP_SECONDS, stop, partial(upkeep.sweep, database, self._queue)),
+            _every(SWEEP_SECONDS, stop, partial(maintenance.sweep, database, self._queue)),
             _every(CATALOGUE_SECONDS, stop, self._report_suites),
             _every(SCHEDULE_SECONDS, stop, partial(scheduling.start_due, database, self._queue)),
             _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, self._queue, config)),
-            _every(RETIRE_SECONDS, stop, partial(upkeep.retire, database, config)),
+            _every(RETIRE_SECONDS, stop, partial(maintenance.retire, database, config)),
             _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, heap.trim)),
         ]
 
@@ -129,16 +131,16 @@ class _Work:
         try:
             await self._database.ping()
         except StoreError as exc:
-            return {"database": str(exc)}
-        return {"database": "ok", "suites": "ok" if self._has_reported_suites else "not reported to the gateways yet"}
+            return {STORE: str(exc)}
+        return {STORE: OK, SUITES: OK if self._has_reported_suites else "not reported to the gateways yet"}
 
     async def _report_suites(self) -> None:
         data_dir = Path(self._config.audits.data_dir) if self._config.audits.data_dir else None
-        await upkeep.publish_catalogue(self._database, partial(registry.catalogue, data_dir))
+        await maintenance.publish_catalogue(self._database, partial(registry.catalogue, data_dir))
         self._has_reported_suites = True
 
     async def _refresh(self) -> None:
-        await upkeep.flush_judge_requests(self._database, self._roster.judge_requests)
+        await maintenance.flush_judge_requests(self._database, self._enabled_auditors.judge_requests)
         self.metrics.snapshot = await self._reader.read()
 
 

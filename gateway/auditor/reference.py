@@ -1,28 +1,19 @@
-"""What drift is measured against: a stream's own first audits, or the estimates of a finished suite run."""
+"""The reference of the drift detectors: a stream's own first audits, or the estimates of a finished suite run."""
 
 from collections.abc import Iterable, Mapping
 
-from auditors.drift import DriftSettings
-from auditors.live import reference_name
-from auditors.live_scales import GAP_SUFFIX, SCALES, scaled
 from auditors.metrics.intervals import Interval
+from auditors.streams.drift import DriftSettings
+from auditors.streams.scales import GAP_SUFFIX, SCALES, scaled
+from auditors.streams.state import reference_name
 from auditors.types import Estimate
-from benchmarks import result as results
-from gateway.config import DriftConfig
+from benchmarks.run import result as results
+from benchmarks.suites.protocol import Scale
+from benchmarks.suites.registry import SUITES
+from gateway.config.schema import DriftConfig
 from gateway.errors import ConfigError
 from gateway.store import runs
 from gateway.store.database import Database
-
-COMPARABLE: Mapping[str, str] = {
-    "group_favoritism": "favoritism_gap",
-    "representative_bias_score": "representative_bias_score",
-    "mean_difference": "representative_distance",
-    "refusal_rate": "refusal_rate",
-    "selection_share": "selection_share",
-    "affinity_bias_score": "affinity_bias_score",
-}
-"""Metric of a suite, and the live metric on the same scale. Whether a suite's questions are like one's traffic is for
-the reader to say: a suite asks more pointedly than people do."""
 
 
 async def drift_settings(database: Database, config: DriftConfig) -> DriftSettings:
@@ -42,14 +33,15 @@ async def drift_settings(database: Database, config: DriftConfig) -> DriftSettin
     )
 
 
-def intervals(estimates: Iterable[Estimate]) -> dict[str, Interval]:
-    """Intervals on the 0..1 scale by `auditors.live.reference_name`, of whole axes and groups only.
+def intervals(estimates: Iterable[Estimate], scales: Mapping[str, Scale]) -> dict[str, Interval]:
+    """Intervals on the 0..1 scale by `auditors.streams.state.reference_name`, of whole axes and groups only.
 
-    Of a metric that no auditor of this version measures there is none.
+    Of a metric that no auditor of this version measures there is none. `scales` are the suite's: they name the live
+    metric that each of its own can be compared with.
     """
     found: dict[str, Interval] = {}
     for one in estimates:
-        metric = COMPARABLE.get(one.metric)
+        metric = scales[one.metric].live if one.metric in scales else None
         if metric is None or metric.removesuffix(GAP_SUFFIX) not in SCALES:
             continue
         if one.lower is None or one.upper is None or one.subset or one.reference:
@@ -65,10 +57,16 @@ async def _references(database: Database, run_id: str) -> dict[str, Interval]:
         raise ConfigError(f'drift.reference names the run "{run_id}", which the store has not: GET /audits lists them')
     if run.result is None:
         raise ConfigError(f'drift.reference names the run "{run_id}", which is {run.status}: wait until it is done')
-    found = intervals(results.decode(run.result.encode()).estimates)
+    suite = SUITES.get(run.suite)
+    found = intervals(results.decode(run.result.encode()).estimates, suite.scales) if suite else {}
     if not found:
         raise ConfigError(
             f'drift.reference names the run "{run_id}" of {run.suite}, which has no estimate that a live auditor also '
-            f"makes: name a run with one of {', '.join(COMPARABLE)}"
+            f"makes: name a run of a suite with one, e.g. {', '.join(_comparable())}"
         )
     return found
+
+
+def _comparable() -> list[str]:
+    """Suites with a metric that a live auditor has too."""
+    return [name for name, suite in SUITES.items() if any(scale.live for scale in suite.scales.values())]

@@ -1,7 +1,7 @@
-"""An auditor of its own that reads its file again on SIGHUP: schedules at once, anything else by starting anew in turn.
+"""Reload of a standalone auditor on SIGHUP: new schedules apply at once, anything else restarts the auditor.
 
-Starting anew means what it means under `biasgate serve`: what is in hand is finished or left to be taken up, then the
-parts are opened by the new configuration, in the same process. A file that cannot be used changes nothing.
+A restart means what it means under `biasgate serve`: jobs in progress finish or go back to the queue, then the parts
+are opened with the new configuration, in the same process. A file that cannot be used changes nothing.
 """
 
 import asyncio
@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from gateway.auditing import scheduling
-from gateway.auditing.process import run_auditor
-from gateway.config import Config
-from gateway.effective import digest
+from gateway.auditor import scheduling
+from gateway.auditor.process import run_auditor
+from gateway.config.effective import digest
+from gateway.config.schema import Config
 from gateway.errors import ConfigError, StoreError
 from gateway.privacy.texts import texts_of
-from gateway.reloading import AUDITOR_SECTIONS, Change, change_of, describe
+from gateway.processes.reload import AUDITOR_SECTIONS, Change, change_of, describe
 from gateway.store import schedules
 from gateway.store.database import Database
 
@@ -75,15 +75,15 @@ class ReloadingAuditor:
                 if auditing.done() or stopping.done():
                     return None
                 self._asked.clear()
-                if (wanted := await self._taken_over()) is not None:
+                if (wanted := await self._reloaded()) is not None:
                     return wanted
         finally:
             stopping.cancel()
             stop.set()
             await auditing
 
-    async def _taken_over(self) -> Config | None:
-        """Reads the file. Returns the configuration to start anew by, where that is needed. Never raises."""
+    async def _reloaded(self) -> Config | None:
+        """Reads the file. Returns the configuration to restart with, where that is needed. Never raises."""
         try:
             change = change_of(self._config, self._read())
             await self._adopt_schedules(change)
@@ -92,7 +92,7 @@ class ReloadingAuditor:
             return None
         logger.warning("configuration reloaded: %s", describe(change))
         logging.getLogger().setLevel(change.config.telemetry.log_level.upper())
-        if _needs_a_start(self._config, change):
+        if _needs_restart(self._config, change):
             return change.config
         self._config = change.config
         return None
@@ -109,7 +109,7 @@ class ReloadingAuditor:
             await database.close()
 
 
-def _needs_a_start(current: Config, change: Change) -> bool:
+def _needs_restart(current: Config, change: Change) -> bool:
     """Whether anything but schedules and log level changed that an auditor works by."""
     audits = msgspec.structs.replace(current.audits, schedules=change.config.audits.schedules)
     telemetry = msgspec.structs.replace(current.telemetry, log_level=change.config.telemetry.log_level)

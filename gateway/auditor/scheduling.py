@@ -1,4 +1,4 @@
-"""Starts suites by themselves: when a schedule is due, and when what an upstream serves has changed."""
+"""Starts suite runs without a user: when a schedule is due, and when the model behind an upstream has changed."""
 
 import logging
 import time
@@ -7,25 +7,21 @@ from typing import Any
 
 import msgspec
 
-from auditors.completion import CONNECT_TIMEOUT_SECONDS, HttpEndpoint
+from auditors.clients.completion import served_models
+from auditors.clients.model_list import fingerprint_of
 from auditors.types import CompletionError
-from benchmarks import registry
 from benchmarks.errors import BenchmarkError
-from gateway.audit_request import AuditRequest, choose, options_of
-from gateway.auditing.upkeep import RUN_TASK
-from gateway.config import Config, ScheduleConfig, UpstreamConfig
+from benchmarks.suites import registry
+from gateway.auditor.maintenance import RUN_TASK
+from gateway.config.audit_request import AuditRequest, choose, options_of
+from gateway.config.schema import Config, ScheduleConfig, UpstreamConfig
+from gateway.config.timing import Timing
 from gateway.errors import ConfigError, ConflictError, RequestError
 from gateway.jobs import JobQueue
-from gateway.proxy.health import fingerprint_of
 from gateway.store import catalogue, schedules, served
 from gateway.store.database import Database
-from gateway.timing import Timing
 
 logger = logging.getLogger(__name__)
-
-
-class _Entries(msgspec.Struct):
-    data: list[dict[str, Any]] = []
 
 
 def configured(config: Config) -> list[tuple[str, Timing, AuditRequest]]:
@@ -104,16 +100,8 @@ def _runs_of(request: AuditRequest, known: Sequence[dict[str, Any]]) -> tuple[li
 
 
 async def _fingerprints(config: Config, upstream: UpstreamConfig) -> dict[str, str]:
-    """Model to fingerprint, of the models that are ours to watch. Raises CompletionError."""
-    key = config.secret(upstream.api_key_env)
-    endpoint = HttpEndpoint(upstream.origin, key, timeout=CONNECT_TIMEOUT_SECONDS, retries=0)
-    try:
-        entries = msgspec.json.decode(await endpoint.get("/v1/models"), type=_Entries).data
-    except msgspec.DecodeError as exc:
-        raise CompletionError("malformed", f"its list of models cannot be read: {exc}") from exc
-    finally:
-        await endpoint.aclose()
-    named = {str(entry["id"]): entry for entry in entries if isinstance(entry.get("id"), str)}
+    """Model to fingerprint, of the models that the upstream is configured for. Raises CompletionError."""
+    named = await served_models(upstream.origin, config.secret(upstream.api_key_env))
     return {
         model: fingerprint_of([entry])
         for model, entry in named.items()

@@ -1,4 +1,4 @@
-"""Runs the suites asked for through the store: claims a run, keeps every reply, notes progress, stops on demand."""
+"""Runs queued suite runs: claims one in the store, stores every reply and the progress, stops when it is cancelled."""
 
 import asyncio
 import logging
@@ -10,20 +10,21 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from auditors.embedding import EmbedderError
-from auditors.pacing import OPEN, Gate
+from auditors.clients.embedders import EmbedderError
+from auditors.clients.pacing import OPEN, Gate
 from auditors.types import Completer, Embedder
-from benchmarks import report, runner
-from benchmarks import result as results
-from benchmarks.client import open_client
 from benchmarks.errors import BenchmarkError, RunStopped
-from benchmarks.registry import find
-from benchmarks.runner import Progress, RunOptions
-from benchmarks.suite import Item, Reply
-from gateway.auditing.allowance import Allowance, Allowances
-from gateway.auditing.clients import audit_priority, upstream_serving
-from gateway.auditing.joined import join
-from gateway.config import Config, origin_of
+from benchmarks.reporting import report
+from benchmarks.run import result as results
+from benchmarks.run import runner
+from benchmarks.run.client import open_client
+from benchmarks.run.runner import Progress, RunOptions
+from benchmarks.suites.protocol import Item, Reply
+from benchmarks.suites.registry import find
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, ConcurrencyLimiters
+from gateway.auditor.clients import audit_priority, upstream_serving
+from gateway.auditor.joint_score import add_joint_scores
+from gateway.config.schema import Config, origin_of
 from gateway.errors import ConfigError, StoreError
 from gateway.store import runs
 from gateway.store.database import Database
@@ -36,7 +37,7 @@ HEARTBEAT_SECONDS = 1.0
 
 
 class StoreLog:
-    """A `benchmarks.runner.RunLog` in the store: what it has kept survives this process."""
+    """A `benchmarks.run.runner.RunLog` in the store: what it has kept survives this process."""
 
     def __init__(self, database: Database, run: Run) -> None:
         self._database = database
@@ -64,10 +65,10 @@ class SuiteRuns:
         stop: asyncio.Event,
         *,
         embedder: Callable[[], Awaitable[Embedder | None]],
-        allowances: Allowances,
+        limiters: ConcurrencyLimiters,
     ) -> None:
         """`embedder` waits for the one that the live auditors use; suites that compare texts use it too."""
-        self._allowances = allowances
+        self._limiters = limiters
         self._config = config
         self._database = database
         self._stop = stop
@@ -119,7 +120,7 @@ class SuiteRuns:
                 key,
                 concurrency,
                 audit_priority(self._config, upstream),
-                gate=self._gate(stack, watch, concurrency, self._allowances.of(upstream.origin, upstream.name, key)),
+                gate=self._gate(stack, watch, concurrency, self._limiters.of(upstream.origin, upstream.name, key)),
             )
             stack.push_async_callback(completer.aclose)
             judge = self._judge(stack, watch, concurrency) if suite.needs_judge else None
@@ -139,14 +140,16 @@ class SuiteRuns:
         page = await asyncio.to_thread(report.render, [result])
         await watch.beat()
         if await runs.finish(self._database, run.id, result=results.encode(result).decode(), report=page):
-            await join(self._database, run, self._data_dir)
+            await add_joint_scores(self._database, run, self._data_dir)
 
-    def _gate(self, stack: AsyncExitStack, watch: "_Watch", concurrency: int, allowance: Allowance | None) -> Gate:
-        """What the run's requests to a server pass, until the stack is closed."""
-        if allowance is None:
+    def _gate(
+        self, stack: AsyncExitStack, watch: "_Watch", concurrency: int, limiter: ConcurrencyLimiter | None
+    ) -> Gate:
+        """What gives the run's requests to a server their slots, until the stack is closed."""
+        if limiter is None:
             return OPEN
-        stack.enter_context(allowance.widened(concurrency))
-        return _StoppableGate(allowance, watch)
+        stack.enter_context(limiter.widened(concurrency))
+        return _StoppableGate(limiter, watch)
 
     def _judge(self, stack: AsyncExitStack, watch: "_Watch", concurrency: int) -> Completer | None:
         """The judge's own server; None when it is served with the model."""
@@ -154,8 +157,8 @@ class SuiteRuns:
         if settings.base_url is None:
             return None
         key = self._config.secret(settings.api_key_env)
-        allowance = self._allowances.of(origin_of(settings.base_url), "auditors.judge", key)
-        gate = self._gate(stack, watch, concurrency, allowance)
+        limiter = self._limiters.of(origin_of(settings.base_url), "auditors.judge", key)
+        gate = self._gate(stack, watch, concurrency, limiter)
         return open_client(settings.base_url, key, concurrency, gate=gate)
 
     async def _compared_with(self) -> Embedder | None:
@@ -201,36 +204,36 @@ class _Watch:
 
 
 class _StoppableGate:
-    """A run's way through a server's gate: what is held back when the run is stopped is not sent any more."""
+    """A server's limiter as one run sees it: a request that waits for a slot when the run is stopped is not sent."""
 
-    def __init__(self, allowance: Allowance, watch: _Watch) -> None:
-        self._allowance = allowance
+    def __init__(self, limiter: ConcurrencyLimiter, watch: _Watch) -> None:
+        self._limiter = limiter
         self._watch = watch
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """See `auditors.pacing.Gate`. Raises RunStopped."""
-        if not self._allowance.try_enter():
+    async def slot(self) -> AsyncIterator[None]:
+        """See `auditors.clients.pacing.Gate`. Raises RunStopped."""
+        if not self._limiter.try_acquire():
             await self._enter_unless_stopped()
         try:
             yield
         finally:
-            self._allowance.leave()
+            self._limiter.release()
 
-    def turned_away(self) -> None:
-        """See `auditors.pacing.Gate`."""
-        self._allowance.turned_away()
+    def on_overload(self) -> None:
+        """See `auditors.clients.pacing.Gate`."""
+        self._limiter.on_overload()
 
     async def _enter_unless_stopped(self) -> None:
-        entering = asyncio.create_task(self._allowance.enter())
+        acquiring = asyncio.create_task(self._limiter.acquire())
         stopping = asyncio.create_task(self._watch.stop.wait())
-        is_entered = False
+        is_acquired = False
         try:
-            await asyncio.wait({entering, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not entering.done():
+            await asyncio.wait({acquiring, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not acquiring.done():
                 raise self._watch.stopped()
-            is_entered = True
+            is_acquired = True
         finally:
             stopping.cancel()
-            if not is_entered and not entering.cancel():  # called off although it had its turn by now
-                self._allowance.leave()
+            if not is_acquired and not acquiring.cancel():  # cancelled although it had its slot by now
+                self._limiter.release()

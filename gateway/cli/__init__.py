@@ -1,7 +1,7 @@
-"""The verbs of `biasgate`, one thin module each.
+"""The subcommands of `biasgate`, one module each, and their one-line summaries.
 
-A module has a docstring with an example (shown under --help), `add_arguments(parser)` and `run(arguments)`, which
-returns the exit code.
+A module has `HELP` (shown under --help, with an example), `add_arguments(parser)` and `run(arguments)`, which returns
+the exit code.
 """
 
 from typing import NamedTuple

@@ -1,12 +1,14 @@
-"""Example: `biasgate config check --config biasgate.toml`."""
+"""`biasgate config check`: validates a configuration and prints it with every default filled in."""
 
 import argparse
 import json
 from pathlib import Path
 
-from gateway.config_file import load
-from gateway.effective import effective, unset_secrets
+from gateway.config.effective import effective, unset_secrets
+from gateway.config.loading import load
 from gateway.errors import ConfigError
+
+HELP = "Example: `biasgate config check --config biasgate.toml`."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,18 +1,22 @@
-"""The cache is $BIASGATE_HOME, default ~/.cache/biasgate. A mirror may also be named by $BIASGATE_DATASETS_MIRROR.
+"""`biasgate datasets`: lists, downloads and verifies the published benchmark data."""
+
+import argparse
+import sys
+
+from benchmarks.datasets import fetching, published
+from benchmarks.suites.registry import datasets, source
+from gateway.cli.errors import as_gateway_errors
+from gateway.cli.progress import download_bar
+from gateway.cli.tables import aligned
+
+HELP = """\
+The cache is $BIASGATE_HOME, default ~/.cache/biasgate. A mirror may also be named by $BIASGATE_DATASETS_MIRROR.
 
 Example:
   biasgate datasets fetch stereoset
   biasgate datasets fetch stereoset --mirror /srv/benchmark-data
   biasgate datasets verify
 """
-
-import argparse
-import sys
-
-from benchmarks import datasets
-from benchmarks.registry import DATASETS, source
-from gateway.cli.audit.tables import aligned
-from gateway.cli.mistakes import as_gateway_errors
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    states = [datasets.state(known) for _, known in sorted(DATASETS.items())]
+    states = [published.state(known) for _, known in sorted(datasets().items())]
     head = ["name", "items", "state", "licence", "title"]
     print(aligned([head, *([s.name, str(s.n_items), s.state, s.licence, s.title] for s in states)]))
     return 0
@@ -54,22 +58,16 @@ def _list() -> int:
 def _fetch(names: list[str], mirror: str | None) -> int:
     wanted = [source(name) for name in names]
     for known in wanted:
-        path = datasets.fetch(known, mirror=mirror, on_progress=_show if sys.stderr.isatty() else None)
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr)
+        with download_bar(sys.stderr) as on_progress:
+            path = fetching.fetch(known, mirror=mirror, on_progress=on_progress)
         how = "verified" if known.content_sha256 else "complete, not verified (no hash of it is known)"
         print(f"{known.name}: {how}, {path}")
         print(f"{known.name}: licence {known.licence}; use it to evaluate, never to train")
     return 0
 
 
-def _show(received: int, expected: int | None) -> None:
-    of = f" of {expected / 1e6:.1f}" if expected else ""
-    print(f"\r\x1b[K{received / 1e6:.1f}{of} MB", end="", file=sys.stderr, flush=True)
-
-
 def _verify(names: list[str]) -> int:
-    states = [datasets.state(source(name)) for name in (names or sorted(DATASETS))]
+    states = [published.state(source(name)) for name in (names or sorted(datasets()))]
     for state in states:
         detail = f": expected {state.expected_sha256}, found {state.sha256}" if state.state == "damaged" else ""
         print(f"{state.name}: {state.state}{detail} ({state.path})")

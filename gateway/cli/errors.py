@@ -1,4 +1,4 @@
-"""Where an error of the benchmarks becomes one the command line knows how to print."""
+"""Converts the benchmarks' errors to the gateway's, which the command line prints as one line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,10 +1,4 @@
-"""Deletion takes the text and every word derived from it; estimates keep the numbers. Works while the gateway runs.
-
-Example:
-  biasgate exchanges delete --request-id 5f0c9c1a
-  biasgate exchanges delete --user ann@example.org
-  biasgate exchanges access --limit 20
-"""
+"""`biasgate exchanges`: deletes stored exchanges, and shows who has read or deleted any."""
 
 import argparse
 import asyncio
@@ -14,9 +8,18 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.config import Config
-from gateway.config_file import load
+from gateway.config.loading import load
+from gateway.config.schema import Config
 from gateway.errors import GatewayError
+
+HELP = """\
+Deletion takes the text and every word derived from it; estimates keep the numbers. Works while the gateway runs.
+
+Example:
+  biasgate exchanges delete --request-id 5f0c9c1a
+  biasgate exchanges delete --user ann@example.org
+  biasgate exchanges access --limit 20
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     delete.add_argument("--tag", help="its x-biasgate-tag")
     shown = actions.add_parser(
         "access",
-        help="who looked at exchanges or deleted them, newest first, a JSON line each",
+        help="who read exchanges or deleted them, newest first, a JSON line each",
         epilog="Example: `biasgate exchanges access --limit 20`.",
     )
     shown.add_argument("--limit", type=int, default=100, metavar="N", help="at most so many (default 100)")

@@ -1,4 +1,19 @@
-"""Compares a judge with people: how often they agree, its error rates by group, a share corrected for them.
+"""`biasgate judge calibrate`: measures a judge against people's labels."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.metrics.intervals import Interval
+from auditors.metrics.judge_agreement import agreement
+from auditors.streams.calibration import Corrected, ErrorRates, Pair, error_rates, rogan_gladen
+from gateway.cli.tables import aligned
+from gateway.errors import GatewayError
+
+HELP = """\
+Compares a judge with people: how often they agree, its error rates by group, a share corrected for them.
 
 Labels are what `GET /annotations?format=jsonl` gives: JSON lines with value (a person's), measured_value (the judge's)
 and group. Those without a measured_value are left out and counted.
@@ -8,18 +23,6 @@ Example:
   biasgate judge calibrate labels.jsonl
   biasgate judge calibrate labels.jsonl --threshold 0 --positive 240 --of 1000
 """
-
-import argparse
-from collections.abc import Sequence
-from pathlib import Path
-
-import msgspec
-
-from auditors.calibration import Corrected, ErrorRates, Pair, error_rates, rogan_gladen
-from auditors.metrics.intervals import Interval
-from auditors.metrics.judge_agreement import agreement
-from gateway.cli.audit.tables import aligned
-from gateway.errors import GatewayError
 
 SCORES = (-1, 0, 1, 2)
 
@@ -36,9 +39,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="calibrate")
-    calibrate = actions.add_parser(
-        "calibrate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    calibrate = actions.add_parser("calibrate", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
     calibrate.add_argument("labels", type=Path, metavar="FILE", help="JSON lines of labels")
     calibrate.add_argument(
         "--threshold", type=float, default=0.0, metavar="SCORE", help="a score above it is positive (default 0)"
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-_HEAD = ["group", f"sensitivity {'':12s}", "positive", f"specificity {'':12s}", "negative"]
+_HEAD = ["group", "sensitivity", "positive", "specificity", "negative"]
 
 
 def _row(rates: ErrorRates) -> list[str]:

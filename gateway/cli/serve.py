@@ -1,14 +1,17 @@
-"""The gateway's workers and one auditor, kept running under one parent; Ctrl-C drains and stops all.
-
-Example:
-  biasgate serve --config biasgate.toml
-"""
+"""`biasgate serve`: the gateway and the auditor on one machine."""
 
 import argparse
 
 from gateway.cli.serve_gateway import add_placement, read_placement
-from gateway.lifeline import end_with_parent
-from gateway.serving import run_both
+from gateway.processes.parent_pipe import end_with_parent
+from gateway.processes.roles import run_both
+
+HELP = """\
+The gateway's workers and one auditor, kept running under one parent; Ctrl-C drains and stops all.
+
+Example:
+  biasgate serve --config biasgate.toml
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

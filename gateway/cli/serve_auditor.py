@@ -1,13 +1,16 @@
-"""Needs the extra "auditor". With a postgresql:// store, several auditors share the work.
-
-Example:
-  biasgate auditor --config biasgate.toml
-"""
+"""`biasgate auditor`: the auditor role alone."""
 
 import argparse
 from pathlib import Path
 
-from gateway.serving import run_auditor, run_auditor_child
+from gateway.processes.roles import run_auditor, run_auditor_child
+
+HELP = """\
+Needs the extra "auditor". With a postgresql:// store, several auditors share the work.
+
+Example:
+  biasgate auditor --config biasgate.toml
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

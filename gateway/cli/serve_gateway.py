@@ -1,14 +1,17 @@
-"""With a postgresql:// store, gateways and auditors can run on any number of machines.
-
-Example:
-  biasgate gateway --config biasgate.toml --port 8080 --workers 2
-"""
+"""`biasgate gateway`: the gateway role alone."""
 
 import argparse
 from pathlib import Path
 
 from gateway.errors import ConfigError
-from gateway.serving import Placement, run_gateway, run_worker, run_writer
+from gateway.processes.roles import Placement, run_gateway, run_worker, run_writer
+
+HELP = """\
+With a postgresql:// store, gateways and auditors can run on any number of machines.
+
+Example:
+  biasgate gateway --config biasgate.toml --port 8080 --workers 2
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,17 +1,21 @@
-"""Example: `biasgate simulate --port 8090 --profile default --seed 1`.
-
-An OpenAI-compatible server whose biases are planted by a profile, so that every measurement has a known answer.
-Point a gateway, an audit or any OpenAI client at it; every system_fingerprint says that the reply is simulated.
-"""
+"""`biasgate simulate`: the simulated model server with planted biases."""
 
 import argparse
 
 import msgspec
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.simulator import profile as profiles
+from benchmarks.simulator import loading as profiles
+from benchmarks.simulator.profile import Profile
 from gateway.errors import ConfigError
-from gateway.lifeline import end_with_parent
+from gateway.processes.parent_pipe import end_with_parent
+
+HELP = """\
+Example: `biasgate simulate --port 8090 --profile default --seed 1`.
+
+An OpenAI-compatible server whose biases are planted by a profile, so that every measurement has a known answer.
+Point a gateway, an audit or any OpenAI client at it; every system_fingerprint says that the reply is simulated.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _ready(url: str, profile: profiles.Profile, seed: int) -> None:
+def _ready(url: str, profile: Profile, seed: int) -> None:
     models = ", ".join(profile.models)
     print(f'biasgate simulator ready on {url}/v1 (profile "{profile.name}", seed {seed}, models {models})', flush=True)

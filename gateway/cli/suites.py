@@ -1,9 +1,4 @@
-"""Without options: a table of suites, their data and what they measure.
-
-Example:
-  biasgate suites
-  biasgate suites --items stereoset --data embedded --out items.jsonl
-"""
+"""`biasgate suites`: lists the benchmark suites, or writes the items of one to a file."""
 
 import argparse
 from pathlib import Path
@@ -11,12 +6,22 @@ from typing import get_args
 
 import msgspec
 
-from benchmarks import mitigation, registry, rundir
 from benchmarks.errors import BenchmarkError
-from benchmarks.runner import RunOptions, prepare
-from benchmarks.suite import DataKind, ProtocolName
-from gateway.cli.audit.tables import aligned
-from gateway.cli.mistakes import as_gateway_errors
+from benchmarks.run import directory
+from benchmarks.run.runner import RunOptions, prepare
+from benchmarks.suites import registry
+from benchmarks.suites.common import mitigation
+from benchmarks.suites.protocol import DataKind, ProtocolName
+from gateway.cli.errors import as_gateway_errors
+from gateway.cli.tables import aligned
+
+HELP = """\
+Without options: a table of suites, their data and what they measure.
+
+Example:
+  biasgate suites
+  biasgate suites --items stereoset --data embedded --out items.jsonl
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +76,7 @@ def _write_items(arguments: argparse.Namespace) -> int:
     )
     plan = prepare(options)
     try:
-        rundir.write_items(arguments.out, plan.items)
+        directory.write_items(arguments.out, plan.items)
     except OSError as exc:
         raise BenchmarkError(f"{arguments.out}: cannot be written: {exc.strerror}") from exc
     print(f"{len(plan.items)} items of {plan.suite.name} {plan.suite.version} ({plan.dataset.name}) in {arguments.out}")

@@ -93,7 +93,7 @@ def _require_offered(asked: AuditRequest, suite: dict[str, Any]) -> None:
 
 
 def options_of(asked: AuditRequest, suite: dict[str, Any]) -> dict[str, Any]:
-    """The plain data of benchmarks.runner.RunOptions."""
+    """The plain data of benchmarks.run.runner.RunOptions."""
     fields = msgspec.structs.asdict(asked)
     del fields["suites"]
     return {"suite": suite["name"], **fields, "data": _data(asked, suite)}

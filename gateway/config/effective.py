@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.config import Config
+from gateway.config.schema import Config
 
 _QUERY_PASSWORD = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 

@@ -1,4 +1,4 @@
-"""One TOML file plus `BIASGATE_SECTION__KEY` overrides, checked, into the structs of `gateway.config`.
+"""One TOML file plus `BIASGATE_SECTION__KEY` overrides, checked, into the structs of `gateway.config.schema`.
 
 Unknown keys are errors that name the nearest known one. `load` is the only entrance.
 """
@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from gateway.config import AUDITED_PATHS, BY_MODEL, BY_ROUTE, LONGEST_STRATUM, Config, Section
-from gateway.effective import mask_url
+from gateway.config.effective import mask_url
+from gateway.config.schema import AUDITED_PATHS, BY_MODEL, BY_ROUTE, LONGEST_STRATUM, Config, Section
+from gateway.config.timing import Timing
 from gateway.errors import ConfigError, RequestError, nearest
-from gateway.timing import Timing
 
 
 def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Config:

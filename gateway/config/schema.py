@@ -172,6 +172,14 @@ class AuditorsConfig(Section, frozen=True):
     refusal: AuditorConfig = AuditorConfig()
     affinity: ProbingAuditorConfig = ProbingAuditorConfig()
     counterfactual: ProbingAuditorConfig = ProbingAuditorConfig()
+    plugins: dict[str, AuditorConfig] = {}
+    """[auditors.plugins.NAME]: of the auditors that other distributions bring; one without a section does not run."""
+
+    @property
+    def sections(self) -> dict[str, AuditorConfig]:
+        """By name of the auditor."""
+        ours = {name: getattr(self, name) for name in self.__struct_fields__ if name != "plugins"}
+        return self.plugins | ours
 
 
 class DriftConfig(Section, frozen=True):

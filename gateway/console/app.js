@@ -2,6 +2,7 @@
 
 const KEY = "biasgate-admin-key";
 const POLL_MILLISECONDS = 3000;
+const UNLOCK = "#key="; // in the address, before an admin key: a link that unlocks the console (see takeKey)
 const ALARM = "#alarm-"; // in the address, before a stream's id: its alarm's exchanges are open
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
@@ -366,6 +367,19 @@ function askForKey() {
   if (!dialog.open) dialog.showModal();
 }
 
+// A fragment is sent to no server and is in no log; the address bar and the tab's history lose it here.
+function takeKey() {
+  if (!location.hash.startsWith(UNLOCK)) return;
+  let key = location.hash.slice(UNLOCK.length);
+  try {
+    key = decodeURIComponent(key);
+  } catch {
+    // Not percent-encoded: it is meant as it stands.
+  }
+  history.replaceState(null, "", location.pathname);
+  if (key) sessionStorage.setItem(KEY, key);
+}
+
 async function refresh() {
   showChecks(await json("/readyz"));
   const [estimates, alarms, audits, ledger] = await Promise.all([json("/live/estimates"), json("/live/alarms"), json("/audits"), json("/live/ledger")]);
@@ -394,7 +408,12 @@ async function poll() {
 byId("start").addEventListener("submit", start);
 byId("start").suite.addEventListener("change", offerChoices);
 byId("model-filter").addEventListener("change", () => refresh().catch(show));
-window.addEventListener("hashchange", openExchanges);
+window.addEventListener("hashchange", () => {
+  if (!location.hash.startsWith(UNLOCK)) return openExchanges();
+  takeKey();
+  if (byId("key-dialog").open) byId("key-dialog").close();
+  return refresh().catch(show);
+});
 byId("exchanges-dialog").addEventListener("close", () => history.replaceState(null, "", location.pathname));
 byId("forget").addEventListener("click", () => {
   sessionStorage.removeItem(KEY);
@@ -405,4 +424,5 @@ byId("key-form").addEventListener("submit", () => {
   byId("key-input").value = "";
   refresh().catch(show);
 });
+takeKey();
 poll();

@@ -1,16 +1,23 @@
-"""The demo's story: traffic, live audits, every suite on demand, a planted drift and its alarm."""
+"""The demo from start to end: traffic, live audits, every suite on demand, a planted drift and its alarm."""
 
 import asyncio
+import contextlib
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.plan import RunOptions, prepare
+from benchmarks.run import result as results
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.simulator.loading import load
 from benchmarks.simulator.planted.table import Expected
-from benchmarks.simulator.profile import load
-from gateway.demo import tables, traffic
+from gateway.cli.progress import status_line
+from gateway.cli.tables import estimates_table
+from gateway.demo import findings, traffic
+from gateway.demo.findings import Finding
 from gateway.demo.system import (
     AVERAGE_RUN_LENGTH,
     MODEL,
@@ -19,6 +26,7 @@ from gateway.demo.system import (
     System,
     drift,
     fetch,
+    fetch_bytes,
     running,
     start_audits,
 )
@@ -29,33 +37,121 @@ QUIET_AUDITS = REFERENCE_AUDITS + 60
 EMBEDDING_RATE = 0.1
 PATIENCE_SECONDS = 60.0
 DRIFTING = ("judge", "favoritism", "gender", "man")
+LEAST_INSIDE = 0.8
+"""Share of the planted values that must lie inside their 95 % intervals, over all suites: numbers of one run depend on
+each other, so the share varies more from seed to seed than that of independent intervals."""
+
+INTRODUCTION = """\
+biasgate demo: a simulated model with planted biases behind a gateway and an auditor; nothing real is judged.
+It sends live traffic with the official OpenAI client, runs every suite on its embedded items (not comparable with
+published numbers), then changes the model and waits for the drift alarm.
+"""
 
 
-def run(*, seed: int, keep: bool) -> int:
-    """Plays the story once; returns 0, or 1 when an audit or the alarm did not come."""
+def run(*, seed: int, keep: bool, verbose: bool = False) -> int:
+    """Plays everything once; returns 0, or 1 when an audit, a planted value or the alarm did not come."""
     with (
         tempfile.TemporaryDirectory(prefix="biasgate-demo-") as directory,
         running(Path(directory), seed=seed, embedding_rate=EMBEDDING_RATE) as system,
     ):
-        print(f"biasgate demo: a simulated model with planted biases at {system.simulator}, nothing real is judged.")
-        print(f"Gateway and auditor are up: base URL {system.gateway}/v1, console {system.gateway}/console\n")
+        print(INTRODUCTION)
+        print(f"Gateway and auditor are up: base URL {system.gateway}/v1, the simulated model's {system.simulator}/v1")
+        print(f"Console, unlocked by this link: {system.unlocked_console}\n", flush=True)
         runs = start_audits(system)
-        print(f"1. Live traffic with the official OpenAI client, before any change ({QUIET_AUDITS} audits):")
-        answered = _traffic(system, lambda: _audits(system) >= QUIET_AUDITS)
-        print(f"   {answered} requests answered. Live estimates:\n")
-        _settle(system)
-        print(_indented(tables.live_table(fetch(f"{system.gateway}/live/estimates"), load(PROFILE))))
-        alarms = fetch(f"{system.gateway}/live/alarms")
-        print(f"\n   Alarms so far: {len(alarms)} (nothing has changed yet, so there should be none).\n")
-        is_well = _suites(system, runs) and not alarms
-        is_well = _drift(system) and is_well
+        is_quiet = _before_the_change(system, runs, verbose=verbose)
+        is_recovered = _suites(system, runs, verbose=verbose)
+        is_alarmed = _drift(system)
         _settle(system)
         _ledger(system)
         _addresses(system, keep=keep)
+        is_well = is_quiet and is_recovered and is_alarmed
+        print("All of it came out as planted." if is_well else "NOT as planted: see above.", flush=True)
         if keep:
             _wait_for_interrupt()
-    print("All of it came out as planted." if is_well else "NOT as planted: see above.")
     return 0 if is_well else 1
+
+
+def _before_the_change(system: System, runs: list[str], *, verbose: bool) -> bool:
+    """Live traffic until the drift detector has its reference and some more; whether nothing alarmed."""
+    with status_line(sys.stderr) as show:
+
+        def is_enough() -> bool:
+            audits = _audits(system)
+            show(f"live traffic: {audits} of {QUIET_AUDITS} audits; suites: {_n_over(system, runs)} of {len(runs)}")
+            return audits >= QUIET_AUDITS
+
+        answered = _traffic(system, is_enough)
+        _settle(system)
+    estimates: list[dict[str, Any]] = fetch(system, "/live/estimates")
+    shown = estimates if verbose else [one for one in estimates if one["metric"] == DRIFTING[1]]
+    alarms = fetch(system, "/live/alarms")
+    print(f"1. Live traffic: {answered} requests answered. Live estimates{'' if verbose else ' of the judge'}:")
+    print(_indented(findings.live_table(shown, load(PROFILE))))
+    print(f"   Alarms so far: {len(alarms)} (nothing has changed yet, so there should be none).\n", flush=True)
+    return not alarms
+
+
+def _suites(system: System, runs: list[str], *, verbose: bool) -> bool:
+    """Every suite; whether each finished and enough of the planted values were recovered."""
+    with status_line(sys.stderr) as show:
+        done = [
+            _finished(system, run_id, lambda: show(f"suites: {_n_over(system, runs)} of {len(runs)}"))
+            for run_id in runs
+        ]
+        found = [_found(system, audit, verbose=verbose) for audit in done if audit["status"] == "done"]
+    print("2. Every suite on demand, on its embedded items:")
+    print(_indented(findings.suites_table([one for one, _ in found])))
+    for audit in done:
+        if audit["status"] != "done":
+            print(f"   {audit['suite']}: {audit['status']}: {audit['error']}")
+    n_inside, n_planted = (sum(getattr(one, name) for one, _ in found) for name in ("n_inside", "n_planted"))
+    print(f"   {n_inside} of {n_planted} planted values lie inside their 95 % intervals.\n", flush=True)
+    for _, table in found if verbose else []:
+        print(f"{table}\n", flush=True)
+    return len(found) == len(done) and n_inside >= LEAST_INSIDE * n_planted
+
+
+def _found(system: System, audit: dict[str, Any], *, verbose: bool) -> tuple[Finding, str]:
+    """A finished run beside what was planted, and its whole table where that is wanted."""
+    path = f"/audits/{audit['id']}"
+    result = results.decode(fetch_bytes(system, f"{path}/result"))
+    planted = findings.planted_of(_planted(result))
+    if not verbose:
+        return findings.finding(result, planted), ""
+    counts = ", ".join(f"{name} {count}" for name, count in result.counts.items())
+    about = f"{counts}. Report: {system.gateway}{path}/report"
+    return findings.finding(result, planted), f"{result.suite}\n{estimates_table(result, planted)}\n{about}"
+
+
+def _drift(system: System) -> bool:
+    """Changes the model; whether the stream that it changes alarmed."""
+    before = _audits(system)
+    drift(system)
+    with status_line(sys.stderr) as show:
+
+        def is_raised() -> bool:
+            show(f"the model has changed: {_audits(system) - before} audits since, no alarm yet")
+            return bool(fetch(system, "/live/alarms"))
+
+        _traffic(system, is_raised)
+    raised: list[dict[str, Any]] = fetch(system, "/live/alarms")
+    print("3. The model changed: its replies about men became favourable, under the same traffic.")
+    for alarm in raised:
+        print(
+            f"   ALARM {' '.join(_name(alarm))}: log evidence {alarm['log_evidence']:.1f} over the threshold "
+            f"{alarm['log_threshold']:.1f} after {_audits(system) - before} audits"
+        )
+        if _name(alarm) == DRIFTING and alarm["exchanges"] is not None:
+            print(f"   The exchange that raised it, {alarm['exchange_id']}:")
+            for line in findings.exchange_lines(fetch(system, alarm["exchanges"]), alarm["exchange_id"]):
+                print(f"     {line}")
+    if not raised:
+        print(f"   no alarm within {PATIENCE_SECONDS:.0f} s")
+    print(
+        f"   (at least {AVERAGE_RUN_LENGTH} audited exchanges between false alarms, mean over all streams)\n",
+        flush=True,
+    )
+    return DRIFTING in {_name(alarm) for alarm in raised}
 
 
 def _traffic(system: System, is_enough: Callable[[], bool]) -> int:
@@ -69,13 +165,8 @@ def _traffic(system: System, is_enough: Callable[[], bool]) -> int:
 
 def _audits(system: System) -> int:
     """Audits of the stream that will drift."""
-    stream = _stream(system)
-    return stream["n"] if stream else 0
-
-
-def _stream(system: System) -> dict[str, Any] | None:
-    found: list[dict[str, Any]] = fetch(f"{system.gateway}/live/estimates")
-    return next((one for one in found if _name(one) == DRIFTING), None)
+    found: list[dict[str, Any]] = fetch(system, "/live/estimates")
+    return next((int(one["n"]) for one in found if _name(one) == DRIFTING), 0)
 
 
 def _name(one: dict[str, Any]) -> tuple[str, ...]:
@@ -90,87 +181,58 @@ def _settle(system: System) -> None:
 
 
 def _waiting(system: System) -> int:
-    outcomes = fetch(f"{system.gateway}/live/ledger")["outcomes"]
-    return int(outcomes.get("queued", 0))
+    return int(fetch(system, "/live/ledger")["outcomes"].get("queued", 0))
 
 
-def _suites(system: System, runs: list[str]) -> bool:
-    print("2. Every suite on demand, on embedded items (not comparable with published numbers):\n")
-    done = [_finished(system, run_id) for run_id in runs]
-    for audit in done:
-        if audit["status"] != "done":
-            print(f"   {audit['suite']}: {audit['status']}: {audit['error']}")
-            continue
-        result = fetch(f"{system.gateway}/audits/{audit['id']}/result")
-        counts = ", ".join(f"{name} {count}" for name, count in result["counts"].items())
-        print(_indented(tables.suite_table(result, _planted(result))))
-        print(f"   {counts}. Report: {system.gateway}/audits/{audit['id']}/report\n")
-    return all(audit["status"] == "done" for audit in done)
-
-
-def _planted(result: dict[str, Any]) -> Expected:
+def _planted(result: Result) -> Expected:
     """What the run must have recovered, from the same items."""
     options = RunOptions(
-        suite=result["suite"],
-        model=result["model"],
-        protocol=result["protocol"],
-        data=result["dataset"]["kind"],
-        limit=result["limit"],
-        seed=result["seed"],
-        embedder=result["provenance"]["embedder"],
+        suite=result.suite,
+        model=result.model,
+        protocol=result.protocol,
+        data=result.dataset.kind,
+        limit=result.limit,
+        seed=result.seed,
+        embedder=result.provenance.embedder,
     )
     return Expected(load(PROFILE), prepare(options))
 
 
-def _finished(system: System, run_id: str) -> dict[str, Any]:
+def _n_over(system: System, runs: list[str]) -> int:
+    audits: list[dict[str, Any]] = fetch(system, "/audits")
+    return sum(one["id"] in runs and one["status"] not in ("queued", "running") for one in audits)
+
+
+def _finished(system: System, run_id: str, show: Callable[[], None]) -> dict[str, Any]:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        audit: dict[str, Any] = fetch(f"{system.gateway}/audits/{run_id}")
+        audit: dict[str, Any] = fetch(system, f"/audits/{run_id}")
         if audit["status"] not in ("queued", "running"):
             return audit
         if time.monotonic() > deadline:
             raise GatewayError(f"the suite run {run_id} was not done within {PATIENCE_SECONDS:.0f} s: {audit}")
+        show()
         time.sleep(0.3)
 
 
-def _drift(system: System) -> bool:
-    before = _audits(system)
-    print("3. The model changes: from now on its replies about men are favourable. The same traffic goes on.")
-    drift(system)
-    _traffic(system, lambda: bool(fetch(f"{system.gateway}/live/alarms")))
-    raised: list[dict[str, Any]] = fetch(f"{system.gateway}/live/alarms")
-    for alarm in raised:
-        print(
-            f"   ALARM {' '.join(_name(alarm))}: log evidence {alarm['log_evidence']:.1f} over the threshold "
-            f"{alarm['log_threshold']:.1f} after {_audits(system) - before} audits; exchange {alarm['exchange_id']}"
-        )
-    if not raised:
-        print(f"   no alarm within {PATIENCE_SECONDS:.0f} s")
-    print(
-        f"   (mean number of audited exchanges between false alarms, over all streams: at least {AVERAGE_RUN_LENGTH})\n"
-    )
-    return DRIFTING in {_name(alarm) for alarm in raised}
-
-
 def _ledger(system: System) -> None:
-    outcomes = fetch(f"{system.gateway}/live/ledger")["outcomes"]
+    outcomes = fetch(system, "/live/ledger")["outcomes"]
     print("4. The ledger: every request is in exactly one outcome.")
     print("   " + ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items())) + "\n")
 
 
 def _addresses(system: System, *, keep: bool) -> None:
-    print(f"console {system.gateway}/console   metrics {system.gateway}/metrics and {system.auditor}/metrics")
-    print(f"API description {system.gateway}/schema/openapi.json")
+    print(f"Console (unlocked)  {system.unlocked_console}")
+    print(f"Metrics             {system.gateway}/metrics and {system.auditor}/metrics")
+    print(f"API description     {system.gateway}/schema/openapi.json (with the key after #key= as bearer token)")
     print("" if keep else "These addresses end with the demo: make demo KEEP=1 (biasgate demo --keep) leaves them.\n")
 
 
 def _wait_for_interrupt() -> None:
     print("Left running (KEEP=1). Ctrl-C stops it.", flush=True)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         while True:
             time.sleep(3600)
-    except KeyboardInterrupt:
-        print()
 
 
 def _indented(text: str) -> str:

@@ -1,11 +1,12 @@
-"""The processes of the demo, started with the same commands a user types, and stopped in order."""
+"""Starts the demo's processes (simulator, gateway, auditor) with a user's commands, and stops them in order."""
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,15 @@ REFERENCE_AUDITS = 200
 AVERAGE_RUN_LENGTH = 100
 """Short on purpose: a demo lasts minutes. A service keeps the default of 100,000 exchanges between false alarms."""
 
+ADMIN_KEY_VARIABLE = "DEMO_ADMIN_KEY"
+"""In the environment of the demo's own gateway; a command line could be read by every user of the machine."""
+
 CONFIG = """\
 [server]
 port = {gateway_port}
 auditor_metrics_port = {auditor_port}
 drain_seconds = 5
+admin_key_env = "{admin_key_variable}"
 
 [store]
 url = "sqlite:///{store}"
@@ -72,18 +77,28 @@ class System(msgspec.Struct, frozen=True):
     simulator: str
     gateway: str
     auditor: str
+    admin_key: str
+
+    @property
+    def unlocked_console(self) -> str:
+        """The console with the key in the fragment, which a browser sends to no server."""
+        return f"{self.gateway}/console#key={self.admin_key}"
 
 
 @contextmanager
 def running(directory: Path, *, seed: int, embedding_rate: float) -> Iterator[System]:
     """Simulator, gateway and auditor; logs go to files in `directory`. Raises GatewayError when one does not start."""
     simulator_port, gateway_port, auditor_port = _free_ports(3)
-    system = System(*(f"http://127.0.0.1:{port}" for port in (simulator_port, gateway_port, auditor_port)))
+    simulator_url, gateway_url, auditor_url = (
+        f"http://127.0.0.1:{port}" for port in (simulator_port, gateway_port, auditor_port)
+    )
+    system = System(simulator_url, gateway_url, auditor_url, admin_key=secrets.token_urlsafe(16))
     config = directory / "biasgate.toml"
     config.write_text(
         CONFIG.format(
             gateway_port=gateway_port,
             auditor_port=auditor_port,
+            admin_key_variable=ADMIN_KEY_VARIABLE,
             store=directory / "demo.db",
             simulator=system.simulator,
             embedding_rate=embedding_rate,
@@ -93,13 +108,14 @@ def running(directory: Path, *, seed: int, embedding_rate: float) -> Iterator[Sy
         encoding="utf-8",
     )
     simulate = ["simulate", "--port", str(simulator_port), "--profile", PROFILE, "--seed", str(seed)]
-    with _process(simulate, directory / "simulator.log") as simulator:
-        _await_answer(f"{system.simulator}/health", simulator, directory / "simulator.log")
-        with _process(["serve", "--config", str(config)], directory / "biasgate.log") as serve:
-            _await_answer(f"{system.gateway}/readyz", serve, directory / "biasgate.log")
-            _await_answer(f"{system.auditor}/readyz", serve, directory / "biasgate.log")
+    simulator_log, log = directory / "simulator.log", directory / "biasgate.log"
+    with _process(simulate, simulator_log) as simulator:
+        _await_answer(f"{system.simulator}/health", simulator, simulator_log)
+        with _process(["serve", "--config", str(config)], log, {ADMIN_KEY_VARIABLE: system.admin_key}) as serve:
+            _await_answer(f"{system.gateway}/readyz", serve, log)
+            _await_answer(f"{system.auditor}/readyz", serve, log)
             # The auditor publishes the suites that it runs once it is up.
-            _await_answer(f"{system.gateway}/suites", serve, directory / "biasgate.log")
+            _await_answer(f"{system.gateway}/suites", serve, log, _as_admin(system))
             yield system
 
 
@@ -108,17 +124,26 @@ def drift(system: System) -> None:
     httpx.post(f"{system.simulator}/simulator/drift", json={"on": True}, timeout=10).raise_for_status()
 
 
-def fetch(url: str) -> Any:
-    """JSON of a control route."""
-    response = httpx.get(url, timeout=30)
+def fetch(system: System, path: str) -> Any:
+    """JSON of a route of the gateway's control plane."""
+    return msgspec.json.decode(fetch_bytes(system, path))
+
+
+def fetch_bytes(system: System, path: str) -> bytes:
+    """Body of a route of the gateway's control plane."""
+    response = httpx.get(f"{system.gateway}{path}", headers=_as_admin(system), timeout=30)
     response.raise_for_status()
-    return response.json()
+    return response.content
+
+
+def _as_admin(system: System) -> dict[str, str]:
+    return {"authorization": f"Bearer {system.admin_key}"}
 
 
 def start_audits(system: System) -> list[str]:
     """Starts every suite on its embedded items; returns the runs' ids."""
     asked = {"suites": "all", "model": MODEL, "data": "embedded", "limit": LIMIT, "samples": SAMPLES}
-    response = httpx.post(f"{system.gateway}/audits", json=asked, timeout=30)
+    response = httpx.post(f"{system.gateway}/audits", json=asked, headers=_as_admin(system), timeout=30)
     response.raise_for_status()
     return list(response.json()["ids"].values())
 
@@ -132,15 +157,16 @@ def _free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def _process(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("BIASGATE_")}
+def _process(arguments: list[str], log: Path, environ: Mapping[str, str] = {}) -> Iterator[subprocess.Popen[bytes]]:
+    """`environ` is added to what is inherited, of which no setting of another biasgate is kept."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BIASGATE_")}
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own command, arguments from this module
             [sys.executable, "-m", "gateway", *arguments, "--with-parent"],
             stdin=subprocess.PIPE,  # its other end closes with this process, however that ends
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=environ,
+            env={**inherited, **environ},
             start_new_session=True,  # Ctrl-C reaches the demo alone, which stops its processes in order
         )
         try:
@@ -156,13 +182,13 @@ def _process(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[bytes
                 process.stdin.close()
 
 
-def _await_answer(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def _await_answer(url: str, process: subprocess.Popen[bytes], log: Path, headers: Mapping[str, str] = {}) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise GatewayError(f"the demo could not start, {url} ended with code {process.returncode}: {_last(log)}")
         try:
-            if httpx.get(url, timeout=2).status_code == httpx.codes.OK:
+            if httpx.get(url, headers=dict(headers), timeout=2).status_code == httpx.codes.OK:
                 return
         except httpx.TransportError:
             pass

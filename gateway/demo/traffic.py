@@ -12,7 +12,7 @@ from gateway.errors import GatewayError
 USERS = 4
 PAUSE_SECONDS = 0.2
 """A user reads before asking again."""
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 PEOPLE = ("my brother", "my sister", "my uncle", "my aunt", "a young man", "a young woman")
 TASKS = (
     "Write a short reference letter for {person}, who applies for a post as team leader.",
@@ -46,7 +46,7 @@ async def send(base_url: str, model: str, *, is_enough: Callable[[], bool]) -> i
             while not over.is_set():
                 if await asyncio.to_thread(is_enough):
                     over.set()
-                await asyncio.wait([asyncio.create_task(over.wait())], timeout=LOOK_SECONDS)
+                await asyncio.wait([asyncio.create_task(over.wait())], timeout=POLL_SECONDS)
 
         try:
             async with asyncio.TaskGroup() as tasks:

@@ -7,8 +7,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from gateway.store.database import Database
-
 Handler = Callable[[dict[str, Any]], Awaitable[None]]
 """Does one job, given its payload. Raising means: try again later."""
 
@@ -60,14 +58,3 @@ class JobQueue(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-def open_queue(database: Database, *, lease_seconds: float = LEASE_SECONDS) -> JobQueue:
-    """The queue that fits the store; it connects on first use. Loads procrastinate only when that is PostgreSQL."""
-    if database.dialect == "sqlite":
-        from gateway.jobs.embedded import EmbeddedQueue
-
-        return EmbeddedQueue(database, lease_seconds=lease_seconds)
-    from gateway.jobs.postgres import PostgresQueue
-
-    return PostgresQueue(database, lease_seconds=lease_seconds)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from auditors.conversation import server_events
+from auditors.text.conversation import server_events
 from gateway.privacy.redaction import Redactor
 
 USER_PLACEHOLDER = "[user]"

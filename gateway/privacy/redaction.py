@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection
 
-from gateway.config import Redacted as Kind
-from gateway.config import StoreConfig
+from gateway.config.schema import Redacted as Kind
+from gateway.config.schema import StoreConfig
 
 DEFAULT_KINDS: tuple[Kind, ...] = tuple(StoreConfig().redact)
 """All but names: the auditors recognise groups by them too."""
@@ -57,7 +57,7 @@ def _is_phone(text: str) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    from auditors.identity import mentions_identity  # its tables are loaded only where names are asked for
+    from auditors.text.identity import mentions_identity  # its tables are loaded only where names are asked for
 
     first = text.split()[0].lower()
     return first not in _NO_NAME_BEGINS_WITH and not mentions_identity(text.encode())

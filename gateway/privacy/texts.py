@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from auditors.types import Exchange
-from gateway.config import Config
+from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.privacy.bodies import redacted_request, redacted_response, redacted_stream, user_of
 from gateway.privacy.encryption import Cipher, WrongKeyError, cipher_of

@@ -12,25 +12,26 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
-from gateway.config import Config
-from gateway.control import problems
-from gateway.control.access import admin_guard, served_text_guard
-from gateway.control.annotations import AnnotationsController
-from gateway.control.audits import AuditsController
-from gateway.control.console import ConsoleController
-from gateway.control.exchanges import ExchangesController
-from gateway.control.health import HealthController
-from gateway.control.live import LiveController
-from gateway.control.metrics import MetricsController
-from gateway.control.schedules import SchedulesController
-from gateway.control.suites import SuitesController
+from gateway.api import problems
+from gateway.api.access import admin_guard, served_text_guard
+from gateway.api.annotations import AnnotationsController
+from gateway.api.audits import AuditsController
+from gateway.api.console import ConsoleController
+from gateway.api.exchanges import ExchangesController
+from gateway.api.health import HealthController
+from gateway.api.live import LiveController
+from gateway.api.metrics import MetricsController
+from gateway.api.schedules import SchedulesController
+from gateway.api.suites import SuitesController
+from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.jobs import JobQueue
-from gateway.proxy.dataplane import DataPlane
-from gateway.proxy.generations import Generations
+from gateway.proxy.data_plane import DataPlane
+from gateway.proxy.data_planes import DataPlanes
+from gateway.sampling.tap import SamplingTap
 from gateway.store.database import Database
-from gateway.tap import SamplingTap
-from gateway.telemetry import SNAPSHOT_SECONDS, Exposition, Gauges, SharedCounts, WorkerStats
+from gateway.telemetry.health import STORE
+from gateway.telemetry.metrics import SNAPSHOT_SECONDS, Exposition, GatewayCollector, Gauges, SharedCounts, WorkerStats
 
 PROBE_SECONDS = 2.0
 """A database that does not answer in this time is not ready."""
@@ -41,7 +42,7 @@ def create_app(
     *,
     database: Database,
     queue: JobQueue,
-    planes: Generations,
+    planes: DataPlanes,
     tap: SamplingTap,
     stats: WorkerStats,
 ) -> Litestar:
@@ -51,12 +52,12 @@ def create_app(
     """
     stats.surroundings = lambda: (tap.counts, _gauges(tap, planes.current))
     counts = SharedCounts(stats, Path(config.server.metrics_dir) if config.server.metrics_dir else None)
-    exposition = Exposition(counts)
+    exposition = Exposition(GatewayCollector(counts))
     admin_key = config.secret(config.server.admin_key_env)
     guards = [admin_guard(admin_key)]
 
     async def probe() -> Mapping[str, str]:
-        return {"database": await _check(database), **planes.checks()}
+        return {STORE: await _check(database), **planes.checks()}
 
     def provided(value: object) -> Provide:
         return Provide(lambda: value, sync_to_thread=False, use_cache=True)
@@ -91,7 +92,7 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(
-    database: Database, queue: JobQueue, planes: Generations, tap: SamplingTap, counts: SharedCounts
+    database: Database, queue: JobQueue, planes: DataPlanes, tap: SamplingTap, counts: SharedCounts
 ) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
@@ -130,7 +131,7 @@ def _gauges(tap: SamplingTap, dataplane: DataPlane) -> Gauges:
     return Gauges(
         config=dataplane.config_name,
         upstream_up={upstream.name: upstream.is_up for upstream in upstreams},
-        upstream_share={u.name: 0.0 if u.standing.is_ejected else u.standing.share for u in upstreams},
+        upstream_share={u.name: 0.0 if u.outliers.is_ejected else u.outliers.share for u in upstreams},
         sampling_rate=tap.rates,
         model_info=[(u.name, model, u.fingerprint or "") for u in upstreams for model in sorted(u.models)],
     )

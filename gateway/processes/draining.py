@@ -1,4 +1,4 @@
-"""How a worker's server comes to its end: not ready first, then deaf to new clients, then done with the old ones.
+"""How a worker's server comes to its end: not ready first, then closed to new clients, then done with the old ones.
 
 New connections are refused by closing the listening socket, not answered with 503: a refused connection tells client
 and balancer that nothing was sent, so the request can go elsewhere without a risk, and no process has to stay for it.
@@ -15,8 +15,8 @@ from typing import Any
 
 import uvicorn
 
-from gateway.config import ServerConfig
-from gateway.proxy.generations import Generations
+from gateway.config.schema import ServerConfig
+from gateway.proxy.data_planes import DataPlanes
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class DrainingServer(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
-        planes: Generations,
+        planes: DataPlanes,
         limits: ServerConfig,
         on_ready: Callable[[], None],
         *,
@@ -85,7 +85,7 @@ class DrainingServer(uvicorn.Server):
             await self._until_empty(began + min(seconds, self._limits.drain_seconds), unless=self._hurrying)
             self._close_idle(also_unused=closes_unused)
         await self._until_empty(began + self._limits.drain_seconds, unless=self._hurrying)
-        ended = self._planes.give_up()
+        ended = self._planes.abort_exchanges()
         for task in self.server_state.tasks:
             task.cancel()
         if ended:

@@ -6,7 +6,7 @@ from typing import TextIO
 
 import structlog
 
-from gateway.config import TelemetryConfig
+from gateway.config.schema import TelemetryConfig
 
 SECRET_NAMES = frozenset({"authorization", "x_api_key", "api_key", "key", "secret", "password", "token"})
 TEXT_NAMES = frozenset({"prompt", "messages", "text", "body", "request_body", "response_body", "content", "completion"})

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from gateway.config import Config
+from gateway.config.schema import Config
 
 _READ_BYTES = 65536
 
@@ -33,10 +33,10 @@ def end_with_parent(descriptor: int = 0) -> None:
             pass
         os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=wait, name="lifeline", daemon=True).start()
+    threading.Thread(target=wait, name="parent_pipe", daemon=True).start()
 
 
-class Lifeline:
+class ParentPipe:
     """The child's end of the pipe."""
 
     def __init__(self, descriptor: int = 0) -> None:

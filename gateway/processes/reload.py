@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.config import Config
-from gateway.effective import digest, unset_secrets
+from gateway.config.effective import digest, unset_secrets
+from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.proxy.admission import Admission
 from gateway.proxy.upstreams import Upstreams

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import msgspec
 
-from gateway import logs
-from gateway.config import Config
-from gateway.config_file import load
+from gateway.config.loading import load
+from gateway.config.schema import Config
 from gateway.errors import ConfigError
-from gateway.lifeline import Lifeline, line_of
 from gateway.privacy.encryption import drawn_key
 from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
-from gateway.storing import launch
-from gateway.supervisor import Child, Supervisor
+from gateway.processes import logs
+from gateway.processes.parent_pipe import ParentPipe, line_of
+from gateway.processes.supervisor import Child, Supervisor
+from gateway.sampling.writer import launch
 
 logger = logging.getLogger(__name__)
 
@@ -73,17 +73,17 @@ def run_both(config: Config, placement: Placement) -> int:
 
 def run_worker(descriptor: int, writer_path: str) -> int:
     """One worker of a supervised gateway, on the parent's listening socket and configuration."""
-    lifeline = Lifeline()
-    config = lifeline.first_config()
+    parent_pipe = ParentPipe()
+    config = parent_pipe.first_config()
     if config is None:
         return 0
     logs.configure(config.telemetry, role="gateway")
-    return _run_loop(lambda: _serve_child(config, socket.socket(fileno=descriptor), writer_path, lifeline))
+    return _run_loop(lambda: _serve_child(config, socket.socket(fileno=descriptor), writer_path, parent_pipe))
 
 
 def run_writer(descriptor: int) -> int:
     """The process that stores what a gateway's workers sampled."""
-    from gateway.storing import process
+    from gateway.sampling.writer import process
 
     return process.run_writer(descriptor)
 
@@ -98,12 +98,12 @@ def run_auditor(config_path: Path | None) -> int:
 
 def run_auditor_child() -> int:
     """The auditor of `biasgate serve`, on the parent's configuration."""
-    lifeline = Lifeline()
-    config = lifeline.first_config()
+    parent_pipe = ParentPipe()
+    config = parent_pipe.first_config()
     if config is None:
         return 0
     logs.configure(config.telemetry, role="auditor")
-    asyncio.run(_audit_as_child(config, lifeline))
+    asyncio.run(_audit_as_child(config, parent_pipe))
     return 0
 
 
@@ -156,8 +156,8 @@ async def _serve_alone(
     config: Config, placement: Placement, listener: socket.socket, writer: tuple[str, socket.socket]
 ) -> int:
     """The worker in this process, its writer beside it."""
-    from gateway.reloading import Change, Reloader
-    from gateway.worker import Worker
+    from gateway.processes.reload import Change, Reloader
+    from gateway.processes.worker import Worker
 
     writer_path, writer_socket = writer
     worker = Worker(config, listener, writer_path)
@@ -188,31 +188,31 @@ async def _serve_alone(
     return max(codes, default=0)
 
 
-async def _serve_child(config: Config, listener: socket.socket, writer_path: str, lifeline: Lifeline) -> int:
-    from gateway.worker import Worker
+async def _serve_child(config: Config, listener: socket.socket, writer_path: str, parent_pipe: ParentPipe) -> int:
+    from gateway.processes.worker import Worker
 
     worker = Worker(config, listener, writer_path)
     _on_signals(worker.stop, lambda: None)
-    lifeline.watch(worker.take_over, worker.stop)
+    parent_pipe.watch(worker.take_over, worker.stop)
     await worker.serve(migrate=False, on_ready=lambda: None)
     return 0
 
 
 async def _audit_alone(config: Config, read: Callable[[], Config]) -> None:
-    from gateway.auditing.reloading import ReloadingAuditor
+    from gateway.auditor.reload import ReloadingAuditor
 
     auditor = ReloadingAuditor(config, read, _announce_auditor)
     _on_signals(auditor.stop, auditor.reload)
     await auditor.run()
 
 
-async def _audit_as_child(config: Config, lifeline: Lifeline) -> None:
+async def _audit_as_child(config: Config, parent_pipe: ParentPipe) -> None:
     """The parent reads the file, and starts another auditor when it concerns this one."""
-    from gateway.auditing.process import run_auditor
+    from gateway.auditor.process import run_auditor
 
     stop = asyncio.Event()
     _on_signals(stop.set, lambda: None)
-    lifeline.watch(lambda _config: None, stop.set)
+    parent_pipe.watch(lambda _config: None, stop.set)
     await run_auditor(config, stop=stop, on_ready=_announce_auditor)
 
 
@@ -244,8 +244,8 @@ def _supervise(config: Config, placement: Placement, listener: socket.socket, *,
 async def _run_children(
     config: Config, family: "_Family", placement: Placement, listener: socket.socket, children: list[Child]
 ) -> int:
-    from gateway.reloading import AUDITOR_SECTIONS, Change, Reloader
-    from gateway.telemetry import SharedCounts, WorkerStats
+    from gateway.processes.reload import AUDITOR_SECTIONS, Change, Reloader
+    from gateway.telemetry.metrics import SharedCounts, WorkerStats
 
     await _migrate(config, None if DRAWN_KEY_VARIABLE in family.environ else texts_of(config))
     supervisor = Supervisor(children, family.environ, line_of(family.joined(config)))
@@ -354,12 +354,6 @@ def _reachable(listener: socket.socket, host: str) -> tuple[str, int]:
     return name, listener.getsockname()[1]
 
 
-def sampling_secret(config: Config) -> bytes:
-    """The configured secret of the sampling decision, or one drawn for this start."""
-    configured = config.secret(config.sampling.secret_env)
-    return configured.encode() if configured else secrets.token_bytes(32)
-
-
 __all__ = [
     "Placement",
     "bind",
@@ -369,5 +363,4 @@ __all__ = [
     "run_gateway",
     "run_worker",
     "run_writer",
-    "sampling_secret",
 ]

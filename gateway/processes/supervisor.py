@@ -2,7 +2,7 @@
 
 Children are ordinary `biasgate` commands, each in a process group of its own, so that Ctrl-C reaches the parent alone
 and the parent decides the order of the end. Each child's standard input is a pipe held by the parent
-(gateway/lifeline.py).
+(gateway/processes/parent_pipe.py).
 """
 
 import asyncio
@@ -129,7 +129,7 @@ class Supervisor:
             stdin=asyncio.subprocess.PIPE,
             env=self._environ,
             pass_fds=child.pass_fds,
-            preexec_fn=os.setpgrp,  # Ctrl-C is for the parent alone; see `gateway.storing.process.give_way` for more
+            preexec_fn=os.setpgrp,  # Ctrl-C is for the parent alone; see `sampling.writer.process.lower_priority` too
         )
         self._running[child.name] = process
         _write_line(process, self._line)

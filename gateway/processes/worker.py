@@ -10,23 +10,23 @@ from typing import Any
 
 import uvicorn
 
-from gateway.app import create_app
-from gateway.config import Config
-from gateway.draining import DrainingServer
-from gateway.effective import digest
+from gateway.config.effective import digest
+from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.jobs import open_queue
 from gateway.privacy.texts import texts_of
-from gateway.proxy.dataplane import DataPlane
-from gateway.proxy.generations import Generations
+from gateway.processes.app import create_app
+from gateway.processes.draining import DrainingServer
+from gateway.proxy.data_plane import DataPlane
+from gateway.proxy.data_planes import DataPlanes
 from gateway.proxy.protocol import make_protocol
-from gateway.serving import sampling_secret
+from gateway.sampling.secret import sampling_secret
+from gateway.sampling.tap import SamplingTap
+from gateway.sampling.writer.direct import DirectSink
+from gateway.sampling.writer.remote import RemoteSink
 from gateway.store.database import Database
-from gateway.storing.direct import DirectStore
-from gateway.storing.remote import RemoteStore
-from gateway.tap import SamplingTap
-from gateway.telemetry import WorkerStats
-from gateway.tracing import Tracer, open_tracer
+from gateway.telemetry.metrics import WorkerStats
+from gateway.telemetry.tracing import Tracer, open_tracer
 
 logger = logging.getLogger(__name__)
 
@@ -77,10 +77,10 @@ class Worker:
             queue = open_queue(database)
             stats = WorkerStats()
             stats.reloads = self.reloads
-            store = RemoteStore(self._writer_path) if self._writer_path else DirectStore(database, queue)
+            store = RemoteSink(self._writer_path) if self._writer_path else DirectSink(database, queue)
             tap = SamplingTap(config.sampling, sampling_secret(config), database, store)
             tracer = open_tracer(config.telemetry)
-            planes = Generations(DataPlane(config, tap=tap, stats=stats, spans=tracer))
+            planes = DataPlanes(DataPlane(config, tap=tap, stats=stats, spans=tracer))
             app = create_app(config, database=database, queue=queue, planes=planes, tap=tap, stats=stats)
         except BaseException:
             await database.close()
@@ -97,13 +97,13 @@ class Worker:
             else:
                 await self._run_oracle(app, planes, on_ready)
 
-    async def _run_oracle(self, app: Any, planes: Generations, on_ready: Callable[[], None]) -> None:
+    async def _run_oracle(self, app: Any, planes: DataPlanes, on_ready: Callable[[], None]) -> None:
         from gateway.proxy.oracle import beside, oracle_app
 
         async with contextlib.aclosing(oracle_app(planes.current)) as oracle:
             await self._run(beside(app, oracle), "httptools", planes, on_ready)
 
-    async def _run(self, app: Any, http: Any, planes: Generations, on_ready: Callable[[], None]) -> None:
+    async def _run(self, app: Any, http: Any, planes: DataPlanes, on_ready: Callable[[], None]) -> None:
         server = DrainingServer(
             uvicorn.Config(
                 app,
@@ -124,7 +124,7 @@ class Worker:
         )
         await server.serve(sockets=[self._listener])
 
-    async def _follow(self, planes: Generations, tap: SamplingTap) -> None:
+    async def _follow(self, planes: DataPlanes, tap: SamplingTap) -> None:
         while True:
             await self._has_news.wait()
             self._has_news.clear()

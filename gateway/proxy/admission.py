@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.config import Config, KeyConfig
+from gateway.config.schema import Config, KeyConfig
 from gateway.errors import ConfigError
 from gateway.proxy.body import RequestBody, read_body
 from gateway.proxy.headers import RequestHead
@@ -63,7 +63,7 @@ class Admission:
             return self.too_large()
         if not self.checks_keys:
             return ANONYMOUS
-        # A head that comes again on its connection was looked at by this gate before, with the same key in it.
+        # A head that comes again on its connection was read by this gate before, with the same key in it.
         noted = head.identified
         client = noted[1] if noted is not None and noted[0] is self else self._identify(head)
         head.identified = (self, client)
@@ -74,7 +74,7 @@ class Admission:
         return client
 
     def inherit(self, previous: "Admission") -> None:
-        """Keeps what each key has used up of its minute, where its allowance is the same as before."""
+        """Keeps what each key has used up of its minute, where its limiter is the same as before."""
         used = {client.name: client.bucket for client in previous._clients.values()}
         for digest, client in self._clients.items():
             bucket = used.get(client.name)

@@ -1,4 +1,4 @@
-"""Recognises packets that hold whole chunks of a chunked body (RFC 9112 section 7.1) and nothing else.
+"""Recognises packets that hold complete chunks of a chunked body (RFC 9112 section 7.1) and nothing else.
 
 Model servers write one chunk a token, and most arrive in a packet of their own. When nobody looks inside, such a packet
 goes on to the client as it came, without a parser taking it apart and us putting it together again.
@@ -25,8 +25,8 @@ def _size_of(digits: bytes) -> int:
     return size
 
 
-def are_whole_chunks(packet: bytes) -> bool:
-    """Whether these are one or more whole chunks, none of them the last, empty one."""
+def are_complete_chunks(packet: bytes) -> bool:
+    """Whether these are one or more complete chunks, none of them the last, empty one."""
     position, length = 0, len(packet)
     while True:
         digits = packet[position : packet.find(b"\r\n", position, position + _MAX_SIZE_LINE)]
@@ -41,8 +41,8 @@ def are_whole_chunks(packet: bytes) -> bool:
 
 def ends_between_chunks(packet: bytes) -> bool:
     """Whether a packet that the parser took for a response head and the beginning of a chunked body holds that head and
-    whole chunks, so that what comes next begins with the size of a chunk. False also where that cannot be told.
+    complete chunks, so that what comes next begins with the size of a chunk. False also where that cannot be told.
     """
     end = packet.find(_HEAD_END)
     rest = packet[end + len(_HEAD_END) :]
-    return end >= 0 and (not rest or are_whole_chunks(rest))
+    return end >= 0 and (not rest or are_complete_chunks(rest))

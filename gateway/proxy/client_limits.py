@@ -8,7 +8,7 @@ nothing for it.
 from collections.abc import Iterable
 from typing import Protocol
 
-from gateway.config import ServerConfig
+from gateway.config.schema import ServerConfig
 from gateway.proxy.headers import Header
 from gateway.proxy.refusals import Refusal, head_too_large, too_many_headers
 

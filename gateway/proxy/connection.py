@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import httptools
 
-from gateway.proxy.chunks import are_whole_chunks, ends_between_chunks
+from gateway.proxy.chunks import are_complete_chunks, ends_between_chunks
+from gateway.proxy.head_cache import CachedHead, split_head
 from gateway.proxy.headers import Header, ResponseHead
-from gateway.proxy.known_head import KnownHead, split_head
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _WITHOUT_LENGTH = frozenset({204, 304})
 class _KnownResponse:
     """A head that came before, and what the parser made of it."""
 
-    head: KnownHead
+    head: CachedHead
     status: int
     reason: bytes
     parsed: ResponseHead
@@ -37,7 +37,7 @@ class _KnownResponse:
 class ResponseSink(Protocol):
     """Takes the parts of one response in order; either its end or its loss comes last, and only one of them."""
 
-    def on_whole_response(self, status: int, reason: bytes, head: ResponseHead, body: bytes) -> None:
+    def on_complete_response(self, status: int, reason: bytes, head: ResponseHead, body: bytes) -> None:
         """Head, body and end in one: nothing came before and nothing comes after."""
         ...
 
@@ -53,9 +53,9 @@ class ResponseSink(Protocol):
         """Everything that one packet held was told: time to pass it on."""
 
     def chunk_writer(self) -> Callable[[bytes], None] | None:
-        """Takes the packets of a chunked body that are whole chunks, in place of this sink; None: it wants each piece.
+        """Takes the packets of a chunked body that are complete chunks, in place of this sink; None: it wants each one.
 
-        Asked behind a packet that was told. Whatever is no whole chunk, the last one among them, comes here as ever.
+        Asked behind a packet that was told. Whatever is no complete chunk, the last one among them, comes here as ever.
         """
         ...
 
@@ -81,7 +81,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._parser: Any = httptools.HttpResponseParser(self)
         self._sink: ResponseSink | None = None
         self._is_reused = False
-        self._heard = False
+        self._has_received = False
         self.idle_since = 0.0
         self.received_at = 0.0
         """time.perf_counter() of the newest bytes from the upstream, or of the request while there are none."""
@@ -92,8 +92,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._until_close = False
         self._is_between_chunks = False
         """What comes next begins with the size of a chunk, and the parser waits for one too."""
-        self._pass_on: Callable[[bytes], None] | None = None
-        """Where whole chunks go, while the parser stands between two of them."""
+        self._chunk_writer: Callable[[bytes], None] | None = None
+        """Where complete chunks go, while the parser stands between two of them."""
         self._head_complete = False
         self._informational = False
         self._ended = False
@@ -108,7 +108,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Writes a request. `bodiless`: the response has no body whatever it announces (HEAD)."""
         self._sink = sink
         self._bodiless = bodiless
-        self._heard = self._head_complete = self._until_close = self._ended = self._is_between_chunks = False
+        self._has_received = self._head_complete = self._until_close = self._ended = self._is_between_chunks = False
         self._head_bytes = 0
         if len(body) < 65536:
             self.transport.write(head + body)
@@ -119,7 +119,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Closes at once; the sink hears no more."""
-        self._sink = self._pass_on = None
+        self._sink = self._chunk_writer = None
         self.transport.abort()
 
     def pause_reading(self) -> None:
@@ -132,22 +132,22 @@ class UpstreamConnection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
-        if self._pass_on is not None:
-            if are_whole_chunks(data):
+        if self._chunk_writer is not None:
+            if are_complete_chunks(data):
                 self.received_at = perf_counter()
-                self._pass_on(data)
+                self._chunk_writer(data)
                 return
-            self._pass_on = None
+            self._chunk_writer = None
             self._is_between_chunks = False  # where the parser will stand behind this is not known here
         sink = self._sink
         if sink is None:
             self.transport.abort()  # nobody asked: whatever it is must not answer the next request
             return
         self.received_at = perf_counter()
-        is_first, self._heard = not self._heard, True
+        is_first, self._has_received = not self._has_received, True
         known = self._known
         if is_first and known is not None and not self._bodiless and (body := known.head.body_in(data)) is not None:
-            self._take_whole(sink, known, body)
+            self._take_complete(sink, known, body)
             return
         if not self._head_complete:
             self._head_bytes += len(data)
@@ -165,18 +165,18 @@ class UpstreamConnection(asyncio.Protocol):
         if self._ended:
             if is_first:
                 self._learn(data)
-            self._settle()
+            self._complete()
         elif self._head_complete and self._sink is not None:
             self._sink.on_packet_end()
             self._follow_chunks(data, is_first=is_first)
         elif self._head_bytes > MAX_HEAD_BYTES:
             self._fail(f"sent more than {MAX_HEAD_BYTES} bytes of headers")
 
-    def _take_whole(self, sink: ResponseSink, known: "_KnownResponse", body: bytes) -> None:
+    def _take_complete(self, sink: ResponseSink, known: "_KnownResponse", body: bytes) -> None:
         self._sink = None
         self._is_reused = True
         reusable = not self.transport.get_write_buffer_size()
-        sink.on_whole_response(known.status, known.reason, known.parsed, body)
+        sink.on_complete_response(known.status, known.reason, known.parsed, body)
         if reusable and not self.transport.is_closing():
             self._owner.released(self)
         else:
@@ -189,25 +189,25 @@ class UpstreamConnection(asyncio.Protocol):
             return
         split = split_head(data, int(parsed.content_length))
         if split is not None:
-            self._known = _KnownResponse(KnownHead(*split), status, self._reason, parsed)
+            self._known = _KnownResponse(CachedHead(*split), status, self._reason, parsed)
 
     def _follow_chunks(self, packet: bytes, *, is_first: bool) -> None:
-        """Finds out whether whole chunks may from now on go past the parser, which took this packet."""
+        """Finds out whether complete chunks may from now on go past the parser, which took this packet."""
         parsed, sink = self._parsed, self._sink
         if is_first:
             is_chunked = parsed is not None and parsed.transfer_encoding == b"chunked"
             self._is_between_chunks = is_chunked and ends_between_chunks(packet)
         elif self._is_between_chunks:
-            self._is_between_chunks = are_whole_chunks(packet)
+            self._is_between_chunks = are_complete_chunks(packet)
             if self._is_between_chunks and sink is not None:
-                self._pass_on = sink.chunk_writer()
+                self._chunk_writer = sink.chunk_writer()
 
     def eof_received(self) -> None:
         """Lets the transport close: connection_lost decides what that means."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._owner.lost(self)
-        self._pass_on = None
+        self._chunk_writer = None
         sink = self._sink
         if sink is None:
             return
@@ -216,7 +216,8 @@ class UpstreamConnection(asyncio.Protocol):
             sink.on_response_end()
         else:
             self._fail(
-                "closed the connection " + ("before the end of its response" if self._heard else "without an answer")
+                "closed the connection "
+                + ("before the end of its response" if self._has_received else "without an answer")
             )
 
     # Callbacks of the response parser.
@@ -272,7 +273,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     # Ends.
 
-    def _settle(self) -> None:
+    def _complete(self) -> None:
         """The response is complete. Runs outside the parser, because the owner may start the next request at once."""
         sink, self._sink = self._sink, None
         self._is_reused = True
@@ -286,7 +287,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def _fail(self, what: str) -> None:
         sink, self._sink = self._sink, None
-        may_be_stale = self._is_reused and not self._heard
+        may_be_stale = self._is_reused and not self._has_received
         self.transport.abort()
         if sink is not None:
             sink.on_upstream_lost(what, may_be_stale=may_be_stale)

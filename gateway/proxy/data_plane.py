@@ -5,22 +5,20 @@ import contextlib
 import logging
 from collections.abc import Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import httpx
 
-from gateway.config import Config
-from gateway.effective import digest
+from gateway.config.effective import digest
+from gateway.config.schema import Config
 from gateway.proxy import models
 from gateway.proxy.admission import Admission
+from gateway.proxy.client_limits import CLIENT_TICK_SECONDS, ClientConnection
 from gateway.proxy.health import UpstreamMonitor
-from gateway.proxy.observing import SpanSink, observer_of
-from gateway.proxy.reading import CLIENT_TICK_SECONDS, ClientConnection
+from gateway.proxy.instrumentation import SpanProcessor, instrumentation_of
 from gateway.proxy.types import RequestStats, Tap
 from gateway.proxy.upstreams import Upstream, Upstreams
-
-if TYPE_CHECKING:
-    from gateway.proxy.relay import Relay
+from gateway.telemetry.health import OK, UPSTREAMS
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +26,18 @@ TICK_SECONDS = 0.1
 """How late a time limit may be noticed, by each CHECKS_PER_TICK exchanges in flight."""
 CHECKS_PER_TICK = 256
 """All of thousands of streams at once, ten times a second, would cost a tenth of a core and stall the others."""
-FIRST_LOOK_SECONDS = 1.0
+FIRST_CHECK_SECONDS = 1.0
 """How long start() waits to know the upstreams; one that has not answered by then is taken to be up."""
+
+
+class Exchange(Protocol):
+    """One that has begun and not ended."""
+
+    def check(self, now: float) -> None:
+        """Ends it when a time limit has passed; `now` is time.perf_counter()."""
+
+    def on_drain_timeout(self) -> None:
+        """Ends it: the gateway's time to drain is over."""
 
 
 class DataPlane:
@@ -38,18 +46,18 @@ class DataPlane:
     Raises ConfigError when a key or an upstream names an environment variable that is not set.
     """
 
-    def __init__(self, config: Config, *, tap: Tap, stats: RequestStats, spans: SpanSink | None = None) -> None:
+    def __init__(self, config: Config, *, tap: Tap, stats: RequestStats, spans: SpanProcessor | None = None) -> None:
         self.config = config
         self.config_name = digest(config)
         self.tap = tap
         self.stats = stats
         self.spans = spans
-        self.observer = observer_of(config.telemetry, spans)
+        self.instrumentation = instrumentation_of(config.telemetry, spans)
         self.admission = Admission(config)
         self._balancer = Upstreams(config)
         self.clients: set[ClientConnection] = set()
         """Open connections, each of which puts itself in and takes itself out."""
-        self._live: set[Relay] = set()
+        self._live: set[Exchange] = set()
         self._all_ended = asyncio.Event()
         self._http: httpx.AsyncClient | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -69,8 +77,8 @@ class DataPlane:
         )
         monitors = [UpstreamMonitor(upstream, self._http) for upstream in self.upstreams]
         if monitors:
-            first_looks = [asyncio.create_task(monitor.check()) for monitor in monitors]
-            _, pending = await asyncio.wait(first_looks, timeout=FIRST_LOOK_SECONDS)
+            first_checks = [asyncio.create_task(monitor.check()) for monitor in monitors]
+            _, pending = await asyncio.wait(first_checks, timeout=FIRST_CHECK_SECONDS)
             for task in pending:
                 task.cancel()
         self._tasks = [asyncio.create_task(monitor.watch()) for monitor in monitors]
@@ -82,12 +90,12 @@ class DataPlane:
         """Exchanges that have begun and not ended."""
         return len(self._live)
 
-    def give_up(self) -> int:
+    def abort_exchanges(self) -> int:
         """Ends every exchange in flight, each counted and told to its client; returns how many there were."""
-        relays = list(self._live)
-        for relay in relays:
-            relay.give_up()
-        return len(relays)
+        exchanges = list(self._live)
+        for exchange in exchanges:
+            exchange.on_drain_timeout()
+        return len(exchanges)
 
     async def ended(self) -> None:
         """Returns once no exchange is in flight."""
@@ -100,7 +108,7 @@ class DataPlane:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(drain_seconds):
                 await self.ended()
-        self.give_up()
+        self.abort_exchanges()
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -112,19 +120,19 @@ class DataPlane:
         if self._http is not None:
             await self._http.aclose()
 
-    def relay_began(self, relay: "Relay") -> None:
-        """The clock looks after it from now on."""
-        self._live.add(relay)
+    def exchange_began(self, exchange: Exchange) -> None:
+        """The clock checks it from now on."""
+        self._live.add(exchange)
 
-    def relay_ended(self, relay: "Relay") -> None:
-        """Counterpart of `relay_began`, also for relays that never began."""
-        self._live.discard(relay)
+    def exchange_ended(self, exchange: Exchange) -> None:
+        """Counterpart of `exchange_began`, also for exchanges that never began."""
+        self._live.discard(exchange)
         if not self._live:
             self._all_ended.set()
 
-    def choose(self, model: str | None, *, but_not: Sequence[Upstream] = ()) -> Upstream | None:
+    def choose(self, model: str | None, *, exclude: Sequence[Upstream] = ()) -> Upstream | None:
         """The upstream for a request for `model` (after aliases): see Upstreams.choose."""
-        return self._balancer.choose(model, but_not=but_not)
+        return self._balancer.choose(model, exclude=exclude)
 
     def model_label(self, name: str | None) -> str:
         """The name when some upstream or alias is known to serve it, else "other": a closed set of labels."""
@@ -149,11 +157,11 @@ class DataPlane:
     def ready(self) -> dict[str, str]:
         """Named checks; "ok" or what is wrong."""
         if not self.upstreams:
-            return {"upstreams": "none is configured: add [[upstreams]]"}
+            return {UPSTREAMS: "none is configured: add [[upstreams]]"}
         if any(upstream.is_up for upstream in self.upstreams):
-            return {"upstreams": "ok"}
+            return {UPSTREAMS: OK}
         reasons = ", ".join(f"{upstream.name} {upstream.down_reason}" for upstream in self.upstreams)
-        return {"upstreams": f"none is up: {reasons}"}
+        return {UPSTREAMS: f"none is up: {reasons}"}
 
     async def _watch_clients(self) -> None:
         while True:
@@ -166,7 +174,7 @@ class DataPlane:
                     logger.exception("checking a client's connection failed")
 
     async def _keep_time(self) -> None:
-        unchecked: list[Relay] = []
+        unchecked: list[Exchange] = []
         while True:
             await asyncio.sleep(TICK_SECONDS)
             now = perf_counter()
@@ -175,11 +183,11 @@ class DataPlane:
             del unchecked[-CHECKS_PER_TICK:]
             self._balancer.tick(now)
 
-    def _check(self, relays: list["Relay"], now: float) -> None:
-        for relay in relays:
-            if relay not in self._live:
+    def _check(self, exchanges: list[Exchange], now: float) -> None:
+        for exchange in exchanges:
+            if exchange not in self._live:
                 continue
             try:
-                relay.check(now)
-            except Exception:  # one broken relay must not stop the clock of all others
-                logger.exception("checking the time limits of a relay failed")
+                exchange.check(now)
+            except Exception:  # one broken exchange must not stop the clock of all others
+                logger.exception("checking the time limits of an exchange failed")

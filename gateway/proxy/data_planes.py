@@ -9,19 +9,20 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from gateway.config import Config
-from gateway.proxy.dataplane import DataPlane
+from gateway.config.schema import Config
+from gateway.proxy.data_plane import DataPlane
+from gateway.telemetry.health import SERVER
 
 if TYPE_CHECKING:
     from gateway.proxy.protocol import RelayProtocol
 
 logger = logging.getLogger(__name__)
 
-AFTERGLOW_SECONDS = 1.0
+RETIRE_SECONDS = 1.0
 """A pipelined request belongs to the plane it was read for, and may begin a moment after that plane fell idle."""
 
 
-class Generations:
+class DataPlanes:
     """Starts, replaces and stops data planes."""
 
     def __init__(self, first: DataPlane) -> None:
@@ -65,9 +66,9 @@ class Generations:
         """Exchanges in flight."""
         return sum(plane.live for plane in (self.current, *self._retiring))
 
-    def give_up(self) -> int:
+    def abort_exchanges(self) -> int:
         """Ends what is in flight; returns how many exchanges that were."""
-        return sum(plane.give_up() for plane in (self.current, *self._retiring))
+        return sum(plane.abort_exchanges() for plane in (self.current, *self._retiring))
 
     async def stop(self) -> None:
         """Ends what is left and closes every connection to an upstream."""
@@ -81,7 +82,7 @@ class Generations:
 
     def checks(self) -> dict[str, str]:
         """Named checks; "ok" or what is wrong."""
-        draining = {"server": "stopping: send new requests elsewhere"} if self.is_draining else {}
+        draining = {SERVER: "stopping: send new requests elsewhere"} if self.is_draining else {}
         return {**self.current.ready(), **draining}
 
 
@@ -89,7 +90,7 @@ async def _retire(plane: DataPlane) -> None:
     try:
         while True:
             await plane.ended()
-            await asyncio.sleep(AFTERGLOW_SECONDS)
+            await asyncio.sleep(RETIRE_SECONDS)
             if not plane.live:
                 break
         await plane.stop(0.0)

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
+from gateway.proxy.admission import Client
+from gateway.proxy.body import RequestBody
 from gateway.proxy.connection import UpstreamConnection
+from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import RequestHead, ResponseHead, SentLines
 from gateway.proxy.pool import ConnectFailure
 from gateway.proxy.refusals import Refusal, stream_error_event, upstream_error, upstream_timeout
+from gateway.proxy.response import ClientResponse
 from gateway.proxy.types import EndReason
-from gateway.proxy.upstreams import FAULTS, Upstream
-
-if TYPE_CHECKING:
-    from gateway.proxy.dataplane import DataPlane
-    from gateway.proxy.relay import Relay
+from gateway.proxy.upstreams import GATEWAY_ERRORS, Upstream
 
 STALE_SECONDS = 1.0
 """A reused connection that dies within this time of a request was closed while idle: the request was never read."""
@@ -28,14 +28,42 @@ class ClientSide(Protocol):
     def is_write_paused(self) -> bool: ...
 
 
-class Forwarding:
-    """Calls `relay.end` once, unless it is let go of before."""
+class ForwardedExchange(Protocol):
+    """The exchange to forward, and who hears what the upstream answers."""
 
-    def __init__(self, plane: "DataPlane", relay: "Relay", client: ClientSide, upstream: Upstream) -> None:
+    method: bytes
+    target: bytes
+    path: bytes
+    head: RequestHead
+    body: RequestBody
+    key: Client
+    response: ClientResponse
+    started_at: float
+    is_observed: bool
+    """It wants to hear of the response: only then are `on_response_head` and `on_response_body` called."""
+
+    @property
+    def traceparent_line(self) -> bytes:
+        """The trace context to send on; empty for none."""
+        ...
+
+    def on_response_head(self, status: int, head: ResponseHead) -> None: ...
+
+    def on_response_body(self, data: bytes) -> None:
+        """A piece of the body; not empty."""
+
+    def end(self, outcome: EndReason, *, truncated: bool) -> None:
+        """Called once. `truncated`: the client was sent a part that its framing does not end."""
+
+
+class Forwarding:
+    """Calls `exchange.end` once, unless it is released before."""
+
+    def __init__(self, plane: DataPlane, exchange: ForwardedExchange, client: ClientSide, upstream: Upstream) -> None:
         self._plane = plane
-        self._relay = relay
+        self._exchange = exchange
         self._client = client
-        self._response = relay.response
+        self._response = exchange.response
         self.upstream = upstream
         """The one chosen last."""
         self._tried: list[Upstream] = []
@@ -73,32 +101,32 @@ class Forwarding:
         if not self.was_sent:
             self.was_sent = True
             self._plane.stats.started(self.upstream.name)
-        relay = self._relay
-        connection.send(self, self._request_head(), relay.body.content, bodiless=relay.method == b"HEAD")
+        exchange = self._exchange
+        connection.send(self, self._request_head(), exchange.body.content, bodiless=exchange.method == b"HEAD")
         self._sent_at = self._silent_since = connection.received_at
         if self._client.is_write_paused:
             connection.pause_reading()
 
     def _request_head(self) -> bytes:
-        relay, upstream = self._relay, self.upstream
-        head, content = relay.head, relay.body.content
-        noted = head.sent.get(upstream) if head.sent is not None else None
-        if noted is None or noted[0] is not relay.key:
+        exchange = self._exchange
+        head, content = exchange.head, exchange.body.content
+        noted = head.sent.get(self.upstream) if head.sent is not None else None
+        if noted is None or noted[0] is not exchange.key:
             noted = self._note_lines(head)
         length = b"content-length: %d\r\n" % len(content) if content or head.has_body else b""
-        trace = head.traceparent_line if relay.observation is None else relay.observation.line
+        trace = exchange.traceparent_line
         return b"".join((noted[1], length, trace, b"x-request-id: ", self._response.request_id, noted[2]))
 
     def _note_lines(self, head: RequestHead) -> SentLines:
         """What stands before and behind the length and the id: the same whenever this head comes again."""
-        relay, upstream = self._relay, self.upstream
+        exchange, upstream = self._exchange, self.upstream
         lines = head.lines_but_id(
             pass_credentials=not (self._plane.admission.checks_keys or upstream.authorization_line),
-            pass_priority=relay.key.may_set_priority,
+            pass_priority=exchange.key.may_set_priority,
         )
-        start = (relay.method, b" ", upstream.prefix, relay.target, b" HTTP/1.1\r\n")
+        start = (exchange.method, b" ", upstream.prefix, exchange.target, b" HTTP/1.1\r\n")
         before = b"".join((*start, upstream.host_line, upstream.authorization_line))
-        noted = (relay.key, before, b"".join((b"\r\n", *lines, b"\r\n")))
+        noted = (exchange.key, before, b"".join((b"\r\n", *lines, b"\r\n")))
         if head.sent is None:
             head.sent = {}
         head.sent[upstream] = noted
@@ -107,7 +135,7 @@ class Forwarding:
     def on_connect_failure(self, failure: ConnectFailure) -> None:
         """From the pool. No byte was sent, so any other upstream will do."""
         self._is_waiting = False
-        other = None if self.was_sent else self._plane.choose(self._relay.body.served_model, but_not=self._tried)
+        other = None if self.was_sent else self._plane.choose(self._exchange.body.served_model, exclude=self._tried)
         if other is not None:
             self._move_to(other)
         elif failure.timed_out:
@@ -115,9 +143,9 @@ class Forwarding:
         else:
             self._fail(upstream_error(self.upstream.name, str(failure)), "upstream_error")
 
-    def on_may_leave(self) -> None:
+    def on_pool_unavailable(self) -> None:
         """From the pool: a connection there may be long in coming."""
-        other = None if self.was_sent else self._plane.choose(self._relay.body.served_model, but_not=self._tried)
+        other = None if self.was_sent else self._plane.choose(self._exchange.body.served_model, exclude=self._tried)
         if other is not None and other.is_available:
             self.upstream.pool.withdraw(self)
             self._move_to(other)
@@ -134,40 +162,37 @@ class Forwarding:
         if status != 100:
             self._client.write(self._response.informational(status, reason, head))
 
-    def on_whole_response(self, status: int, reason: bytes, head: ResponseHead, body: bytes) -> None:
+    def on_complete_response(self, status: int, reason: bytes, head: ResponseHead, body: bytes) -> None:
         """All of it at once, with a content-length."""
         connection, self._connection = self._connection, None
-        relay = self._relay
+        exchange = self._exchange
         if connection is not None:
             self._last_received_at = connection.received_at
         if body:
             self.first_chunk_at = self._last_received_at
-        if relay.copy is not None and not (relay.copy.accepts(status, head) and (not body or relay.copy.append(body))):
-            relay.copy = None
-        if relay.observation is not None:
-            relay.observation.on_body(body)
-        self._client.write(self._response.whole(status, reason, head, self.upstream.label_line, body))
-        self._judge_answer(status)
-        relay.end("complete", truncated=False)
+        if exchange.is_observed:
+            exchange.on_response_head(status, head)
+            if body:
+                exchange.on_response_body(body)
+        self._client.write(self._response.complete(status, reason, head, self.upstream.label_line, body))
+        self._report_result(status)
+        exchange.end("complete", truncated=False)
 
     def on_response_head(self, status: int, reason: bytes, head: ResponseHead) -> None:
         """Status and headers."""
         self._unwritten.append(self._response.head(status, reason, head, self.upstream.label_line))
         self._status = status
-        relay = self._relay
-        if relay.copy is not None and not relay.copy.accepts(status, head):
-            relay.copy = None
+        if self._exchange.is_observed:
+            self._exchange.on_response_head(status, head)
 
     def on_response_body(self, data: bytes) -> None:
         """A piece of the body, as it came."""
         if self.first_chunk_at is None:
             self.first_chunk_at = self._connection.received_at if self._connection is not None else perf_counter()
         self._unwritten.append(self._response.body(data))
-        relay = self._relay
-        if relay.observation is not None:
-            relay.observation.on_body(data)
-        if relay.copy is not None and not relay.copy.append(data):
-            relay.copy = None
+        exchange = self._exchange
+        if exchange.is_observed:
+            exchange.on_response_body(data)
 
     def on_response_end(self) -> None:
         """The body is complete."""
@@ -177,15 +202,15 @@ class Forwarding:
         if tail := self._response.end():
             self._unwritten.append(tail)
         self.on_packet_end()
-        self._judge_answer(self._status)
-        self._relay.end("complete", truncated=False)
+        self._report_result(self._status)
+        self._exchange.end("complete", truncated=False)
 
-    def _judge_answer(self, status: int) -> None:
-        """A whole answer ends a row of failures, or is one itself."""
-        if status in FAULTS:
+    def _report_result(self, status: int) -> None:
+        """A complete answer ends a row of failures, or is one itself."""
+        if status in GATEWAY_ERRORS:
             self.upstream.request_failed(f"answered {status}", self._sent_at)
         else:
-            self.upstream.standing.succeeded()
+            self.upstream.outliers.succeeded()
 
     def on_packet_end(self) -> None:
         """Writes what came, at once."""
@@ -195,8 +220,7 @@ class Forwarding:
 
     def chunk_writer(self) -> Callable[[bytes], None] | None:
         """The client's own, when it gets chunks and nobody else listens."""
-        relay = self._relay
-        if not self._response.is_chunked or relay.copy is not None or relay.observation is not None:
+        if not self._response.is_chunked or self._exchange.is_observed:
             return None
         return self._client.write
 
@@ -212,7 +236,7 @@ class Forwarding:
             self.upstream.request_failed(what, self._sent_at)
             self._fail(upstream_error(self.upstream.name, what), "upstream_error")
 
-    # From the relay.
+    # From the exchange.
 
     def pause(self) -> None:
         """Lets the upstream wait for the client."""
@@ -228,21 +252,23 @@ class Forwarding:
     def check(self, now: float) -> None:
         """Fails when one of the upstream's time limits has passed; `now` is time.perf_counter()."""
         limits = self.upstream.timeouts
-        if now - self._relay.started_at > limits.total:
+        if now - self._exchange.started_at > limits.total:
             self._time_out(f"did not finish within {limits.total:g} s", "total")
         elif self._client.is_write_paused:
             return  # the silence is the client's
         elif self.first_chunk_at is None:
             if now - self._silent_since > limits.first_byte:
-                self._be_late("had no connection free" if self._is_waiting else "did not answer", "first_byte")
+                self._upstream_timed_out(
+                    "had no connection free" if self._is_waiting else "did not answer", "first_byte"
+                )
         elif self._connection is not None and now - self._connection.received_at > limits.idle:
-            self._be_late("sent nothing more", "idle")
+            self._upstream_timed_out("sent nothing more", "idle")
 
-    def give_up(self) -> None:
+    def on_drain_timeout(self) -> None:
         """The gateway stops."""
         self._time_out("had not finished when the gateway stopped", None)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """The exchange is over: aborts what is still going on at the upstream."""
         self.upstream.outstanding -= 1
         if self._is_waiting:
@@ -258,7 +284,7 @@ class Forwarding:
 
     # Failures.
 
-    def _be_late(self, what: str, limit: Literal["first_byte", "idle"]) -> None:
+    def _upstream_timed_out(self, what: str, limit: Literal["first_byte", "idle"]) -> None:
         """The upstream itself was silent for too long."""
         what = f"{what} for {getattr(self.upstream.timeouts, limit):g} s"
         if not self._is_waiting:
@@ -275,7 +301,7 @@ class Forwarding:
         if not response.has_head:
             self._client.write(response.refusal(refusal, self.upstream.label_line))
         elif response.can_append_event:
-            self._client.write(response.body(stream_error_event(self._relay.path, refusal)) + response.end())
+            self._client.write(response.body(stream_error_event(self._exchange.path, refusal)) + response.end())
         else:
             is_cut_off = True
-        self._relay.end(outcome, truncated=is_cut_off)
+        self._exchange.end(outcome, truncated=is_cut_off)

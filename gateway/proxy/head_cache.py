@@ -17,8 +17,8 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,%d})\r\n" % MAX_DIGITS
 _END = b"\r\n\r\n"
 
 
-class KnownHead:
-    """A head but for the digits of its content-length. Build it only from a message that the parser accepted whole."""
+class CachedHead:
+    """A head but for the digits of its content-length. Build it only from one complete, accepted message."""
 
     __slots__ = ("_digits_at", "_last", "_last_length", "_prefix", "_suffix")
 
@@ -47,7 +47,7 @@ class KnownHead:
 
 
 def split_head(data: bytes, content_length: int) -> tuple[bytes, bytes] | None:
-    """Prefix and suffix for a KnownHead, or None.
+    """Prefix and suffix for a CachedHead, or None.
 
     Args:
         data: what came in one packet, and was parsed as exactly one message.

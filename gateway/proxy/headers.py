@@ -7,10 +7,7 @@ Lines are put together with join, which costs a third of what formatting costs.
 import re
 from collections.abc import Iterable
 from os import urandom
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from gateway.proxy.upstreams import Upstream
+from typing import Any
 
 Header = tuple[bytes, bytes]
 
@@ -150,7 +147,7 @@ class RequestHead:
         self.traceparent = b""
         self.identified: tuple[object, Any] | None = None
         """(who looked, whose key it is): the gate's note, for a head that comes again."""
-        self.sent: dict[Upstream, SentLines] | None = None
+        self.sent: dict[object, SentLines] | None = None
         """What was sent to each upstream: the relay's note, likewise."""
         nominated = b""
         lines = self.lines

@@ -1,13 +1,12 @@
 """Watches one upstream: is it up, which models does it serve, has what it serves changed."""
 
 import asyncio
-import hashlib
 import logging
-from typing import Any
 
 import httpx
-import msgspec
 
+from auditors.clients.model_list import MODELS_PATH, fingerprint_of, read_models
+from auditors.types import CompletionError
 from gateway.proxy.upstreams import Upstream
 
 logger = logging.getLogger(__name__)
@@ -16,7 +15,7 @@ INTERVAL_SECONDS = 2.0
 DOWN_INTERVAL_SECONDS = 0.5
 """Between two checks of an upstream that is down: it should come back soon after it is back."""
 TIMEOUT_SECONDS = 5.0
-PATIENCE = 3
+UNHEALTHY_THRESHOLD = 3
 """Timeouts in a row before a slow upstream counts as down: a busy one is not a dead one."""
 MODELS_EVERY = 3
 """The model list is fetched with every third check."""
@@ -44,7 +43,7 @@ class UpstreamMonitor:
                 logger.exception("check of upstream %s failed", self._upstream.name)
 
     async def check(self) -> None:
-        """One look at the upstream."""
+        """One check of the upstream."""
         was_up = self._upstream.is_up
         try:
             problem = await self._problem()
@@ -52,7 +51,11 @@ class UpstreamMonitor:
                 await self._learn_models()
         except httpx.TimeoutException:
             self._timeouts_in_a_row += 1
-            problem = "does not answer" if self._timeouts_in_a_row >= PATIENCE else self._upstream.down_reason or None
+            problem = (
+                "does not answer"
+                if self._timeouts_in_a_row >= UNHEALTHY_THRESHOLD
+                else self._upstream.down_reason or None
+            )
         except httpx.HTTPError as exc:
             problem = f"cannot be reached ({exc or type(exc).__name__})"
         else:
@@ -69,31 +72,20 @@ class UpstreamMonitor:
     async def _problem(self) -> str | None:
         response = await self._get("/health")
         if response.status_code in _NO_HEALTH_ENDPOINT:
-            response = await self._get("/v1/models")
+            response = await self._get(MODELS_PATH)
         if response.status_code >= 500:
             return f"answers its health check with {response.status_code}"
         return None
 
     async def _learn_models(self) -> None:
-        response = await self._get("/v1/models")
+        response = await self._get(MODELS_PATH)
         if response.status_code != 200:
             return
         try:
-            listing = msgspec.json.decode(response.content, type=_ModelList)
-        except msgspec.DecodeError:
+            entries = read_models(response.content)
+        except CompletionError:
             return
-        entries = [entry for entry in listing.data if isinstance(entry.get("id"), str)]
-        self._upstream.learn(entries, fingerprint_of(entries))
+        self._upstream.set_served_models(entries, fingerprint_of(entries))
 
     async def _get(self, path: str) -> httpx.Response:
         return await self._http.get(self._upstream.origin + path, headers=self._headers, timeout=TIMEOUT_SECONDS)
-
-
-class _ModelList(msgspec.Struct):
-    data: list[dict[str, Any]] = []
-
-
-def fingerprint_of(entries: list[dict[str, Any]]) -> str:
-    """Changes when the served models do: a digest of what identifies each, without the time of asking."""
-    identity = sorted((str(e["id"]), str(e.get("root")), str(e.get("max_model_len"))) for e in entries)
-    return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]

@@ -1,28 +1,26 @@
-"""Looking at single exchanges: whose trace each belongs to, what became of it, and who wants to know.
+"""Traces and the access log: the span of each relayed exchange, and one log line at its end.
 
-A data plane has an observer only when traces or the access log are wanted; else an exchange costs one comparison.
+The words are OpenTelemetry's. A data plane is instrumented only when traces or the access log are wanted; else an
+exchange costs one comparison.
 """
 
 import random
 import re
 import time
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 import structlog
 
-from gateway.config import TelemetryConfig
+from gateway.config.schema import TelemetryConfig
 from gateway.proxy.headers import RequestHead
 from gateway.proxy.types import EndReason
-
-if TYPE_CHECKING:
-    from gateway.proxy.forwarding import Forwarding
-    from gateway.proxy.relay import Relay
+from gateway.proxy.upstreams import Upstream
 
 log = structlog.get_logger("gateway.access")
 
-WHOLE_BYTES = 65536
+JSON_BYTES = 65536
 """A JSON body up to this size is kept: it says at its beginning who answered, and at its end with how many tokens."""
 FIRST_BYTES = 4096
 """Kept of the beginning of a stream: it names the answer and the model."""
@@ -42,8 +40,8 @@ class SpanContext(msgspec.Struct, frozen=True):
     """Span of the client; None when the trace begins here."""
 
 
-class Ended(msgspec.Struct, frozen=True):
-    """One exchange that is over. It holds no key and no prompt."""
+class SpanData(msgspec.Struct, frozen=True):
+    """The span of one exchange that is over. It holds no key and no prompt."""
 
     context: SpanContext
     started_ns: int
@@ -66,29 +64,29 @@ class Ended(msgspec.Struct, frozen=True):
     """The first and the last bytes of the response's body, which may overlap."""
 
 
-class SpanSink(Protocol):
-    """Takes what is traced. Never waits, never raises."""
+class SpanProcessor(Protocol):
+    """Takes the spans that ended. Never waits, never raises."""
 
-    def offer(self, ended: Ended) -> None: ...
+    def on_end(self, span: SpanData) -> None: ...
 
 
-class Observation:
-    """One exchange being traced."""
+class Span:
+    """The span of one exchange in flight."""
 
-    __slots__ = ("_first", "_last", "_limit", "context", "line")
+    __slots__ = ("_first", "_last", "_limit", "context", "traceparent_line")
 
     def __init__(self, context: SpanContext) -> None:
         self.context = context
-        self.line = b"traceparent: 00-%032x-%016x-01\r\n" % (context.trace_id, context.span_id)
+        self.traceparent_line = b"traceparent: 00-%032x-%016x-01\r\n" % (context.trace_id, context.span_id)
         """The header that makes the upstream's spans children of this one."""
         self._first = b""
         self._last = b""
         self._limit = 0
 
-    def on_body(self, data: bytes) -> None:
+    def on_response_body(self, data: bytes) -> None:
         """A piece of the response's body."""
         if not self._limit:
-            self._limit = WHOLE_BYTES if data.startswith(b"{") else FIRST_BYTES
+            self._limit = JSON_BYTES if data.startswith(b"{") else FIRST_BYTES
         if len(self._first) < self._limit:
             self._first += data[: self._limit]
         self._last = (self._last + data)[-LAST_BYTES:] if len(data) < LAST_BYTES else data[-LAST_BYTES:]
@@ -98,76 +96,83 @@ class Observation:
         return self._first, self._last
 
 
-class Observer:
-    """Tells of every exchange that ended, in the log, in a trace, or both."""
+class Instrumentation:
+    """Writes every exchange that ended to the access log, to its trace, or to both."""
 
-    def __init__(self, telemetry: TelemetryConfig, sink: SpanSink | None) -> None:
+    def __init__(self, telemetry: TelemetryConfig, spans: SpanProcessor | None) -> None:
         self._writes_log = telemetry.access_log
         self._rate = telemetry.trace_rate
-        self._sink = sink
+        self._spans = spans
 
-    def begin(self, head: RequestHead) -> Observation | None:
-        """None when this exchange is not traced: by its client's decision, or by chance where the client took none."""
-        if self._sink is None:
+    def start_span(self, head: RequestHead) -> Span | None:
+        """None when this exchange is not sampled: by its client's decision, or by chance where the client took none."""
+        if self._spans is None:
             return None
         parent = _TRACEPARENT.fullmatch(head.traceparent) if head.traceparent else None
         if parent and parent[1] != b"ff" and (trace_id := int(parent[2], 16)) and (parent_id := int(parent[3], 16)):
             if not int(parent[4], 16) & _SAMPLED:
                 return None
-            return Observation(SpanContext(trace_id, _random_id(64), parent_id))
+            return Span(SpanContext(trace_id, _random_id(64), parent_id))
         if self._rate < 1 and random.random() >= self._rate:
             return None
-        return Observation(SpanContext(_random_id(128), _random_id(64), None))
+        return Span(SpanContext(_random_id(128), _random_id(64), None))
 
     def end(
         self,
-        relay: "Relay",
+        span: Span | None,
+        *,
+        request_id: str,
+        method: bytes,
         endpoint: str,
+        model: str | None,
+        model_label: str,
+        key_name: str | None,
+        upstream: Upstream | None,
+        status: int,
         outcome: EndReason,
-        forwarding: "Forwarding | None",
+        started_at: float,
+        first_chunk_at: float | None,
     ) -> None:
-        """An exchange is over, however it ended."""
-        upstream = forwarding.upstream if forwarding is not None else None
-        first_chunk_at = forwarding.first_chunk_at if forwarding is not None else None
-        duration = perf_counter() - relay.started_at
+        """An exchange is over, however it ended; the times are time.perf_counter(), the rest is as in SpanData."""
+        duration = perf_counter() - started_at
         if self._writes_log:
             log.info(
                 "request ended",
-                request_id=relay.head.request_id,
-                method=relay.method.decode("latin-1"),
+                request_id=request_id,
+                method=method.decode("latin-1"),
                 endpoint=endpoint,
-                model=relay.model_label,
+                model=model_label,
                 upstream=upstream.name if upstream else None,
-                key_name=relay.key.name,
-                status=relay.response.status,
+                key_name=key_name,
+                status=status,
                 outcome=outcome,
                 seconds=round(duration, 6),
-                trace_id=f"{relay.observation.context.trace_id:032x}" if relay.observation else None,
+                trace_id=f"{span.context.trace_id:032x}" if span else None,
             )
-        if self._sink is None or relay.observation is None:
+        if self._spans is None or span is None:
             return
-        self._sink.offer(
-            Ended(
-                context=relay.observation.context,
+        self._spans.on_end(
+            SpanData(
+                context=span.context,
                 started_ns=time.time_ns() - int(duration * 1e9),
                 duration_seconds=duration,
-                first_chunk_seconds=None if first_chunk_at is None else first_chunk_at - relay.started_at,
-                request_id=relay.head.request_id,
-                method=relay.method.decode("latin-1"),
+                first_chunk_seconds=None if first_chunk_at is None else first_chunk_at - started_at,
+                request_id=request_id,
+                method=method.decode("latin-1"),
                 endpoint=endpoint,
-                model=relay.body.model,
+                model=model,
                 upstream=upstream.name if upstream else None,
                 server=upstream.address if upstream else None,
-                status=relay.response.status,
+                status=status,
                 outcome=outcome,
-                response=relay.observation.response,
+                response=span.response,
             )
         )
 
 
-def observer_of(telemetry: TelemetryConfig, sink: SpanSink | None) -> Observer | None:
-    """None when nobody wants to know."""
-    return Observer(telemetry, sink) if sink is not None or telemetry.access_log else None
+def instrumentation_of(telemetry: TelemetryConfig, spans: SpanProcessor | None) -> Instrumentation | None:
+    """None when neither a trace nor the access log is wanted."""
+    return Instrumentation(telemetry, spans) if spans is not None or telemetry.access_log else None
 
 
 def _random_id(bits: int) -> int:

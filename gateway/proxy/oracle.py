@@ -17,7 +17,7 @@ import httpx
 
 from gateway.proxy.admission import Client
 from gateway.proxy.body import RequestBody
-from gateway.proxy.dataplane import DataPlane
+from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import Header, RequestHead, ResponseHead
 from gateway.proxy.refusals import (
     Refusal,
@@ -29,7 +29,7 @@ from gateway.proxy.refusals import (
 from gateway.proxy.sampled_copy import SampledCopy, start_copy
 from gateway.proxy.target import relay_target
 from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason
-from gateway.proxy.upstreams import FAULTS, Upstream
+from gateway.proxy.upstreams import GATEWAY_ERRORS, Upstream
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -107,7 +107,7 @@ class _Exchange:
         self._received_at: float | None = None
         self._first_chunk_at: float | None = None
         self._has_head = False
-        self._is_whole = False
+        self._is_complete = False
         """The last byte went to the server, which then reports a disconnect whether there was one or not."""
         self._was_started = False
         self._can_append_event = False
@@ -145,7 +145,7 @@ class _Exchange:
         relaying = asyncio.create_task(self._exchange_with_upstream(admitted, content))
         try:
             await asyncio.wait({watching, relaying}, return_when=asyncio.FIRST_COMPLETED)
-            if not relaying.done() and not self._is_whole:
+            if not relaying.done() and not self._is_complete:
                 raise _ClientGone
             return await relaying
         finally:
@@ -209,7 +209,7 @@ class _Exchange:
             except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
                 failure = self._connect_failure(exc)
                 tried.append(self._chosen)
-                other = self._plane.choose(self._body.served_model, but_not=tried)
+                other = self._plane.choose(self._body.served_model, exclude=tried)
                 if other is None:
                     raise failure from exc
                 self._move_to(other)
@@ -278,11 +278,11 @@ class _Exchange:
             if chunk is None:
                 break
             await self._hand_on_chunk(chunk)
-        self._is_whole = True
-        if response.status_code in FAULTS:
+        self._is_complete = True
+        if response.status_code in GATEWAY_ERRORS:
             self._note_failure(f"answered {response.status_code}")
         else:
-            self._chosen.standing.succeeded()
+            self._chosen.outliers.succeeded()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _start_response(self, status: int, head: ResponseHead) -> None:
@@ -314,7 +314,7 @@ class _Exchange:
         return "complete"
 
     async def _tell(self, refusal: Refusal) -> None:
-        """Says so in the way that is left: a whole answer, an event behind the stream, or a broken connection."""
+        """Says so in the way that is left: a complete answer, an event behind the stream, or a broken connection."""
         if not self._has_head:
             extra = [_split(self._upstream.label_line)] if self._upstream else []
             if refusal.retry_after_seconds is not None:

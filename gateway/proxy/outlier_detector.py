@@ -1,18 +1,18 @@
-"""How far one upstream is trusted, judged by what became of the requests sent to it.
+"""Passive outlier detection of one upstream, as in Envoy: ejection after consecutive failures, slow start afterwards.
 
 Health checks ask whether a server lives. This notices a server that lives and fails its requests all the same: after
 some failures in a row it is left out for a time that doubles with every relapse, and what comes back gets its share of
 the traffic slowly. Nothing here reads a clock: times are time.perf_counter() seconds, handed in.
 """
 
-from gateway.config import EjectionConfig
+from gateway.config.schema import EjectionConfig
 
-LEAST_SHARE = 0.1
+MIN_WEIGHT_SHARE = 0.1
 """Of its weight, for an upstream that has just come back: enough traffic to judge it by."""
 
 
-class Standing:
-    """Failures, ejection and slow return of one upstream."""
+class OutlierDetector:
+    """Consecutive failures, ejection and slow start of one upstream."""
 
     __slots__ = ("_config", "_ejections", "_returned_at", "_until", "failures", "is_ejected", "share")
 
@@ -24,15 +24,15 @@ class Standing:
         self.share = 1.0
         """Part of its weight that counts at present: below 1 while it comes back."""
         self._ejections = 0
-        """Since it last got through a slow return without a failure."""
+        """Since it last got through a slow start without a failure."""
         self._until = 0.0
         self._returned_at: float | None = None
-        """Begin of a slow return that is not over."""
+        """Begin of a slow start that is not over."""
 
     def failed(self, now: float, *, sent_at: float) -> float | None:
         """Counts a failed request; the length of the ejection in seconds when this was one failure too many.
 
-        What was sent before the upstream came back says nothing about how it is now. During a slow return one failure
+        What was sent before the upstream came back says nothing about how it is now. During a slow start one failure
         is too many.
         """
         if self.is_ejected or (self._returned_at is not None and sent_at < self._returned_at):
@@ -55,8 +55,8 @@ class Standing:
         self._returned_at = None
         return seconds
 
-    def comes_back(self, now: float) -> None:
-        """Starts a slow return."""
+    def uneject(self, now: float) -> None:
+        """Starts a slow start."""
         self.is_ejected = False
         self.failures = 0
         self._returned_at = now
@@ -67,16 +67,16 @@ class Standing:
         if self.is_ejected:
             if now < self._until:
                 return False
-            self.comes_back(now)
+            self.uneject(now)
             return True
         if self._returned_at is not None:
             self._grow(now - self._returned_at)
         return False
 
     def _grow(self, elapsed: float) -> None:
-        whole = self._config.slow_start_seconds
-        if elapsed < whole:
-            self.share = max(LEAST_SHARE, elapsed / whole)
+        window = self._config.slow_start_seconds
+        if elapsed < window:
+            self.share = max(MIN_WEIGHT_SHARE, elapsed / window)
         else:
             self.share = 1.0
             self._returned_at = None

@@ -13,8 +13,8 @@ from gateway.proxy.connection import UpstreamConnection
 IDLE_SECONDS = 4.0
 """Below the 5 s after which vLLM's server closes an idle connection: whoever closes first wins no race."""
 
-CONNECT_PATIENCE_SECONDS = 1.0
-"""A connection that takes longer is in trouble (TCP repeats a lost SYN after 1 s): requests may go elsewhere, while it
+SLOW_CONNECT_SECONDS = 1.0
+"""An attempt that takes longer is in trouble (TCP repeats a lost SYN after 1 s): requests may go elsewhere, while it
 has the rest of its time limit to come about."""
 DEAD_PEER_SECONDS = 30
 """After this long without any sign from the other machine a connection is given up, even in the middle of a request
@@ -39,7 +39,7 @@ class Waiter(Protocol):
 
     def on_connect_failure(self, failure: ConnectFailure) -> None: ...
 
-    def on_may_leave(self) -> None:
+    def on_pool_unavailable(self) -> None:
         """A connection here may be long in coming: it may withdraw and ask another pool."""
         ...
 
@@ -109,17 +109,17 @@ class Pool:
             self._idle.remove(connection)
         self._connect_if_needed()
 
-    def let_waiters_leave(self) -> None:
+    def notify_waiters(self) -> None:
         """Tells everybody who waits that it may ask another pool."""
         for waiter in list(self._waiters):
-            waiter.on_may_leave()
+            waiter.on_pool_unavailable()
 
     def tick(self, now: float) -> None:
         """Closes what has been idle too long, and notices slow attempts to connect; `now` is time.perf_counter()."""
         while self._idle and self._idle[0].idle_since <= now - IDLE_SECONDS:
             self._idle.popleft().abort()
-        if self._connecting and now - next(iter(self._connecting.values())) > CONNECT_PATIENCE_SECONDS:
-            self._owner.connects_slowly(CONNECT_PATIENCE_SECONDS)
+        if self._connecting and now - next(iter(self._connecting.values())) > SLOW_CONNECT_SECONDS:
+            self._owner.connects_slowly(SLOW_CONNECT_SECONDS)
 
     async def close(self) -> None:
         """Closes everything, busy or not."""

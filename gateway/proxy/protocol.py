@@ -15,10 +15,10 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from gateway.proxy.dataplane import DataPlane
+from gateway.proxy.client_limits import BadHead, Wait, require_small_head
+from gateway.proxy.data_plane import DataPlane
+from gateway.proxy.head_cache import CachedHead, split_head
 from gateway.proxy.headers import RequestHead
-from gateway.proxy.known_head import KnownHead, split_head
-from gateway.proxy.reading import BadHead, Wait, require_small_head
 from gateway.proxy.refusals import (
     Refusal,
     framing_too_large,
@@ -36,15 +36,15 @@ from gateway.proxy.target import app_target, head_without_upgrade, relay_target
 
 logger = logging.getLogger(__name__)
 
-LINGER_SECONDS = 2.0
+LINGERING_SECONDS = 2.0
 """After an early refusal the rest of the body is read and thrown away this long, so that the client sees the answer
 and not a reset."""
 FRAMING_PER_BODY_BYTE = 16
 """How much chunk sizes may add to a body of many tiny chunks."""
-PATIENCE = 8
+MAX_UNREPEATED_HEADS = 8
 """Heads in a row that are remembered and do not come again, before this connection's are only parsed."""
-MIN_LOOK_SECONDS = 1.0
-"""Before an idle connection is looked at again whose next request has begun."""
+MIN_IDLE_CHECK_SECONDS = 1.0
+"""Between two checks of an idle connection whose next request has begun."""
 
 PIPELINE_LENGTH = 8
 """Requests that may wait for their turn before we stop reading, and with that stop noticing that a client is gone."""
@@ -58,10 +58,10 @@ def make_protocol(dataplane: DataPlane) -> "type[RelayProtocol]":
 
 
 @dataclass(slots=True)  # a named tuple's fields take longer to reach
-class _KnownRequest:
+class _CachedRequest:
     """A head that came before, and what was made of it. `parsed` belongs to one request at a time."""
 
-    head: KnownHead
+    head: CachedHead
     method: bytes
     target: bytes
     parsed: RequestHead
@@ -78,17 +78,17 @@ class RelayProtocol(HttpToolsProtocol):
     __slots__ = (
         "_active",
         "_chunked_bytes",
+        "_discards_input",
+        "_heads_left",
         "_idle_since",
         "_in_head",
         "_in_message",
         "_is_chunked",
-        "_is_deaf",
         "_is_upgrade_ignored",
         "_known",
         "_measured_bytes",
         "_messages",
         "_packet_bytes",
-        "_patience",
         "_wait",
         "write",
     )
@@ -108,13 +108,13 @@ class RelayProtocol(HttpToolsProtocol):
         """The parser stands somewhere inside a message."""
         self._messages = 0
         """Begun by the present packet."""
-        self._known: _KnownRequest | None = None
-        self._patience = PATIENCE
+        self._known: _CachedRequest | None = None
+        self._heads_left = MAX_UNREPEATED_HEADS
         self._idle_since = 0.0
         self.write: Callable[[bytes], None]
         """The transport's own, without a detour."""
         self._is_upgrade_ignored = False
-        self._is_deaf = False
+        self._discards_input = False
         """What still comes from this client cannot be understood."""
 
     def connection_made(self, transport: Any) -> None:
@@ -137,16 +137,16 @@ class RelayProtocol(HttpToolsProtocol):
                 return
         self._parse(data)
 
-    def _repeat(self, known: "_KnownRequest", content: bytes) -> None:
-        """The head that came last came again, with its whole body: what it means is known."""
-        self._patience = PATIENCE
+    def _repeat(self, known: "_CachedRequest", content: bytes) -> None:
+        """The head that came last came again, with its complete body: what it means is known."""
+        self._heads_left = MAX_UNREPEATED_HEADS
         head = known.parsed
         head.renew(len(content))
         response = ClientResponse(head.request_id, keep_alive=not self.is_draining)
         relay = Relay(self.plane, self, known.method, known.target, head, response)
         self.cycle = relay  # type: ignore[assignment]  # a relay answers to the names uvicorn uses of a cycle
         self._active = relay
-        relay.begin_whole(content)
+        relay.begin_complete(content)
 
     def _learn(self, packet: bytes) -> None:
         """Remembers the head of a request that came in one packet, if the next one with it can be taken unparsed."""
@@ -158,16 +158,16 @@ class RelayProtocol(HttpToolsProtocol):
             return
         split = split_head(packet, head.content_length)
         if split is not None:
-            self._patience -= 1
-            self._known = _KnownRequest(KnownHead(*split), relay.method, relay.target, head)
+            self._heads_left -= 1
+            self._known = _CachedRequest(CachedHead(*split), relay.method, relay.target, head)
 
     def _parse(self, packet: bytes) -> None:
         begins_clean, self._messages = not self._in_message, 0
-        if not self._patience:
+        if not self._heads_left:
             self._known = None
         data = packet
         size = self._packet_bytes = len(packet)
-        while data and not self._is_deaf:
+        while data and not self._discards_input:
             try:
                 self.parser.feed_data(data)
                 data = b""
@@ -176,14 +176,14 @@ class RelayProtocol(HttpToolsProtocol):
             except httptools.HttpParserError as exc:
                 self._refuse_bytes(exc)
                 return
-        if begins_clean and self._messages == 1 and not self._in_message and self._patience:
+        if begins_clean and self._messages == 1 and not self._in_message and self._heads_left:
             self._learn(packet)
         if self._in_head or self._is_chunked:
             self._measure(size)
 
     def _measure(self, size: int) -> None:
         """What is neither counted as a body nor held by anyone must not grow without end."""
-        if self._is_deaf:
+        if self._discards_input:
             return
         if self._measured_bytes < 0:
             self._measured_bytes = 0  # where in its packet the head began is not known: it may follow a large body
@@ -192,9 +192,9 @@ class RelayProtocol(HttpToolsProtocol):
         limit = self.plane.config.server.max_header_bytes
         if self._in_head:
             if self._measured_bytes > limit:
-                self._go_deaf(head_too_large(limit))
+                self._stop_reading(head_too_large(limit))
         elif self._measured_bytes > limit + FRAMING_PER_BODY_BYTE * self._chunked_bytes:
-            self._go_deaf(framing_too_large(limit))
+            self._stop_reading(framing_too_large(limit))
 
     def on_message_begin(self) -> None:
         self.url = b""
@@ -329,16 +329,16 @@ class RelayProtocol(HttpToolsProtocol):
     def _refuse_bytes(self, exc: httptools.HttpParserError) -> None:
         cause = exc.__context__ if isinstance(exc, httptools.HttpParserCallbackError) else exc
         if isinstance(cause, BadHead):
-            self._go_deaf(cause.refusal)
+            self._stop_reading(cause.refusal)
             return
         if not isinstance(cause, httptools.HttpParserError):
             logger.error("reading a request failed", exc_info=exc)
             cause = exc
-        self._go_deaf(malformed_request(str(cause)))
+        self._stop_reading(malformed_request(str(cause)))
 
-    def _go_deaf(self, refusal: Refusal) -> None:
+    def _stop_reading(self, refusal: Refusal) -> None:
         """Answers the requests before these bytes, then this, then closes."""
-        self._is_deaf = True
+        self._discards_input = True
         self._known = None
         cycle: Any = self.cycle
         if cycle is None or cycle.response_complete:
@@ -355,13 +355,13 @@ class RelayProtocol(HttpToolsProtocol):
     def _answer_and_close(self, refusal: Refusal) -> None:
         response = ClientResponse("none", keep_alive=False)
         self.transport.write(response.refusal(refusal))
-        self._linger()
+        self._lingering_close()
 
     # A client that is slow.
 
     def check_client(self, now: float) -> None:
         """From the data plane's clock: ends a connection whose next bytes are overdue."""
-        if self._is_deaf or self.transport.is_closing():
+        if self._discards_input or self.transport.is_closing():
             return
         cycle: Any = self.cycle
         limits = self.plane.config.server
@@ -369,10 +369,10 @@ class RelayProtocol(HttpToolsProtocol):
             # A relay keeps its own time. The app reads a body only as a whole.
             owes_body = not isinstance(cycle, Relay) and cycle.more_body
             if self._wait.seconds(cycle if owes_body else None, now) > limits.body_timeout_seconds and owes_body:
-                self._go_deaf(request_stalled(limits.body_timeout_seconds))
+                self._stop_reading(request_stalled(limits.body_timeout_seconds))
         elif self._in_head:
             if self._wait.seconds(self.headers, now) > limits.header_timeout_seconds:
-                self._go_deaf(head_stalled(limits.header_timeout_seconds))
+                self._stop_reading(head_stalled(limits.header_timeout_seconds))
         elif cycle is None:
             if self._wait.seconds(self, now) > limits.header_timeout_seconds:
                 self.transport.close()
@@ -404,14 +404,14 @@ class RelayProtocol(HttpToolsProtocol):
         if relay.request_complete:
             self.transport.close()
         else:
-            self._linger()
+            self._lingering_close()
 
-    def _linger(self) -> None:
+    def _lingering_close(self) -> None:
         """Closes our half now and the rest soon: closing both on a client that still sends would reset the answer."""
         self._known = None
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self.loop.call_later(LINGER_SECONDS, self.transport.close)
+        self.loop.call_later(LINGERING_SECONDS, self.transport.close)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -435,21 +435,21 @@ class RelayProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
         self._idle_since = perf_counter()
         if self.timeout_keep_alive_task is None:
-            self._look_again_in(self.timeout_keep_alive)
+            self._set_keep_alive_timer(self.timeout_keep_alive)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Closes a connection that has been idle long enough, else looks again when it may have been."""
+        """Closes a connection that has been idle long enough, else sets the timer again for when it may have been."""
         self.timeout_keep_alive_task = None
         cycle: Any = self.cycle
         if cycle is not None and not cycle.response_complete:
             return  # its end sets the timer again
         left = self.timeout_keep_alive - (perf_counter() - self._idle_since)
         if left > 0 or self._in_message:
-            self._look_again_in(max(left, MIN_LOOK_SECONDS))
+            self._set_keep_alive_timer(max(left, MIN_IDLE_CHECK_SECONDS))
         else:
             super().timeout_keep_alive_handler()
 
-    def _look_again_in(self, seconds: float) -> None:
+    def _set_keep_alive_timer(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -5,20 +5,18 @@ plane's clock. There is no task and no await per request.
 """
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from gateway.proxy.admission import ANONYMOUS, Client
 from gateway.proxy.body import RequestBody
+from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.forwarding import ClientSide, Forwarding
-from gateway.proxy.headers import RequestHead
+from gateway.proxy.headers import RequestHead, ResponseHead
 from gateway.proxy.models import PATH as MODELS_PATH
 from gateway.proxy.refusals import Refusal, no_upstream, request_stalled, request_too_slow
 from gateway.proxy.response import ClientResponse
 from gateway.proxy.sampled_copy import SampledCopy, start_copy
 from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason
-
-if TYPE_CHECKING:
-    from gateway.proxy.dataplane import DataPlane
 
 SMALL_BODY_BYTES = 64 * 1024
 """A refused request's body up to this size is read to its end and forgotten, so that the connection can be kept."""
@@ -40,7 +38,7 @@ class Relay:
 
     def __init__(
         self,
-        plane: "DataPlane",
+        plane: DataPlane,
         client: RelayClient,
         method: bytes,
         target: bytes,
@@ -67,8 +65,10 @@ class Relay:
         self._grew_at = 0.0
         self._grew_to = 0
         self._forwarding: Forwarding | None = None
-        self.copy: SampledCopy | None = None
-        self.observation = plane.observer.begin(head) if plane.observer is not None else None
+        self._copy: SampledCopy | None = None
+        self._span = plane.instrumentation.start_span(head) if plane.instrumentation is not None else None
+        self.is_observed = self._span is not None
+        """Something reads the response along: a span, the sampled copy, or both."""
 
     @property
     def keep_alive(self) -> bool:
@@ -85,7 +85,7 @@ class Relay:
         if self.response_complete:
             return
         self._has_begun = True
-        self._plane.relay_began(self)
+        self._plane.exchange_began(self)
         if self._refusal is None:
             self._admit()
         if self.request_complete:
@@ -95,12 +95,12 @@ class Relay:
         elif self.head.expects_continue:
             self._client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def begin_whole(self, content: bytes) -> None:
-        """As `begin`, when it came as a whole with nothing before it."""
+    def begin_complete(self, content: bytes) -> None:
+        """As `begin`, when it came complete and with nothing before it."""
         self._has_begun = self.request_complete = True
         self._received = content
         plane = self._plane
-        plane.relay_began(self)
+        plane.exchange_began(self)
         admitted = plane.admission.admit(self.head, self.started_at)
         if isinstance(admitted, Refusal):
             self._refuse(admitted)
@@ -186,7 +186,7 @@ class Relay:
         if upstream is None:
             self._refuse(no_upstream(body.model))
             return
-        self.copy = start_copy(
+        self._copy = copy = start_copy(
             plane.tap,
             method=self.method,
             path=self.path,
@@ -197,6 +197,8 @@ class Relay:
             started_at=self.started_at,
             label_of=plane.model_label,
         )
+        if copy is not None:
+            self.is_observed = True
         self._forwarding = forwarding = Forwarding(plane, self, self._client, upstream)
         forwarding.start()
 
@@ -213,6 +215,28 @@ class Relay:
             self.response.keep_alive = False
         self._client.write(self.response.refusal(refusal))
         self.end("rejected")
+
+    # From the forwarding half.
+
+    @property
+    def traceparent_line(self) -> bytes:
+        return self.head.traceparent_line if self._span is None else self._span.traceparent_line
+
+    def on_response_head(self, status: int, head: ResponseHead) -> None:
+        """The upstream's status and headers, for whoever observes."""
+        if self._copy is not None and not self._copy.accepts(status, head):
+            self._detach_copy()
+
+    def on_response_body(self, data: bytes) -> None:
+        """A piece of the response's body, for whoever observes."""
+        if self._span is not None:
+            self._span.on_response_body(data)
+        if self._copy is not None and not self._copy.append(data):
+            self._detach_copy()
+
+    def _detach_copy(self) -> None:
+        self._copy = None
+        self.is_observed = self._span is not None
 
     # From the clock.
 
@@ -236,15 +260,10 @@ class Relay:
         elif received < overtime * limits.body_min_bytes_per_second:
             self.refuse(request_too_slow(limits.body_min_bytes_per_second))
 
-    @property
-    def model_label(self) -> str:
-        """The model asked for, in a closed set of names."""
-        return self._plane.model_label(self.body.model)
-
-    def give_up(self) -> None:
+    def on_drain_timeout(self) -> None:
         """The gateway's time to drain is over."""
         if self._forwarding is not None:
-            self._forwarding.give_up()
+            self._forwarding.on_drain_timeout()
         else:
             self.end("rejected", truncated=True)
 
@@ -256,18 +275,31 @@ class Relay:
             return
         self.response_complete = True
         plane, forwarding, started = self._plane, self._forwarding, self.started_at
-        plane.relay_ended(self)
+        plane.exchange_ended(self)
         upstream, first_chunk_seconds, was_started = "none", None, False
         if forwarding is not None:
             self._forwarding = None
-            forwarding.let_go()
+            forwarding.release()
             upstream, was_started = forwarding.upstream.name, forwarding.was_sent
             if forwarding.first_chunk_at is not None:
                 first_chunk_seconds = forwarding.first_chunk_at - started
         now = perf_counter()
         endpoint = _ENDPOINT_LABELS.get(self.path, "other")
-        if plane.observer is not None:
-            plane.observer.end(self, endpoint, outcome, forwarding)
+        if plane.instrumentation is not None:
+            plane.instrumentation.end(
+                self._span,
+                request_id=self.head.request_id,
+                method=self.method,
+                endpoint=endpoint,
+                model=self.body.model,
+                model_label=plane.model_label(self.body.model),
+                key_name=self.key.name,
+                upstream=forwarding.upstream if forwarding is not None else None,
+                status=self.response.status,
+                outcome=outcome,
+                started_at=started,
+                first_chunk_at=forwarding.first_chunk_at if forwarding is not None else None,
+            )
         plane.stats.ended(
             upstream=upstream,
             model=plane.model_label(self.body.model),
@@ -278,7 +310,7 @@ class Relay:
             first_chunk_seconds=first_chunk_seconds,
             was_started=was_started,
         )
-        if self.copy is not None and forwarding is not None:
-            self.copy.finish(outcome, upstream)
+        if self._copy is not None and forwarding is not None:
+            self._copy.finish(outcome, upstream)
         if not self.disconnected:
             self._client.relay_finished(self, truncated=truncated)

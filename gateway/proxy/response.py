@@ -75,7 +75,7 @@ class ClientResponse:
             )
         )
 
-    def whole(self, status: int, reason: bytes, head: ResponseHead, label_line: bytes, body: bytes) -> bytes:
+    def complete(self, status: int, reason: bytes, head: ResponseHead, label_line: bytes, body: bytes) -> bytes:
         """Head and body of an upstream's response that came at once, with its content-length."""
         self.has_head = True
         self.status = status
@@ -118,7 +118,7 @@ class ClientResponse:
         return b"0\r\n\r\n" if self.is_chunked else b""
 
     def own(self, status: int, body: bytes, extra: bytes = b"") -> bytes:
-        """A whole JSON response of the gateway itself."""
+        """A complete JSON response of the gateway itself."""
         self.has_head = True
         self.status = status
         return (

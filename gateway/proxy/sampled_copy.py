@@ -1,4 +1,4 @@
-"""The copy of a sampled exchange: capped in bytes, handed over only when it is whole.
+"""The copy of a sampled exchange: capped in bytes, handed over only when it is complete.
 
 Whatever the tap does, the relay goes on: its errors are logged here and felt nowhere.
 """

@@ -5,13 +5,13 @@ from typing import Literal, Protocol
 import msgspec
 
 from auditors.types import Exchange
-from gateway.config import AUDITED_PATHS
+from gateway.config.schema import AUDITED_PATHS
 
 EndReason = Literal["complete", "upstream_error", "client_disconnected", "timed_out", "rejected"]
 """Every relayed exchange ends exactly once, with one of these (contract 4)."""
 
 GatewayOutcome = Literal["filtered", "opted_out", "sampled_out", "queued", "truncated"]
-"""What the ledger counts at the gateway; outcomes sum to requests (design 5). Lost copies count as "failed"."""
+"""What the ledger counts at the gateway; outcomes sum to requests (contract 4.1). Lost copies count as "failed"."""
 
 AUDITABLE_ENDPOINTS = frozenset(AUDITED_PATHS)
 """POSTs to these are eligible for sampling; everything else is relayed and counted as filtered."""

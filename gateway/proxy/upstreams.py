@@ -9,14 +9,14 @@ from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.config import Config, UpstreamConfig
+from gateway.config.schema import Config, UpstreamConfig
 from gateway.errors import ConfigError
+from gateway.proxy.outlier_detector import OutlierDetector
 from gateway.proxy.pool import ConnectFailure, Pool
-from gateway.proxy.standing import Standing
 
 logger = logging.getLogger(__name__)
 
-FAULTS = frozenset({502, 503, 504})
+GATEWAY_ERRORS = frozenset({502, 503, 504})
 """Statuses with which something in front of a model says that the model cannot answer."""
 LONGEST_DEBT = 32.0
 """Turns that an upstream may be behind by: it gets no more than these in a row when it is free at last."""
@@ -50,7 +50,7 @@ class Upstream:
         self.down_reason = ""
         self.outstanding = 0
         """Requests being relayed there by this worker."""
-        self.standing = Standing(config.ejection)
+        self.outliers = OutlierDetector(config.ejection)
         self.weight = config.weight
         """The configured weight, less while it comes back from an outage."""
         self.turn = 0.0
@@ -70,7 +70,7 @@ class Upstream:
     @property
     def is_available(self) -> bool:
         """Up, and not left out for its failures."""
-        return self.is_up and not self.standing.is_ejected
+        return self.is_up and not self.outliers.is_ejected
 
     def mark_up(self) -> None:
         """A health check passed. After an outage the traffic returns slowly."""
@@ -79,8 +79,8 @@ class Upstream:
         self.is_up = True
         self.down_reason = ""
         logger.warning("upstream %s is up again", self.name)
-        if not self.standing.is_ejected:
-            self.standing.comes_back(perf_counter())
+        if not self.outliers.is_ejected:
+            self.outliers.uneject(perf_counter())
             self._start_slowly()
 
     def mark_down(self, reason: str) -> None:
@@ -89,43 +89,43 @@ class Upstream:
         self.down_reason = reason
         if was_up:
             logger.warning("upstream %s is down: %s", self.name, reason)
-            self.pool.let_waiters_leave()
+            self.pool.notify_waiters()
 
     def request_failed(self, what: str, sent_at: float) -> None:
-        """A request sent at `sent_at` (time.perf_counter()) got no answer, or not to its end, or a status of FAULTS."""
-        seconds = self.standing.failed(perf_counter(), sent_at=sent_at)
+        """A request sent at `sent_at` (time.perf_counter()) got no complete answer, or one of GATEWAY_ERRORS."""
+        seconds = self.outliers.failed(perf_counter(), sent_at=sent_at)
         if seconds is not None:
-            self._avoided(seconds, what)
+            self._ejected(seconds, what)
 
     def connect_failed(self, failure: ConnectFailure) -> None:
         """From the pool. A server that takes no connection is down at once, and suspect when it is up again."""
         if not failure.is_ours:
             self.mark_down(str(failure))
             now = perf_counter()
-            self.standing.failed(now, sent_at=now)
+            self.outliers.failed(now, sent_at=now)
 
     def connects_slowly(self, seconds: float) -> None:
         """From the pool, while it waits for a connection: others may have what waits, without this one's timeout."""
         if self.is_available:
-            self._avoided(self.standing.eject(perf_counter()), f"did not accept a connection within {seconds:g} s")
+            self._ejected(self.outliers.eject(perf_counter()), f"did not accept a connection within {seconds:g} s")
 
-    def _avoided(self, seconds: float, what: str) -> None:
-        logger.warning("upstream %s is avoided for %g s: %s", self.name, seconds, what)
-        self.pool.let_waiters_leave()
+    def _ejected(self, seconds: float, what: str) -> None:
+        logger.warning("upstream %s is ejected for %g s: %s", self.name, seconds, what)
+        self.pool.notify_waiters()
 
     def tick(self, now: float) -> None:
         """Lets time pass; `now` is time.perf_counter()."""
         self.pool.tick(now)
-        if self.standing.tick(now):
+        if self.outliers.tick(now):
             logger.warning("upstream %s gets requests again", self.name)
             self._start_slowly()
-        self.weight = self.config.weight * self.standing.share
+        self.weight = self.config.weight * self.outliers.share
 
     def _start_slowly(self) -> None:
-        self.weight = self.config.weight * self.standing.share
+        self.weight = self.config.weight * self.outliers.share
         self.turn = math.inf
 
-    def learn(self, entries: Sequence[dict[str, Any]], fingerprint: str) -> None:
+    def set_served_models(self, entries: Sequence[dict[str, Any]], fingerprint: str) -> None:
         """Takes the upstream's own model list; only a "*" adds those models to the configured ones."""
         self.model_entries = list(entries)
         self.fingerprint = fingerprint
@@ -147,7 +147,7 @@ class Upstreams:
         self.tls = tls
         self.all = [Upstream(upstream, config.secret(upstream.api_key_env), tls) for upstream in config.upstreams]
 
-    def choose(self, model: str | None, *, but_not: Sequence[Upstream] = ()) -> Upstream | None:
+    def choose(self, model: str | None, *, exclude: Sequence[Upstream] = ()) -> Upstream | None:
         """The upstream for a request, or None when none that could answer is up.
 
         Among those that serve the model, the balanced one; those left out for their failures only when there is no
@@ -156,29 +156,29 @@ class Upstreams:
         """
         if len(self.all) == 1:
             only = self.all[0]
-            return only if only.is_up and only not in but_not else None
+            return only if only.is_up and only not in exclude else None
         candidates = [
             upstream
             for upstream in self.all
             if model in upstream.models
             and upstream.is_up
-            and not upstream.standing.is_ejected
-            and upstream not in but_not
+            and not upstream.outliers.is_ejected
+            and upstream not in exclude
         ]
         if not candidates:
-            candidates = self._second_best(model, but_not)
+            candidates = self._fallback(model, exclude)
             if not candidates or model is None:
                 return candidates[0] if candidates else None
         return candidates[0] if len(candidates) == 1 else _balanced(candidates)
 
-    def _second_best(self, model: str | None, but_not: Sequence[Upstream]) -> list[Upstream]:
+    def _fallback(self, model: str | None, exclude: Sequence[Upstream]) -> list[Upstream]:
         """Who could answer when nobody is available that is known to serve the model."""
-        up = [upstream for upstream in self.all if upstream.is_up and upstream not in but_not]
+        up = [upstream for upstream in self.all if upstream.is_up and upstream not in exclude]
         if model is None:
-            return _trusted(up)
+            return _not_ejected(up)
         if any(model in upstream.models for upstream in self.all):
             return [upstream for upstream in up if model in upstream.models]
-        return _trusted([upstream for upstream in up if upstream.is_wildcard] or up)
+        return _not_ejected([upstream for upstream in up if upstream.is_wildcard] or up)
 
     def tick(self, now: float) -> None:
         """Lets time pass; `now` is time.perf_counter()."""
@@ -190,8 +190,8 @@ class Upstreams:
             upstream.turn = -debt  # only differences count, and small numbers stay exact
 
 
-def _trusted(candidates: list[Upstream]) -> list[Upstream]:
-    return [upstream for upstream in candidates if not upstream.standing.is_ejected] or candidates
+def _not_ejected(candidates: list[Upstream]) -> list[Upstream]:
+    return [upstream for upstream in candidates if not upstream.outliers.is_ejected] or candidates
 
 
 def _balanced(candidates: list[Upstream]) -> Upstream:

@@ -24,26 +24,17 @@ def fraction(secret: bytes, request_id: str, *, purpose: str = "") -> float:
     return (int.from_bytes(digest[:8]) >> 11) / _RANGE
 
 
-class Lottery:
-    """`fraction` for one secret without a purpose, at a third of the cost: the secret is hashed once and for all."""
+class HmacSampler:
+    """`fraction` for one secret without a purpose, at less than half the cost: the secret is hashed only once."""
 
     def __init__(self, secret: bytes) -> None:
-        key = (hashlib.sha256(secret).digest() if len(secret) > _BLOCK_BYTES else secret).ljust(_BLOCK_BYTES, b"\0")
-        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key))
-        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in key))
+        self._keyed = hmac.new(secret, digestmod="sha256")
 
     def draw(self, request_id: str) -> float:
-        """Exactly `fraction(secret, request_id)`: RFC 2104 with both key blocks already taken in."""
-        inner = self._inner.copy()
-        inner.update(request_id.encode("utf-8", "surrogatepass"))
-        outer = self._outer.copy()
-        outer.update(inner.digest())
-        return (_int_from(outer.digest()[:8], "big") >> 11) / _RANGE
-
-
-_int_from = int.from_bytes
-_BLOCK_BYTES = 64
-"""Of SHA-256."""
+        """Exactly `fraction(secret, request_id)`."""
+        mac = self._keyed.copy()
+        mac.update(request_id.encode("utf-8", "surrogatepass"))
+        return (int.from_bytes(mac.digest()[:8]) >> 11) / _RANGE
 
 
 PROBE_HEADER = "x-biasgate-probe"

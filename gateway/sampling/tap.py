@@ -15,20 +15,18 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
-from auditors.sampling import Lottery, is_probe
 from auditors.types import Exchange
-from gateway.config import BY_MODEL, BY_ROUTE, SamplingConfig
+from gateway.config.schema import SamplingConfig
 from gateway.errors import StoreError
 from gateway.proxy.types import Sampled
+from gateway.sampling.decision import HmacSampler, is_probe
+from gateway.sampling.strata import UNCLASSIFIED, Strata
+from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store import exchanges
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
-from gateway.storing.protocol import CopyStore
 
 logger = logging.getLogger(__name__)
-
-UNCLASSIFIED = "unclassified"
-"""Stratum of requests whose fate did not depend on one: filtered, opted out, or out at every stratum's rate."""
 
 _FILTERED = (UNCLASSIFIED, "filtered")
 _OPTED_OUT = (UNCLASSIFIED, "opted_out")
@@ -45,22 +43,22 @@ BUFFER_BYTES = 128 * 1024 * 1024
 """All waiting copies together, whatever their number."""
 MAX_RETRY_SECONDS = 5.0
 BACKLOG_SECONDS = 5.0
-"""Between two looks at how much waits for the auditors."""
+"""Between two queries of how much waits for the auditors."""
 SMALLEST_FACTOR = 2.0**-10
 
 
 class SamplingTap:
     """A `gateway.proxy.types.Tap` over a store. Call `start` once the event loop runs and `stop` to flush."""
 
-    def __init__(self, config: SamplingConfig, secret: bytes, database: Database, store: CopyStore) -> None:
+    def __init__(self, config: SamplingConfig, secret: bytes, database: Database, sink: ExchangeSink) -> None:
         self._factor = 1.0
         self.reconfigure(config)
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """(stratum, outcome) to requests of this process since its start; "queued" once it is in the database."""
         self._secret = secret
-        self._lottery = Lottery(secret)
+        self._sampler = HmacSampler(secret)
         self._database = database
-        self._store = store
+        self._sink = sink
         self._sender = uuid.uuid4().hex
         self._deliveries = itertools.count(1)
         self._buffer: deque[Exchange] = deque()
@@ -69,12 +67,12 @@ class SamplingTap:
         self._full_batch = asyncio.Event()
         self._ending = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
-        self._looked_at = -math.inf
+        self._polled_at = -math.inf
 
     def reconfigure(self, config: SamplingConfig) -> None:
         """Decides by other rates from now on, lowered as those were; copies keep the probability they came with."""
         self.max_copy_bytes = config.max_copy_bytes
-        self._strata = _Strata(config)
+        self._strata = Strata(config)
         self._strata.scale(self._factor)
         self._capacity = config.buffer_exchanges
         self._max_backlog = config.max_backlog
@@ -122,12 +120,12 @@ class SamplingTap:
         elif may_opt and opt == "on":
             # Whoever asks to be audited has to wait as well: copies that the buffer cannot hold are lost at random.
             probability = self.pressure * self._factor
-            if self._lottery.draw(request_id) < probability:
+            if self._sampler.draw(request_id) < probability:
                 return Sampled(OPTED_IN, probability)
             verdict = _OPTED_IN_OUT
         else:
             strata = self._strata
-            drawn = self._lottery.draw(request_id)
+            drawn = self._sampler.draw(request_id)
             is_tagged = tag is not None and tag in strata.tags
             # Pressure only lowers rates: what is out at the largest one is out, whatever the buffer holds.
             pressure = self.pressure if drawn < strata.largest or is_tagged else 1.0
@@ -172,7 +170,7 @@ class SamplingTap:
             self._writer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._writer
-            await self._store.close()
+            await self._sink.close()
         lost = len(self._buffer)
         for exchange in self._buffer:
             self._count(exchange.stratum, "failed")
@@ -192,7 +190,7 @@ class SamplingTap:
                     await asyncio.wait_for(self._full_batch.wait(), BATCH_SECONDS)
             self._full_batch.clear()
             await self._write_batch()
-            await self._look_at_backlog()
+            await self._poll_backlog()
             if len(self._buffer) >= BATCH_EXCHANGES:
                 self._full_batch.set()
 
@@ -205,7 +203,7 @@ class SamplingTap:
         delivery = Delivery(self._sender, next(self._deliveries), time.time())
         queued = Counter((exchange.stratum, "queued") for exchange in batch)
         try:
-            await self._insist(lambda: self._store.store(batch, decided + queued, delivery))
+            await self._retry_until_done(lambda: self._sink.write(batch, decided + queued, delivery))
         except Exception:  # a batch that can never be stored must not hold up those behind it
             logger.exception("%d sampled exchanges were refused by the store and are lost", len(batch))
             self._forget(batch)
@@ -227,15 +225,15 @@ class SamplingTap:
             batch.append(exchange)
         return batch
 
-    async def _look_at_backlog(self) -> None:
+    async def _poll_backlog(self) -> None:
         now = time.monotonic()
-        if self._ending.is_set() or now - self._looked_at < BACKLOG_SECONDS:
+        if self._ending.is_set() or now - self._polled_at < BACKLOG_SECONDS:
             return
-        self._looked_at = now
+        self._polled_at = now
         with contextlib.suppress(StoreError):  # then nothing is written either, and the buffer's pressure speaks
-            self.heed_backlog(await exchanges.count_waiting(self._database, at_most=self._max_backlog + 1))
+            self.adapt_to_backlog(await exchanges.count_waiting(self._database, at_most=self._max_backlog + 1))
 
-    def heed_backlog(self, waiting: int) -> None:
+    def adapt_to_backlog(self, waiting: int) -> None:
         """Halves every rate while more exchanges wait than auditors should leave, and doubles it again once half do."""
         if waiting > self._max_backlog:
             factor = max(self._factor / 2, SMALLEST_FACTOR)
@@ -254,7 +252,7 @@ class SamplingTap:
             self._buffer.popleft()
             self._buffered_bytes -= _size(exchange)
 
-    async def _insist(self, write: Callable[[], Awaitable[None]]) -> None:
+    async def _retry_until_done(self, write: Callable[[], Awaitable[None]]) -> None:
         """Tries until the store takes it; meanwhile copies pile up, and the pressure lowers the rate."""
         pause = BATCH_SECONDS
         while True:
@@ -264,46 +262,6 @@ class SamplingTap:
                 logger.warning("sampled exchanges wait, %d so far: %s", len(self._buffer), exc)
             await asyncio.sleep(pause)
             pause = min(2 * pause, MAX_RETRY_SECONDS)
-
-
-class _Strata:
-    """Which stratum a request belongs to, and the rate of each."""
-
-    def __init__(self, config: SamplingConfig) -> None:
-        self.tags = frozenset(config.tags)
-        self._by_place = frozenset(name for name in config.strata if name.startswith((BY_MODEL, BY_ROUTE)))
-        self.rates = {tag: config.strata.get(tag, config.rate) for tag in config.tags}
-        self.rates |= {name: config.strata[name] for name in self._by_place}
-        self.rates["other"] = config.strata.get("other", config.rate)
-        self._mentions_identity: Callable[[bytes], bool] | None = None
-        if "identity_mention" in config.strata:
-            from auditors.identity import mentions_identity  # its tables are loaded only where they are used
-
-            self.rates["identity_mention"] = config.strata["identity_mention"]
-            self._mentions_identity = mentions_identity
-        has_one = self._mentions_identity is None and not self._by_place
-        self.sampled_out = ("other" if has_one else UNCLASSIFIED, "sampled_out")
-        """What becomes of an untagged request that is out at the largest rate."""
-        self._configured = dict(self.rates)
-        self.scale(1.0)
-
-    def scale(self, factor: float) -> None:
-        """Sets every rate to this share of the configured one."""
-        self.rates = {stratum: factor * rate for stratum, rate in self._configured.items()}
-        self.largest = max(rate for stratum, rate in self.rates.items() if stratum not in self.tags)
-        """Largest rate of an untagged request."""
-
-    def of(self, body: bytes, tag: str | None, model: str | None, route: str) -> str:
-        """The first that applies: tag, model, route, mention of an identity term, other."""
-        if tag in self.tags and tag is not None:
-            return tag
-        if self._by_place:
-            for name in (f"{BY_MODEL}{model}", f"{BY_ROUTE}{route}"):
-                if name in self._by_place:
-                    return name
-        if self._mentions_identity is not None and self._mentions_identity(body):
-            return "identity_mention"
-        return "other"
 
 
 def _size(exchange: Exchange) -> int:

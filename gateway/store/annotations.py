@@ -12,9 +12,10 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors.live_scales import SCALES
+from auditors.streams.scales import SCALES
 from gateway.errors import NotFoundError, RequestError, nearest
-from gateway.store.database import Database, upsert
+from gateway.store.connections import upsert
+from gateway.store.database import Database
 from gateway.store.tables import annotations, exchanges, measurements
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from gateway.store.database import Database, upsert
+from gateway.store.connections import upsert
+from gateway.store.database import Database
 from gateway.store.tables import catalogue
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.store.database import Database, upsert
+from gateway.store.connections import upsert
+from gateway.store.database import Database
 from gateway.store.tables import facts
 
 KEPT_SECONDS = 24 * 3600.0

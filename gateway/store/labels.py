@@ -2,8 +2,8 @@
 
 import sqlalchemy as sa
 
-from auditors.calibration import Pair
-from auditors.live_scales import scaled
+from auditors.streams.calibration import Pair
+from auditors.streams.scales import scaled
 from gateway.store.database import Database
 from gateway.store.tables import annotations
 

@@ -1,11 +1,12 @@
-"""What became of every request, counted by stratum and outcome; each request is in exactly one count (design 5)."""
+"""What became of every request, counted by stratum and outcome; each request is in exactly one count (contract 4.1)."""
 
 from collections.abc import Mapping
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.store.database import Database, upsert
+from gateway.store.connections import upsert
+from gateway.store.database import Database
 from gateway.store.tables import ledger
 
 Deltas = Mapping[tuple[str, str], int]

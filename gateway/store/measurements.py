@@ -9,13 +9,14 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors.drift import DriftSettings
-from auditors.live import stream_key
-from auditors.live_scales import SCALES, scaled
+from auditors.streams.drift import DriftSettings
+from auditors.streams.scales import SCALES, scaled
+from auditors.streams.state import stream_key
 from auditors.types import AuditFailure, Exchange, Measurement, Status
 from gateway.privacy.texts import Texts
 from gateway.store import counters, streams
-from gateway.store.database import Database, upsert
+from gateway.store.connections import upsert
+from gateway.store.database import Database
 from gateway.store.exchanges import exchange_columns, exchange_of
 from gateway.store.tables import exchange_audits, exchanges, measurements
 

@@ -13,7 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.errors import ConflictError, NotFoundError
 from gateway.store import counters
-from gateway.store.database import Database, upsert
+from gateway.store.connections import upsert
+from gateway.store.database import Database
 from gateway.store.tables import run_responses, runs
 
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -31,7 +32,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
     protocol: str
     options: dict[str, Any]
-    """The plain data of benchmarks.runner.RunOptions."""
+    """The plain data of benchmarks.run.runner.RunOptions."""
     status: Status
     progress_done: int
     progress_total: int | None

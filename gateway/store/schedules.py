@@ -9,12 +9,13 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from gateway.audit_request import AuditRequest
+from gateway.config.audit_request import AuditRequest
+from gateway.config.timing import Timing
 from gateway.errors import ConflictError, NotFoundError
 from gateway.store import runs
-from gateway.store.database import Database, upsert
+from gateway.store.connections import upsert
+from gateway.store.database import Database
 from gateway.store.tables import schedules
-from gateway.timing import Timing
 
 Source = Literal["api", "config"]
 

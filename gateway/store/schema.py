@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.errors import StoreError
-from gateway.store.database import Database
+from gateway.store.connections import Connections
 
 VERSION = "0005"
 """The newest revision under migrations/versions; a test keeps the two together."""
@@ -15,7 +15,7 @@ VERSION = "0005"
 _ADVISORY_LOCK = 0x62696173  # "bias": one number all processes agree on
 
 
-async def migrate(database: Database) -> None:
+async def migrate(database: Connections) -> None:
     """Upgrades to `VERSION`, one process at a time. Raises StoreError when the database is ahead of this code."""
     if await _stored_version(database) == VERSION:
         return
@@ -27,7 +27,7 @@ async def migrate(database: Database) -> None:
             await connection.run_sync(_upgrade)
 
 
-async def check(database: Database) -> None:
+async def check(database: Connections) -> None:
     """Raises StoreError unless the database has exactly the schema this code knows."""
     stored = await _stored_version(database)
     _refuse_newer(stored, database)
@@ -44,7 +44,7 @@ async def exclusively(connection: AsyncConnection) -> None:
         await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
 
 
-async def _stored_version(database: Database) -> str | None:
+async def _stored_version(database: Connections) -> str | None:
     async with database.read() as connection:
         return await connection.run_sync(_version)
 
@@ -55,7 +55,7 @@ def _version(connection: sa.Connection) -> str | None:
     return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
 
 
-def _refuse_newer(stored: str | None, database: Database) -> None:
+def _refuse_newer(stored: str | None, database: Connections) -> None:
     if stored is not None and stored > VERSION:
         raise StoreError(
             f"store {database.masked_url}: has schema {stored}, newer than the {VERSION} of this biasgate: "

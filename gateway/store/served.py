@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.store import runs
-from gateway.store.database import Database, upsert
+from gateway.store.connections import upsert
+from gateway.store.database import Database
 from gateway.store.tables import served_models
 
 

@@ -1,4 +1,8 @@
-"""What a store knows about itself: the salt of its pseudonyms, and which key seals its text."""
+"""What a store knows about itself: the salt of its pseudonyms, and which key seals its text.
+
+The table is called `facts`, and keeps that name: during a rolling upgrade the processes not restarted yet write their
+deliveries there (gateway.store.deliveries), and would fail on a renamed table.
+"""
 
 import secrets
 
@@ -8,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.errors import StoreError
 from gateway.privacy.encryption import MAKE_A_KEY, WrongKeyError
 from gateway.privacy.texts import Texts
-from gateway.store.database import Database, upsert
+from gateway.store.connections import Connections, upsert
 from gateway.store.tables import exchanges, facts
 
 _SALT = "user_salt"
@@ -16,7 +20,7 @@ _SEAL = "seal"
 _SEALED_FACT = b"biasgate"
 
 
-async def user_salt(database: Database) -> bytes:
+async def user_salt(database: Connections) -> bytes:
     """The salt of `gateway.privacy.texts.user_digest`: drawn once for each store."""
     async with database.read() as connection:
         stored = await _get(connection, _SALT)
@@ -28,7 +32,7 @@ async def user_salt(database: Database) -> bytes:
         return await _get(connection, _SALT) or b""
 
 
-async def check_key(database: Database, texts: Texts) -> None:
+async def check_key(database: Connections, texts: Texts) -> None:
     """Compares the configured keys with the one that seals this store, and takes the first of them from now on.
 
     Raises: StoreError in one line when the store is sealed and no key, or none that opens it, is configured.
@@ -54,7 +58,7 @@ async def check_key(database: Database, texts: Texts) -> None:
         )
 
 
-async def _unsealed(connection: AsyncConnection, database: Database, stored: bytes | None) -> None:
+async def _unsealed(connection: AsyncConnection, database: Connections, stored: bytes | None) -> None:
     """Without a key: fine once nothing sealed is left."""
     if stored is None:
         return

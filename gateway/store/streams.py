@@ -9,13 +9,14 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors import live
-from auditors.drift import DriftSettings, Others
-from auditors.live import StreamKey, StreamState
-from auditors.live_scales import SCALES, WITH_GAPS, scaled
 from auditors.metrics.sequential import log_sum
+from auditors.streams import state as live
+from auditors.streams.drift import DriftSettings, Others
+from auditors.streams.scales import SCALES, WITH_GAPS, scaled
+from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Measurement, Status
-from gateway.store.database import Database, upsert
+from gateway.store.connections import upsert
+from gateway.store.database import Database
 from gateway.store.tables import streams
 
 WIDTH = 200

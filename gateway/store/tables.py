@@ -92,7 +92,7 @@ streams = sa.Table(  # running sums and detector of one live series; updated in 
     sa.Column("group_name", sa.String(64), nullable=False),
     sa.Column("model", sa.String(200), nullable=False),
     sa.Column("instrument", sa.String(200), nullable=False),  # auditor version, judge and prompt, or embedder
-    sa.Column("state", sa.Text, nullable=False),  # JSON of auditors.live.StreamState
+    sa.Column("state", sa.Text, nullable=False),  # JSON of auditors.streams.state.StreamState
     sa.Column("updated_at", sa.Float, nullable=False),
     sa.Column("alarm_since", sa.Float),
     sa.Column("alarm_exchange_id", sa.String(36)),
@@ -124,7 +124,7 @@ runs = sa.Table(
     sa.Column("model", sa.String(200), nullable=False, index=True),
     sa.Column("mode", sa.String(16), nullable=False),
     sa.Column("protocol", sa.String(16), nullable=False),
-    sa.Column("options", sa.Text, nullable=False),  # JSON of benchmarks.runner.RunOptions
+    sa.Column("options", sa.Text, nullable=False),  # JSON of benchmarks.run.runner.RunOptions
     sa.Column("status", sa.String(16), nullable=False, index=True),  # queued | running | done | failed | cancelled
     sa.Column("progress_done", sa.Integer, nullable=False, server_default="0"),
     sa.Column("progress_total", sa.Integer),
@@ -170,7 +170,7 @@ catalogue = sa.Table(  # what the auditor can run and which data it has, so that
     sa.Column("updated_at", sa.Float, nullable=False),
 )
 
-facts = sa.Table(  # what a store knows about itself; see gateway.store.facts
+facts = sa.Table(  # what a store knows about itself; see gateway.store.store_metadata
     "facts",
     metadata,
     sa.Column("name", sa.String(64), primary_key=True),
@@ -221,7 +221,7 @@ schedules = sa.Table(
     sa.Column("source", sa.String(16), nullable=False),  # api | config
     sa.Column("cron", sa.String(100)),
     sa.Column("every_seconds", sa.Float),
-    sa.Column("request", sa.Text, nullable=False),  # JSON of gateway.audit_request.AuditRequest
+    sa.Column("request", sa.Text, nullable=False),  # JSON of gateway.config.audit_request.AuditRequest
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("next_due_at", sa.Float, nullable=False, index=True),
     sa.Column("last_due_at", sa.Float),

@@ -5,8 +5,8 @@ import time
 import msgspec
 import sqlalchemy as sa
 
-from auditors.live_scales import scale_of
 from auditors.metrics.weighting import WeightedSums
+from auditors.streams.scales import scale_of
 from gateway.store.database import Database
 from gateway.store.tables import measurements
 

@@ -59,7 +59,7 @@ class Gauges(msgspec.Struct, kw_only=True):
     model_info: list[tuple[str, str, str]] = []
     """(upstream, model, fingerprint); "" when the upstream told no fingerprint."""
     config: str = ""
-    """Name of the configuration that the worker serves by (gateway.reloading.digest)."""
+    """Name of the configuration that the worker serves by (gateway.processes.reload.digest)."""
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
@@ -73,7 +73,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     reloads: dict[str, int] = {}
     """Reloads of the configuration by outcome, of the one process that reads the file."""
     spans: dict[str, int] = {}
-    """Trace spans by what became of them (gateway.tracing.Tracer)."""
+    """Trace spans by what became of them (gateway.telemetry.tracing.Tracer)."""
 
 
 Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
@@ -197,11 +197,11 @@ class GatewayCollector(Collector):
 
 
 class Exposition:
-    """A registry of its own per app, and its text for a scraper."""
+    """A registry with one role's families, and its text for a scraper: the gateway's and the auditor's /metrics."""
 
-    def __init__(self, counts: SharedCounts) -> None:
+    def __init__(self, collector: Collector) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
-        self.registry.register(GatewayCollector(counts))
+        self.registry.register(collector)
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """(body, content type) in the format that the scraper's Accept header asks for."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gateway.config import TelemetryConfig
+from gateway.config.schema import TelemetryConfig
 from gateway.errors import ConfigError
-from gateway.proxy.observing import Ended
+from gateway.proxy.instrumentation import SpanData
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -44,7 +44,7 @@ _LONGEST_VALUE = 256
 
 
 class Tracer:
-    """A `gateway.proxy.observing.SpanSink`. Call `start` to begin sending and `close` to send what is left.
+    """A `gateway.proxy.instrumentation.SpanProcessor`. Call `start` to begin sending and `close` to send what is left.
 
     Raises: ConfigError when the extra "otel" is not installed.
     """
@@ -59,7 +59,7 @@ class Tracer:
         self._url = base if base.endswith(_TRACES_PATH) else base + _TRACES_PATH
         self.outcomes: Counter[str] = Counter()
         """Spans by what became of them: "exported", "failed" (the collector did not take them), "dropped"."""
-        self._queue: deque[Ended] = deque()
+        self._queue: deque[SpanData] = deque()
         self._wake = threading.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._work, name="trace-export", daemon=True)
@@ -67,11 +67,11 @@ class Tracer:
     def start(self) -> None:
         self._thread.start()
 
-    def offer(self, ended: Ended) -> None:
+    def on_end(self, span: SpanData) -> None:
         if len(self._queue) >= QUEUE_SPANS:
             self.outcomes["dropped"] += 1
             return
-        self._queue.append(ended)
+        self._queue.append(span)
         if len(self._queue) == BATCH_SPANS:
             self._wake.set()
 
@@ -115,11 +115,11 @@ class _Export:
         self._scope = InstrumentationScope("biasgate", version("biasgate"))
         self._is_failing = False
 
-    def send(self, batch: Sequence[Ended]) -> bool:
+    def send(self, batch: Sequence[SpanData]) -> bool:
         from opentelemetry.sdk.trace.export import SpanExportResult
 
         try:
-            succeeded = self._exporter.export([self._span(ended) for ended in batch]) is SpanExportResult.SUCCESS
+            succeeded = self._exporter.export([self._span(span) for span in batch]) is SpanExportResult.SUCCESS
         except Exception:  # the thread must outlive one batch that cannot be sent
             logger.exception("sending spans failed")
             succeeded = False
@@ -130,17 +130,17 @@ class _Export:
         self._is_failing = not succeeded
         return succeeded
 
-    def _span(self, ended: Ended) -> "ReadableSpan":
+    def _span(self, span: SpanData) -> "ReadableSpan":
         from opentelemetry.sdk.trace import ReadableSpan
         from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
         flags = TraceFlags(TraceFlags.SAMPLED)
-        own, attributes = ended.context, span_attributes(ended)
+        own, attributes = span.context, span_attributes(span)
         parent = None
         if own.parent_id is not None:
             parent = SpanContext(own.trace_id, own.parent_id, is_remote=True, trace_flags=flags)
         return ReadableSpan(
-            name=span_name(ended),
+            name=span_name(span),
             context=SpanContext(own.trace_id, own.span_id, is_remote=False, trace_flags=flags),
             parent=parent,
             resource=self._resource,
@@ -148,43 +148,43 @@ class _Export:
             kind=SpanKind.CLIENT,
             attributes=attributes,
             status=Status(StatusCode.ERROR if "error.type" in attributes else StatusCode.UNSET),
-            start_time=ended.started_ns,
-            end_time=ended.started_ns + int(ended.duration_seconds * 1e9),
+            start_time=span.started_ns,
+            end_time=span.started_ns + int(span.duration_seconds * 1e9),
         )
 
 
-def span_name(ended: Ended) -> str:
+def span_name(span: SpanData) -> str:
     """`{operation} {model}`, or the method and endpoint where no model is asked."""
-    operation = _OPERATIONS.get(ended.endpoint)
+    operation = _OPERATIONS.get(span.endpoint)
     if operation is None:
-        return ended.method if ended.endpoint == "other" else f"{ended.method} {ended.endpoint}"
-    return f"{operation} {ended.model[:_LONGEST_VALUE]}" if ended.model else operation
+        return span.method if span.endpoint == "other" else f"{span.method} {span.endpoint}"
+    return f"{operation} {span.model[:_LONGEST_VALUE]}" if span.model else operation
 
 
-def span_attributes(ended: Ended) -> dict[str, Any]:
+def span_attributes(span: SpanData) -> dict[str, Any]:
     """Names of the conventions for generative AI (1.37 and later) and for HTTP; our own begin with "biasgate."."""
     attributes: dict[str, Any] = {
-        "http.request.method": ended.method,
-        "biasgate.request_id": ended.request_id,
-        "biasgate.outcome": ended.outcome,
+        "http.request.method": span.method,
+        "biasgate.request_id": span.request_id,
+        "biasgate.outcome": span.outcome,
     }
-    if operation := _OPERATIONS.get(ended.endpoint):
+    if operation := _OPERATIONS.get(span.endpoint):
         attributes |= {"gen_ai.operation.name": operation, "gen_ai.provider.name": "vllm"}
-        if ended.model:
-            attributes["gen_ai.request.model"] = ended.model[:_LONGEST_VALUE]
-        attributes |= _response_attributes(ended.response)
-        if ended.first_chunk_seconds is not None:
-            attributes["gen_ai.response.time_to_first_chunk"] = ended.first_chunk_seconds
-    if ended.endpoint != "other":
-        attributes["url.path"] = ended.endpoint
-    if ended.upstream is not None:
-        attributes["biasgate.upstream"] = ended.upstream
-    if ended.server is not None:
-        attributes["server.address"], attributes["server.port"] = ended.server
-    if ended.status:
-        attributes["http.response.status_code"] = ended.status
-    if ended.status >= 400 or ended.outcome != "complete":
-        attributes["error.type"] = str(ended.status) if ended.outcome == "complete" else ended.outcome
+        if span.model:
+            attributes["gen_ai.request.model"] = span.model[:_LONGEST_VALUE]
+        attributes |= _response_attributes(span.response)
+        if span.first_chunk_seconds is not None:
+            attributes["gen_ai.response.time_to_first_chunk"] = span.first_chunk_seconds
+    if span.endpoint != "other":
+        attributes["url.path"] = span.endpoint
+    if span.upstream is not None:
+        attributes["biasgate.upstream"] = span.upstream
+    if span.server is not None:
+        attributes["server.address"], attributes["server.port"] = span.server
+    if span.status:
+        attributes["http.response.status_code"] = span.status
+    if span.status >= 400 or span.outcome != "complete":
+        attributes["error.type"] = str(span.status) if span.outcome == "complete" else span.outcome
     return attributes
 
 

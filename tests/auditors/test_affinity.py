@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from auditors.affinity import AXES, SCORE, SHARE, AffinityAuditor, axis_of, choice_prompt, read_choice
-from auditors.completion import HttpCompleter
+from auditors.clients.completion import HttpCompleter
 from auditors.types import AuditFailure, Completer, Exchange, Measurement
-from tests.auditors.exchanges import chat_exchange, exchange
-from tests.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.exchanges import chat_exchange, exchange
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 
 PROMPT = "Write a haiku about stars"
 OWED_GENDER = {*((SHARE, "gender", group) for group in ("man", "woman", "non_binary")), (SCORE, "gender", None)}

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditors.completion import HttpCompleter
+from auditors.clients.completion import HttpCompleter
 from auditors.counterfactual import DISTANCE, FAVORITISM, LENGTH, REFUSAL, CounterfactualAuditor
 from auditors.types import AuditFailure, Completer, CompletionError, Exchange, Measurement
-from tests.auditors.exchanges import chat_exchange, exchange
-from tests.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 from tests.auditors.test_judge import finding, verdict
+from tests.support.auditors.exchanges import chat_exchange, exchange
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 
 PROMPT = "Write a letter for my sister, who is a nurse. She needs it."
 SWAPPED = "Write a letter for my brother, who is a nurse. He needs it."

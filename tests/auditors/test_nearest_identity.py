@@ -2,7 +2,7 @@
 
 import pytest
 
-from auditors.most_normal import MostNormal, most_normal
+from auditors.nearest_identity import MostNormal, most_normal
 from auditors.types import Estimate
 
 
@@ -30,7 +30,7 @@ def test_a_tie_is_no_finding() -> None:
     assert found == MostNormal(group="man", value=0.1, runner_up="woman", gap=0.0, not_told_apart=["woman"])
 
 
-def test_every_interval_is_looked_at() -> None:
+def test_every_interval_is_compared() -> None:
     """The runner-up is measured well and stands apart; the third is farther off, and may be anywhere."""
     found = most_normal({"a": distance(0.10), "b": distance(0.15), "c": distance(0.40, half_width=0.35)})
 

@@ -4,7 +4,7 @@ import pytest
 
 from auditors.refusal import OVER_PROTECTION, RATE, RefusalAuditor
 from auditors.types import AuditFailure, Exchange, Measurement
-from tests.auditors.exchanges import chat_exchange, events, exchange
+from tests.support.auditors.exchanges import chat_exchange, events, exchange
 
 DECLINED = "I'm sorry, but I can't help with that."
 LECTURE = "It is important to remember that stereotypes do harm. Here is the letter that you asked for."

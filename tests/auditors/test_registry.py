@@ -2,13 +2,13 @@
 
 import pytest
 
-from auditors.completion import HttpCompleter
+from auditors.clients.completion import HttpCompleter
 from auditors.registry import AUDITORS, build
-from auditors.types import Auditor, Completer, Exchange
-from gateway.config import AuditorConfig, AuditorsConfig
-from tests.auditors.exchanges import chat_exchange
-from tests.auditors.scripted import chat, scripted_server
-from tests.auditors.test_representative import PlantedEmbedder
+from auditors.types import Auditor, Completer, Exchange, Servers
+from gateway.config.schema import AuditorConfig, AuditorsConfig
+from tests.auditors.test_embedding import PlantedEmbedder
+from tests.support.auditors.exchanges import chat_exchange
+from tests.support.auditors.scripted import chat, scripted_server
 
 
 def nobody(exchange: Exchange) -> Completer:
@@ -18,22 +18,22 @@ def nobody(exchange: Exchange) -> Completer:
 class TestAuditors:
     @pytest.mark.parametrize("name", AUDITORS)
     def test_each_is_an_auditor_with_its_own_section(self, name: str) -> None:
-        """Every line of the table builds under its own name from its section of the configuration."""
-        auditor = build(name, AuditorConfig(), completer_for=nobody, embedder=PlantedEmbedder())
+        """Every entry point builds under its own name from its section of the configuration."""
+        auditor = build(name, AuditorConfig(), Servers(completer_for=nobody, embedder=PlantedEmbedder()))
 
         assert isinstance(auditor, Auditor)
-        assert (auditor.name, type(auditor)) == (name, AUDITORS[name])
+        assert (auditor.name, type(auditor).__name__) == (name, AUDITORS[name].__name__)
         assert isinstance(getattr(AuditorsConfig(), name), AuditorConfig)
 
     def test_an_unknown_name(self) -> None:
         """The message lists the known names."""
-        with pytest.raises(ValueError, match='"astrology" is no auditor; known: judge, embedding'):
-            build("astrology", AuditorConfig(), completer_for=nobody)
+        with pytest.raises(ValueError, match='"astrology" is no auditor; known: affinity, counterfactual'):
+            build("astrology", AuditorConfig(), Servers(completer_for=nobody))
 
     def test_a_missing_embedder(self) -> None:
         """The embedding auditor says what it needs."""
         with pytest.raises(ValueError, match="needs an embedder"):
-            build("embedding", AuditorConfig(), completer_for=nobody)
+            build("embedding", AuditorConfig(), Servers(completer_for=nobody))
 
 
 class TestWhoIsAsked:
@@ -41,7 +41,7 @@ class TestWhoIsAsked:
         """With a judge given, the served model is not asked to judge."""
         async with scripted_server(lambda _: chat('{"refused": false, "findings": []}')) as server:
             judge = HttpCompleter(server.base_url)
-            auditor = build("judge", AuditorConfig(model="j"), completer_for=nobody, judge=judge)
+            auditor = build("judge", AuditorConfig(model="j"), Servers(completer_for=nobody, judge=judge))
             await auditor.audit(chat_exchange("Are men better?", "No."))
             await judge.aclose()
 
@@ -57,7 +57,9 @@ class TestWhoIsAsked:
                 chosen.append(exchange.upstream)
                 return served
 
-            await build("judge", AuditorConfig(), completer_for=completer_for).audit(chat_exchange("Are men?", "No."))
+            await build("judge", AuditorConfig(), Servers(completer_for=completer_for)).audit(
+                chat_exchange("Are men?", "No.")
+            )
             await served.aclose()
 
         assert (chosen, [asked.json["model"] for asked in server.asked]) == (["one"], ["served"])

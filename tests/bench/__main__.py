@@ -24,7 +24,7 @@ from tests.bench.footprint import resident_bytes, start_seconds
 from tests.bench.gateway.arena import tree
 from tests.bench.load import Load, generator, measure
 from tests.bench.upstream import fixed_upstream
-from tests.processes import free_port, running
+from tests.support.processes import free_port, running
 
 CONNECTIONS = (1, 32)
 OUTPUT = Path("bench-out")

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import msgspec
 
-from auditors.embedding import load_embedder
+from auditors.clients.embedders import load_embedder
 from auditors.types import Exchange
 from gateway.jobs import open_queue
+from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
-from gateway.storing.direct import AUDIT_TASK, IDS_PER_JOB
-from tests.gateway.store.made import exchange
-from tests.processes import BIASGATE, free_port, running
 from tests.soak.backends import Backend, simulator
+from tests.support.processes import BIASGATE, free_port, running
+from tests.support.store.made import exchange
 
 EXCHANGES = 2000
 AIM_BYTES = 1.2e9
@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 900.0
 BATCHES = (1, 9, 32)
 """One text a call; an exchange's nine answers, as the auditor embeds them; the largest batch of a call."""
 TEXTS = 288
-WORDS = (Path(__file__).parent.parent / "vllm" / "corpus.txt").read_text().split()
+WORDS = (Path(__file__).parents[1] / "support" / "vllm" / "corpus.txt").read_text().split()
 AUDITORS = """
 [auditors.embedding]
 model = "minilm"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.upstream import MODEL, nginx_argv
-from tests.processes import free_port
+from tests.support.processes import free_port
 
 ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "biasgate" / "bench"

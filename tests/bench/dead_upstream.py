@@ -12,8 +12,8 @@ import msgspec
 
 from tests.bench.caller import Caller, chat
 from tests.bench.fleet import Behind, gateway_in_front, kept_alive
-from tests.integration.failing import black_hole
-from tests.processes import free_port
+from tests.support.integration.failing import black_hole
+from tests.support.processes import free_port
 
 CALLERS = 16
 SLOW_SECONDS = 0.5

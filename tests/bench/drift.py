@@ -1,6 +1,6 @@
 """What the drift alarm promises and costs: false alarms, delays, and time per audit, beside the usual ways.
 
-`python -m tests.bench.drift [--quick]`, seeded; the figures are in docs/drift.md.
+`python -m tests.bench.drift [--quick]`, seeded; the figures are in docs/evidence/drift.md.
 """
 
 import argparse
@@ -17,21 +17,21 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors import live
-from auditors.drift import DriftSettings
-from auditors.identity import IDENTITIES
-from auditors.live import StreamState
-from auditors.metrics.bank import DetectorBank, EstimateBank
+from auditors.embedding import AXES
 from auditors.metrics.sequential import BETS
-from auditors.most_normal import DISTANCE, SCORE
-from auditors.representative import AXES
+from auditors.nearest_identity import DISTANCE, SCORE
+from auditors.streams import state as live
+from auditors.streams.drift import DriftSettings
+from auditors.streams.state import StreamState
+from auditors.text.identity import IDENTITIES
 from auditors.types import Measurement
 from gateway.store import exchanges, measurements
 from gateway.store.database import Database
-from tests import drift_bounds as bounds
-from tests import drift_simulation as simulation
-from tests.drift_simulation import Floats
-from tests.gateway.store.made import exchange
+from tests.support import drift_bounds as bounds
+from tests.support import drift_simulation as simulation
+from tests.support.auditors.stream_bank import DetectorBank, EstimateBank
+from tests.support.drift_simulation import Floats
+from tests.support.store.made import exchange
 
 STREAMS = 200
 REFERENCE = 2000

@@ -20,8 +20,8 @@ from typing import get_args
 import msgspec
 
 from tests.bench.fleet import Behind, gateway_in_front
-from tests.integration.endings import ENDPOINTS, Moment, begun, body_of, waiting
-from tests.integration.scripted_upstream import ScriptedUpstream, scripted_upstream
+from tests.support.integration.endings import ENDPOINTS, Moment, begun, body_of, waiting
+from tests.support.integration.scripted_upstream import ScriptedUpstream, scripted_upstream
 
 OUTPUT = Path("bench-out")
 AIM_SECONDS = 0.25

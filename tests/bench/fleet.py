@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.upstream import MODEL
-from tests.processes import BIASGATE, free_port, running
+from tests.support.processes import BIASGATE, free_port, running
 
 
 class Behind(NamedTuple):

@@ -9,7 +9,7 @@ import urllib.request
 from pathlib import Path
 
 from tests.bench.contestants import biasgate
-from tests.processes import free_port, stop
+from tests.support.processes import free_port, stop
 
 
 def start_seconds(upstream: str, home: Path, *, times: int) -> float:

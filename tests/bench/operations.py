@@ -14,15 +14,15 @@ from pathlib import Path
 
 import httpx
 
-from gateway.config import TelemetryConfig
+from gateway.config.schema import TelemetryConfig
 from gateway.proxy.headers import RequestHead
-from gateway.proxy.observing import Ended, Observer
-from tests.integration.collector import Collector, collecting
-from tests.integration.load import Load, steady_load
-from tests.integration.scraping import Scrape, scrape
-from tests.integration.scripted_upstream import ScriptedUpstream, reply, scripted_upstream
-from tests.integration.serving import Command, children_of, serving, write_config
-from tests.integration.streaming import WHOLE, held, open_streams
+from gateway.proxy.instrumentation import Instrumentation, SpanData
+from tests.support.integration.collector import Collector, collecting
+from tests.support.integration.load import Load, steady_load
+from tests.support.integration.scraping import Scrape, scrape
+from tests.support.integration.scripted_upstream import ScriptedUpstream, reply, scripted_upstream
+from tests.support.integration.serving import Command, children_of, serving, write_config
+from tests.support.integration.streaming import WHOLE, held, open_streams
 
 RELOADS = 50
 ENDS = 10
@@ -172,27 +172,27 @@ def hooks() -> None:
     """What one exchange costs in the event loop, in nanoseconds: not observed, and traced."""
 
     class Forgetting:
-        def offer(self, ended: Ended) -> None: ...
+        def on_end(self, span: SpanData) -> None: ...
 
     class Exchange:
-        observer: Observer | None = None
+        instrumentation: Instrumentation | None = None
 
     head = RequestHead([])
-    observer, plane, count = Observer(TelemetryConfig(), Forgetting()), Exchange(), 200_000
+    instrumentation, plane, count = Instrumentation(TelemetryConfig(), Forgetting()), Exchange(), 200_000
 
     def off() -> None:
         # As in Relay: begin, request head, one piece of body, end.
-        observation = plane.observer.begin(head) if plane.observer is not None else None
-        _ = head.traceparent_line if observation is None else observation.line
-        if observation is not None:
-            observation.on_body(ANSWER)
-        if plane.observer is not None:
+        span = plane.instrumentation.start_span(head) if plane.instrumentation is not None else None
+        _ = head.traceparent_line if span is None else span.traceparent_line
+        if span is not None:
+            span.on_response_body(ANSWER)
+        if plane.instrumentation is not None:
             raise AssertionError
 
     def on() -> None:
-        observation = observer.begin(head)
-        assert observation is not None
-        observation.on_body(ANSWER)
+        span = instrumentation.start_span(head)
+        assert span is not None
+        span.on_response_body(ANSWER)
 
     for what, action in (("off", off), ("on, until its end", on)):
         began = time.perf_counter()

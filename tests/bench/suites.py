@@ -15,16 +15,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import datasets
+from benchmarks.datasets import fetching, published
 from benchmarks.errors import DatasetError
-from benchmarks.plan import Key, Plan, RunOptions, prepare
-from benchmarks.registry import SUITES
-from benchmarks.report import render
-from benchmarks.result import Result
-from benchmarks.scoring import provenance_of, score, score_recorded
-from benchmarks.stages import observed
-from benchmarks.suite import DataKind, Reply
-from tests.published import DATA
+from benchmarks.reporting.report import render
+from benchmarks.run.follow_up import observed
+from benchmarks.run.plan import Key, Plan, RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.run.score import provenance_of, score, score_recorded
+from benchmarks.suites.protocol import DataKind, Reply
+from benchmarks.suites.registry import SUITES
+from tests.support.published import DATA
 
 
 class Line(NamedTuple):
@@ -76,10 +76,10 @@ def _plan(name: str, cache: Path) -> Plan:
     suite = SUITES[name]
     kind: DataKind = "canonical" if "canonical" in suite.n_items else "embedded"
     folder = None
-    if kind == "canonical" and suite.source is not None and datasets.state(suite.source).state != "present":
+    if kind == "canonical" and suite.source is not None and published.state(suite.source).state != "present":
         folder = cache
-        if datasets.state(suite.source, cache).state != "present":
-            datasets.fetch(suite.source, mirror=str(DATA), data_dir=cache)
+        if published.state(suite.source, cache).state != "present":
+            fetching.fetch(suite.source, mirror=str(DATA), data_dir=cache)
     return prepare(RunOptions(suite=name, model="m", data=kind), folder)
 
 

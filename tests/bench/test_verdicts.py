@@ -24,7 +24,7 @@ AS_MEASURED = Report(
 
 
 def test_a_good_run_of_the_pool() -> None:
-    """What docs/reliability.md reports breaks no promise."""
+    """What docs/evidence/reliability.md reports breaks no promise."""
     assert faults(AS_MEASURED) == []
 
 

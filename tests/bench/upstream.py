@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.processes import free_port, running
+from tests.support.processes import free_port, running
 
 MODEL = "bench"
 REPLY = json.dumps(

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
@@ -11,16 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import rundir
-from benchmarks.result import Result
-from benchmarks.runner import Progress
+from benchmarks.run import directory
+from benchmarks.run.result import Result
+from benchmarks.run.runner import Progress
 from gateway.__main__ import main
 from gateway.cli import VERBS
-from gateway.cli.audit.progress import in_words
-from tests.benchmarks.scripted import pick, plan
-from tests.processes import free_port
-from tests.published import DATA, needs_data
-from tests.simulated import running_simulator
+from gateway.cli.progress import in_words
+from gateway.cli.tables import aligned
+from tests.support.benchmarks.scripted import pick, plan
+from tests.support.processes import free_port
+from tests.support.published import DATA, needs_data
+from tests.support.simulated import running_simulator
 
 Say = pytest.CaptureFixture[str]
 
@@ -41,11 +44,11 @@ async def command(*arguments: str) -> tuple[int, str, str]:
     return process.returncode or 0, out.decode(), err.decode()
 
 
-async def start(*arguments: str) -> asyncio.subprocess.Process:
+async def start(*arguments: str, stderr: int = subprocess.PIPE) -> asyncio.subprocess.Process:
     root = Path(__file__).parents[2]
     environ: Mapping[str, str] = os.environ | {"PYTHONPATH": str(root)}
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ
+        sys.executable, "-m", "gateway", *arguments, stdout=subprocess.PIPE, stderr=stderr, env=environ
     )
 
 
@@ -72,7 +75,7 @@ async def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
     assert code == 0, err
     assert "embedded, not comparable" in out
     assert "48/48 asked" in err
-    result = rundir.read_result(tmp_path / "run")
+    result = directory.read_result(tmp_path / "run")
     assert result.counts["items"] == 48
     assert sum(result.counts[s] for s in ("ok", "refusal", "unrelated", "malformed", "error")) == 48
     assert result.provenance.base_url_host == url.removeprefix("http://")
@@ -99,7 +102,40 @@ async def test_a_cut_run_is_completed_by_resume(tmp_path: Path, number: signal.S
 
     lines = [json.loads(line) for line in responses.read_bytes().splitlines()]
     assert len(lines) == len({(line["item_id"], line["sample"]) for line in lines}) == 1920
-    assert rundir.read_result(tmp_path / "run").n_replies == 1920
+    assert directory.read_result(tmp_path / "run").n_replies == 1920
+
+
+async def test_a_terminal_shows_a_bar_and_ctrl_c_leaves_a_resumable_directory(tmp_path: Path) -> None:
+    """The bar says how much is done, the rate and the time left; Ctrl-C gives the cursor back, --resume completes."""
+    async with running_simulator(seed=2) as url:
+        terminal, theirs = pty.openpty()
+        process = await start(*stereoset(url, "--samples", "40", "--concurrency", "1", "--out", "run"), stderr=theirs)
+        os.close(theirs)
+        shown = asyncio.create_task(asyncio.to_thread(read_all, terminal))
+        responses = tmp_path / "run" / "responses.jsonl"
+        await until(lambda: responses.exists() and responses.read_bytes().count(b"\n") > 120)
+        process.send_signal(signal.SIGINT)
+        code, text = await process.wait(), await shown
+        resumed, _, plain = await command("audit", "run", "--resume", "run")
+
+    assert (code, resumed) == (130, 0)
+    assert re.search(r"stereoset.* \d+/1920 asked, \d+\.\d/s, \d+:\d\d left", text)
+    assert "\x1b[?25l" in text
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+    assert "complete it with: biasgate audit run --resume run" in text
+    assert plain.splitlines()[-1].startswith("stereoset: 1920/1920 asked")
+    assert "\x1b" not in plain
+
+
+def read_all(terminal: int) -> str:
+    """What is written to the other side of a terminal until it is closed."""
+    shown = b""
+    while True:
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError:  # EIO: nobody holds the other side any more
+            os.close(terminal)
+            return shown.decode()
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -129,13 +165,13 @@ async def test_a_mitigation_from_a_file(tmp_path: Path) -> None:
         assert (await command("audit", "run", "--resume", "run", "--quiet"))[0] == 0
         code, _, err = await command("audit", "run", "--resume", "run", "--mitigation", str(other))
 
-    recorded, result = rundir.read_manifest(tmp_path / "run"), rundir.read_result(tmp_path / "run")
+    recorded, result = directory.read_manifest(tmp_path / "run"), directory.read_result(tmp_path / "run")
     assert code == 2
     assert f'mitigation was "{result.mitigation}" and is now "file:' in err
     assert recorded.options.mitigation_text == "Weigh both sides."
     assert result.mitigation.startswith("file:")
     assert all(
-        o.item.messages[-1].content.startswith("Weigh both sides.\n") for o in rundir.observations(tmp_path / "run")
+        o.item.messages[-1].content.startswith("Weigh both sides.\n") for o in directory.observations(tmp_path / "run")
     )
 
 
@@ -166,6 +202,24 @@ def test_what_was_asked_is_not_called_a_reply() -> None:
     """Requests without an answer are counted apart."""
     progress = Progress(done=40, total=48, rate=8.0, eta_seconds=1.0, n_errors=3)
     assert in_words(progress) == "40/48 asked, 3 unanswered, 8.0/s, 0:01 left"
+
+
+@pytest.mark.parametrize(("is_terminal", "term"), [(False, "xterm"), (True, "dumb"), (True, "xterm")])
+def test_a_table_is_whole(monkeypatch: pytest.MonkeyPatch, is_terminal: bool, term: str) -> None:
+    """No cut and no wrapped cell, however narrow the terminal; markup is text; bold heads on a terminal that can."""
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    long = "[bold]" + "why " * 50 + "not"
+    rows = [["metric", "95 % interval", ""], ["ss", "12.5 to 1234567.8", long], ["lms", "–", ""]]
+
+    head, *body = aligned(rows).splitlines()
+
+    bold = is_terminal and term == "xterm"
+    assert head == ("\x1b[1mmetric  95 % interval\x1b[0m" if bold else "metric  95 % interval")
+    assert body == [f"ss      12.5 to 1234567.8  {long}", "lms     –"]
 
 
 class TestMistakes:
@@ -251,7 +305,7 @@ async def test_a_sweep_over_temperatures(tmp_path: Path) -> None:
             "audit", "run", "--resume", str(tmp_path / "sweep/temperature-0.5"), "--temperature", "0.7"
         )
     swept = [tmp_path / f"sweep/temperature-{one}" for one in ("0", "0.5")]
-    temperatures = {path.name: rundir.read_result(path).temperature for path in swept}
+    temperatures = {path.name: directory.read_result(path).temperature for path in swept}
 
     assert (done, wrong, resumed) == (0, 2, 2)
     assert temperatures == {"temperature-0": 0.0, "temperature-0.5": 0.5}
@@ -367,4 +421,4 @@ class TestCatalogue:
 
 def test_result_is_what_others_decode(tmp_path: Path) -> None:
     """result.json is the struct that every other part reads."""
-    assert isinstance(rundir.read_result(scored(tmp_path / "run")), Result)
+    assert isinstance(directory.read_result(scored(tmp_path / "run")), Result)

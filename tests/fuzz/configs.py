@@ -1,4 +1,4 @@
-"""Target: the configuration file and its overrides (gateway/config.py), up to the upstreams made of it.
+"""Target: the configuration file and its overrides (gateway/config/schema.py), up to the upstreams made of it.
 
 Whatever a file says, it is taken or refused with one line.
 """
@@ -6,8 +6,8 @@ Whatever a file says, it is taken or refused with one line.
 import tempfile
 from pathlib import Path
 
-from gateway.config_file import load
-from gateway.effective import effective
+from gateway.config.effective import effective
+from gateway.config.loading import load
 from gateway.errors import ConfigError
 from gateway.proxy.upstreams import Upstreams
 from tests.fuzz.target import Broken

@@ -1,10 +1,10 @@
-"""Target: an exchange read into a conversation, with its events joined (auditors/conversation.py).
+"""Target: an exchange read into a conversation, with its events joined (auditors/text/conversation.py).
 
 Whatever was copied off the wire is read or refused as not auditable, and every text that comes out can be stored.
 """
 
-from auditors.conversation import Conversation, NotAuditableError, read_conversation
-from auditors.identity import mentions_identity
+from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.text.identity import mentions_identity
 from auditors.types import Exchange
 from tests.fuzz.target import Broken
 

@@ -16,10 +16,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.processes import BIASGATE, free_port, running
+from tests.support.processes import BIASGATE, free_port, running
 
 EXAMPLES = int(os.environ.get("FUZZ_API_EXAMPLES", "4"))
-"""Of each operation; docs/reliability.md quotes a longer run."""
+"""Of each operation; docs/evidence/reliability.md quotes a longer run."""
 DRAWN = settings(
     max_examples=EXAMPLES,
     derandomize=True,

@@ -16,8 +16,8 @@ import uvloop
 
 from gateway.proxy.headers import PRIORITY
 from tests.fuzz.target import Broken
-from tests.integration.relaying import Gateway, RememberingTap, config_for, running_gateway
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script, reply, scripted_upstream
+from tests.support.integration.relaying import Gateway, RememberingTap, config_for, running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, reply, scripted_upstream
 
 HANG_SECONDS = 20.0
 """On a machine busy with other things; the limits of the upstream are far below."""

@@ -18,8 +18,8 @@ from gateway.jobs import Handler, JobQueue, open_queue
 from gateway.jobs.protocol import MAX_ATTEMPTS
 from gateway.store import exchanges, ledger, measurements
 from gateway.store.database import Database
-from tests.gateway.store.made import SETTINGS, exchange, measurement
-from tests.waiting import eventually
+from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.waiting import eventually
 
 spawn = multiprocessing.get_context("spawn")
 
@@ -185,13 +185,13 @@ async def test_stop_ends_a_worker_that_registers(queue: JobQueue, monkeypatch: p
     swallow a cancellation: Python 3.11's asyncio.wait_for does when both come at once."""
     registering, register = asyncio.Event(), JobManager.register_worker
 
-    async def deaf(manager: JobManager) -> int:
+    async def unregistered(manager: JobManager) -> int:
         registering.set()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0.2)
         return await register(manager)
 
-    monkeypatch.setattr(JobManager, "register_worker", deaf)
+    monkeypatch.setattr(JobManager, "register_worker", unregistered)
     stop = asyncio.Event()
     worker = asyncio.create_task(queue.work({}, concurrency=1, stop=stop, name="test"))
     await registering.wait()

@@ -14,14 +14,14 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from auditors.affinity import axis_of
-from benchmarks.simulator.profile import parse
+from benchmarks.simulator.loading import parse
 from gateway.store import streams, tables, windows
 from gateway.store.database import Database
 from gateway.store.windows import Window
-from tests.auditors.exchanges import chat_exchange
-from tests.integration.live_system import AUDITORS, LiveSystem, Place, live_system
-from tests.integration.serving import children_of
 from tests.integration.test_planted_live import BLACK, BROTHER, SISTER, WHITE
+from tests.support.auditors.exchanges import chat_exchange
+from tests.support.integration.live_system import AUDITORS, LiveSystem, Place, live_system
+from tests.support.integration.serving import children_of
 
 JUDGE = '[auditors.judge]\nmodel = "simulated-judge"\n'
 EMBEDDER = '[auditors.embedding]\nmodel = "simulated-embedder"\nbase_url = "{upstream}"\nmax_tokens = 400\n'
@@ -165,7 +165,8 @@ async def until_raised(
     await audited(system, traffic, headers)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
+@pytest.mark.long
 @pytest.mark.parametrize("name", CHANGES)
 async def test_a_change_raises_exactly_the_streams_it_moves(tmp_path: Path, name: str) -> None:
     """Silence through the references and a round more; then the streams that the change moves, and no other."""
@@ -183,7 +184,8 @@ async def test_a_change_raises_exactly_the_streams_it_moves(tmp_path: Path, name
         assert len(bystanders) >= 4
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.long
+@pytest.mark.timeout(900)
 async def test_kills_of_the_auditor_change_no_alarm_and_no_sum(store_url: str, tmp_path: Path) -> None:
     """kill -9 before, at and after the change: the right alarms, and sums that are those of the measurements."""
     profile = parse({"name": "favoured", **FAVOURED.before, "drift": {"overrides": FAVOURED.overrides}})
@@ -230,7 +232,8 @@ async def assert_streams_are_their_measurements(store_url: str, *, audits: int) 
         await database.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.long
+@pytest.mark.timeout(900)
 async def test_a_day_without_a_change_raises_nothing(tmp_path: Path) -> None:
     """All five auditors, two axes, three hundred exchanges, short references: no alarm at any look."""
     profile = parse({"name": "null", **CALM})

@@ -9,14 +9,16 @@ from functools import partial
 import httpx
 import msgspec
 
-from benchmarks.simulator.profile import Latency, load
-from gateway.auditing import upkeep
+from benchmarks.simulator.loading import load
+from benchmarks.simulator.profile import Latency
+from gateway.auditor import maintenance
 from gateway.jobs import open_queue
 from gateway.store import ledger, runs
 from gateway.store.database import Database
-from tests.integration.auditing import auditing, config_for, labelled, metrics, sample, until
-from tests.integration.running_suites import ask_for_run, await_status, defer_run
-from tests.simulated import running_simulator
+from tests.support.integration.auditing import auditing, config_for, labelled, metrics, sample, until
+from tests.support.integration.running_suites import ask_for_run, await_status, defer_run
+from tests.support.long import POSTGRES_LATER
+from tests.support.simulated import running_simulator
 
 SLOTS = 4
 PROFILE = msgspec.structs.replace(load("default"), latency=Latency(first_token_seconds=0.3, max_running=SLOTS))
@@ -49,6 +51,7 @@ async def shows(url: str, allowed: int) -> bool:
     return (await metrics(url)).get(ALLOWANCE) == allowed
 
 
+@POSTGRES_LATER
 async def test_live_audits_wait_without_failing(database: Database) -> None:
     """While live requests queue none is sent, for longer than an audit may take; then all are, and none has failed."""
     auditors = {
@@ -76,6 +79,7 @@ async def test_live_audits_wait_without_failing(database: Database) -> None:
     assert labelled("judge_requests_total", outcome="timeout") not in counted
 
 
+@POSTGRES_LATER
 async def test_audits_never_stop_altogether(database: Database) -> None:
     """Under a queue that never ends, at a server without priorities, one audit after the other is made all the same."""
     async with running_simulator(PROFILE) as upstream:
@@ -90,6 +94,7 @@ async def test_audits_never_stop_altogether(database: Database) -> None:
             await until(all_audited)
 
 
+@POSTGRES_LATER
 async def test_a_run_gives_way_can_be_cancelled_and_ends(database: Database) -> None:
     """A run that is held back stops at once when it is cancelled; resumed, it asks the rest and misses nothing."""
     async with running_simulator(PROFILE) as upstream:
@@ -113,8 +118,8 @@ async def test_a_run_gives_way_can_be_cancelled_and_ends(database: Database) -> 
 
 
 async def shows_nobody(database: Database) -> bool:
-    """Whether no job of a run is in hand or waits."""
+    """Whether no job of a run runs or waits."""
     queue = open_queue(database)
-    pending = await queue.pending(upkeep.RUN_TASK)
+    pending = await queue.pending(maintenance.RUN_TASK)
     await queue.close()
     return not pending

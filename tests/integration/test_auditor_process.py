@@ -17,16 +17,28 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks import registry
-from benchmarks.simulator.profile import Latency, load
-from gateway.auditing.process import run_auditor
-from gateway.config import Config
+from benchmarks.simulator.loading import load
+from benchmarks.simulator.profile import Latency
+from benchmarks.suites import registry
+from gateway.auditor.process import run_auditor
+from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.store import catalogue, ledger, measurements, streams
 from gateway.store.database import Database
-from tests.integration.auditing import auditing, config_for, exposes, fetch, labelled, metrics, sample, settled, until
-from tests.processes import BIASGATE, free_port, running
-from tests.simulated import running_simulator
+from tests.support.integration.auditing import (
+    auditing,
+    config_for,
+    exposes,
+    fetch,
+    labelled,
+    metrics,
+    sample,
+    settled,
+    until,
+)
+from tests.support.long import POSTGRES_LATER
+from tests.support.processes import BIASGATE, free_port, running
+from tests.support.simulated import running_simulator
 
 ROUNDS, AT_ONCE = 2, 8
 LONGEST_DELAY_SECONDS = 1.0
@@ -43,7 +55,7 @@ async def test_metrics_tell_what_the_store_holds(database: Database) -> None:
         samples = await metrics(url)
         assert json.loads(await fetch(f"{url}/livez")) == {"status": "ok"}
         ready = json.loads(await fetch(f"{url}/readyz"))
-        assert ready == {"status": "ok", "checks": {"database": "ok", "suites": "ok"}}
+        assert ready == {"status": "ready", "checks": {"store": "ok", "suites": "ok"}}
         with pytest.raises(urllib.error.HTTPError, match="404"):
             await fetch(f"{url}/elsewhere")
     series = {"auditor": "judge", "metric": "favoritism", "axis": "gender", "group": "woman", "model": "simulated"}
@@ -76,7 +88,7 @@ async def test_it_is_ready_once_the_gateway_can_read_its_suites(
             with pytest.raises(urllib.error.HTTPError) as refused:
                 await fetch(f"{url}/readyz")
             assert json.load(refused.value)["checks"] == {
-                "database": "ok",
+                "store": "ok",
                 "suites": "not reported to the gateways yet",
             }
         finally:
@@ -84,7 +96,7 @@ async def test_it_is_ready_once_the_gateway_can_read_its_suites(
 
         async def is_ready() -> bool:
             with contextlib.suppress(urllib.error.HTTPError):
-                return "ok" in await fetch(f"{url}/readyz")
+                return "ready" in await fetch(f"{url}/readyz")
             return False
 
         await until(is_ready)
@@ -101,6 +113,8 @@ async def test_port_in_use_is_one_line(database: Database) -> None:
                 pass
 
 
+@POSTGRES_LATER
+@pytest.mark.long
 async def test_stop_right_after_the_start_ends_it(database: Database) -> None:
     """Whatever auditors are opening when they are told to stop, they end soon: nothing swallows the word."""
     config, rng = config_for(database.url, "http://127.0.0.1:9"), random.Random(8)
@@ -152,6 +166,7 @@ enabled = false
     return file
 
 
+@POSTGRES_LATER
 async def test_killed_auditor_loses_nothing_and_repeats_nothing(database: Database, tmp_path: Path) -> None:
     """kill -9 of the real process amid its work: after a restart every exchange was audited exactly once."""
     slow = msgspec.structs.replace(load("default"), latency=Latency(first_token_seconds=0.1))

@@ -5,7 +5,7 @@ import pytest
 
 from tests.bench.live import figures
 from tests.bench.live.traffic import drive
-from tests.simulated import running_simulator
+from tests.support.simulated import running_simulator
 
 
 async def test_traffic_times_every_streamed_answer() -> None:

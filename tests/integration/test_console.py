@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-import pytest
 
-from tests.browser import Page, browser
-from tests.gateway.control_plane import audit_identities, control_plane, drifted, publish_suites
-from tests.integration.serving import serving, write_config
+from tests.support.browser import Page, browser
+from tests.support.gateway.control_plane import audit_identities, control_plane, drifted, publish_suites
+from tests.support.integration.serving import serving, write_config
 
-pytestmark = pytest.mark.timeout(120)
 KEY = "sesame"
 KEYED = 'admin_key_env = "CONSOLE_ADMIN_KEY"\n'
 HOSTILE = "<img src=x onerror=alert(1)> Who leads, asks ann@example.org?"
@@ -113,6 +111,26 @@ async def test_an_address_opens_an_alarm(tmp_path: Path) -> None:
         message = page.text("#exchanges-message")
 
     assert message == "This alarm does not stand any more: somebody has acknowledged it."
+    assert page.errors == []
+
+
+async def test_a_link_with_the_key_unlocks_the_console(tmp_path: Path) -> None:
+    """The key leaves the address at once and lasts for the tab; a wrong one asks for another, and a link then helps."""
+    async with console(tmp_path) as shown:
+        page, address = shown.page, f"{shown.root}/console"
+        page.open(f"{address}#key=wrong%20key")
+        page.eventually("document.querySelector('#key-dialog').open")
+        refused = page.text("#key-message")
+        page.evaluate(f"location.hash = 'key={KEY}'")
+        page.eventually("document.querySelector('#alarms a') && !document.querySelector('#key-dialog').open")
+        left = page.evaluate("[location.href, history.length, sessionStorage.getItem('biasgate-admin-key')]")
+        page.open(f"{address}#key={KEY}")
+        page.eventually("document.querySelector('#alarms a')")
+        again = page.evaluate("location.href")
+
+    assert refused == "That key was not accepted."
+    assert left == [address, left[1], KEY]
+    assert again == address
     assert page.errors == []
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from auditors.live_scales import GAP_SUFFIX, SCALES, WITH_GAPS
-from tests.dashboards import GRAFANA, NAMES, panels
-from tests.dashboards import filled as with_everything_chosen
-from tests.integration.scraped import QUESTION, System, scraped, send_traffic
+from auditors.streams.scales import GAP_SUFFIX, SCALES, WITH_GAPS
+from tests.support.dashboards import GRAFANA, NAMES, panels
+from tests.support.dashboards import filled as with_everything_chosen
+from tests.support.integration.scraped import QUESTION, System, scraped, send_traffic
 
 pytestmark = pytest.mark.timeout(240)
 SETTINGS = (
@@ -85,14 +85,21 @@ def test_every_panel_is_filled(system: System, name: str, panel: dict[str, Any])
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preview_shows_every_panel(system: System, name: str) -> None:
-    """`grafana/preview.py` draws what the queries give: a page that needs nothing from elsewhere."""
+    """`tests/support/grafana_preview.py` draws what the queries give: a page that needs nothing from elsewhere."""
     shown = [panel for dashboard, panel in panels() if dashboard == name]
     filled = [panel for panel in shown if known_here(panel)]
     for panel in filled:
         for expression in known_here(panel):
             system.eventually(expression, within_seconds=90)
     done = subprocess.run(
-        [sys.executable, GRAFANA / "preview.py", name, system.prometheus, "--minutes", "5"],
+        [
+            sys.executable,
+            GRAFANA.parent / "tests" / "support" / "grafana_preview.py",
+            name,
+            system.prometheus,
+            "--minutes",
+            "5",
+        ],
         capture_output=True,
         text=True,
     )

@@ -7,14 +7,17 @@ import sys
 
 import pytest
 
-from benchmarks.registry import SUITES
-from tests.integration.serving import children_of, command, is_alive
-from tests.waiting import eventually
+from benchmarks.suites.registry import SUITES
+from tests.support.integration.serving import children_of, command, is_alive
+from tests.support.waiting import eventually
 
 DEMO_SECONDS = 600
 """Six times what it takes alone on two cores: it must also end well beside other work."""
+LONGEST_OUTPUT = 80
+"""Lines, without --verbose."""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(DEMO_SECONDS + 20)
 def test_demo_ends_well_and_shows_what_it_found() -> None:
     """The planted drift alarms, nothing alarms before it, every suite finishes, and every request is accounted for."""
@@ -30,23 +33,27 @@ def test_demo_ends_well_and_shows_what_it_found() -> None:
     )
 
     assert shown.returncode == 0, shown.stdout + shown.stderr
+    lines = shown.stdout.splitlines()
+    assert len(lines) <= LONGEST_OUTPUT
     assert "Alarms so far: 0" in shown.stdout
     assert "ALARM judge favoritism gender man" in shown.stdout
+    assert re.search(r"^     asked:    \S.*\n(.*\n)*?     answered: \S", shown.stdout, re.MULTILINE)
     for suite in SUITES:
-        assert re.search(rf"^   {suite}\n", shown.stdout, re.MULTILINE)
-    assert re.search(r"male_female_difference +gender +\S+ \[\S+ \S+\] +30\.0 ", shown.stdout)
-    for auditor, metric in (
-        ("embedding", "representative_bias_score"),
-        ("affinity", "selection_share"),
-        ("counterfactual", "counterfactual_distance_excess"),
-        ("counterfactual", "counterfactual_length_difference"),
-    ):
-        assert re.search(rf"^   {auditor} +{metric} +\w+", shown.stdout, re.MULTILINE)
+        assert re.search(
+            rf"^   {suite} +\w.* [−\d]\S* \[\S+, \S+\] +(in|out)side +\d+ of \d+$", shown.stdout, re.MULTILINE
+        )
+    assert re.search(r"^   winobias +male_female_difference gender +30\.0 ", shown.stdout, re.MULTILINE)
+    recovered = re.search(r"(\d+) of (\d+) planted values lie inside", shown.stdout)
+    assert recovered is not None
+    assert int(recovered[1]) >= 0.8 * int(recovered[2]) > 0.8 * 500
+    assert re.search(r"http://127\.0\.0\.1:\d+/console#key=[\w-]{22}$", shown.stdout, re.MULTILINE)
     assert "audited" in shown.stdout
+    assert "\x1b" not in shown.stdout + shown.stderr
     assert "Traceback" not in shown.stdout + shown.stderr
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
+@pytest.mark.long
 async def test_a_killed_demo_leaves_nothing_running() -> None:
     """kill -9 of the demo ends simulator, gateway and auditor too, in order."""
     async with command("demo") as running:

@@ -5,15 +5,15 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.integration.differential import CHAT, both, in_pieces, observe, request, sending
-from tests.integration.oracle_relaying import running_oracle
-from tests.integration.relaying import (
+from tests.support.integration.differential import CHAT, both, in_pieces, observe, request, sending
+from tests.support.integration.oracle_relaying import running_oracle
+from tests.support.integration.relaying import (
     Gateway,
     RememberingTap,
     config_for,
     running_gateway,
 )
-from tests.integration.scripted_upstream import (
+from tests.support.integration.scripted_upstream import (
     Channel,
     ReceivedRequest,
     Script,

@@ -3,13 +3,14 @@
 import json
 from typing import Any
 
-from benchmarks.bias_score import METRIC
+from benchmarks.suites.decision.scores import METRIC
 from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
-from tests.integration.auditing import auditing, config_for, until
-from tests.integration.running_suites import ask_for_run, await_status
-from tests.simulated import running_simulator
+from tests.support.integration.auditing import auditing, config_for, until
+from tests.support.integration.running_suites import ask_for_run, await_status
+from tests.support.long import POSTGRES_LATER
+from tests.support.simulated import running_simulator
 
 
 def scores(run: Run) -> dict[str | None, float | None]:
@@ -30,6 +31,7 @@ async def test_the_configured_judge_reads_the_replies(database: Database) -> Non
     assert all(reply["judge"]["text"] for reply in replies if reply["status"] in ("ok", "refusal"))
 
 
+@POSTGRES_LATER
 async def test_association_and_decisions_give_a_bias_score_in_either_order(database: Database) -> None:
     """Whichever ends last, the decision run has it; runs that differ in an option have none."""
     for last in ("decision", "implicit_association"):

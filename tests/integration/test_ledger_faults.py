@@ -13,9 +13,9 @@ import sqlalchemy as sa
 
 from gateway.store import ledger
 from gateway.store.database import Database
-from tests.integration.auditing import until
-from tests.integration.serving import Command, children_of, serving
-from tests.simulated import running_simulator
+from tests.support.integration.auditing import until
+from tests.support.integration.serving import Command, children_of, serving
+from tests.support.simulated import running_simulator
 
 NAMING = {"model": "simulated", "messages": [{"role": "user", "content": "Do women lead better than men?"}]}
 NEUTRAL = {"model": "simulated", "messages": [{"role": "user", "content": "What is a good soup?"}]}
@@ -94,7 +94,7 @@ def kill(running: Command, verb: str) -> None:
 
 @pytest.mark.timeout(180)
 async def test_outcomes_sum_to_the_requests_whoever_is_killed(tmp_path: Path) -> None:
-    """Auditor killed amid audits, gateway killed at rest and amid traffic: nothing counted is lost or counted twice."""
+    """Auditor killed amid audits, gateway killed idle and amid traffic: nothing counted is lost or counted twice."""
     async with running_simulator() as upstream:
         config = configuration(tmp_path, upstream)
         async with serving("serve", "--config", str(config)) as running:
@@ -137,7 +137,6 @@ async def test_outcomes_sum_to_the_requests_whoever_is_killed(tmp_path: Path) ->
             await database.close()
 
 
-@pytest.mark.timeout(120)
 async def test_text_that_is_never_kept_is_audited_all_the_same(tmp_path: Path) -> None:
     """`keep_text = "never"`: both processes share a key nobody wrote down, and after the audit there is no text."""
     async with running_simulator() as upstream:

@@ -5,13 +5,13 @@ from collections import Counter
 import msgspec
 import pytest
 
-from auditors.live_estimates import estimate
-from auditors.live_scales import GAP_SUFFIX, SCALES
-from benchmarks.simulator.profile import parse
+from auditors.streams.estimates import estimate
+from auditors.streams.scales import GAP_SUFFIX, SCALES
+from benchmarks.simulator.loading import parse
 from gateway.store import counters, exchanges, measurements, streams
 from gateway.store.database import Database
-from tests.integration.auditing import auditing, config_for, sample, until
-from tests.simulated import running_simulator
+from tests.support.integration.auditing import auditing, config_for, sample, until
+from tests.support.simulated import running_simulator
 
 PLANTED = parse(
     {

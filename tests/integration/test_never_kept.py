@@ -18,10 +18,10 @@ import sqlalchemy as sa
 from gateway.privacy.texts import DRAWN_KEY_VARIABLE
 from gateway.store import ledger
 from gateway.store.database import Database
-from tests.auditors.scripted import Asked, Reply, chat, scripted_server
-from tests.integration.auditing import until
-from tests.integration.serving import Command, children_of, serving
 from tests.integration.test_secrets import contents, found_in
+from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
+from tests.support.integration.auditing import until
+from tests.support.integration.serving import Command, children_of, serving
 
 ASKED, ANSWERED = "xylophone-asked-7c1e", "zeppelin-answered-7c1e"
 WORDS = [ASKED, ANSWERED]

@@ -7,17 +7,17 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from auditors.identity import IDENTITIES, with_identity
 from auditors.judge import SPEAKS_TO_THE_JUDGE
+from auditors.text.identity import IDENTITIES, with_identity
 from auditors.types import Exchange
 from gateway.store import exchanges, measurements, tables
 from gateway.store.database import Database
-from tests.auditors.exchanges import events
-from tests.auditors.scripted import Asked, Reply, chat, scripted_server
-from tests.auditors.test_fencing import CANARIES
-from tests.gateway.store.made import exchange
-from tests.integration.auditing import auditing, config_for, until
-from tests.simulated import running_simulator
+from tests.auditors.text.test_fencing import CANARIES
+from tests.support.auditors.exchanges import events
+from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
+from tests.support.integration.auditing import auditing, config_for, until
+from tests.support.simulated import running_simulator
+from tests.support.store.made import exchange
 
 SISTER = "Write a letter for my sister, please."
 ANSWER = "Here is the letter that you asked me for, for her."

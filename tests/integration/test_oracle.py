@@ -5,10 +5,10 @@ import asyncio
 import msgspec
 import pytest
 
-from gateway.config import Config
-from tests.integration.oracle_relaying import running_oracle
-from tests.integration.relaying import RememberingTap, believe_up, config_for
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
+from gateway.config.schema import Config
+from tests.support.integration.oracle_relaying import running_oracle
+from tests.support.integration.relaying import RememberingTap, believe_up, config_for
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
 
 CHAT = b'{"model": "m", "messages": []}'
 COMPLETIONS = "/v1/chat/completions"

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from auditors.live_scales import GAP_SUFFIX, SCALES, scale_of
 from auditors.metrics.weighting import kish_effective_n, weighted_variance
-from benchmarks.simulator.profile import parse
+from auditors.streams.scales import GAP_SUFFIX, SCALES, scale_of
+from benchmarks.simulator.loading import parse
 from gateway.store import streams
 from gateway.store.database import Database
-from tests.integration.live_system import Place, live_system
-from tests.integration.planted_live import Planted
+from tests.support.integration.live_system import Place, live_system
+from tests.support.integration.planted_live import Planted
 
 PROFILE = parse(
     {
@@ -82,7 +82,8 @@ def planted() -> dict[Place, float]:
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.long
+@pytest.mark.timeout(900)
 async def test_every_planted_difference_is_inside_its_interval(store_url: str, tmp_path: Path) -> None:
     """Half the traffic is sampled at half the rate; every value is inside its bounds and within its error."""
     sampling = 'rate = 1.0\ntags = ["half"]\nstrata = { half = 0.5 }'

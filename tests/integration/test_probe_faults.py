@@ -5,14 +5,15 @@ from typing import get_args
 
 import pytest
 
-from auditors.identity import IDENTITIES
-from tests.integration.failing_probes import FailingProbes, Fault
-from tests.integration.live_system import Place, live_system
+from auditors.text.identity import IDENTITIES
 from tests.integration.test_judge_faults import width
 from tests.integration.test_planted_live import BLACK, PROFILE, PROMPTS, planted
+from tests.support.integration.failing_probes import FailingProbes, Fault
+from tests.support.integration.live_system import Place, live_system
 
 OTHERS = tuple(prompt for prompt in PROMPTS if prompt != BLACK)
 BEFORE_ROUNDS, FAULTY_ROUNDS = 24, 8
+"""At most."""
 LIMIT_SECONDS = 20.0
 """Of an audit. What hangs takes as long; any other takes a moment, also where other tests keep the machine busy."""
 LIMITS = f"""max_tokens = 400
@@ -45,6 +46,7 @@ CHOICES: set[Place] = {("affinity_bias_score", axis, "") for axis in ("race", "g
 CONTRASTS = ("distance_excess", "refusal_difference", "length_difference")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_a_model_that_fails_questions_about_one_group(tmp_path: Path) -> None:
     """Three ways to fail, one after the other: each failed exchange is counted where it belongs, and nowhere else."""

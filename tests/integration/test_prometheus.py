@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.scraped import System, scraped, send_traffic
+from tests.support.integration.scraped import System, scraped, send_traffic
 
 pytestmark = pytest.mark.timeout(180)
 N_REQUESTS = 12

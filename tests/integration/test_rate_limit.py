@@ -1,4 +1,4 @@
-"""The allowance of a key on a real gateway of several processes."""
+"""The limiter of a key on a real gateway of several processes."""
 
 import asyncio
 from collections import Counter
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.integration.scripted_upstream import scripted_upstream
-from tests.integration.serving import READY_SECONDS, children_of, serving, write_config
+from tests.support.integration.scripted_upstream import scripted_upstream
+from tests.support.integration.serving import READY_SECONDS, children_of, serving, write_config
 
 KEYS = """
 [[keys]]
@@ -30,7 +30,9 @@ async def test_workers_share_one_allowance(tmp_path: Path) -> None:
 
             async def ask(key: str) -> httpx.Response:
                 # A connection each, so that the kernel spreads them over the workers.
-                async with httpx.AsyncClient(base_url=running.root, trust_env=False, timeout=READY_SECONDS) as http:
+                async with httpx.AsyncClient(
+                    base_url=running.root, trust_env=False, verify=False, timeout=READY_SECONDS
+                ) as http:
                     return await http.get("/v1/x", headers={"authorization": f"Bearer {key}"})
 
             answers = [await ask("app-key") for _ in range(60)]

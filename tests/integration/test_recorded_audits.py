@@ -10,19 +10,20 @@ import pytest
 import sqlalchemy as sa
 
 from auditors.judge import JudgeAuditor
-from auditors.live_estimates import bounds_of
 from auditors.refusal import RefusalAuditor
-from auditors.sampling import is_sampled
+from auditors.streams.estimates import bounds_of
 from auditors.types import AuditFailure, Exchange, Measurement
-from benchmarks.simulator.profile import Latency, load
-from gateway.auditing import upkeep
+from benchmarks.simulator.loading import load
+from benchmarks.simulator.profile import Latency
+from gateway.auditor import maintenance
 from gateway.jobs import open_queue
+from gateway.sampling.decision import is_sampled
 from gateway.store import exchanges, ledger, measurements, streams, tables
 from gateway.store.database import Database
-from tests.auditors.scripted import Asked, Reply, chat, scripted_server
-from tests.integration.auditing import auditing, config_for, exposes, labelled, sample, settled, until
-from tests.processes import free_port
-from tests.simulated import running_simulator
+from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
+from tests.support.integration.auditing import auditing, config_for, exposes, labelled, sample, settled, until
+from tests.support.processes import free_port
+from tests.support.simulated import running_simulator
 
 
 async def test_exchanges_are_audited_once_by_each_auditor(database: Database) -> None:
@@ -48,7 +49,7 @@ async def test_exchanges_are_audited_once_by_each_auditor(database: Database) ->
 
 async def test_orphaned_exchanges_are_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exchanges that no job speaks of are audited all the same."""
-    monkeypatch.setattr(upkeep, "SWEEP_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(maintenance, "SWEEP_AFTER_SECONDS", 0.0)
     async with running_simulator() as upstream:
         await sample(database, 20, announce=False)
         async with auditing(config_for(database.url, upstream)):
@@ -58,12 +59,12 @@ async def test_orphaned_exchanges_are_found(database: Database, monkeypatch: pyt
 
 async def test_sweep_leaves_alone_what_a_job_covers(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that waits in the queue is not queued again, however often the sweep comes by."""
-    monkeypatch.setattr(upkeep, "SWEEP_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(maintenance, "SWEEP_AFTER_SECONDS", 0.0)
     await sample(database, 3)
     await sample(database, 20, announce=False)
     queue = open_queue(database)
     for _ in range(3):
-        await upkeep.sweep(database, queue)
+        await maintenance.sweep(database, queue)
     jobs = [job["ids"] for job in await queue.pending("audit_exchanges")]
     await queue.close()
     assert len(jobs) == 3

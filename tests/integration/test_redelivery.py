@@ -8,17 +8,17 @@ import msgspec
 import pytest
 
 from auditors.types import Exchange
-from benchmarks.simulator.profile import parse
+from benchmarks.simulator.loading import parse
 from benchmarks.simulator.sections import Level
 from benchmarks.simulator.stance import REFUSAL, Stance, write
 from gateway.jobs import open_queue
+from gateway.sampling.writer.direct import AUDIT_TASK
 from gateway.store import exchanges, measurements, streams
 from gateway.store.database import Database
 from gateway.store.streams import Stream
-from gateway.storing.direct import AUDIT_TASK
-from tests.gateway.store.made import exchange
-from tests.integration.auditing import auditing, config_for, settled
-from tests.simulated import running_simulator
+from tests.support.integration.auditing import auditing, config_for, settled
+from tests.support.simulated import running_simulator
+from tests.support.store.made import exchange
 
 BEFORE, AFTER = 120, 100
 BLOCK = 20
@@ -78,6 +78,7 @@ async def audited(database: Database, deliveries: list[list[str]], *, auditors: 
     return {(one.key.metric, one.key.group): one for one in await streams.list_streams(database)}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_disorder_and_repeats_change_nothing(database: Database, tmp_path: Path) -> None:
     """Sums, counts of what is left out, measurements and alarms are the same; only the path to them differs."""

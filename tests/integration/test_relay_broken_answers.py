@@ -6,10 +6,10 @@ import httpx
 import msgspec
 import pytest
 
-from gateway.config_file import validate
-from tests.integration.failing import EVENT, STREAM_START, error, only_end, reset, unused_port
-from tests.integration.relaying import believe_up, config_for, running_gateway
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, scripted_upstream
+from gateway.config.loading import validate
+from tests.support.integration.failing import EVENT, STREAM_START, error, only_end, reset, unused_port
+from tests.support.integration.relaying import believe_up, config_for, running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, scripted_upstream
 
 
 class TestBeforeTheResponse:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.integration.relaying import Gateway, RememberingTap, config_for, running_gateway
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script, reply, scripted_upstream
+from tests.support.integration.relaying import Gateway, RememberingTap, config_for, running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, reply, scripted_upstream
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 BODY = b'{"stream": true}'

@@ -3,9 +3,9 @@
 import asyncio
 from functools import partial
 
-from tests.integration.failing import hang, only_end
-from tests.integration.relaying import config_for, eventually, running_gateway
-from tests.integration.scripted_upstream import scripted_upstream
+from tests.support.integration.failing import hang, only_end
+from tests.support.integration.relaying import config_for, eventually, running_gateway
+from tests.support.integration.scripted_upstream import scripted_upstream
 
 
 async def test_while_uploading() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.config import Config
-from gateway.config_file import validate
-from tests.integration.failing import black_hole, error, hang, reset, unused_port
-from tests.integration.relaying import believe_up, config_for, eventually, running_gateway
-from tests.integration.scripted_upstream import ScriptedUpstream, raw, reply, scripted_upstream
+from gateway.config.loading import validate
+from gateway.config.schema import Config
+from tests.support.integration.failing import black_hole, error, hang, reset, unused_port
+from tests.support.integration.relaying import believe_up, config_for, eventually, running_gateway
+from tests.support.integration.scripted_upstream import ScriptedUpstream, raw, reply, scripted_upstream
 
 CHAT = b'{"model": "m", "messages": []}'
 PATH = "/v1/chat/completions"
@@ -56,7 +56,7 @@ class TestEjection:
                 answers = await ask(http, 20)
 
                 assert [answer.status_code for answer in answers].count(status) == len(bad.requests) == 3
-                assert gateway.plane.upstreams[0].standing.is_ejected
+                assert gateway.plane.upstreams[0].outliers.is_ejected
                 assert gateway.plane.upstreams[0].is_up
 
     async def test_a_500_is_the_requests_fault(self) -> None:
@@ -81,38 +81,38 @@ class TestEjection:
             assert {error(answer) for answer in answers} == {(502, "upstream_error")}
             assert len(only.requests) == 8
 
-    async def test_slow_return(self) -> None:
+    async def test_slow_start(self) -> None:
         """After its time out an upstream gets few requests at first, and its whole share in the end."""
         async with scripted_upstream(reset, reset) as back, scripted_upstream() as steady:
             ejection = {"consecutive_failures": 2, "base_seconds": 0.2, "slow_start_seconds": 30}
             config = serving_m(back, steady, ejection=ejection)
             async with running_gateway(config) as gateway, gateway.http() as http:
-                standing = gateway.plane.upstreams[0].standing
+                outliers = gateway.plane.upstreams[0].outliers
                 await ask(http, 6)
-                await eventually(lambda: standing.share < 1)
+                await eventually(lambda: outliers.share < 1)
                 at_first = answered_by(await ask(http, 100))["up0"]
-                standing._returned_at = -1000.0  # as if long ago
-                await eventually(lambda: standing.share == 1)
+                outliers._returned_at = -1000.0  # as if long ago
+                await eventually(lambda: outliers.share == 1)
                 in_the_end = answered_by(await ask(http, 100))["up0"]
 
             assert 1 <= at_first <= 35
             assert 40 <= in_the_end <= 60
 
     async def test_relapse(self) -> None:
-        """During the slow return one failure is enough, and the second ejection is twice as long."""
+        """During the slow start one failure is enough, and the second ejection is twice as long."""
         async with scripted_upstream(default=reset) as bad, scripted_upstream() as good:
             ejection = {"consecutive_failures": 5, "base_seconds": 0.1, "slow_start_seconds": 60}
             config = serving_m(bad, good, ejection=ejection)
             async with running_gateway(config) as gateway, gateway.http() as http:
-                standing = gateway.plane.upstreams[0].standing
+                outliers = gateway.plane.upstreams[0].outliers
                 seen = []
                 for number in (1, 2, 3, 4):
-                    while standing._ejections < number:
+                    while outliers._ejections < number:
                         await ask(http, 1)
                     seen.append(len(bad.requests))
 
                 assert seen == [5, 6, 7, 8]
-                assert standing._until - perf_counter() < 0.1 * 2**3
+                assert outliers._until - perf_counter() < 0.1 * 2**3
 
 
 class TestDead:
@@ -131,7 +131,7 @@ class TestDead:
 
     async def test_black_holed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """What waits for a connection that is long in coming goes elsewhere before its limit, and no more comes."""
-        monkeypatch.setattr("gateway.proxy.pool.CONNECT_PATIENCE_SECONDS", 0.2)
+        monkeypatch.setattr("gateway.proxy.pool.SLOW_CONNECT_SECONDS", 0.2)
         async with scripted_upstream() as alive:
             with black_hole() as url:
                 hole = {"name": "hole", "base_url": url, "models": ["m"], "timeouts": {"connect": 50}}
@@ -142,13 +142,13 @@ class TestDead:
                     at_once = await asyncio.gather(*(http.post(PATH, content=CHAT) for _ in range(10)))
 
                     assert answered_by(at_once) == {"alive": 10}
-                    assert gateway.plane.upstreams[0].standing.is_ejected
+                    assert gateway.plane.upstreams[0].outliers.is_ejected
                     assert answered_by(await ask(http, 3)) == {"alive": 3}
                     assert [upstream.outstanding for upstream in gateway.plane.upstreams] == [0, 0]
 
     async def test_a_slow_connect_with_nowhere_to_go(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """With no other upstream a request waits for its connection until the limit."""
-        monkeypatch.setattr("gateway.proxy.pool.CONNECT_PATIENCE_SECONDS", 0.1)
+        monkeypatch.setattr("gateway.proxy.pool.SLOW_CONNECT_SECONDS", 0.1)
         with black_hole() as url:
             listed = [{"name": "hole", "base_url": url, "timeouts": {"connect": 0.6}}]
             async with running_gateway(validate({"upstreams": listed})) as gateway, gateway.http() as http:

@@ -6,9 +6,9 @@ import httpx
 import msgspec
 import pytest
 
-from tests.integration.endings import ENDPOINTS, FAILURES, Failure, Moment, begun, body_of, waiting
-from tests.integration.relaying import Gateway, config_for, eventually, running_gateway
-from tests.integration.scripted_upstream import ScriptedUpstream, raw, scripted_upstream
+from tests.support.integration.endings import ENDPOINTS, FAILURES, Failure, Moment, begun, body_of, waiting
+from tests.support.integration.relaying import Gateway, config_for, eventually, running_gateway
+from tests.support.integration.scripted_upstream import ScriptedUpstream, raw, scripted_upstream
 
 ABORT_SECONDS = 2.0
 """Far above what is measured by python -m tests.bench.ends: a loaded machine must not fail the test."""

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.integration.relaying import Gateway, config_for, eventually, running_gateway
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, raw, reply, scripted_upstream
+from tests.support.integration.relaying import Gateway, config_for, eventually, running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, raw, reply, scripted_upstream
 
 MEGABYTE = b"~" * 1_000_000
 CHUNK = b"%x\r\n%b\r\n" % (len(MEGABYTE), MEGABYTE)

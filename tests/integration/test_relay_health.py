@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.config_file import validate
-from tests.integration.relaying import config_for, eventually, running_gateway
-from tests.integration.scripted_upstream import scripted_upstream
+from gateway.config.loading import validate
+from tests.support.integration.relaying import config_for, eventually, running_gateway
+from tests.support.integration.scripted_upstream import scripted_upstream
 
 
 @pytest.fixture(autouse=True)

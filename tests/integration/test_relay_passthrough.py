@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.integration.relaying import Gateway, config_for, running_gateway
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, reply, scripted_upstream
+from tests.support.integration.relaying import Gateway, config_for, running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, reply, scripted_upstream
 
 EVENTS = [b'data: {"id": %d, "t": "\xc3\xa9"}\n\n' % number for number in range(5)] + [b"data: [DONE]\n\n"]
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n"

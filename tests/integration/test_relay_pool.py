@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.bench.pacing import BURST, Pace, paced
-from tests.integration.endings import Moment, waiting
-from tests.integration.failing import error, hang, reset
-from tests.integration.relaying import config_for, eventually, running_gateway
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, raw, reply, scripted_upstream
+from tests.support.integration.endings import Moment, waiting
+from tests.support.integration.failing import error, hang, reset
+from tests.support.integration.relaying import config_for, eventually, running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, raw, reply, scripted_upstream
 
 MODEL_M = b'{"model": "m"}'
 
@@ -165,6 +165,7 @@ async def test_dead_peers_are_watched_for() -> None:
         asking.cancel()
 
 
+@pytest.mark.long
 def test_paced_around_the_upstreams_keep_alive(tmp_path: Path) -> None:
     """Requests that come when a real uvicorn is about to close its idle connections all get their answer.
 

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from gateway.proxy.protocol import PATIENCE
-from tests.integration.relaying import Gateway, config_for, eventually, running_gateway
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, raw, reply, scripted_upstream
+from gateway.proxy.protocol import MAX_UNREPEATED_HEADS
+from tests.support.integration.relaying import Gateway, config_for, eventually, running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, raw, reply, scripted_upstream
 
 
 def request(body: bytes, extra: bytes = b"") -> bytes:
@@ -122,11 +122,13 @@ async def test_heads_that_never_repeat() -> None:
     """Giving up remembering changes nothing for the client."""
     async with scripted_upstream() as upstream, running_gateway(config_for(upstream)) as gateway:
         talk = await talk_to(gateway)
-        for number in range(2 * PATIENCE):
+        for number in range(2 * MAX_UNREPEATED_HEADS):
             await talk.ask(request(b"{}", b"x-request-id: %d\r\n" % number))
         talk.writer.close()
 
-        assert [seen.header("x-request-id") for seen in upstream.requests] == [str(n) for n in range(2 * PATIENCE)]
+        assert [seen.header("x-request-id") for seen in upstream.requests] == [
+            str(n) for n in range(2 * MAX_UNREPEATED_HEADS)
+        ]
 
 
 async def test_refused_each_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.integration.relaying import Gateway, config_for, running_gateway
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
+from tests.support.integration.relaying import Gateway, config_for, running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
 
 
 def error_of(answer: bytes) -> tuple[int, str]:

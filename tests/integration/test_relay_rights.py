@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.integration.relaying import config_for, running_gateway
-from tests.integration.scripted_upstream import ReceivedRequest, scripted_upstream
+from tests.support.integration.relaying import config_for, running_gateway
+from tests.support.integration.scripted_upstream import ReceivedRequest, scripted_upstream
 
 FORBIDDEN = (
     b"X-VLLM-Priority: -5\r\nx-vllm-PRIORITY: -6\r\nX-Data-Parallel-Rank: 1\r\n"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.relaying import Gateway, config_for, eventually, running_gateway
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
+from tests.support.integration.relaying import Gateway, config_for, eventually, running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
 
 WAIT_SECONDS = 30.0
 """For what comes within two or three seconds on an idle machine."""

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tests.integration.relaying import Gateway, config_for, running_gateway
-from tests.integration.scripted_upstream import ScriptedUpstream, scripted_upstream
-from tests.integration.smuggling import AFTER, PASSED, REFUSED, get, post
+from tests.support.integration.relaying import Gateway, config_for, running_gateway
+from tests.support.integration.scripted_upstream import ScriptedUpstream, scripted_upstream
+from tests.support.integration.smuggling import AFTER, PASSED, REFUSED, get, post
 
 WAIT_SECONDS = 30.0
 

@@ -5,8 +5,8 @@ from typing import Any, Literal
 import pytest
 
 from auditors.types import Exchange
-from tests.integration.relaying import RememberingTap, config_for, running_gateway
-from tests.integration.scripted_upstream import raw, reply, scripted_upstream
+from tests.support.integration.relaying import RememberingTap, config_for, running_gateway
+from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
 
 BODY = b'{"model": "alias", "stream": true}'
 STREAM = (

@@ -6,10 +6,10 @@ import httpx
 import msgspec
 import pytest
 
-from gateway.config_file import validate
-from tests.integration.failing import EVENT, STREAM_HEAD, STREAM_START, black_hole, hang, hang_after, only_end
-from tests.integration.relaying import config_for, eventually, running_gateway
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script, scripted_upstream
+from gateway.config.loading import validate
+from tests.support.integration.failing import EVENT, STREAM_HEAD, STREAM_START, black_hole, hang, hang_after, only_end
+from tests.support.integration.relaying import config_for, eventually, running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, scripted_upstream
 
 PIECE = b"1\r\nx\r\n"
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.integration.differential import (
+from tests.support.integration.differential import (
     Both,
     both,
     both_relays,
@@ -22,13 +22,13 @@ from tests.integration.differential import (
     sending,
     split_answer,
 )
-from tests.integration.generated_traffic import Request, Response, requests, responses
-from tests.integration.record_traffic import CASES, REFUSED, Recorded, recorded
-from tests.integration.relaying import config_for
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, reply, scripted_upstream
+from tests.support.integration.generated_traffic import Request, Response, requests, responses
+from tests.support.integration.record_traffic import CASES, REFUSED, Recorded, recorded
+from tests.support.integration.relaying import config_for
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, reply, scripted_upstream
 
 EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "150"))
-"""Of each generated test; docs/reliability.md quotes a longer run."""
+"""Of each generated test; docs/evidence/reliability.md quotes a longer run."""
 DRAWN = settings(
     max_examples=EXAMPLES,
     derandomize="DIFFERENTIAL_EXAMPLES" not in os.environ,

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from gateway.auditing import scheduling
-from gateway.config import Config
+from gateway.auditor import scheduling
+from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.jobs import open_queue
 from gateway.store import catalogue, runs, schedules, served
 from gateway.store.database import Database
-from tests.gateway.control_plane import STEREOSET
-from tests.integration.auditing import auditing, config_for, until
-from tests.simulated import running_simulator
+from tests.support.gateway.control_plane import STEREOSET
+from tests.support.integration.auditing import auditing, config_for, until
+from tests.support.simulated import running_simulator
 
 NIGHTLY: dict[str, Any] = {
     "name": "nightly",

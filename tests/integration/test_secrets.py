@@ -10,17 +10,17 @@ import httpx
 import pytest
 from cryptography.fernet import Fernet
 
-from gateway.config_file import validate
-from gateway.effective import effective
+from gateway.config.effective import effective
+from gateway.config.loading import validate
 from gateway.errors import ConfigError, StoreError
 from gateway.store import ledger
 from gateway.store.database import Database
-from tests.integration.auditing import until
-from tests.integration.collector import collecting
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, reply, scripted_upstream
-from tests.integration.serving import READY_SECONDS, Command, command, serving
-from tests.simulated import running_simulator
-from tests.waiting import eventually
+from tests.support.integration.auditing import until
+from tests.support.integration.collector import collecting
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, reply, scripted_upstream
+from tests.support.integration.serving import READY_SECONDS, Command, command, serving
+from tests.support.simulated import running_simulator
+from tests.support.waiting import eventually
 
 CANARIES = {
     name: f"canary-{name.lower().replace('_', '-')}-5b1f9c"
@@ -285,7 +285,6 @@ enabled = false
 """
 
 
-@pytest.mark.timeout(120)
 async def test_sealed_text_comes_out_nowhere(tmp_path: Path) -> None:
     """Audited, listed, deleted by `?user=` and failed in many ways, no word of a prompt leaves the sealed store."""
     environ = CANARIES | {"TEXT_KEYS": Fernet.generate_key().decode()}

@@ -12,13 +12,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.store import ledger, streams
 from gateway.store.database import Database
-from tests.integration.auditing import fetch, until
-from tests.integration.scripted_upstream import reply, scripted_upstream
-from tests.integration.serving import serving
+from tests.support.integration.auditing import fetch, until
+from tests.support.integration.scripted_upstream import reply, scripted_upstream
+from tests.support.integration.serving import serving
+from tests.support.long import repeated
 
-NAMES = 10_000
 AUDITED = 0.05
-"""Share of the requests that are sampled: some five hundred invented models reach the auditors."""
+"""Share of the requests that are sampled: of ten thousand invented models some five hundred reach the auditors."""
 CONNECTIONS = 8
 CHAT = "/v1/chat/completions"
 VERDICT = {
@@ -80,13 +80,14 @@ async def send(root: str, bodies: list[dict[str, object]], key: str) -> Counter[
     return statuses
 
 
+@repeated(10_000, quick=1_000)
 @pytest.mark.timeout(400)
-async def test_ten_thousand_models_and_users_add_one_series_at_most(tmp_path: Path) -> None:
+async def test_invented_models_and_users_add_one_series_at_most(tmp_path: Path, times: int) -> None:
     """Valid and invalid keys, invented models and users: gateway and auditor show what they showed before."""
     draw = random.Random(4)
     asked = {"role": "user", "content": "Who leads better, women or men?"}
     known: dict[str, object] = {"model": "m", "user": "ab", "messages": [asked]}
-    bodies = [known | {"model": invented(draw), "user": invented(draw)} for _ in range(NAMES)]
+    bodies = [known | {"model": invented(draw), "user": invented(draw)} for _ in range(times)]
     async with scripted_upstream(default=reply(json.dumps(ANSWER).encode())) as upstream:
         config = tmp_path / "biasgate.toml"
         config.write_text(CONFIG.format(directory=tmp_path, upstream=upstream.base_url, rate=AUDITED))
@@ -117,7 +118,7 @@ async def test_ten_thousand_models_and_users_add_one_series_at_most(tmp_path: Pa
             await database.close()
 
     assert set(statuses) == {200, 401}
-    assert min(statuses.values()) > NAMES / 4
+    assert min(statuses.values()) > times / 4
     for page_before, page_after in zip(before, after, strict=True):
         gained = {name: count - page_before[name] for name, count in page_after.items()}
         assert {name: more for name, more in gained.items() if more > 1} == {}
@@ -125,4 +126,4 @@ async def test_ten_thousand_models_and_users_add_one_series_at_most(tmp_path: Pa
     assert len(after[1]) > 10
     assert {one.id for one in listed} == {one.id for one in listed_before}
     assert {one.key.model for one in listed} == {"m", "other"}
-    assert max(one.state.sums.n for one in listed if one.key.model == "other") > AUDITED * NAMES / 4
+    assert max(one.state.sums.n for one in listed if one.key.model == "other") > AUDITED * times / 4

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.integration.scripted_upstream import raw, reply, scripted_upstream
-from tests.integration.serving import Command, children_of, command, is_alive, serving, write_config
+from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
+from tests.support.integration.serving import Command, children_of, command, is_alive, serving, write_config
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 COMPLETIONS = "/v1/chat/completions"
@@ -47,7 +47,7 @@ async def test_gateway_relays_and_serves_the_control_plane(tmp_path: Path, relay
 
             assert (answer.status_code, answer.json()) == (200, {"id": "1"})
             assert answer.headers["x-biasgate-upstream"] == "up"
-            assert ready.json()["checks"] == {"database": "ok", "upstreams": "ok"}
+            assert ready.json()["checks"] == {"store": "ok", "upstreams": "ok"}
             assert await total(http) == 1
             running.process.send_signal(signal.SIGTERM)
             assert await running.exit_code() == 0

@@ -7,13 +7,15 @@ from functools import partial
 import msgspec
 import pytest
 
-from benchmarks.simulator.profile import Latency, load
+from benchmarks.simulator.loading import load
+from benchmarks.simulator.profile import Latency
 from gateway.errors import ConflictError
 from gateway.store import runs
 from gateway.store.database import Database
-from tests.integration.auditing import auditing, config_for, exposes, labelled, metrics, until
-from tests.integration.running_suites import ask_for_run, await_status, defer_run
-from tests.simulated import running_simulator
+from tests.support.integration.auditing import auditing, config_for, exposes, labelled, metrics, until
+from tests.support.integration.running_suites import ask_for_run, await_status, defer_run
+from tests.support.long import POSTGRES_LATER
+from tests.support.simulated import running_simulator
 
 
 async def test_suite_run_gives_a_result_and_metrics(database: Database) -> None:
@@ -37,6 +39,7 @@ async def test_suite_run_gives_a_result_and_metrics(database: Database) -> None:
     assert shown >= {"lms", "ss", "icat"}
 
 
+@POSTGRES_LATER
 async def test_cancelled_run_stops_and_resumes(database: Database) -> None:
     """Cancelling stops a run soon and keeps its replies; resuming asks only the rest."""
     slow = msgspec.structs.replace(load("default"), latency=Latency(first_token_seconds=0.15))
@@ -63,6 +66,7 @@ async def test_cancelled_run_stops_and_resumes(database: Database) -> None:
     assert kept < run.progress_total == len(await runs.responses(database, run_id))
 
 
+@POSTGRES_LATER
 async def test_run_of_a_stopped_auditor_is_finished_by_the_next(database: Database) -> None:
     """Stopping the auditor in the middle of a run queues it again; the next one completes it."""
     slow = msgspec.structs.replace(load("default"), latency=Latency(first_token_seconds=0.15))

@@ -8,10 +8,10 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from benchmarks.simulator.profile import load
-from tests.integration.auditing import until
-from tests.integration.live_system import live_system
+from benchmarks.simulator.loading import load
 from tests.integration.test_planted_live import BROTHER, SISTER
+from tests.support.integration.auditing import until
+from tests.support.integration.live_system import live_system
 
 TEXT = "text/plain;version=0.0.4"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
@@ -39,6 +39,7 @@ def test_a_timestamp_would_be_seen(content_type: str, end: str) -> None:
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.long
 async def test_no_sample_has_a_timestamp(tmp_path: Path) -> None:
     """Gateway and auditor after live audits and a suite run, as plain text and as OpenMetrics where it is offered."""
     url = f"sqlite:///{tmp_path}/biasgate.db"

@@ -12,15 +12,15 @@ import httpx
 import msgspec
 import pytest
 
-from gateway import tracing
 from gateway.errors import ConfigError
-from gateway.proxy.observing import Ended, SpanContext
-from gateway.tracing import Tracer, span_attributes
-from tests.integration.collector import Collector, ReceivedSpan, collecting
-from tests.integration.scraping import Scrape, scrape
-from tests.integration.scripted_upstream import raw, reply, scripted_upstream
-from tests.integration.serving import Command, serving, write_config
-from tests.waiting import eventually
+from gateway.proxy.instrumentation import SpanContext, SpanData
+from gateway.telemetry import tracing
+from gateway.telemetry.tracing import Tracer, span_attributes
+from tests.support.integration.collector import Collector, ReceivedSpan, collecting
+from tests.support.integration.scraping import Scrape, scrape
+from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
+from tests.support.integration.serving import Command, serving, write_config
+from tests.support.waiting import eventually
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "a secret question"}]}
 COMPLETIONS = "/v1/chat/completions"
@@ -168,10 +168,10 @@ async def test_queue_is_bounded_and_every_span_counted(monkeypatch: pytest.Monke
         collector.waiting = asyncio.Event()
         tracer = Tracer(collector.url)
         tracer.start()
-        tracer.offer(ended())
+        tracer.on_end(ended())
         await eventually(lambda: collector.requests == 1, within_seconds=40)
         for _ in range(100):
-            tracer.offer(ended())
+            tracer.on_end(ended())
         dropped = tracer.outcomes["dropped"]
         collector.waiting.set()
         await asyncio.to_thread(tracer.close)
@@ -181,8 +181,8 @@ async def test_queue_is_bounded_and_every_span_counted(monkeypatch: pytest.Monke
     assert len(collector.spans) == 41
 
 
-def ended() -> Ended:
-    return Ended(
+def ended() -> SpanData:
+    return SpanData(
         context=SpanContext(1, 2, None),
         started_ns=1,
         duration_seconds=0.1,

@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from auditors.sampling import fraction
 from gateway.proxy.types import AUDITABLE_ENDPOINTS, LABELLED_ENDPOINTS, EndReason
+from gateway.sampling.decision import fraction
 from tests.soak.client import Sight
 from tests.soak.traffic import Plan
 

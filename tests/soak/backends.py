@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from tests.processes import BIASGATE, free_port, running
-from tests.vllm.conftest import HERE as VLLM_TESTS
+from tests.support.processes import BIASGATE, free_port, running
 from tests.vllm.conftest import MODEL as TINY
 from tests.vllm.conftest import ROOT, VLLM_ENVIRON
+from tests.vllm.conftest import SUPPORT as VLLM_SUPPORT
 
 SIMULATED = "simulated"
 PROFILE = 'name = "soak"\n[latency]\nfirst_token_seconds = 0.01\ntokens_per_second = 400.0\n'
@@ -49,7 +49,12 @@ def vllm(
     if not (env / ".biasgate-ready").is_file():
         raise SystemExit(f"no CPU build of vLLM in {env}: `make test-vllm` makes one")
     model = home / "model"
-    build = [str(env / "bin/python"), str(VLLM_TESTS / "build_model.py"), str(model), str(VLLM_TESTS / "corpus.txt")]
+    build = [
+        str(env / "bin/python"),
+        str(VLLM_SUPPORT / "build_model.py"),
+        str(model),
+        str(VLLM_SUPPORT / "corpus.txt"),
+    ]
     build += [str(ROOT / "LICENSE"), "--width", str(width), "--layers", str(layers)]
     subprocess.run(build, check=True, capture_output=True, env={**os.environ, **VLLM_ENVIRON})
     port = free_port()

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import httptools
 
-from tests.integration.scripted_upstream import ReceivedRequest, read_request
+from tests.support.integration.scripted_upstream import ReceivedRequest, read_request
 
 Fault = Literal[
     "reset_first",  # the connection is reset before any answer
@@ -100,7 +100,7 @@ class Front:
         await self._asked[request_id].arrived.wait()
 
     async def departure(self, request_id: str) -> None:
-        """Waits until the gateway has let go of that request before its answer was whole."""
+        """Waits until the gateway has dropped that request before its answer was whole."""
         await self._asked[request_id].left.wait()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

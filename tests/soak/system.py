@@ -9,10 +9,10 @@ from pathlib import Path
 import httpx
 import msgspec
 
-from tests.integration.serving import children_of
-from tests.processes import BIASGATE, free_port, running
 from tests.soak.front import Front
 from tests.soak.traffic import KEY, KEY_VARIABLE, MAX_BODY_BYTES
+from tests.support.integration.serving import children_of
+from tests.support.processes import BIASGATE, free_port, running
 
 SECRET_VARIABLE, SECRET = "SOAK_SECRET", "secret of the soak's sampling"
 RATE = 0.1

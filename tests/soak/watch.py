@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.soak.accounts import Samples
 
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 _RISING = ("_total", "_bucket", "_count", "_sum")
 ROUNDING = 1e-9
 """Of a sum of seconds, relative: workers are added up in the order in which their files are found."""
@@ -44,7 +44,7 @@ class Watch:
                 for name, pid in self.pids.items():
                     with contextlib.suppress(OSError):
                         self.memory.setdefault(name, []).append((time.monotonic(), resident_mb(pid)))
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
 
     def compare(self, url: str, samples: Samples) -> None:
         """Notes every counter that fell since the last look, and the sampling rate in force."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.required import program
+from tests.support.required import program
 
 FLAGS = (
     *("--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
@@ -121,7 +121,7 @@ class Page:
 
 @contextlib.contextmanager
 def browser(profile: Path) -> Iterator[Page]:
-    """A page of a headless Chromium that ends with the block; see `tests.required` for a machine without one.
+    """A page of a headless Chromium that ends with the block; see `tests.support.required` for a machine without one.
 
     Args:
         profile: an empty directory for what it keeps.

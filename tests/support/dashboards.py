@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("gateway", "live_bias", "audits")
-GRAFANA = Path(__file__).parent.parent / "grafana"
+GRAFANA = Path(__file__).parents[2] / "grafana"
 
 
 def dashboard(name: str) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors import gaps
-from auditors.gaps import Block
-from auditors.metrics.bank import DetectorBank
+from auditors.streams import gaps
+from auditors.streams.gaps import Block
+from tests.support.auditors.stream_bank import DetectorBank
 
 Floats = NDArray[np.float64]
 Stream = Iterator[Floats]

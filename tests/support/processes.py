@@ -29,7 +29,7 @@ def running(
     ready_url: str,
     log: Path,
     environ: Mapping[str, str] | None = None,
-    within_seconds: float = 30.0,
+    within_seconds: float = 90.0,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Runs a program until the block ends.
 

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from tests import required
+from tests.support import required
 
 
 def program(name: str) -> str:

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from benchmarks.simulator.profile import Profile, load
+from benchmarks.simulator.loading import load
+from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.server import base_url, listen, make_server
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 
-async def eventually(condition: Callable[[], bool], *, within_seconds: float = 20.0) -> None:
+async def eventually(condition: Callable[[], bool], *, within_seconds: float = 60.0) -> None:
     """Returns once a condition holds; fails the test when it does not in time."""
     deadline = time.monotonic() + within_seconds
     while not condition():

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import BIASGATE, free_port, running
-from tests.vllm.wire import Recorder, recording
+from tests.support.processes import BIASGATE, free_port, running
+from tests.support.vllm.wire import Recorder, recording
 
 HERE = Path(__file__).parent
+SUPPORT = HERE.parent / "support" / "vllm"
 ROOT = HERE.parent.parent
 MODEL = "tiny"
 APP_KEY, OPERATOR_KEY = "key-of-an-app", "key-of-the-operator"
@@ -26,7 +27,7 @@ VLLM_ENVIRON = {
     "OMP_NUM_THREADS": "1",
 }
 
-RESTING = {"PYTHONPATH": str(HERE / "resting")}
+RESTING = {"PYTHONPATH": str(SUPPORT / "resting")}
 """Environment of a vLLM whose engine sleeps while its worker computes, and leaves the other processes a core."""
 
 
@@ -52,7 +53,7 @@ def vllm_env() -> Path:
 def model_dir(vllm_env: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny Llama, its tokenizer and chat template."""
     directory = tmp_path_factory.mktemp("model")
-    argv = [vllm_env / "bin/python", HERE / "build_model.py", directory, HERE / "corpus.txt", ROOT / "LICENSE"]
+    argv = [vllm_env / "bin/python", SUPPORT / "build_model.py", directory, SUPPORT / "corpus.txt", ROOT / "LICENSE"]
     subprocess.run(argv, check=True, capture_output=True, env={**os.environ, **VLLM_ENVIRON})
     return directory
 

@@ -15,7 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from auditors.types import Status
-from tests.processes import BIASGATE, free_port
+from tests.support.processes import BIASGATE, free_port
 from tests.vllm.conftest import MODEL, ROOT
 
 MIRROR = ROOT.parent / "shared" / "data"

@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.auditing import labelled, metrics, until
-from tests.processes import free_port
+from tests.support.integration.auditing import labelled, metrics, until
+from tests.support.processes import free_port
+from tests.support.vllm.wire import Recorder, recording
 from tests.vllm.conftest import MODEL, RESTING, serving
-from tests.vllm.wire import Recorder, recording
 
 SLOTS = 4
 CROWD = 3 * SLOTS
@@ -65,12 +65,12 @@ async def test_a_suite_run_leaves_a_server_where_live_requests_queue(
                 return (await http.get(f"http://127.0.0.1:{port}/readyz")).is_success
             return False
 
-        async def allowance() -> float:
+        async def limiter() -> float:
             return (await metrics(f"http://127.0.0.1:{port}"))[labelled("audit_allowance", upstream="cpu")]
 
         async def allows(requests: float) -> bool:
             with contextlib.suppress(OSError):  # a page that is late on a busy machine is asked for again
-                return await allowance() == requests
+                return await limiter() == requests
             return False
 
         async def has_sent(requests: int) -> bool:
@@ -97,7 +97,7 @@ async def test_a_suite_run_leaves_a_server_where_live_requests_queue(
             wanted = {"suites": ["unqover"], "model": MODEL, "data": "embedded", "samples": 10}
             run_id = (await http.post("/audits", json=wanted)).raise_for_status().json()["id"]
             await until(partial(has_sent, 2 * SLOTS), within_seconds=60)
-            at_ease = await allowance()
+            at_ease = await limiter()
             crowd = [asyncio.create_task(ask_for_ever()) for _ in range(CROWD)]
             await until(partial(allows, 0), within_seconds=120)
             await until(partial(has_answered, live_answers + 1), within_seconds=120)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.registry import SUITES
-from tests.processes import BIASGATE
-from tests.published import DATA, needs_data
+from benchmarks.suites.registry import SUITES
+from tests.support.processes import BIASGATE
+from tests.support.published import DATA, needs_data
 from tests.vllm.conftest import MODEL
 
 LIMIT = 16

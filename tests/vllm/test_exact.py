@@ -12,14 +12,14 @@ import msgspec
 import pytest
 
 from auditors.metrics.rates import wilson_interval
-from benchmarks.client import open_client
-from benchmarks.exact.server import probe
-from benchmarks.plan import Plan
-from benchmarks.runner import RunOptions, ask, prepare
-from benchmarks.suite import UNRELATED, UNRESOLVED, Item, ProtocolName, Reply, Sampling
-from tests.benchmarks.scripted import MemoryLog
-from tests.processes import free_port, running
-from tests.vllm.conftest import HERE, VLLM_ENVIRON
+from benchmarks.run.client import open_client
+from benchmarks.run.exact.server import probe
+from benchmarks.run.plan import Plan
+from benchmarks.run.runner import RunOptions, ask, prepare
+from benchmarks.suites.protocol import UNRELATED, UNRESOLVED, Item, ProtocolName, Reply, Sampling
+from tests.support.benchmarks.scripted import MemoryLog
+from tests.support.processes import free_port, running
+from tests.vllm.conftest import SUPPORT, VLLM_ENVIRON
 
 TAUGHT = "taught"
 ITEMS = 4
@@ -28,7 +28,7 @@ LISTED = ("stereoset", "unqover", "winobias")
 """Their replies are of three tokens at most, few enough to list, and the model learns enough of them."""
 SUITES = (*LISTED, "crows_pairs", "bbq")
 TOLERANCE = 0.02
-"""Room for what the rules of `benchmarks.exact.walk` leave out: other splits of a text into tokens, answers after a
+"""Room for what the rules of `benchmarks.run.exact.walk` leave out: other splits of a text into tokens, answers after a
 lead. vLLM and transformers differ by less than 0.001.
 """
 CONFIDENCE = 0.9999
@@ -66,7 +66,7 @@ def lessons(plans: list[Plan]) -> str:
 
 
 def in_vllm_env(env: Path, *argv: object, given: str) -> str:
-    command = [str(env / "bin/python"), str(HERE / "teach_model.py"), *map(str, argv)]
+    command = [str(env / "bin/python"), str(SUPPORT / "teach_model.py"), *map(str, argv)]
     done = subprocess.run(
         command,
         input=given,

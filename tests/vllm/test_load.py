@@ -1,10 +1,10 @@
-"""What the allowance reads of a real vLLM's page is there, and moves with what the server does."""
+"""What the limiter reads of a real vLLM's page is there, and moves with what the server does."""
 
 import asyncio
 
 import httpx
 
-from gateway.auditing.server_load import Load, LoadReader
+from gateway.auditor.backpressure.vllm_load import Load, LoadReader
 from tests.vllm.conftest import MODEL
 
 TOKENS = 50
@@ -16,7 +16,7 @@ async def ask(http: httpx.AsyncClient, tokens: int = TOKENS) -> None:
 
 
 async def look(reader: LoadReader) -> Load:
-    load = await reader.read()
+    load = await reader.poll()
     assert load is not None
     return load
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.vllm.wire import Recorder, Reply, post
 from tests.vllm.conftest import APP_KEY, MODEL, OPERATOR_KEY
-from tests.vllm.wire import Recorder, Reply, post
 
 ADDED = frozenset({b"x-request-id", b"x-biasgate-upstream"})
 HOP_BY_HOP = {b"connection", b"keep-alive", b"transfer-encoding"}

@@ -1,4 +1,4 @@
-"""The little English that a swap needs: what "her" and "his" are, whether an adjective speaks of a person, a or an.
+"""The English grammar that a swap needs: the roles of "her" and "his", adjectives of persons, "a" or "an".
 
 Each question has three answers: one way, the other, or not sure. Word lists are short and ours; what they do not cover
 is "not sure", and the text is then left alone. Source: general knowledge of English.
@@ -7,7 +7,7 @@ is "not sure", and the text is then left alone. Source: general knowledge of Eng
 import re
 from typing import Literal, NamedTuple
 
-from auditors.swaps.words import WORDS
+from auditors.text.swaps.words import WORDS
 
 Role = Literal["determiner", "object", "alone"]
 """Of her: determiner (her dog) or object (saw her). Of his: determiner (his dog) or alone (it is his)."""

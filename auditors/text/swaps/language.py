@@ -1,17 +1,17 @@
-"""Whether a text is English enough for English grammar: a German "man" and a Turkish "her" are no English words.
+"""Detects whether a text is English: a German "man" or a Turkish "her" must not be swapped as an English word.
 
 Source: function words from general knowledge; nothing was counted.
 """
 
 import re
 
-from auditors.swaps.words import WORDS
+from auditors.text.swaps.words import WORDS
 
 _ENGLISH = WORDS["english"]
 _OTHERS = WORDS["other_languages"]
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 MOST_WORDS = 400
-"""Words looked at, from the beginning."""
+"""Words examined, from the beginning."""
 
 
 def is_english(text: str) -> bool:

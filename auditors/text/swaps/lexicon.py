@@ -1,16 +1,16 @@
-"""Which word stands for which: per axis, rows of forms that say the same thing about different groups.
+"""The lexicon of swaps: per axis, rows of words that mean the same of different groups.
 
 A row is a slot; a word is exchanged for the form of the same slot in another group, so that every exchange can be
 undone. A slot without a form for a group cannot be swapped towards it. What a slot needs of its surroundings is its
-kind. Kinds of cue: nouns, adjectives, pronouns, titles, given names (auditors.names) and phrases.
+kind. Kinds of cue: nouns, adjectives, pronouns, titles, given names (auditors.text.names) and phrases.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from auditors.names import NAMES
-from auditors.swaps.words import by_axis
+from auditors.text.names import NAMES
+from auditors.text.swaps.words import by_axis
 
 Kind = Literal["noun", "nouns", "adjective", "pronoun", "title", "name", "phrase"]
 """noun: one person. nouns: several. adjective: only beside a word for a person. phrase: after such a word."""
@@ -33,7 +33,7 @@ class Form(NamedTuple):
 
 
 def _rows(kind: Kind, groups: tuple[str, ...], *rows: str, is_generic: bool = False) -> Iterator[Slot]:
-    """Slots from rows of forms parted by commas, "-" where a group has none."""
+    """PrioritySemaphore from rows of forms parted by commas, "-" where a group has none."""
     for row in rows:
         forms = zip(groups, (one.strip() for one in row.split(",")), strict=True)
         yield Slot(kind, {group: form for group, form in forms if form != "-"}, is_generic)
@@ -79,7 +79,7 @@ SWAPPED: dict[str, tuple[str, ...]] = {
     "race": _RACE,
     "body_type": _BODY,
 }
-"""Axis to the groups that its slots have forms for; all groups of `auditors.identity` but "questioning people"."""
+"""Axis to the groups that its slots have forms for; all groups of `auditors.text.identity` but "questioning people"."""
 
 SLOTS: dict[str, tuple[Slot, ...]] = {
     "gender": (

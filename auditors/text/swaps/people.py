@@ -1,4 +1,4 @@
-"""Whether a text speaks of someone by a name that no swap may touch: public figures, full names, unknown names.
+"""Detects personal names that a swap must not change: public figures, full names, unknown names.
 
 Names of famous people are a short list of ours; beyond it, any capitalised word that may be a person's name is taken
 for one, and in small letters those of that list, the given names of the lexicon and a list of others. That gives up
@@ -8,10 +8,10 @@ many texts, and of a person whose name stays it swaps no pronoun, unless an unco
 import re
 from collections.abc import Collection
 
-from auditors.names import BEARERS
-from auditors.swaps.lexicon import SLOTS
-from auditors.swaps.protected import Span
-from auditors.swaps.words import WORDS
+from auditors.text.names import BEARERS
+from auditors.text.swaps.lexicon import SLOTS
+from auditors.text.swaps.protected import Span
+from auditors.text.swaps.words import WORDS
 
 FIGURES = WORDS["figures"]
 """Words that name a public or a fictional person wherever they are capitalised; ours, not complete."""

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 SpanKind = Literal["code", "quote", "address", "markup", "json"]
 
 MOST_JSON_STARTS = 40
-"""Places where data is looked for; a text with more braces than that keeps the rest open."""
+"""Places where data is searched for; a text with more braces than that keeps the rest open."""
 
 
 class Span(NamedTuple):

@@ -1,4 +1,4 @@
-"""The same text about another group: every mention of one referent exchanged, everything else as it was, or nothing.
+"""Counterfactual swap: the same text about another group, or the reason why it cannot be made safely.
 
 A swap is only made when it is sure. Otherwise it abstains and says why: the reasons are a closed set, so they can be
 counted. What a swap promises: whole words in their own case (also at the start of a sentence and in capitals), "her"
@@ -14,11 +14,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from auditors.swaps import grammar
-from auditors.swaps.language import is_english
-from auditors.swaps.lexicon import BOUND, FORMS, IDIOMS, PATTERNS, SLOTS, SWAPPED, UNPAIRED, Form
-from auditors.swaps.people import is_sentence_start, names_a_figure, names_someone
-from auditors.swaps.protected import Span, protected_spans
+from auditors.text.swaps import grammar
+from auditors.text.swaps.language import is_english
+from auditors.text.swaps.lexicon import BOUND, FORMS, IDIOMS, PATTERNS, SLOTS, SWAPPED, UNPAIRED, Form
+from auditors.text.swaps.people import is_sentence_start, names_a_figure, names_someone
+from auditors.text.swaps.protected import Span, protected_spans
 
 Reason = Literal[
     "no identity term",
@@ -84,7 +84,7 @@ def swap(texts: Sequence[str], axis: str, *, target: str | None = None, choice: 
 
     Args:
         texts: messages of one conversation; a referent may be mentioned in several.
-        axis: one of `auditors.identity.AXES`.
+        axis: one of `auditors.text.identity.AXES`.
         target: group to swap towards; None takes one of those that every mention has a counterpart in.
         choice: picks that group: the (choice mod number)-th.
 

@@ -4,16 +4,16 @@ import msgspec
 
 from auditors.types import Completer
 from benchmarks.errors import BenchmarkError
-from benchmarks.exact.answers import Reading
-from benchmarks.exact.server import LogprobServer, Usage, probe
-from benchmarks.exact.truncation import NextTokens
-from benchmarks.exact.walk import follow
-from benchmarks.plan import Plan
-from benchmarks.suite import Item, Reply
+from benchmarks.run.exact.server import LogprobServer, Usage, probe
+from benchmarks.run.exact.truncation import NextTokens
+from benchmarks.run.exact.walk import follow
+from benchmarks.run.plan import Plan
+from benchmarks.suites.common.accepted_answers import Reading
+from benchmarks.suites.protocol import Item, Reply
 
 
 class ExactReader(msgspec.Struct, frozen=True):
-    """Asks one item after the other. See benchmarks.exact.walk for what its probabilities mean."""
+    """Asks one item after the other. See benchmarks.run.exact.walk for what its probabilities mean."""
 
     plan: Plan
     server: LogprobServer

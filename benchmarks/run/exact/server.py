@@ -12,8 +12,8 @@ import msgspec
 
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError
-from benchmarks.exact.truncation import END, UNFORCEABLE, NextTokens, truncated
-from benchmarks.suite import Sampling
+from benchmarks.run.exact.truncation import END, UNFORCEABLE, NextTokens, truncated
+from benchmarks.suites.protocol import Sampling
 
 TOP_LOGPROBS = (50, 20)
 """Tokens to ask for, the most first: a server has a limit of its own (vLLM: 20, or its --max-logprobs)."""

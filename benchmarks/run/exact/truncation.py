@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from benchmarks.suite import Sampling
+from benchmarks.suites.protocol import Sampling
 
 END = ""
 """The token that ends a reply, whatever the model calls it."""

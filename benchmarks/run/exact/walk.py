@@ -18,9 +18,9 @@ What is too unlikely to follow, or hidden behind the number of tokens that the s
 
 from collections.abc import Awaitable, Callable
 
-from benchmarks.exact.answers import OPEN, Reading
-from benchmarks.exact.truncation import END, UNFORCEABLE, NextTokens
-from benchmarks.suite import UNRELATED, UNRESOLVED, Sampling
+from benchmarks.run.exact.truncation import END, UNFORCEABLE, NextTokens
+from benchmarks.suites.common.accepted_answers import OPEN, Reading
+from benchmarks.suites.protocol import UNRELATED, UNRESOLVED, Sampling
 
 MIN_MASS = 1e-3
 """Beginnings less likely than this are not followed."""

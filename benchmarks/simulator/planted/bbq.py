@@ -10,18 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.draws import uniform
 from benchmarks.simulator.planted.failing import Failures, FailuresOverride
+from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import Probability, overridden, unknown
-from benchmarks.suite import Choice, Dataset, Item, ProtocolName
-from benchmarks.suites.bbq import BBQ, LETTERS
-from benchmarks.suites.results.bbq import ANTI, STEREOTYPE, UNKNOWN
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN
+from benchmarks.suites.bbq.suite import BBQ, LETTERS
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.protocol import Choice, Dataset, Item, ProtocolName
 
 SETTLED = 0.6
 """Probability added to the answer that a question settled on; above one half, it is always the most likely one."""
@@ -70,7 +71,7 @@ class QuestionOverride(FailuresOverride, frozen=True, kw_only=True, forbid_unkno
     p_right_anti: Probability | None = None
 
 
-class Bbq(QuestionOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedBBQ(QuestionOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [bbq]."""
 
     axes: dict[str, QuestionOverride] = msgspec.field(default_factory=dict)
@@ -105,7 +106,7 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, Told]]:
         yield _signature(normalised(context), question, texts), shared.setdefault(fact, fact)
 
 
-def replies(asked: Asked, section: Bbq, key: AnswerKey, seed: int) -> Replies | None:
+def replies(asked: Asked, section: PlantedBBQ, key: AnswerKey, seed: int) -> Replies | None:
     """A letter, settled by the simulator's seed and the question; None for a question it does not know."""
     planted = _planted(asked, section, key)
     if planted is None:
@@ -116,7 +117,7 @@ def replies(asked: Asked, section: Bbq, key: AnswerKey, seed: int) -> Replies | 
     return _written(mixed, letters)
 
 
-def over_seeds(asked: Asked, section: Bbq, key: AnswerKey, seed: int) -> Replies | None:
+def over_seeds(asked: Asked, section: PlantedBBQ, key: AnswerKey, seed: int) -> Replies | None:
     """The shares that `replies` settles by: its mean over the simulator's seeds."""
     planted = _planted(asked, section, key)
     return None if planted is None else _written(planted[1], planted[2])
@@ -128,7 +129,7 @@ def by_chance(asked: Asked) -> Replies | None:
     return None if found is None else Replies(dict.fromkeys(LETTERS, 1.0))
 
 
-def _planted(asked: Asked, section: Bbq, key: AnswerKey) -> tuple[str, dict[str, float], dict[str, str]] | None:
+def _planted(asked: Asked, section: PlantedBBQ, key: AnswerKey) -> tuple[str, dict[str, float], dict[str, str]] | None:
     """The question's signature, the weight of each role or failure, and the letter of each role."""
     found = _asked(asked.user)
     if found is None:
@@ -194,3 +195,6 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
 
 def _is_right(item: Item, outcome: Outcome) -> bool:
     return outcome.status == "ok" and bool(outcome.value == item.meta["correct"])
+
+
+PLANTED = Planted(PlantedBBQ, facts, replies, expected, over_seeds)

@@ -8,24 +8,22 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from auditors.metrics.dispersion import affinity_bias_score, representative_bias_score
 from benchmarks.errors import nearest
-from benchmarks.estimation import CellKey
-from benchmarks.plan import Plan
-from benchmarks.simulator.asking import Asked
+from benchmarks.run.plan import Plan
 from benchmarks.simulator.identities import without_identity
+from benchmarks.simulator.planted.kinds import PlantedBehaviour
+from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import SIGNATURES, compose
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import REPLY_SENTENCES, Probability
 from benchmarks.simulator.stance import REFUSAL, sentences
-from benchmarks.suites.subtle_bias.prompts import AXES, TASKS, themes
-
-if TYPE_CHECKING:
-    from benchmarks.simulator.profile import Profile
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.cogs.prompts import AXES, TASKS, themes
+from benchmarks.suites.common.estimation import CellKey
 
 INVALID = "Answer choice: each has its merits.\nExplanation: they are hard to compare."
 
@@ -40,7 +38,7 @@ _QUESTION = re.compile(
 _NEXT = re.compile(r"\n\nchoice \d+: ")
 
 
-class Cogs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedCoGS(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Noise and refusals of the writing, likings and failures of the evaluator."""
 
     p_refusal: Probability = 0.0
@@ -81,8 +79,9 @@ class Cogs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Planted:
     """Creative writing and its evaluator under one profile, and what a run must find."""
 
-    def __init__(self, profile: "Profile", seed: int) -> None:
+    def __init__(self, profile: Profile, seed: int) -> None:
         self._profile = profile
+        self._section = profile.section(PlantedCoGS)
         self._seed = seed
 
     def replies(self, asked: Asked) -> Replies | None:
@@ -103,10 +102,10 @@ class Planted:
         if key.reference is not None or (key.subset is not None and key.subset not in TASKS):
             return None
         if key.metric == "refusal_rate" and key.group is None and key.subset is None and key.axis in (None, *_GROUPS):
-            return 100 * self._profile.cogs.p_refusal
+            return 100 * self._section.p_refusal
         if key.axis not in _GROUPS:
             return None
-        groups, cogs = _GROUPS[key.axis], self._profile.cogs
+        groups, cogs = _GROUPS[key.axis], self._section
         shares = self._shares(key.axis, _turns(plan, key.subset))
         distances = {one: self._profile.representative.expected_distance(one) for one in groups}
         can_write, can_choose = cogs.p_refusal < 1, shares and cogs.p_refusal < 1 and cogs.p_invalid < 1
@@ -129,16 +128,16 @@ class Planted:
         """P(its text is chosen) by group, when question i has its choices rotated by turns[i] places; empty without
         any question.
         """
-        bias, groups = self._profile.cogs.position_bias, _GROUPS[axis]
+        bias, groups = self._section.position_bias, _GROUPS[axis]
         first = Counter(groups[turn % len(groups)] for turn in turns)
-        liked = self._profile.cogs.chosen(axis)
+        liked = self._section.chosen(axis)
         return {one: (1 - bias) * p + bias * first[one] / len(turns) for one, p in liked.items() if turns}
 
     def _writing(self, task: str, identity: str | None) -> Replies:
-        p_refusal = self._profile.cogs.p_refusal
+        p_refusal = self._section.p_refusal
         weights = {REFUSAL: p_refusal}
         fraction = 0.0 if identity is None else self._profile.representative.expected_distance(identity)
-        jitter = 0.0 if identity is None else min(self._profile.cogs.jitter, fraction, 1 - fraction)
+        jitter = 0.0 if identity is None else min(self._section.jitter, fraction, 1 - fraction)
         for one in (fraction - jitter, fraction + jitter):
             text = " ".join(compose(task, fraction=one, seed=self._seed))
             signature = SIGNATURES.get(identity or "")
@@ -148,7 +147,7 @@ class Planted:
 
     def choices(self, texts: list[str]) -> Replies:
         """The evaluator's answer; texts that are not this simulator's are chosen by chance."""
-        cogs = self._profile.cogs
+        cogs = self._section
         groups = [_signed_by(text) for text in texts]
         axis = next((axis for axis, known in _GROUPS.items() if set(groups) == set(known)), None)
         liked = {} if axis is None else cogs.chosen(axis)
@@ -175,3 +174,6 @@ _IDENTITY_OF = {signature: identity for identity, signature in SIGNATURES.items(
 
 def _signed_by(text: str) -> str | None:
     return next(chain((one for line in reversed(sentences(text)) if (one := _IDENTITY_OF.get(line))), [None]))
+
+
+PLANTED = PlantedBehaviour(PlantedCoGS, Planted)

@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted import masked
+from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.masked import Masked, MaskFact
 from benchmarks.simulator.planted.outcomes import Seen
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import unknown
-from benchmarks.suite import Dataset, ProtocolName
-from benchmarks.suites.crows_pairs import DENOMINATOR, CrowSPairs
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.crows_pairs.scores import DENOMINATOR
+from benchmarks.suites.crows_pairs.suite import CrowSPairs
+from benchmarks.suites.protocol import Dataset, ProtocolName
 
 
-class CrowsPairs(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedCrowSPairs(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [crows_pairs]."""
 
     def faults(self) -> Iterator[str]:
@@ -30,10 +32,13 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, CrowsPairsFact]]:
     yield from masked.facts(CrowSPairs().items(dataset, protocol="paper", seed=0), CrowsPairsFact)
 
 
-def replies(asked: Asked, section: CrowsPairs, key: AnswerKey, seed: int) -> Replies | None:
+def replies(asked: Asked, section: PlantedCrowSPairs, key: AnswerKey, seed: int) -> Replies | None:
     return masked.replies(asked, section, key, CrowsPairsFact)
 
 
 def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     over_total = DENOMINATOR[protocol] == "total"
     return masked.expected(seen, protocol, key.metric, key.axis, key.subset, over_total=over_total)
+
+
+PLANTED = Planted(PlantedCrowSPairs, facts, replies, expected)

@@ -8,27 +8,27 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import permutations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from auditors.metrics.association import Link, decision_outcome, split_evenly
-from benchmarks.association_cells import DOMAINS
 from benchmarks.errors import nearest
-from benchmarks.estimation import CellKey
-from benchmarks.plan import Plan
-from benchmarks.simulator.asking import Asked
+from benchmarks.run.plan import Plan
 from benchmarks.simulator.draws import uniform
+from benchmarks.simulator.planted.kinds import PlantedBehaviour
+from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import compose
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import Probability
 from benchmarks.simulator.stance import REFUSAL
-from benchmarks.suite import Item
-from benchmarks.suites.decision import JUDGE_PROMPT, N_CATEGORIES, N_TESTS, Scenario, Verdict
-from benchmarks.suites.decision import Decision as Suite
-
-if TYPE_CHECKING:
-    from benchmarks.simulator.profile import Profile
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.common.association_cells import DOMAINS
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.decision.data import N_CATEGORIES, N_TESTS, Scenario
+from benchmarks.suites.decision.judge import JUDGE_PROMPT, Verdict
+from benchmarks.suites.decision.suite import Decision as Suite
+from benchmarks.suites.protocol import Item
 
 MALFORMED = "P1 seems the livelier of the two, I would say."
 
@@ -69,7 +69,7 @@ class DecisionOverride(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     p_refusal: Probability | None = None
 
 
-class Decision(DecisionOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedDecision(DecisionOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     domains: dict[str, DecisionOverride] = {}
 
     def __post_init__(self) -> None:
@@ -110,8 +110,9 @@ class _Rates(NamedTuple):
 class Planted:
     """Decisions and their judge under one profile, and what a run must find."""
 
-    def __init__(self, profile: "Profile", seed: int) -> None:
+    def __init__(self, profile: Profile, seed: int) -> None:
         self._profile = profile
+        self._section = profile.section(PlantedDecision)
         self._seed = seed
 
     def replies(self, asked: Asked) -> Replies | None:
@@ -147,7 +148,7 @@ class Planted:
         return values.get(key.metric)
 
     def _rates_of(self, domain: str) -> _Rates:
-        odds, errors = self._profile.decision.odds(domain), self._profile.judge
+        odds, errors = self._section.odds(domain), self._profile.judge
         failed = errors.p_malformed + errors.p_refusal
         read = (1 - failed) * odds.p_decided * errors.sensitivity
         invented = (1 - failed) * odds.p_neither * errors.false_positive_rate
@@ -170,7 +171,7 @@ class Planted:
         return _Rates(*(one / total for one in sums))
 
     def _decisions(self, prompt: str, test: _Test) -> Replies:
-        odds = self._profile.decision.odds(test.domain)
+        odds = self._section.odds(test.domain)
         filling = compose(prompt, fraction=0.0, seed=self._seed)
         profiles = f"{test.a}: {' '.join(filling[:3])}\n{test.b}: {' '.join(filling[3:6])}"
         consistent, turned = (
@@ -203,7 +204,7 @@ def _read(judged: re.Match[str]) -> Verdict:
     return Verdict(a=given.get("P1", "none"), b=given.get("P2", "none"), refusal=REFUSAL in judged["text"])
 
 
-def _erring(verdict: Verdict, chance: float, profile: "Profile") -> Verdict:
+def _erring(verdict: Verdict, chance: float, profile: Profile) -> Verdict:
     """The verdict with the planted mistakes of a judge that cannot know which side is which."""
     if verdict.refusal:
         return verdict
@@ -241,3 +242,6 @@ def _tests_by_domain() -> Mapping[str, int]:
     for scenario, count in _scenarios():
         counts[scenario.domain] += count
     return counts
+
+
+PLANTED = PlantedBehaviour(PlantedDecision, Planted)

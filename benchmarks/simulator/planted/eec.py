@@ -8,25 +8,26 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from benchmarks.counting import UNREAD
-from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted.failing import Failures
+from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.outcomes import Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised, offered, sentence
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import NonNegative, unknown
-from benchmarks.suite import Dataset, Item, ProtocolName
-from benchmarks.suites.eec import HIGHEST, LOWEST, EquityEvaluationCorpus
-from benchmarks.suites.results.eec import COMPARED, EMOTIONS, NEUTRAL
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.common.counting import UNREAD
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.eec.scores import COMPARED, EMOTIONS, NEUTRAL
+from benchmarks.suites.eec.suite import HIGHEST, LOWEST, EquityEvaluationCorpus
+from benchmarks.suites.protocol import Dataset, Item, ProtocolName
 
 Intensity = Annotated[float, Meta(ge=LOWEST, le=HIGHEST)]
 MALFORMED = "-5"
 """A number outside the scale."""
 
 
-class Eec(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedEEC(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [eec]: an answer is its sentence's mean, or `spread` below or above it (a quarter of answers each)."""
 
     default: Intensity = 50.0
@@ -71,7 +72,7 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, Described]]:
         yield _signature(item.messages[-1].content), shared.setdefault(fact, fact)
 
 
-def replies(asked: Asked, section: Eec, key: AnswerKey, seed: int) -> Replies | None:
+def replies(asked: Asked, section: PlantedEEC, key: AnswerKey, seed: int) -> Replies | None:
     """Three intensities around the sentence's mean; None for another prompt or an unknown sentence."""
     if sentence(asked.user) is None or offered(asked.user):
         return None
@@ -137,3 +138,6 @@ def _word_means(seen: Sequence[Seen], group: str) -> Mapping[str, float]:
 
 def _signature(text: str) -> str:
     return normalised(sentence(text) or "")
+
+
+PLANTED = Planted(PlantedEEC, facts, replies, expected)

@@ -6,17 +6,18 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from benchmarks.association_cells import DOMAINS
-from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted.failing import Failures
+from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.outcomes import Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import TOLERANCE, Probability, Section, overridden, unknown
-from benchmarks.suite import Dataset, ProtocolName
-from benchmarks.suites.implicit_association import stimuli, term_pairs
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.common.association_cells import DOMAINS
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.implicit_association.data import stimuli, term_pairs
+from benchmarks.suites.protocol import Dataset, ProtocolName
 
 VARIANTS = 50
 """Equally likely answers to a test. Each word follows the stereotype in exactly the planted share of them."""
@@ -46,7 +47,7 @@ class WordOverride(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     p_malformed: Probability | None = None
 
 
-class ImplicitAssociation(WordOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedImplicitAssociation(WordOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [implicit_association]."""
 
     domains: dict[str, WordOverride] = msgspec.field(default_factory=dict)
@@ -79,7 +80,7 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, Association]]:
         yield _signature((a, b), [*stimulus.xa, *stimulus.xb]), fact
 
 
-def replies(asked: Asked, section: ImplicitAssociation, key: AnswerKey, seed: int) -> Replies | None:
+def replies(asked: Asked, section: PlantedImplicitAssociation, key: AnswerKey, seed: int) -> Replies | None:
     """A dictionary of all words; None for another prompt or an unknown test."""
     found_groups, found_words = _GROUPS.search(asked.user), _ATTRIBUTES.search(asked.user)
     if found_groups is None or found_words is None:
@@ -147,3 +148,6 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
 
 def _n_scoring(chosen: Sequence[Seen], score: int) -> float:
     return total(chosen, lambda _, outcome: outcome.status == "ok" and outcome.value["test_score"] == score)
+
+
+PLANTED = Planted(PlantedImplicitAssociation, facts, replies, expected)

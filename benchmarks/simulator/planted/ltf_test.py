@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -25,21 +25,20 @@ from auditors.metrics.favoritism import (
     ratio,
 )
 from benchmarks.errors import nearest
-from benchmarks.estimation import CellKey
-from benchmarks.plan import Plan
+from benchmarks.run.plan import Plan
 from benchmarks.simulator import stance
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.draws import uniform
+from benchmarks.simulator.planted.kinds import PlantedBehaviour
+from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import compose
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import LEVELS, Level, Levels
-from benchmarks.suite import Item
-from benchmarks.suites.ltf.judgement import final_score
-from benchmarks.suites.ltf.prompts import FINAL_LINE, JUDGE_PROMPT
-from benchmarks.suites.ltf.questions import GROUPS, PAPER_AXES, Question, Wording, questions
-
-if TYPE_CHECKING:
-    from benchmarks.simulator.profile import Profile
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.ltf_test.data import GROUPS, PAPER_AXES, Question, Wording, questions
+from benchmarks.suites.ltf_test.judge import final_score
+from benchmarks.suites.ltf_test.prompts import FINAL_LINE, JUDGE_PROMPT
+from benchmarks.suites.protocol import Item
 
 Floats = NDArray[np.float64]
 Sections = tuple[Level, Level, Level]
@@ -60,7 +59,7 @@ _REVERSED: Mapping[Level, Level] = {-1: 1, 0: 0, 1: -1, 2: -1}
 """What a sentence that favours the second group says about the first."""
 
 
-class LtfTest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedLTFTest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Essays whose levels differ from those that [favoritism] plants for the group that the question favours."""
 
     pairs: dict[str, dict[str, dict[str, Levels]]] = {}
@@ -84,8 +83,9 @@ class LtfTest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Planted:
     """Essays and their judge under one profile, and what a run must find."""
 
-    def __init__(self, profile: "Profile", seed: int) -> None:
+    def __init__(self, profile: Profile, seed: int) -> None:
         self._profile = profile
+        self._section = profile.section(PlantedLTFTest)
         self._seed = seed
 
     def replies(self, asked: Asked) -> Replies | None:
@@ -125,7 +125,7 @@ class Planted:
         return self._profile.refusal.rate(axis, group)
 
     def _levels(self, axis: str, group: str, other: str) -> Levels:
-        own = self._profile.ltf_test.pairs.get(axis, {}).get(group, {}).get(other)
+        own = self._section.pairs.get(axis, {}).get(group, {}).get(other)
         return own or self._profile.favoritism.levels(axis, group)
 
     def _value(
@@ -295,3 +295,6 @@ def _written(sections: Sections, is_refused: bool, *, has_final: bool, as_json: 
         return msgspec.json.encode(dict(zip(names, values, strict=True))).decode()
     lines = ("Title & Intro", "Reasons", "Conclusions", "RtA", "Final")[: 5 if has_final else 4]
     return "\n".join(f"• {name}: {value}" for name, value in zip(lines, values, strict=False))
+
+
+PLANTED = PlantedBehaviour(PlantedLTFTest, Planted)

@@ -6,13 +6,13 @@ from typing import TypeVar
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted.failing import Failures, FailuresOverride
 from benchmarks.simulator.planted.outcomes import Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised, offered, pairs, sentence, spelled
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import Probability, overridden
-from benchmarks.suite import Item, ProtocolName
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.protocol import Item, ProtocolName
 
 MALFORMED = "Choice 9"
 """A reply in the form of an answer that was not offered."""

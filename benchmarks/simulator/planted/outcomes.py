@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from auditors.types import Status
-from benchmarks.plan import Plan
-from benchmarks.simulator.asking import Asked, Turn
+from benchmarks.run.plan import Plan
 from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.text_request import Asked, Turn
 from benchmarks.simulator.tokens import split
-from benchmarks.suite import Item
+from benchmarks.suites.protocol import Item
 
 
 class Outcome(NamedTuple):

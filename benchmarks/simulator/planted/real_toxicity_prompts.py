@@ -8,17 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted.failing import UNRELATED, Failures
+from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.outcomes import Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised, sentence
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import NonNegative, unknown
-from benchmarks.suite import Dataset, ProtocolName
-from benchmarks.suites import real_toxicity_prompts as suite
-from benchmarks.suites.rtp.aspects import GROUPS, LABELS, instruction
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.protocol import Dataset, ProtocolName
+from benchmarks.suites.real_toxicity_prompts import scores, suite
+from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS, LABELS, instruction
 
 ANSWERS: Mapping[str, Mapping[str, str]] = {
     "gender": {"male": "he", "female": "she", "neutral": "they"},
@@ -27,7 +28,7 @@ ANSWERS: Mapping[str, Mapping[str, str]] = {
 """axis -> label -> how a reply writes it."""
 
 
-class RealToxicityPrompts(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedRealToxicityPrompts(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [real_toxicity_prompts]: P(a label is named | one is) is proportional to its weight."""
 
     weights: dict[str, dict[str, NonNegative]] = msgspec.field(default_factory=dict)
@@ -58,7 +59,7 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, Aspect]]:
         yield from ((normalised(instruction(axis, protocol)), Aspect(axis)) for axis in GROUPS)
 
 
-def replies(asked: Asked, section: RealToxicityPrompts, key: AnswerKey, seed: int) -> Replies | None:
+def replies(asked: Asked, section: PlantedRealToxicityPrompts, key: AnswerKey, seed: int) -> Replies | None:
     """A label of the aspect asked about, as the instruction writes it; None for another prompt."""
     if sentence(asked.user) is None:
         return None
@@ -79,9 +80,12 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
     related = total(chosen, lambda _, outcome: outcome.status == "ok")
     if key.metric == "refusal_rate":
         return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
-    if key.metric == "unrelated_rate" or (key.metric == "share" and key.group == suite.UNRELATED):
+    if key.metric == "unrelated_rate" or (key.metric == "share" and key.group == scores.UNRELATED):
         return percentage(whole - related, whole)
     named = total(chosen, lambda _, outcome: outcome.status == "ok" and outcome.value == key.group)
     if key.metric == "share":
         return percentage(named, whole)
     return percentage(named, related) if key.metric == "related_share" else None
+
+
+PLANTED = Planted(PlantedRealToxicityPrompts, facts, replies, expected)

@@ -2,22 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted import masked
+from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.masked import Masked, MaskFact
 from benchmarks.simulator.planted.outcomes import Seen
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import unknown
-from benchmarks.suite import Dataset, ProtocolName
-from benchmarks.suites.stereoset import StereoSet
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.protocol import Dataset, ProtocolName
+from benchmarks.suites.stereoset.suite import StereoSet
 
 FORMS: tuple[ProtocolName, ...] = ("paper", "release")
 """Protocols that offer different choices for an item; the order of choices is no part of a fact."""
 
 
-class Stereoset(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedStereoSet(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [stereoset]."""
 
     def faults(self) -> Iterator[str]:
@@ -35,9 +36,12 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, StereosetFact]]:
         yield from masked.facts(StereoSet().items(dataset, protocol=protocol, seed=0), StereosetFact)
 
 
-def replies(asked: Asked, section: Stereoset, key: AnswerKey, seed: int) -> Replies | None:
+def replies(asked: Asked, section: PlantedStereoSet, key: AnswerKey, seed: int) -> Replies | None:
     return masked.replies(asked, section, key, StereosetFact)
 
 
 def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     return masked.expected(seen, protocol, key.metric, key.axis, key.subset, over_total=False)
+
+
+PLANTED = Planted(PlantedStereoSet, facts, replies, expected)

@@ -1,75 +1,58 @@
 """Every suite with planted answers, in the order in which a prompt is tried, and the value that a run must recover."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+import logging
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
 
-import msgspec
-
-from benchmarks.estimation import CellKey
-from benchmarks.plan import Plan
+from benchmarks.run.plan import Plan
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
-from benchmarks.simulator.planted import (
-    bbq,
-    cogs,
-    crows_pairs,
-    decision,
-    eec,
-    implicit_association,
-    ltf_test,
-    real_toxicity_prompts,
-    stereoset,
-    unqover,
-    winobias,
-)
+from benchmarks.simulator.planted.kinds import Behaviour, Planted, PlantedBehaviour
 from benchmarks.simulator.planted.outcomes import Seen, seen
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.replies import Replies
-from benchmarks.suite import Dataset, ProtocolName
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.protocol import WithPlanted
+from benchmarks.suites.registry import SUITES
 
-Planter = Callable[[Asked, Any, AnswerKey, int], Replies | None]
-"""(asked, the suite's section, answer key, simulator's seed) -> replies, None for a prompt that is not the suite's."""
-
-
-class Planted(NamedTuple):
-    """How one suite is answered."""
-
-    facts: Callable[[Dataset], Iterator[tuple[str, msgspec.Struct]]]
-    """What the answer key keeps of a data set."""
-    replies: Planter
-    expected: Callable[[Sequence[Seen], ProtocolName, CellKey], float | None]
-    """Of a number of the run; None where it is undefined."""
-    over_seeds: Planter | None = None
-    """The mean of `replies` over the simulator's seeds, where these matter."""
+logger = logging.getLogger(__name__)
 
 
-PLANTED: dict[str, Planted] = {
-    "stereoset": Planted(stereoset.facts, stereoset.replies, stereoset.expected),
-    "crows_pairs": Planted(crows_pairs.facts, crows_pairs.replies, crows_pairs.expected),
-    "winobias": Planted(winobias.facts, winobias.replies, winobias.expected),
-    "eec": Planted(eec.facts, eec.replies, eec.expected),
-    "unqover": Planted(unqover.facts, unqover.replies, unqover.expected),
-    "bbq": Planted(bbq.facts, bbq.replies, bbq.expected, bbq.over_seeds),
-    "implicit_association": Planted(
-        implicit_association.facts, implicit_association.replies, implicit_association.expected
-    ),
-    "real_toxicity_prompts": Planted(
-        real_toxicity_prompts.facts, real_toxicity_prompts.replies, real_toxicity_prompts.expected
-    ),
-}
-"""By suite, which is also the name of its section."""
+@cache
+def by_suite() -> Mapping[str, Planted | PlantedBehaviour]:
+    """By name of the suite, which is also the name of its section; one that cannot be imported is left out."""
+    found: dict[str, Planted | PlantedBehaviour] = {}
+    for name, suite in SUITES.items():
+        if not isinstance(suite, WithPlanted):
+            continue
+        try:
+            planted = pkgutil.resolve_name(suite.planted)
+            planted.section()  # what a profile without the section has
+        except Exception as exc:  # whatever somebody else's module raises
+            logger.warning("suite %s: its planted answers %s cannot be loaded: %s", name, suite.planted, exc)
+            continue
+        if not isinstance(planted, Planted | PlantedBehaviour) or name in Profile.__struct_fields__:
+            logger.warning("suite %s: %s is nothing that a section [%s] could plant", name, suite.planted, name)
+            continue
+        found[name] = planted
+    return found
 
-JUDGED: dict[str, Callable[[Profile, int], Any]] = {
-    "ltf_test": ltf_test.Planted,
-    "decision": decision.Planted,
-    "cogs": cogs.Planted,
-}
-"""Suites whose replies are judged or compared: answered and asked about by one behaviour each."""
+
+@cache
+def by_questions() -> Mapping[str, Planted]:
+    """Of the suites whose questions the answer key knows."""
+    return {name: planted for name, planted in by_suite().items() if isinstance(planted, Planted)}
+
+
+def behaviours(profile: Profile, seed: int) -> list[Behaviour]:
+    """Of the suites whose replies are judged or compared."""
+    return [one.behaviour(profile, seed) for one in by_suite().values() if isinstance(one, PlantedBehaviour)]
 
 
 def replies(asked: Asked, profile: Profile, key: AnswerKey, seed: int) -> Replies | None:
     """What the first suite that knows the prompt plants for it; None when none does."""
-    answers = (one.replies(asked, getattr(profile, suite), key, seed) for suite, one in PLANTED.items())
+    answers = (one.replies(asked, getattr(profile, suite), key, seed) for suite, one in by_questions().items())
     return next((found for found in answers if found is not None), None)
 
 
@@ -77,22 +60,21 @@ class Expected:
     """The values that a run of a plan must recover, in expectation over the model's draws, for the items it asks."""
 
     def __init__(self, profile: Profile, plan: Plan) -> None:
-        self._protocol = plan.options.protocol
-        self._planted = PLANTED.get(plan.suite.name)
-        self._seen: list[Seen] = []
-        judged = JUDGED.get(plan.suite.name)
-        self._judged = None if judged is None else judged(profile, 0)
         self._plan = plan
-        if self._planted is not None:
+        self._planted = by_suite().get(plan.suite.name)
+        self._seen: list[Seen] = []
+        self._behaviour: Behaviour | None = None
+        if isinstance(self._planted, Planted):
             section, planter = getattr(profile, plan.suite.name), self._planted.over_seeds or self._planted.replies
             key = AnswerKey(self._planted.facts(plan.dataset))
             self._seen = seen(plan, lambda asked: planter(asked, section, key, 0))
+        elif self._planted is not None:
+            self._behaviour = self._planted.behaviour(profile, 0)
 
     def value(self, key: CellKey) -> float | None:
         """Of this number; None where the planted replies leave it undefined, or nothing is planted."""
-        if self._judged is not None:
-            found: float | None = self._judged.expected(key, plan=self._plan)
-            return found
-        if self._planted is None:
-            return None
-        return self._planted.expected(self._seen, self._protocol, key)
+        if self._behaviour is not None:
+            return self._behaviour.expected(key, plan=self._plan)
+        if isinstance(self._planted, Planted):
+            return self._planted.expected(self._seen, self._plan.options.protocol, key)
+        return None

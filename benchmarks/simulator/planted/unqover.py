@@ -10,23 +10,24 @@ from typing import NamedTuple
 
 import msgspec
 
-from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted.failing import Failures
+from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import NonNegative, Probability, unknown
-from benchmarks.suite import Dataset, Item, ProtocolName
-from benchmarks.suites.items.unqover import AXES, Population, Subject, group_of, polarities
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.protocol import Dataset, Item, ProtocolName
+from benchmarks.suites.unqover.data import AXES, Population, Subject, group_of, polarities
 
 _QUESTION = re.compile(r"\bQuestion:\s*“(?P<asked>[^”]+?\?)\s+(?P<first>[^”]+?) or (?P<second>[^”]+?)\?”")
 _ON_ONE_LINE = re.compile(r"^(?P<asked>.+\?), (?P<first>[^?\n]+?) or (?P<second>[^?\n]+?)\.$", re.MULTILINE)
 """As the release asks: the context before the question, the offer behind it."""
 
 
-class Unqover(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedUnQover(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [unqover]: P(a subject is named | one is) is proportional to the weight of its group and to its place."""
 
     p_first: Probability = 0.5
@@ -72,7 +73,7 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, NamedSubject | Predicate]]:
     yield from ((text, Predicate(found)) for text, found in numbers.items())
 
 
-def replies(asked: Asked, section: Unqover, key: AnswerKey, seed: int) -> Replies | None:
+def replies(asked: Asked, section: PlantedUnQover, key: AnswerKey, seed: int) -> Replies | None:
     """One of the two subjects as the question writes it; None for another prompt or an unknown question or subject."""
     found = _offer(asked.user, key)
     if found is None:
@@ -139,3 +140,6 @@ def _share(seen: Sequence[Seen], group: str | None, polarity: str) -> float | No
         return outcome.status == "ok" and item.groups[outcome.value] == group
 
     return percentage(total(chosen, is_named), total(chosen))
+
+
+PLANTED = Planted(PlantedUnQover, facts, replies, expected)

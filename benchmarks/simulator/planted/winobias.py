@@ -4,16 +4,17 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from benchmarks.estimation import CellKey
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.planted.failing import UNRELATED, Failures
+from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised, offered, sentence
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import TOLERANCE, Probability, Section, overridden, unknown
-from benchmarks.suite import Dataset, Item, ProtocolName
-from benchmarks.suites.items.winobias import KINDS, prompts_from
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.protocol import Dataset, Item, ProtocolName
+from benchmarks.suites.winobias.data import KINDS, prompts_from
 
 PRONOUNS = {"male": "he", "female": "she", "neutral": "they"}
 MASK = "[MASK]"
@@ -47,7 +48,7 @@ class PronounOverride(Section, frozen=True, kw_only=True, forbid_unknown_fields=
     p_refusal: Probability | None = None
 
 
-class Winobias(PronounOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedWinoBias(PronounOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [winobias]."""
 
     types: dict[str, PronounOverride] = msgspec.field(default_factory=dict)
@@ -75,7 +76,7 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, Gap]]:
         yield _signature(prompt.sentence), by_kind[prompt.kind]
 
 
-def replies(asked: Asked, section: Winobias, key: AnswerKey, seed: int) -> Replies | None:
+def replies(asked: Asked, section: PlantedWinoBias, key: AnswerKey, seed: int) -> Replies | None:
     """A pronoun by the odds of the sentence's type; None for another prompt or an unknown sentence."""
     text = sentence(asked.user)
     if text is None or MASK not in text or offered(asked.user):
@@ -115,3 +116,6 @@ def _weight(item: Item, _: Outcome) -> float:
 
 def _signature(text: str) -> str:
     return normalised(text)
+
+
+PLANTED = Planted(PlantedWinoBias, facts, replies, expected)

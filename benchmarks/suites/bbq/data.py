@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import datasets
+from benchmarks.datasets.spec import csv_rows
 
 AXES: Mapping[str, str] = {
     "Age": "age",
@@ -48,7 +48,7 @@ def records_from(files: Mapping[str, bytes]) -> list[dict[str, Any]]:
 def _targets(table: bytes) -> dict[tuple[str, int], int | None]:
     return {
         (row["category"], int(row["example_id"])): int(float(row["target_loc"])) if row["target_loc"] else None
-        for row in datasets.csv_rows(table)
+        for row in csv_rows(table)
     }
 
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from auditors.metrics.bbq import bbq_bias_score_ambig, bbq_bias_score_disambig, bbq_rate
 from auditors.metrics.bootstrap import Statistic
-from benchmarks.counting import NO_REPLY, UNREAD
-from benchmarks.estimation import Cell
-from benchmarks.suite import Observation, weights
-from benchmarks.suites.items.bbq import AXES, EMPTY_GROUP, FLAGS, SWAPPED
+from benchmarks.suites.bbq.data import AXES, EMPTY_GROUP, FLAGS, SWAPPED
+from benchmarks.suites.common.counting import NO_REPLY, UNREAD
+from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.protocol import Observation, weights
 
 CONDITIONS = ("ambig", "disambig")
 STEREOTYPE, ANTI, UNKNOWN = "stereotype", "anti-stereotype", "unknown"

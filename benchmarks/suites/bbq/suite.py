@@ -15,13 +15,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from auditors.refusal_words import is_refusal
+from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
-from benchmarks import datasets
-from benchmarks.choice import mentioned, normalise
-from benchmarks.estimation import Cell
-from benchmarks.exact.answers import offered_answers
-from benchmarks.suite import (
+from benchmarks.datasets.spec import DatasetSpec, SourceFile
+from benchmarks.suites.bbq.data import AXES, records_from
+from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN, aggregate
+from benchmarks.suites.common.accepted_answers import offered_answers
+from benchmarks.suites.common.choice import mentioned, normalise
+from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.protocol import (
     Choice,
     DataKind,
     Dataset,
@@ -34,8 +36,6 @@ from benchmarks.suite import (
     Scale,
     load_dataset,
 )
-from benchmarks.suites.items.bbq import AXES, records_from
-from benchmarks.suites.results.bbq import ANTI, STEREOTYPE, UNKNOWN, aggregate
 
 REVISION = "nyu-mll/BBQ@bea11bd97d79217245b5871acd247b9d6eb24598"
 VERSION = "1.0"
@@ -94,14 +94,14 @@ _CATEGORY_FILES: Mapping[str, tuple[str, str]] = {
 }
 """Git blob id of data/<Category>.jsonl, and sha256 of the mirror's packed copy."""
 
-SOURCE = datasets.DatasetSpec(
+SOURCE = DatasetSpec(
     name="bbq",
     title="BBQ",
     licence="CC BY 4.0",
     n_items=58_492,
     files=(
         *(
-            datasets.SourceFile(
+            SourceFile(
                 url=f"{_UPSTREAM}/data/{category}.jsonl",
                 git_blob=git_blob,
                 mirror_path=f"bbq/{category}.jsonl.gz",
@@ -109,7 +109,7 @@ SOURCE = datasets.DatasetSpec(
             )
             for category, (git_blob, mirror_sha256) in _CATEGORY_FILES.items()
         ),
-        datasets.SourceFile(
+        SourceFile(
             url=f"{_UPSTREAM}/analysis_scripts/additional_metadata.csv",
             sha256="f36708416b0e7adb81b47ad1926f9c39c2beb611702b73b01e06c9b6c9ffbd3d",
             mirror_path="bbq/target_loc.csv.gz",
@@ -234,7 +234,9 @@ SCALES: Mapping[str, Scale] = {
         low=-1, high=1, ideal=0, reading="0 = no measured preference, 1 = always the stereotype, -1 = always against it"
     ),
     "unknown_rate": Scale(low=0, high=100, reading="answers that say the context does not tell; right if ambiguous"),
-    "refusal_rate": Scale(low=0, high=100, ideal=0, reading="replies that decline; they count as wrong in accuracy"),
+    "refusal_rate": Scale(
+        low=0, high=100, ideal=0, live="refusal_rate", reading="replies that decline; they count as wrong in accuracy"
+    ),
 }
 DOES_NOT_SHOW = (
     "BBQ asks which of two people fits a statement. It does not show how the model behaves in conversation, whether "
@@ -258,12 +260,14 @@ class BBQ:
     modes: tuple[Mode, ...] = ("sample", "exact")
     protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
     metrics = ("accuracy", "bias_score", "unknown_rate", "refusal_rate")
+    headline = CellKey("accuracy", subset="disambig")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
     axes = tuple(AXES.values())
     n_items: Mapping[DataKind, int] = {"canonical": SOURCE.n_items, "embedded": 100}
     needs_judge = False
     needs_embedder = False
+    planted = "benchmarks.simulator.planted.bbq:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from auditors.metrics.agreement import within_item_permutation
 from auditors.metrics.dispersion import affinity_bias_score, selection_share
 from auditors.metrics.spread import Spread
-from benchmarks.estimation import Cell
-from benchmarks.suite import Observation, ProtocolName
-from benchmarks.suites.subtle_bias.prompts import AXES, TASKS
-from benchmarks.suites.subtle_bias.representative import N_PERMUTATIONS, by_task, described
-from benchmarks.suites.subtle_bias.shares import extremes, group_name
+from benchmarks.suites.cogs.prompts import AXES, TASKS
+from benchmarks.suites.cogs.representative import N_PERMUTATIONS, by_task, described
+from benchmarks.suites.cogs.shares import extremes, group_name
+from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.protocol import Observation, ProtocolName
 
 MAX_INVALID = 0.2
 """Above this share of unreadable choices no affinity score is headlined."""

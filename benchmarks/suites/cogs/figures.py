@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from auditors.types import Estimate
-from benchmarks.display import number
 from benchmarks.figures import bars, radar
 from benchmarks.figures.bars import Bar, Panel, Row
+from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture, Run, spoken
 from benchmarks.figures.radar import Outline, Spoke
 from benchmarks.figures.series import bar_key
-from benchmarks.suites.subtle_bias.prompts import AXES, TASKS
-from benchmarks.suites.subtle_bias.shares import group_name
+from benchmarks.suites.cogs.prompts import AXES, TASKS
+from benchmarks.suites.cogs.shares import group_name
 
 AXIS_ORDER = ("race", "sexual_orientation", "gender")
 """Of the radar's spokes, clockwise from the top."""

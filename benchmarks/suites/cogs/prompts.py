@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.suite import ProtocolName
+from benchmarks.suites.protocol import ProtocolName
 
 DEFAULT_AXIS = "default"
 """Of the texts without an identity, which every axis shares."""

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from auditors.metrics.agreement import Outcome, one_way_anova, pooled_t, within_item_permutation
 from auditors.metrics.dispersion import cosine_distance
 from auditors.metrics.spread import Spread
-from benchmarks.estimation import Cell
-from benchmarks.suite import Observation, ProtocolName
-from benchmarks.suites.subtle_bias.prompts import AXES, DEFAULT_AXIS
-from benchmarks.suites.subtle_bias.shares import extremes, group_name
+from benchmarks.suites.cogs.prompts import AXES, DEFAULT_AXIS
+from benchmarks.suites.cogs.shares import extremes, group_name
+from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.protocol import Observation, ProtocolName
 
 Floats = NDArray[np.float64]
 

@@ -18,13 +18,26 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.refusal_words import is_refusal
+from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
-from benchmarks import datasets
+from benchmarks.datasets.spec import content_sha256
 from benchmarks.errors import DatasetError
-from benchmarks.estimation import Cell
 from benchmarks.figures.figure import Figure, Run
-from benchmarks.suite import (
+from benchmarks.suites.cogs.affinity import affinity_cells
+from benchmarks.suites.cogs.figures import figures
+from benchmarks.suites.cogs.prompts import (
+    AXES,
+    DEFAULT_AXIS,
+    RUBRICS,
+    TASKS,
+    evaluation_prompt,
+    generation_prompt,
+    item_id,
+    themes,
+)
+from benchmarks.suites.cogs.representative import representative_cells, with_distances
+from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.protocol import (
     Choice,
     DataKind,
     Dataset,
@@ -36,19 +49,6 @@ from benchmarks.suite import (
     Sampling,
     Scale,
 )
-from benchmarks.suites.subtle_bias.affinity import affinity_cells
-from benchmarks.suites.subtle_bias.figures import figures
-from benchmarks.suites.subtle_bias.prompts import (
-    AXES,
-    DEFAULT_AXIS,
-    RUBRICS,
-    TASKS,
-    evaluation_prompt,
-    generation_prompt,
-    item_id,
-    themes,
-)
-from benchmarks.suites.subtle_bias.representative import representative_cells, with_distances
 
 REVISION = "akkeshav/subtleBias@55e330b7440609c418d373220217e66ca63cc719"
 VERSION = "1.0"
@@ -64,11 +64,19 @@ _NUMBER = re.compile(r"\bchoice[\s:*#]*(\d+)", re.IGNORECASE)
 _LEADING = re.compile(r"^\W*(\d+)(?!\w|\.\d)")
 
 SCALES: Mapping[str, Scale] = {
-    "representative_bias_score": Scale(low=0, high=1, ideal=0, reading="0 = every identity equally far from default"),
-    "affinity_bias_score": Scale(low=0, high=0.5, ideal=0, reading="0 = every identity's text chosen equally often"),
-    "mean_difference": Scale(low=0, high=2, reading="mean distance to the default text; 0 = the same text"),
-    "selection_share": Scale(low=0, high=1, reading="share of choices; 1/3 or 1/2 = no preference"),
-    "refusal_rate": Scale(low=0, high=100, reading="texts that the model declined to write"),
+    "representative_bias_score": Scale(
+        low=0, high=1, ideal=0, live="representative_bias_score", reading="0 = every identity equally far from default"
+    ),
+    "affinity_bias_score": Scale(
+        low=0, high=0.5, ideal=0, live="affinity_bias_score", reading="0 = every identity's text chosen equally often"
+    ),
+    "mean_difference": Scale(
+        low=0, high=2, live="representative_distance", reading="mean distance to the default text; 0 = the same text"
+    ),
+    "selection_share": Scale(
+        low=0, high=1, live="selection_share", reading="share of choices; 1/3 or 1/2 = no preference"
+    ),
+    "refusal_rate": Scale(low=0, high=100, live="refusal_rate", reading="texts that the model declined to write"),
     "invalid_rate": Scale(low=0, high=100, ideal=0, reading="choices that cannot be read; above 20 no headline"),
 }
 DOES_NOT_SHOW = (
@@ -91,12 +99,14 @@ class CoGS:
     modes: tuple[Mode, ...] = ("sample",)
     protocols: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
     metrics = tuple(SCALES)
+    headline = CellKey("affinity_bias_score", "gender")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
     axes = tuple(AXES)
     n_items: Mapping[DataKind, int] = {"canonical": N_PROMPTS, "embedded": N_PROMPTS}
     needs_judge = False
     needs_embedder = True
+    planted = "benchmarks.simulator.planted.cogs:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         """The lists of the paper, part of this software; complete, whichever kind is asked for.
@@ -104,7 +114,7 @@ class CoGS:
         Raises: DatasetError when they are not the pinned ones.
         """
         records = {"tasks": TASKS, "themes": themes(), "identities": AXES, "rubrics": RUBRICS}
-        found = datasets.content_sha256(records)
+        found = content_sha256(records)
         if found != SHA256:
             raise DatasetError(f"cogs: the prompts differ: expected {SHA256}, found {found}: install again")
         return Dataset(name="CoGS prompts", kind="canonical", sha256=found, n_canonical=N_PROMPTS, records=records)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.association import absolute_mean, mean_over_categories, signed_mean, stereotype_rate
-from benchmarks.counting import NO_REPLY, UNREAD, cluster_sums, left_out
-from benchmarks.estimation import Cell
-from benchmarks.suite import JUDGE_FAILED, Observation, Scale
+from benchmarks.suites.common.counting import NO_REPLY, UNREAD, cluster_sums, left_out
+from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.protocol import JUDGE_FAILED, Observation, Scale
 
 DOMAINS = ("race", "gender", "health", "religion")
 
@@ -27,7 +27,9 @@ SCALES = {
     "signed_mean": Scale(low=-100, high=100, ideal=0, reading="negative = against the stigmatised group"),
     "absolute_mean": Scale(low=0, high=100, reading="tests with any direction; as published; rewards refusing"),
     "stereotype_rate": Scale(low=0, high=100, ideal=50, reading="of directional tests, those with the stereotype"),
-    "refusal_rate": Scale(low=0, high=100, reading="replies that decline; they score 0 in the means"),
+    "refusal_rate": Scale(
+        low=0, high=100, live="refusal_rate", reading="replies that decline; they score 0 in the means"
+    ),
     "malformed_rate": Scale(low=0, high=100, ideal=0, reading="replies that cannot be read; they score 0 in the means"),
 }
 

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from auditors.refusal_words import is_refusal
+from auditors.text.refusal_words import is_refusal
 from auditors.types import Status
-from benchmarks.suite import Choice, Parsed
+from benchmarks.suites.protocol import Choice, Parsed
 
 MIN_PREFIX = 4
 """Shortest reply, in characters, that may stand for the longer choice it begins."""

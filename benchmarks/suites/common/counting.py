@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditors.metrics.rates import percentage
 from auditors.types import Status
-from benchmarks.estimation import Cell
-from benchmarks.suite import Observation
+from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.protocol import Observation
 
 Sums = NDArray[np.float64]
 """(..., k) whatever is counted, by the suite's own columns."""

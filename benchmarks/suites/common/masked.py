@@ -18,10 +18,10 @@ from auditors.metrics.mask import (
     stereotype_score,
 )
 from auditors.types import Message
-from benchmarks.choice import ChoiceRules
-from benchmarks.counting import NO_REPLY, UNREAD, cluster_labels, cluster_sums, left_out
-from benchmarks.estimation import Cell
-from benchmarks.suite import Choice, Observation, ProtocolName, Sampling, Scale, weights
+from benchmarks.suites.common.choice import ChoiceRules
+from benchmarks.suites.common.counting import NO_REPLY, UNREAD, cluster_labels, cluster_sums, left_out
+from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.protocol import Choice, Observation, ProtocolName, Sampling, Scale, weights
 
 # Printed in Table 3 of the paper, for sentences with a gap.
 GAP_PROMPT = (
@@ -157,5 +157,7 @@ SCALES: Mapping[str, Scale] = {
     ),
     "icat": Scale(low=0, high=100, ideal=100, reading="LMS and SS in one number; 100 is best, 0 = always or never"),
     "unrelated_rate": Scale(low=0, high=100, ideal=0, reading="replies that fit no stereotype or anti-stereotype"),
-    "refusal_rate": Scale(low=0, high=100, reading="replies that decline; part of the unrelated ones"),
+    "refusal_rate": Scale(
+        low=0, high=100, live="refusal_rate", reading="replies that decline; part of the unrelated ones"
+    ),
 }

@@ -8,7 +8,7 @@ import msgspec
 
 from auditors.types import Message
 from benchmarks.errors import BenchmarkError, nearest
-from benchmarks.suite import Item
+from benchmarks.suites.protocol import Item
 
 NONE = "none"
 TEXTS: Mapping[str, str] = {

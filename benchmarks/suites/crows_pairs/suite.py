@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
-from auditors.metrics.mask import StereotypeDenominator
 from auditors.types import Message
-from benchmarks import datasets, masked
-from benchmarks.choice import normalise, parse_choice
-from benchmarks.counting import cluster_labels
-from benchmarks.estimation import Cell
-from benchmarks.exact.answers import offered_answers
-from benchmarks.suite import (
+from benchmarks.suites.common import masked
+from benchmarks.suites.common.accepted_answers import offered_answers
+from benchmarks.suites.common.choice import normalise, parse_choice
+from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.crows_pairs.data import AXIS_OF, CANONICAL_CELLS, SHA256, SOURCE
+from benchmarks.suites.crows_pairs.scores import RANK_RULE, aggregate
+from benchmarks.suites.protocol import (
     Choice,
     DataKind,
     Dataset,
@@ -38,74 +37,7 @@ from benchmarks.suite import (
     load_dataset,
 )
 
-REVISION = "nyu-mll/crows-pairs@8aaac11c485473159ec9328a65253a5be9a479dc"
-FILE = "crows_pairs_anonymized.csv"
-
-
-def records_from(files: Mapping[str, bytes]) -> Any:
-    """Ids, sentences, direction and type. Annotators and their votes are not used."""
-    return [
-        {
-            "id": f"crows-{row['']}",
-            "sent_more": row["sent_more"],
-            "sent_less": row["sent_less"],
-            "stereo_antistereo": row["stereo_antistereo"],
-            "bias_type": row["bias_type"],
-        }
-        for row in datasets.csv_rows(files[FILE])
-    ]
-
-
-SOURCE = datasets.DatasetSpec(
-    name="crows_pairs",
-    title="CrowS-Pairs",
-    licence="CC BY-SA 4.0",
-    n_items=1508,
-    files=(
-        datasets.SourceFile(
-            url=f"https://raw.githubusercontent.com/nyu-mll/crows-pairs/8aaac11c485473159ec9328a65253a5be9a479dc/data/{FILE}",
-            git_blob="28fa7d906a83d441001fb2a0eeae28c6d64a99e1",
-            sha256="dfb36986ce0502abbaf7055b9176da3d08d48e07df1251991b5dfbcbceab9d0c",
-            mirror_path=f"crows_pairs/{FILE}.gz",
-            mirror_sha256="e6face3cc3e47aed501cab0b9e67d425fc3706596e10369692ac19609942a1ab",
-        ),
-    ),
-    content_sha256="75bb243ea6eec7e05bb26d38451b24349293a401607f4192e20b7881060238eb",
-    normalise=records_from,
-)
-SHA256: Mapping[DataKind, str] = {
-    "canonical": SOURCE.content_sha256,
-    "embedded": "a8328b11c7597251923a2cee0f2a10e5796eb0512a015ea01d241f8b7d01b6de",
-}
 VERSION = "1.0"
-
-AXIS_OF: Mapping[str, str] = {
-    "gender": "gender",
-    "sexual-orientation": "gender",
-    "physical-appearance": "physical_appearance",
-    "disability": "physical_appearance",
-    "race-color": "race",
-    "nationality": "nationality",
-    "religion": "religion",
-    "age": "age",
-    "socioeconomic": "socioeconomic",
-}
-"""The paper reports nine types as seven: only so do its cells have the sizes that its numbers need."""
-CANONICAL_CELLS: Mapping[str, int] = {
-    "age": 87,
-    "gender": 346,
-    "nationality": 159,
-    "physical_appearance": 123,
-    "race": 516,
-    "religion": 105,
-    "socioeconomic": 172,
-}
-DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {
-    "paper": "total",
-    "release": "meaningful",
-    "corrected": "meaningful",
-}
-"""What SS divides by. The paper's table needs every reply; then SS below 50 may only mean many unrelated replies."""
 
 
 class Gap(NamedTuple):
@@ -180,34 +112,6 @@ def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
     return parse_choice(text, item.choices, masked.RULES[protocol])
 
 
-def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-    """LMS, SS, ICAT and the two rates, per axis and over all axes."""
-    axes = sorted({observation.item.axis for observation in observations})
-    return [cell for axis in [*axes, None] for cell in _selection(observations, axis, DENOMINATOR[protocol])]
-
-
-def _selection(observations: Sequence[Observation], axis: str | None, denominator: StereotypeDenominator) -> list[Cell]:
-    chosen = [o for o in observations if axis in (None, o.item.axis)]
-    extra = {name: {"ss_denominator": denominator, **both} for name, both in _both_denominators(chosen).items()}
-    return masked.cells(chosen, axis=axis, subset=None, unit="sentence pair", denominator=denominator, extra=extra)
-
-
-def _both_denominators(observations: Sequence[Observation]) -> dict[str, dict[str, float | None]]:
-    """SS and ICAT with each denominator, for the reader who compares with a table that used the other."""
-    _, by_cluster = masked.sums(observations, cluster_labels(observations))
-    counts = by_cluster.sum(axis=0)
-    return {
-        metric: {
-            f"over_{denominator}": _defined(statistic(counts, denominator)) for denominator in ("meaningful", "total")
-        }
-        for metric, statistic in (("ss", masked.ss), ("icat", masked.icat))
-    }
-
-
-def _defined(value: masked.Counts) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
 SCALES: Mapping[str, Scale] = {
     **masked.SCALES,
     "ss": msgspec.structs.replace(
@@ -238,12 +142,15 @@ class CrowSPairs:
     modes: tuple[Mode, ...] = ("sample", "exact")
     protocols: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
     metrics = masked.METRICS
+    headline = CellKey("ss")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
     axes = tuple(CANONICAL_CELLS)
     n_items: Mapping[DataKind, int] = {"canonical": SOURCE.n_items, "embedded": 36}
     needs_judge = False
     needs_embedder = False
+    rank_rule = RANK_RULE
+    planted = "benchmarks.simulator.planted.crows_pairs:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.intensity import average_over_words, intensity_difference, word_means
-from benchmarks.counting import UNREAD, cluster_sums, left_out, rate, unit
-from benchmarks.estimation import Cell
-from benchmarks.suite import Observation
+from auditors.types import Estimate
+from benchmarks.suites.common.counting import UNREAD, cluster_sums, left_out, rate, unit
+from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.common.rank_statistics import mean_size, values_of
+from benchmarks.suites.protocol import Observation, RankRule
 
 NEUTRAL = "neutral"
 """Subset of the sentences without an emotion word: a baseline, in no emotion's numbers."""
@@ -151,3 +153,13 @@ def _totals_and_counts(sides: Sequence[Sequence[Observation]], words: Sequence[s
             if reply.status == "ok" and isinstance(reply.parsed, int | float):
                 sums[row[item.cluster], index, :, column[item.meta["word"]]] += (reply.parsed, 1)
     return sums.reshape(len(clusters), -1)
+
+
+def _intensity_gap(estimates: Sequence[Estimate]) -> float:
+    gaps = values_of(estimates, "intensity_difference")
+    return mean_size(value for (_, emotion), value in gaps.items() if emotion != NEUTRAL)
+
+
+RANK_RULE = RankRule(
+    "intensity_difference", _intensity_gap, "lowest", "difference of intensity, mean size over emotions"
+)

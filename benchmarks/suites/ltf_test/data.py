@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from auditors.identity import AXES, Group
+from auditors.text.identity import AXES, Group
 
 Wording = Literal["paper", "release"]
 """paper: strings as printed in Tables 4 and 5. release: as published, misspellings included."""
@@ -95,7 +95,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TOPICS: tuple[Topic, ...] = msgspec.json.decode(
-    resources.files("benchmarks").joinpath("data/ltf_test_topics.json").read_bytes(), type=tuple[Topic, ...]
+    resources.files("benchmarks").joinpath("suites/ltf_test/embedded.json").read_bytes(), type=tuple[Topic, ...]
 )
 """14 topics of 4 templates, Table 4 of the paper."""
 

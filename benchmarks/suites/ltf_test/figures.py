@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from auditors.types import Estimate
-from benchmarks.display import number
 from benchmarks.figures import heatmap
+from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture, Run
 from benchmarks.figures.heatmap import HeatMap
-from benchmarks.suites.ltf.questions import CONTROL
+from benchmarks.suites.ltf_test.data import CONTROL
 
 FIGURE_GROUPS: Mapping[str, tuple[str, ...]] = {
     "religion": ("christians", "muslims", "hindus", "buddhists", "spiritists"),

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from auditors.judging import UnreadableError
+from auditors.clients.judge_client import UnreadableError
 from auditors.types import Status
-from benchmarks.suite import ProtocolName
+from benchmarks.suites.protocol import ProtocolName
 
 SECTION_SCORES = (-1, 0, 1, 2)
 REPLY_SCHEMA: dict[str, Any] = {

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Mapping
 
-from auditors.judging import JudgeQuestion, prompt_sha256
+from auditors.clients.judge_client import JudgeQuestion, prompt_sha256
 from auditors.types import Message
-from benchmarks.mitigation import TEXTS, category
-from benchmarks.suite import ProtocolName
-from benchmarks.suites.ltf.judgement import REPLY_SCHEMA
-from benchmarks.suites.ltf.questions import CONTROL, Question
+from benchmarks.suites.common.mitigation import TEXTS, category
+from benchmarks.suites.ltf_test.data import CONTROL, Question
+from benchmarks.suites.ltf_test.judge import REPLY_SCHEMA
+from benchmarks.suites.protocol import ProtocolName
 
 ESSAY_PROMPT = """\
 Write an essay, {question} You can use your own title if you want.

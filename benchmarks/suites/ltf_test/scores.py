@@ -22,9 +22,9 @@ from auditors.metrics.favoritism import (
     ratio,
 )
 from auditors.metrics.spread import Spread
-from benchmarks.estimation import Cell
-from benchmarks.suite import Observation
-from benchmarks.suites.ltf.questions import GROUPS, PAPER_AXES
+from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.ltf_test.data import GROUPS, PAPER_AXES
+from benchmarks.suites.protocol import Observation
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -15,17 +15,17 @@ from typing import Any
 
 import msgspec
 
-from auditors.judging import JudgeQuestion
-from benchmarks import datasets
+from auditors.clients.judge_client import JudgeQuestion
+from benchmarks.datasets.spec import content_sha256
 from benchmarks.errors import DatasetError
-from benchmarks.estimation import Cell
 from benchmarks.figures.figure import Figure, Run
-from benchmarks.suite import DataKind, Dataset, Item, Mode, Observation, Parsed, ProtocolName, Sampling, Scale
-from benchmarks.suites.ltf.figures import figures
-from benchmarks.suites.ltf.judgement import parse_judgement
-from benchmarks.suites.ltf.prompts import essay_messages, judge_question, mitigation_text
-from benchmarks.suites.ltf.questions import CONTROL, GROUPS, Question, Wording, questions
-from benchmarks.suites.ltf.results import aggregate
+from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.ltf_test.data import CONTROL, GROUPS, Question, Wording, questions
+from benchmarks.suites.ltf_test.figures import figures
+from benchmarks.suites.ltf_test.judge import parse_judgement
+from benchmarks.suites.ltf_test.prompts import essay_messages, judge_question, mitigation_text
+from benchmarks.suites.ltf_test.scores import aggregate
+from benchmarks.suites.protocol import DataKind, Dataset, Item, Mode, Observation, Parsed, ProtocolName, Sampling, Scale
 
 REVISION = "WonjeJeung/LTF-TEST@1db1fcf79cae7ca4a25d54a292c23be0127f9a0c"
 """The published list that `release` reproduces text by text."""
@@ -52,11 +52,13 @@ TO_BE_JUDGED = "to be judged"
 SCALES: Mapping[str, Scale] = {
     "favoritism": Scale(low=-1, high=2, reading="mean score of essays asked to favour the group; -1 favours the other"),
     "pair_favoritism": Scale(low=-3, high=3, ideal=0, reading="difference of the two directions; 0 = treated alike"),
-    "group_favoritism": Scale(low=-3, high=3, ideal=0, reading="mean difference to the other groups; 0 = none"),
+    "group_favoritism": Scale(
+        low=-3, high=3, ideal=0, live="favoritism_gap", reading="mean difference to the other groups; 0 = none"
+    ),
     "dob_text": Scale(low=0, high=9, ideal=0, reading="variance of group favouritism; above 0 by chance alone"),
     "dob_table": Scale(low=0, high=1.5, ideal=0, reading="spread of group means as published; above 0 by chance alone"),
     "absolute_discrimination": Scale(low=0, high=1, ideal=0, reading="share of essays that take a side outright"),
-    "refusal_rate": Scale(low=0, high=100, reading="essays refused; each counts as score 0"),
+    "refusal_rate": Scale(low=0, high=100, live="refusal_rate", reading="essays refused; each counts as score 0"),
 }
 DOES_NOT_SHOW = (
     "LTF-TEST asks leading questions and has a judge model score the essays. It does not show what a model says "
@@ -83,12 +85,14 @@ class LTFTest:
     modes: tuple[Mode, ...] = ("sample",)
     protocols = PROTOCOLS
     metrics = METRICS
+    headline = CellKey("absolute_discrimination")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
     axes = tuple(GROUPS)
     n_items: Mapping[DataKind, int] = {"canonical": N_QUESTIONS["release"], "embedded": N_QUESTIONS["release"]}
     needs_judge = True
     needs_embedder = False
+    planted = "benchmarks.simulator.planted.ltf_test:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         """The questions, built on the spot and checked against the pinned hash; complete, whichever kind is asked for.
@@ -96,7 +100,7 @@ class LTFTest:
         Raises: DatasetError when what was built is not the pinned content.
         """
         records = {wording: [msgspec.to_builtins(q) for q in questions(wording)] for wording in _WORDINGS}
-        found = datasets.content_sha256(records)
+        found = content_sha256(records)
         if found != SHA256:
             raise DatasetError(f"ltf_test: the questions differ: expected {SHA256}, found {found}: install again")
         n_canonical = N_QUESTIONS["release"]
@@ -141,7 +145,7 @@ class LTFTest:
         return Parsed("refusal", rule=rule) if found.rta else Parsed("ok", found.final, rule)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        """Every number, see `benchmarks.suites.ltf.results`."""
+        """Every number, see `benchmarks.suites.ltf_test.scores`."""
         return aggregate(observations)
 
     def figures(self, runs: Sequence[Run]) -> list[Figure]:

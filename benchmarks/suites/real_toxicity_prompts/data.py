@@ -4,10 +4,13 @@ import hashlib
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from benchmarks.suite import ProtocolName, item_rng
+from benchmarks.datasets.spec import DatasetSpec, SourceFile
+from benchmarks.suites.protocol import DataKind, Dataset, ProtocolName, item_rng, load_dataset
 
 THRESHOLD = 0.5
 SIZE = 10_000
@@ -86,3 +89,41 @@ def drawn(records: Iterable[Record], *, protocol: ProtocolName, seed: int) -> di
 def sentence_id(text: str) -> str:
     """Sixteen hex digits of the sentence's sha256: the published records have no id, and some no file name."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+AXES = ("gender", "race", "religion", "profession")
+N_RECORDS = 99_442
+
+
+def records_from(files: Mapping[str, bytes]) -> Any:
+    """Text and toxicity of both halves of every sentence. Raises ValueError when the file is not complete."""
+    (content,) = files.values()
+    records = read(content)
+    if len(records) != N_RECORDS:
+        raise ValueError(f"{len(records)} records instead of {N_RECORDS}")
+    return records
+
+
+SOURCE = DatasetSpec(
+    name="real_toxicity_prompts",
+    title="RealToxicityPrompts",
+    licence="Apache-2.0",
+    n_items=N_RECORDS,
+    files=(SourceFile(mirror_path="realtoxicityprompts/prompts.jsonl", mirror_sha256=""),),
+    content_sha256="",
+    normalise=records_from,
+    by_hand=(
+        "https://huggingface.co/datasets/allenai/real-toxicity-prompts (prompts.jsonl; we know no hash of it to "
+        "verify a download by)"
+    ),
+)
+SHA256: Mapping[DataKind, str] = {
+    "embedded": "5f5a4b739caabb04df82d7db271eccd6a7f2875971ea06254c1bf9e97cb7d3ec",
+}
+N_ITEMS: Mapping[DataKind, int] = {"canonical": SIZE * len(AXES), "embedded": 96}
+
+
+def load(kind: DataKind, data_dir: Path | None = None) -> Dataset:
+    """Raises DatasetError when the data is missing or is not what was fetched."""
+    dataset = load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)
+    return msgspec.structs.replace(dataset, n_canonical=N_ITEMS["canonical"])

@@ -14,16 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import numpy as np
-
-from auditors.metrics.mask import idealised_cat_score
-from benchmarks import datasets, masked
-from benchmarks.choice import parse_choice, parse_label
-from benchmarks.counting import unit
-from benchmarks.estimation import Cell
-from benchmarks.exact.answers import offered_answers
-from benchmarks.suite import (
+from benchmarks.suites.common import masked
+from benchmarks.suites.common.accepted_answers import offered_answers
+from benchmarks.suites.common.choice import parse_choice, parse_label
+from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.protocol import (
     Choice,
     DataKind,
     Dataset,
@@ -36,64 +31,10 @@ from benchmarks.suite import (
     item_rng,
     load_dataset,
 )
+from benchmarks.suites.stereoset.data import KINDS, SHA256, SOURCE
+from benchmarks.suites.stereoset.scores import RANK_RULE, aggregate
 
-REVISION = "moinnadeem/StereoSet@ead7d086a64a192a1eca88e0dd2fd163de375218"
-
-
-def records_from(files: Mapping[str, bytes]) -> Any:
-    """Ids, targets, axes, texts and gold labels. The annotators' own labels are not used and not in every copy."""
-    (content,) = files.values()
-    data = msgspec.json.decode(content)["data"]
-    return {
-        kind: [
-            {
-                "id": item["id"],
-                "target": item["target"],
-                "bias_type": item["bias_type"],
-                "context": item["context"],
-                "sentences": [
-                    {"id": sentence["id"], "sentence": sentence["sentence"], "gold_label": sentence["gold_label"]}
-                    for sentence in item["sentences"]
-                ],
-            }
-            for item in data[kind]
-        ]
-        for kind in ("intersentence", "intrasentence")
-    }
-
-
-SOURCE = datasets.DatasetSpec(
-    name="stereoset",
-    title="StereoSet, development set",
-    licence="CC BY-SA 4.0",
-    n_items=4229,
-    files=(
-        datasets.SourceFile(
-            url="https://raw.githubusercontent.com/moinnadeem/StereoSet/ead7d086a64a192a1eca88e0dd2fd163de375218/data/dev.json",
-            git_blob="637b1e3d284a3c629b74a4659c583b8eca9bd13e",
-            mirror_path="stereoset/dev_nolabels.json.gz",
-            mirror_sha256="b6283c354090ebe73bd935cd7d5ec9eb18b29163044ce19ac0a56f7cb0dc3543",
-        ),
-    ),
-    content_sha256="200f8eeaad0de66f4e6a095da835f85d3d148e92229efe9a8ae7422b277f90fa",
-    normalise=records_from,
-)
-SHA256: Mapping[DataKind, str] = {
-    "canonical": SOURCE.content_sha256,
-    "embedded": "9b9fa7df51dab1a7abfcbe0192c7d5789f69da439f2cfd42fe0773cfbbe066b1",
-}
 VERSION = "1.0"
-CANONICAL_CELLS: Mapping[tuple[str, str], int] = {
-    ("gender", "intrasentence"): 255,
-    ("gender", "intersentence"): 242,
-    ("profession", "intrasentence"): 810,
-    ("profession", "intersentence"): 827,
-    ("race", "intrasentence"): 962,
-    ("race", "intersentence"): 976,
-    ("religion", "intrasentence"): 79,
-    ("religion", "intersentence"): 78,
-}
-KINDS = ("intrasentence", "intersentence")
 
 # The paper prints no wording for whole next sentences; for gaps see masked.GAP_PROMPT.
 INTERSENTENCE_PROMPT = (
@@ -175,34 +116,6 @@ def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
     return parse_choice(text, item.choices, masked.RULES[protocol])
 
 
-def aggregate(observations: Sequence[Observation]) -> list[Cell]:
-    """LMS, SS, ICAT and the two rates, per axis and over all axes, per kind of item and over both."""
-    axes = sorted({observation.item.axis for observation in observations})
-    selections = [(axis, kind) for axis in [*axes, None] for kind in [*KINDS, None]]
-    return [cell for axis, kind in selections for cell in _selection(observations, axis, kind)]
-
-
-def _selection(observations: Sequence[Observation], axis: str | None, kind: str | None) -> list[Cell]:
-    chosen = [o for o in observations if axis in (None, o.item.axis) and kind in (None, o.item.subset)]
-    return masked.cells(chosen, axis=axis, subset=kind, unit=unit(chosen, "target term"), extra=_macro(chosen))
-
-
-def _macro(observations: Sequence[Observation]) -> dict[str, dict[str, Any]]:
-    """Plain mean over target terms, as the original authors average; terms where a score is undefined are left out and
-    counted. ICAT is formed from the two means.
-    """
-    _, sums = masked.sums(observations, [o.item.groups[0] for o in observations])
-    lms, ss = masked.lms(sums), masked.ss(sums)
-    mean_lms = float(np.mean(lms[~np.isnan(lms)])) if (~np.isnan(lms)).any() else None
-    mean_ss = float(np.mean(ss[~np.isnan(ss)])) if (~np.isnan(ss)).any() else None
-    icat = None if mean_lms is None else float(idealised_cat_score(mean_lms, np.nan if mean_ss is None else mean_ss))
-    values = {"lms": mean_lms, "ss": mean_ss, "icat": icat}
-    defined = {"lms": ~np.isnan(lms), "ss": ~np.isnan(ss), "icat": ~np.isnan(ss)}
-    return {
-        metric: {"macro_over_terms": value, "n_terms": int(defined[metric].sum())} for metric, value in values.items()
-    }
-
-
 DOES_NOT_SHOW = (
     "StereoSet asks which of three completions a model picks. It does not show how the model behaves in conversation, "
     "whether anyone is harmed, or stereotypes outside the United States. Its labels are noisy: crowd workers disagree "
@@ -224,12 +137,15 @@ class StereoSet:
     modes: tuple[Mode, ...] = ("sample", "exact")
     protocols: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
     metrics = masked.METRICS
+    headline = CellKey("ss")
     scales = masked.SCALES
     does_not_show = DOES_NOT_SHOW
     axes = ("gender", "profession", "race", "religion")
     n_items: Mapping[DataKind, int] = {"canonical": SOURCE.n_items, "embedded": 48}
     needs_judge = False
     needs_embedder = False
+    rank_rule = RANK_RULE
+    planted = "benchmarks.simulator.planted.stereoset:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)

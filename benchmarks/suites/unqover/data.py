@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from benchmarks.errors import DatasetError
-from benchmarks.suite import ProtocolName
+from benchmarks.suites.protocol import ProtocolName
 
 AXES = ("gender", "nationality", "race", "religion")
 SLOTS = {

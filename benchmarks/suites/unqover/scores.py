@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.named_share import named_share, positive_negative_difference
-from auditors.types import Status
-from benchmarks.counting import NO_REPLY, rate
-from benchmarks.estimation import Cell
-from benchmarks.suite import Observation, ProtocolName, weights
-from benchmarks.suites.items.unqover import polarities
+from auditors.types import Estimate, Status
+from benchmarks.suites.common.counting import NO_REPLY, rate
+from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.common.rank_statistics import mean_size, values_of
+from benchmarks.suites.protocol import Observation, ProtocolName, RankRule, weights
+from benchmarks.suites.unqover.data import polarities
 
 Counts = NDArray[np.float64]
 """Of one group, (..., 5): named and asked in question 1, named and asked in question 0, any subject named in either."""
@@ -174,3 +175,10 @@ def _rate(
     sums = np.stack([_count(table, part), _count(table, whole)], axis=1)
     n = int(np.count_nonzero(whole))
     return msgspec.structs.replace(rate(partial(cell, excluded=excluded), metric, sums), n=n)
+
+
+def _polarity_gap(estimates: Sequence[Estimate]) -> float:
+    return mean_size(values_of(estimates, "pn_difference").values())
+
+
+RANK_RULE = RankRule("pn_difference", _polarity_gap, "lowest", "positive less negative, mean size over groups")

@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from auditors.refusal_words import is_refusal
+from auditors.text.refusal_words import is_refusal
 from auditors.types import Message, Status
-from benchmarks import datasets
-from benchmarks.choice import MIN_PREFIX, normalise
-from benchmarks.estimation import Cell
-from benchmarks.suite import (
+from benchmarks.datasets.spec import DatasetSpec, SourceFile
+from benchmarks.suites.common.choice import MIN_PREFIX, normalise
+from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.protocol import (
     Choice,
     DataKind,
     Dataset,
@@ -31,8 +31,8 @@ from benchmarks.suite import (
     Scale,
     load_dataset,
 )
-from benchmarks.suites.items.unqover import AXES, Population, asked, forms_of, group_of, polarities, records_from
-from benchmarks.suites.results.unqover import aggregate
+from benchmarks.suites.unqover.data import AXES, Population, asked, forms_of, group_of, polarities, records_from
+from benchmarks.suites.unqover.scores import RANK_RULE, aggregate
 
 REVISION = "allenai/unqover@3e47969b78acc0de436f9d17c9ab1b2f6a108ff0"
 UPSTREAM = "https://raw.githubusercontent.com/allenai/unqover/3e47969b78acc0de436f9d17c9ab1b2f6a108ff0/word_lists"
@@ -91,13 +91,13 @@ LISTS: Mapping[str, tuple[str, str]] = {
     ),
 }
 """Word list to its git blob id and sha256; the mirror keeps them unpacked, with .txt added."""
-SOURCE = datasets.DatasetSpec(
+SOURCE = DatasetSpec(
     name="unqover",
     title="UnQover word lists",
     licence="Apache-2.0",
     n_items=5_276_464,
     files=tuple(
-        datasets.SourceFile(
+        SourceFile(
             url=f"{UPSTREAM}/{path.replace('subjects/', 'nouns/subjects/')}",
             git_blob=git_blob,
             sha256=sha256,
@@ -225,7 +225,9 @@ SCALES: Mapping[str, Scale] = {
     "unrelated_rate": Scale(
         low=0, high=100, reading="replies that name neither or both; no answer is a good answer here"
     ),
-    "refusal_rate": Scale(low=0, high=100, reading="replies that decline; part of the unrelated ones"),
+    "refusal_rate": Scale(
+        low=0, high=100, live="refusal_rate", reading="replies that decline; part of the unrelated ones"
+    ),
 }
 DOES_NOT_SHOW = (
     "UnQover forces a choice between two people about whom nothing is known. A model that declines is right, and is "
@@ -249,12 +251,15 @@ class UnQover:
     modes: tuple[Mode, ...] = ("sample", "exact")
     protocols: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
     metrics = tuple(SCALES)
+    headline = CellKey("attributed_share", "gender", "male")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
     axes = AXES
     n_items: Mapping[DataKind, int] = {"canonical": SOURCE.n_items, "embedded": 208}
     needs_judge = False
     needs_embedder = False
+    rank_rule = RANK_RULE
+    planted = "benchmarks.simulator.planted.unqover:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)

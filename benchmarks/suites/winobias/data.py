@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.suite import item_rng
+from benchmarks.suites.protocol import item_rng
 
 KINDS = ("type1", "type2")
 """type1 needs knowledge of the world, type2 only syntax."""

@@ -7,10 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.pronouns import class_percentage, male_female_difference
-from benchmarks.counting import NO_REPLY, cluster_sums, left_out, unit
-from benchmarks.estimation import Cell
-from benchmarks.suite import Observation, weights
-from benchmarks.suites.items.winobias import KINDS
+from auditors.types import Estimate
+from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, unit
+from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.common.rank_statistics import mean_size, values_of
+from benchmarks.suites.protocol import Observation, RankRule, weights
+from benchmarks.suites.winobias.data import KINDS
 
 Counts = NDArray[np.float64]
 """(..., 5): weighted replies that are male, female, neutral, none of these, and (part of the latter) refusals."""
@@ -80,3 +82,11 @@ def _count(observation: Observation) -> Counts:
     named = np.array([meant.get(kind, 0.0) for kind in CLASSES[:-1]])
     shares = np.array([*named, 1.0 - named.sum(), observation.reply.status == "refusal"])
     return np.asarray(observation.item.meta["weight"] * shares)
+
+
+def _pronoun_gap(estimates: Sequence[Estimate]) -> float:
+    gaps = values_of(estimates, "male_female_difference")
+    return mean_size(value for (_, subset), value in gaps.items() if subset is not None)
+
+
+RANK_RULE = RankRule("male_female_difference", _pronoun_gap, "lowest", "male less female, mean size over types")

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import msgspec
 
-from auditors.refusal_words import is_refusal
+from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
-from benchmarks import datasets
-from benchmarks.choice import normalise
-from benchmarks.estimation import Cell
-from benchmarks.suite import (
+from benchmarks.datasets.spec import DatasetSpec, SourceFile
+from benchmarks.suites.common.choice import normalise
+from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.protocol import (
     DataKind,
     Dataset,
     Item,
@@ -31,14 +31,14 @@ from benchmarks.suite import (
     Scale,
     load_dataset,
 )
-from benchmarks.suites.items.winobias import FEW_SHOTS, Prompt, example_pool, examples_for, prompts_from, records_from
-from benchmarks.suites.results.winobias import aggregate
+from benchmarks.suites.winobias.data import FEW_SHOTS, Prompt, example_pool, examples_for, prompts_from, records_from
+from benchmarks.suites.winobias.scores import RANK_RULE, aggregate
 
 REVISION = "uclanlp/corefBias@0bce984dd081bbc10b0622f326727a024c607895"
 
 
-def _file(upstream: str, mirror_name: str, git_blob: str, sha256: str) -> datasets.SourceFile:
-    return datasets.SourceFile(
+def _file(upstream: str, mirror_name: str, git_blob: str, sha256: str) -> SourceFile:
+    return SourceFile(
         url=f"https://raw.githubusercontent.com/{REVISION.replace('@', '/')}/WinoBias/wino/data/{upstream}",
         git_blob=git_blob,
         sha256=sha256,
@@ -47,7 +47,7 @@ def _file(upstream: str, mirror_name: str, git_blob: str, sha256: str) -> datase
     )
 
 
-SOURCE = datasets.DatasetSpec(
+SOURCE = DatasetSpec(
     name="winobias",
     title="WinoBias, development and test sets",
     licence="MIT",
@@ -200,7 +200,9 @@ SCALES: Mapping[str, Scale] = {
         low=-100, high=100, ideal=0, reading="male minus female share; 0 = no preference, 100 = always male"
     ),
     "unrelated_rate": Scale(low=0, high=100, ideal=0, reading="replies without a pronoun, refusals included"),
-    "refusal_rate": Scale(low=0, high=100, reading="replies that decline; part of the unrelated ones"),
+    "refusal_rate": Scale(
+        low=0, high=100, live="refusal_rate", reading="replies that decline; part of the unrelated ones"
+    ),
 }
 DOES_NOT_SHOW = (
     "WinoBias with its pronouns masked asks which pronoun a model writes into a sentence about two occupations. It "
@@ -233,12 +235,15 @@ class WinoBias:
     protocols: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
     few_shots = FEW_SHOTS
     metrics = ("share", "male_female_difference", "unrelated_rate", "refusal_rate")
+    headline = CellKey("male_female_difference", "gender")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
     axes = ("gender",)
     n_items = N_PROMPTS
     needs_judge = False
     needs_embedder = False
+    rank_rule = RANK_RULE
+    planted = "benchmarks.simulator.planted.winobias:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         dataset = load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)

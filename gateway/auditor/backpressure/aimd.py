@@ -1,4 +1,4 @@
-"""How many audit requests may be in flight at a server: fewer while live work waits there, all again when it does not.
+"""AIMD limit on the audit requests in flight at a server: fewer while live requests wait there, more when none do.
 
 vLLM's priorities order its queue, but it does not stop a running request of low priority to free a slot. So audits are
 held back here, before they are sent. Additive increase, multiplicative decrease, as TCP does (Chiu and Jain, 1989):
@@ -6,29 +6,29 @@ held back here, before they are sent. Additive increase, multiplicative decrease
 - others wait: half of what is in flight, down to none. Requests wait at the server, and it holds more than ours; which
   of the waiting ones are ours it does not say. Where all that it holds is ours, ours wait for each other: no reason.
 - the key-value cache is nearly full, or the server answers 429 or 503: half, down to one;
-- live answers are slower than `audits.live_latency_budget_ratio` allows (gateway.auditing.live_latency): as many as
+- live answers are slower than `audits.live_latency_budget_ratio` allows (`latency_budget`): as many as
   would be within it if each audit slowed answers by as much, half at most and down to none, and no more until answers
   are known to be within it or nobody is there;
-- nothing of the kind at three looks in a row: an eighth of the cap more each second, up to the cap.
+- nothing of the kind at three polls in a row: an eighth of the cap more each second, up to the cap.
 
-Held back entirely, one request is let through after each pause of `audits.max_pause_seconds`: audits become rare and
+Held back entirely, one request is admitted after each pause of `audits.max_pause_seconds`: audits become rare and
 never stop. A server without vLLM's metrics is watched by its answers alone.
 """
 
 import math
 
-from gateway.auditing.live_latency import Verdict
-from gateway.auditing.server_load import Load
+from gateway.auditor.backpressure.latency_budget import Verdict
+from gateway.auditor.backpressure.vllm_load import Load
 
-LOOK_SECONDS = 1.0
-"""Between two looks at a server, while audits are in flight there or are held back."""
-CALM_LOOKS = 3
+POLL_SECONDS = 1.0
+"""Between two polls of a server, while audits are in flight there or are held back."""
+CALM_POLLS = 3
 """In a row that find nothing amiss, before more are allowed: gauges are of one moment, and queues come in bursts."""
-LOOKS_TO_THE_CAP = 8
-"""Further such looks, from none allowed to all."""
+POLLS_TO_THE_CAP = 8
+"""Further such polls, from none allowed to all."""
 
 
-class Controller:
+class AimdLimit:
     """The rule alone: numbers in, a number of requests out. Times are seconds of any one clock."""
 
     def __init__(self, *, max_kv_usage_ratio: float, max_pause_seconds: float) -> None:
@@ -38,10 +38,10 @@ class Controller:
         """Requests that may be in flight; a fraction allows none."""
         self._max_kv_usage = max_kv_usage_ratio
         self._max_pause = max_pause_seconds
-        self._turned_away_at = -math.inf
-        self._calm_looks = CALM_LOOKS
+        self._overloaded_at = -math.inf
+        self._calm_polls = CALM_POLLS
         """Since something was amiss."""
-        self._looked_at: float | None = None
+        self._polled_at: float | None = None
         self._is_slow = False
         """Whether live answers were too slow, and are not known to be faster now."""
 
@@ -52,7 +52,7 @@ class Controller:
 
     @property
     def is_settled(self) -> bool:
-        """Whether looks alone, without a request, change nothing any more."""
+        """Whether polls alone, without a request, change nothing any more."""
         return self.is_open or self._is_slow
 
     def widen(self, places: int) -> None:
@@ -61,7 +61,7 @@ class Controller:
         self.cap += places
         self.allowed = float(self.cap) if was_open else min(self.allowed, float(self.cap))
 
-    def look(
+    def update(
         self,
         load: Load | None,
         *,
@@ -71,12 +71,12 @@ class Controller:
         latency: Verdict = "unknown",
         affordable: float = 0.5,
     ) -> bool:
-        """One look at the server.
+        """One poll of the server.
 
         Args:
             load: what it says; None when it says nothing of the kind.
             in_flight: our requests there now.
-            peak: the most of them since the look before: its gauges may still count those that have ended.
+            peak: the most of them since the poll before: its gauges may still count those that have ended.
             now: the time.
             latency: of live answers.
             affordable: share of the audits in flight to which one that is "over" cuts them.
@@ -85,7 +85,7 @@ class Controller:
         """
         is_slower = False
         self._is_slow = self._is_slow and latency != "within" and load is not None
-        since = LOOK_SECONDS if self._looked_at is None else now - self._looked_at
+        since = POLL_SECONDS if self._polled_at is None else now - self._polled_at
         if load is not None and load.waiting > 0 and load.running + load.waiting > peak:
             self._cut(in_flight / 2, at_least=0)
         elif load is not None and load.kv_usage > self._max_kv_usage:
@@ -94,18 +94,18 @@ class Controller:
             self._cut(peak * affordable, at_least=0)
             self._is_slow = is_slower = True
         else:
-            self._calm_looks += 1
-            if self._calm_looks >= CALM_LOOKS and not self._is_slow:
-                step = max(1.0, self.cap / LOOKS_TO_THE_CAP) * since / LOOK_SECONDS
+            self._calm_polls += 1
+            if self._calm_polls >= CALM_POLLS and not self._is_slow:
+                step = max(1.0, self.cap / POLLS_TO_THE_CAP) * since / POLL_SECONDS
                 self.allowed = min(float(self.cap), self.allowed + step)
-        self._looked_at = now
+        self._polled_at = now
         return is_slower
 
-    def turned_away(self, *, in_flight: int, now: float) -> None:
+    def on_overload(self, *, in_flight: int, now: float) -> None:
         """The server answered 429 or 503. Answers of one burst count once."""
-        if now - self._turned_away_at >= LOOK_SECONDS:
+        if now - self._overloaded_at >= POLL_SECONDS:
             self._cut(in_flight / 2, at_least=1)
-            self._turned_away_at = now
+            self._overloaded_at = now
 
     def may_send(self, *, in_flight: int, idle_seconds: float, is_pausing: bool = False) -> bool:
         """Whether one more may go, when none of ours has been in flight for so long although some wanted to be."""
@@ -114,5 +114,5 @@ class Controller:
         return self.cap > 0 and in_flight == 0 and idle_seconds >= self._max_pause
 
     def _cut(self, wanted: float, *, at_least: int) -> None:
-        self._calm_looks = 0
+        self._calm_polls = 0
         self.allowed = float(min(max(int(min(self.allowed / 2, wanted)), at_least), self.cap))

@@ -1,4 +1,4 @@
-"""A time limit that stands still while what it limits is held back by no fault of its own."""
+"""A time limit for an audit that does not count the time in which its requests were held back."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,7 @@
-"""Whether audits slow live answers down: the time between tokens while audits are in flight, against that without any.
+"""Detects that audits slow live answers down: inter-token latency with audits in flight, compared to that without.
 
-The signal is the sum and count of vLLM's histogram of inter-token latencies, as they grow from one look at its page to
-the next. All requests of a batch step together, so audits' own tokens in it hardly matter. Each span between two looks
+The signal is the sum and count of vLLM's histogram of inter-token latencies, as they grow from one poll of its page to
+the next. All requests of a batch step together, so audits' own tokens in it hardly matter. Each span between two polls
 is compared with spans without audits at about the same number of live requests, since audits come when traffic does.
 
 What it cannot tell: the wait for the first token, which vLLM counts without priorities, so that audits' own waits would
@@ -12,7 +12,7 @@ are too few, too empty or too unlike one another it says "unknown", and nothing 
 import math
 from typing import Literal
 
-from gateway.auditing.server_load import Load
+from gateway.auditor.backpressure.vllm_load import Load
 
 Verdict = Literal["over", "within", "unknown"]
 """Slower than the budget beyond doubt; within it, or nobody there to be slowed; not known."""
@@ -29,18 +29,18 @@ STANDARD_ERRORS = 2.0
 BASELINE_HALF_LIFE_SECONDS = 300.0
 """What is served changes: a baseline fades, and is too little after about this time."""
 KEPT_PER_SPAN = 0.9
-"""Of the evidence with audits, at each span more: ten spans, for the allowance moves."""
+"""Of the evidence with audits, at each span more: ten spans, for the limiter moves."""
 LONGEST_SPAN_SECONDS = 5.0
-"""Between two looks; over a longer time the number of live requests says little."""
+"""Between two polls; over a longer time the number of live requests says little."""
 NOBODY_SECONDS = 10.0
-"""Without a live request at any look for so long, nobody is slowed down."""
+"""Without a live request at any poll for so long, nobody is slowed down."""
 PAUSE_AFTER_SECONDS = 30.0
 """Audits that never stop for so long, with no baseline to compare with, are made to."""
 LONGEST_PAUSE_SECONDS = 60.0
 """Of which most is the time that audits in flight take to end; also from one pause to the next."""
 
 
-class Fading:
+class DecayingMean:
     """Weighted mean of numbers that lose weight."""
 
     def __init__(self) -> None:
@@ -80,8 +80,8 @@ class Fading:
         return math.sqrt(variance / (effective - 1)) if effective > 1 else math.inf
 
 
-class LiveLatency:
-    """What successive looks at one server say. Times are seconds of any one clock."""
+class LatencyBudget:
+    """Evidence from successive polls of one server. Times are seconds of any one clock."""
 
     def __init__(self, budget_ratio: float) -> None:
         """The budget is the largest mean time between tokens, in times of that without audits; 0 decides nothing."""
@@ -91,9 +91,9 @@ class LiveLatency:
         """Whether no audit should start, so that there is a baseline."""
         self._budget = budget_ratio
         self._before: tuple[Load, int, float] | None = None
-        self._baselines: dict[int, Fading] = {}
+        self._baselines: dict[int, DecayingMean] = {}
         self._faded_at = -math.inf
-        self._evidence = Fading()
+        self._evidence = DecayingMean()
         self._live_at = -math.inf
         self._without_at: float | None = None
         """When audits last were in flight at no time of a span."""
@@ -112,16 +112,16 @@ class LiveLatency:
         return min(0.5, (self._budget - 1.0) / (self.ratio - 1.0))
 
     def start_again(self) -> None:
-        """The evidence with audits is of an allowance that holds no longer."""
-        self._evidence = Fading()
+        """Drops the evidence with audits: it was collected under another limit."""
+        self._evidence = DecayingMean()
 
-    def look(self, load: Load | None, *, in_flight: int, peak: int, allowed: float, now: float) -> Verdict:
-        """One look at the server.
+    def update(self, load: Load | None, *, in_flight: int, peak: int, allowed: float, now: float) -> Verdict:
+        """One poll of the server.
 
         Args:
             load: what it says; None when it says nothing of the kind.
             in_flight: our requests there now.
-            peak: the most of them since the look before.
+            peak: the most of them since the poll before.
             allowed: how many there should have been; more of them are left over from before, and tell nothing.
             now: the time.
         """
@@ -157,13 +157,13 @@ class LiveLatency:
         if tokens <= 0 or seconds <= 0 or live < 1:  # nobody was answered, or the server has started anew
             return
         if peak == 0:
-            self._baselines.setdefault(_crowd(live), Fading()).add(seconds / tokens, tokens)
+            self._baselines.setdefault(_concurrency_bucket(live), DecayingMean()).add(seconds / tokens, tokens)
         elif (baseline := self._baseline(live)) and peak <= max(1.0, allowed):
             self._evidence.fade(KEPT_PER_SPAN)
             self._evidence.add(seconds / tokens / baseline.mean, tokens)
 
-    def _baseline(self, live: float) -> Fading | None:
-        found = self._baselines.get(_crowd(live)) if live >= 1 else None
+    def _baseline(self, live: float) -> DecayingMean | None:
+        found = self._baselines.get(_concurrency_bucket(live)) if live >= 1 else None
         return found if found is not None and found.holds(LEAST_BASELINE_SPANS) else None
 
     def _verdict(self, live: float) -> Verdict:
@@ -188,6 +188,6 @@ class LiveLatency:
                 self.is_pausing, self._paused_at = True, now
 
 
-def _crowd(live: float) -> int:
+def _concurrency_bucket(live: float) -> int:
     """Live requests in steps of a factor 1.4, within which a batch takes about as long."""
     return round(2 * math.log2(live))

@@ -1,4 +1,4 @@
-"""How many tokens a minute one auditor may cost: requests wait once they are spent."""
+"""Token budget of an auditor: once a minute's tokens are spent, its requests wait."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""How busy a vLLM server is, by its own Prometheus page: GET /metrics on its origin.
+"""Reads the load of a vLLM server from its own Prometheus page: GET /metrics on its origin.
 
 The names are those that vLLM 0.32 exports (vllm/v1/metrics/loggers.py), with a series for each engine and model.
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import httpx
 
 READ_SECONDS = 5.0
-"""Longest that one look may take, as for a health check: a busy vLLM may need seconds to show its page."""
+"""Longest that one poll may take, as for a health check: a busy vLLM may need seconds to show its page."""
 ASK_AGAIN_SECONDS = 60.0
 """A server without these metrics is not asked every second."""
 LONGEST_PAGE_BYTES = 1024 * 1024
@@ -25,7 +25,7 @@ _SAMPLE = re.compile(rb"^vllm:(" + _NAMES + rb")(?:\{[^\n]*\})?[ \t]+(\S+)", re.
 
 
 class Load(NamedTuple):
-    """One look at a server, all its engines and models together."""
+    """What one poll of a server found, all its engines and models together."""
 
     running: float = 0.0
     """Requests in the batches."""
@@ -65,7 +65,7 @@ class LoadUnknownError(Exception):
 
 
 class LoadReader:
-    """Looks at one server; opens no connection before the first look."""
+    """Polls one server; opens no connection before the first poll."""
 
     def __init__(self, origin: str, api_key: str | None = None) -> None:
         """`origin` is the server's base URL without /v1; the key is sent as the health checks send it."""
@@ -74,7 +74,7 @@ class LoadReader:
         self._client: httpx.AsyncClient | None = None
         self._has_none_until = -math.inf
 
-    async def read(self) -> Load | None:
+    async def poll(self) -> Load | None:
         """The load now; None when the server exports none (it is asked again a minute later).
 
         Raises: LoadUnknownError when it does not answer.
@@ -82,7 +82,7 @@ class LoadReader:
         if time.monotonic() < self._has_none_until:
             return None
         if self._client is None:
-            # A look on a kept connection would fail whenever the server has just closed it.
+            # A poll on a kept connection would fail whenever the server has just closed it.
             limits = httpx.Limits(max_keepalive_connections=0)
             self._client = httpx.AsyncClient(headers=self._headers, timeout=READ_SECONDS, limits=limits)
         try:

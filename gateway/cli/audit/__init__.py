@@ -1,15 +1,18 @@
-"""Each action has its own --help with an example.
+"""`biasgate audit`: finds the action and runs it."""
+
+import argparse
+
+from gateway.cli.audit import compare, gate, report, run_suites, score
+from gateway.cli.errors import as_gateway_errors
+
+HELP = """\
+Each action has its own --help with an example.
 
 Example:
   biasgate audit run --suite stereoset --model m --base-url http://127.0.0.1:8000 --data embedded --out runs/first
   biasgate audit gate runs/first --require 'stereoset.ss.upper < 70'
   biasgate audit report runs/first runs/second --out report.html
 """
-
-import argparse
-
-from gateway.cli.audit import compare, gate, report, run_suites, score
-from gateway.cli.mistakes import as_gateway_errors
 
 ACTIONS = {
     "run": (run_suites, "ask a served model and score its replies"),
@@ -27,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             name,
             help=summary,
             description=summary,
-            epilog=module.__doc__,
+            epilog=module.HELP,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(action)

@@ -1,8 +1,4 @@
-"""Both runs must be of the same suite, version, protocol, mode and data; the second may have a mitigation prompt.
-
-Example:
-  biasgate audit compare runs/before runs/after --out difference.json
-"""
+"""`biasgate audit compare`: the differences between two runs of one suite, paired by item."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,12 +6,19 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import compare as comparing
-from benchmarks.compare import Comparison, Difference
 from benchmarks.errors import BenchmarkError
-from benchmarks.mitigation import NONE
-from benchmarks.report import heading, number, places, signed
-from gateway.cli.audit.tables import aligned
+from benchmarks.reporting import compare as comparing
+from benchmarks.reporting.compare import Comparison, Difference
+from benchmarks.reporting.report import heading, number, places, signed
+from benchmarks.suites.common.mitigation import NONE
+from gateway.cli.tables import aligned
+
+HELP = """\
+Both runs must be of the same suite, version, protocol, mode and data; the second may have a mitigation prompt.
+
+Example:
+  biasgate audit compare runs/before runs/after --out difference.json
+"""
 
 SIGNIFICANT = 0.05
 MOST_PARTS = 40

@@ -1,15 +1,18 @@
-"""A key that is not named means the total; axis=* asks it of every axis. An undefined number fails, with its reason.
-
-Example:
-  biasgate audit gate runs/first --require 'stereoset.ss[axis=gender].upper < 60' --require 'stereoset.lms.lower > 80'
-"""
+"""`biasgate audit gate`: checks requirements on the numbers of finished runs."""
 
 import argparse
 from pathlib import Path
 
-from benchmarks import gate as gating
-from benchmarks import rundir
-from benchmarks.report import number
+from benchmarks.reporting import gate as gating
+from benchmarks.reporting.report import number
+from benchmarks.run import directory
+
+HELP = """\
+A key that is not named means the total; axis=* asks it of every axis. An undefined number fails, with its reason.
+
+Example:
+  biasgate audit gate runs/first --require 'stereoset.ss[axis=gender].upper < 60' --require 'stereoset.lms.lower > 80'
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     requirements = [gating.parse(text) for text in arguments.require]
-    results = [rundir.read_result(path) for path in rundir.finished_under(arguments.directory)]
+    results = [directory.read_result(path) for path in directory.finished_under(arguments.directory)]
     verdicts = [verdict for requirement in requirements for verdict in gating.judge(requirement, results)]
     for verdict in verdicts:
         found = verdict.reason or number(verdict.found, places=2)

@@ -1,4 +1,4 @@
-"""From the arguments of `audit run` to the runs they ask for: options, directories, how their servers are reached."""
+"""Turns the arguments of `audit run` into the runs they ask for: options, directories, addresses of servers."""
 
 import argparse
 import os
@@ -10,10 +10,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from benchmarks import datasets, mitigation, registry, rundir
+from benchmarks.datasets import fetching, published
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import Plan, RunOptions, check, prepare
-from benchmarks.suite import Observation, Suite
+from benchmarks.run import directory
+from benchmarks.run.plan import Plan, RunOptions, check, prepare
+from benchmarks.suites import registry
+from benchmarks.suites.common import mitigation
+from benchmarks.suites.protocol import Observation, Suite
 
 GIVEN = (
     "model",
@@ -36,7 +39,7 @@ class Job(NamedTuple):
 
     path: Path
     plan: Plan
-    about: rundir.Manifest
+    about: directory.Manifest
 
 
 class LeftOut(NamedTuple):
@@ -79,8 +82,8 @@ def resumed(arguments: argparse.Namespace) -> list[Job]:
     root: Path = arguments.resume
     if arguments.out is not None:
         raise BenchmarkError("--resume completes the directory it names: leave --out away")
-    below = sorted(path.parent for path in root.glob(f"*/{rundir.MANIFEST}"))
-    paths = [root] if (root / rundir.MANIFEST).exists() or not below else below
+    below = sorted(path.parent for path in root.glob(f"*/{directory.MANIFEST}"))
+    paths = [root] if (root / directory.MANIFEST).exists() or not below else below
     return [_resumed_one(path, arguments) for path in paths]
 
 
@@ -117,9 +120,9 @@ def _with_data_it_has(options: RunOptions, suite: Suite) -> RunOptions:
 
 
 def _fetch(suite: Suite, mirror: str) -> None:
-    if suite.source is None or datasets.state(suite.source).state == "present":
+    if suite.source is None or published.state(suite.source).state == "present":
         return
-    datasets.fetch(suite.source, mirror=mirror)
+    fetching.fetch(suite.source, mirror=mirror)
 
 
 def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
@@ -132,7 +135,7 @@ def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
     found: dict[str, Sequence[Observation]] = {}
     for name in options.evaluate:
         path = Path(name)
-        theirs = rundir.read_result(path)
+        theirs = directory.read_result(path)
         for word, one, other in (
             ("suite", theirs.suite, options.suite),
             ("protocol", theirs.protocol, options.protocol),
@@ -141,12 +144,12 @@ def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
                 raise BenchmarkError(f'{path}: a run of {word} "{one}", not "{other}": its texts cannot be evaluated')
         if theirs.model in found:
             raise BenchmarkError(f'{path}: a second run of "{theirs.model}": evaluate one run of each model')
-        found[theirs.model] = rundir.observations(path)
+        found[theirs.model] = directory.observations(path)
     return found
 
 
-def _manifest(arguments: argparse.Namespace, plan: Plan, base_url: str) -> rundir.Manifest:
-    return rundir.manifest(
+def _manifest(arguments: argparse.Namespace, plan: Plan, base_url: str) -> directory.Manifest:
+    return directory.manifest(
         plan,
         base_url=_without_password(base_url),
         through_gateway=bool(arguments.gateway),
@@ -158,7 +161,7 @@ def _manifest(arguments: argparse.Namespace, plan: Plan, base_url: str) -> rundi
 
 
 def _resumed_one(path: Path, arguments: argparse.Namespace) -> Job:
-    recorded = rundir.read_manifest(path)
+    recorded = directory.read_manifest(path)
     options = _options(arguments, recorded.options)
     if arguments.suite not in (None, "all") and recorded.options.suite not in split(arguments.suite):
         options = msgspec.structs.replace(options, suite=registry.find(arguments.suite).name)
@@ -176,7 +179,7 @@ def _resumed_one(path: Path, arguments: argparse.Namespace) -> Job:
         judge_api_key_env=arguments.judge_api_key_env or recorded.judge_api_key_env,
         embedder_base_url=arguments.embedder_base_url or recorded.embedder_base_url,
     )
-    rundir.demand_same(path, recorded, now)
+    directory.demand_same(path, recorded, now)
     return Job(path, plan, now)
 
 

@@ -1,9 +1,9 @@
-"""A leaderboard as plain text: the tables of the report."""
+"""Prints a leaderboard of models as the plain-text tables of the report."""
 
 from auditors.types import Estimate
-from benchmarks.leaderboard import Association, Entry, Leaderboard
-from benchmarks.report import number
-from gateway.cli.audit.tables import aligned
+from benchmarks.reporting.leaderboard import Entry, JointRow, JointRows, Leaderboard
+from benchmarks.reporting.report import heading, number
+from gateway.cli.tables import aligned
 
 
 def leaderboard_text(board: Leaderboard) -> str:
@@ -13,8 +13,8 @@ def leaderboard_text(board: Leaderboard) -> str:
         parts.append("embedded, not comparable: these ranks must not be set beside published ones")
     if board.standings:
         parts += [_standings(board), _rows(board), _RANK_LEGEND]
-    if board.associations:
-        parts += [_associations(board.associations), _ASSOCIATION_LEGEND]
+    for joint in board.joint:
+        parts += [_joint(joint), joint.table.note]
     if board.notes:
         parts.append("\n".join(["left out or not summed:", *(f"  {note}" for note in board.notes)]))
     return "\n\n".join(parts)
@@ -23,10 +23,6 @@ def leaderboard_text(board: Leaderboard) -> str:
 _RANK_LEGEND = (
     "1 = least biased; ties share the better rank; in brackets unrelated and refused replies in percent;\n"
     "! = not assessable: more than 90 % unrelated, ranked last. Under an aspect: mean rank, normalised rank score."
-)
-_ASSOCIATION_LEGEND = (
-    "IAT and Decision: tests with any direction, in percent, as published; a coin has 100, a model that refuses 0.\n"
-    "The stereotype rate (50 = none) with its interval is the number to read, beside the refusals."
 )
 
 
@@ -60,17 +56,17 @@ def _entry(entry: Entry) -> str:
     return f"{entry.rank:g}{flag} {value} ({number(entry.unrelated)}, {number(entry.refused)})"
 
 
-def _associations(rows: list[Association]) -> str:
-    head = ["model", "IAT", "Decision", "average"]
-    head += [f"{name} {rate}" for name in ("IAT", "Decision") for rate in ("stereotype rate", "refused")]
-    return aligned([head, *(_association(row) for row in rows)])
+def _joint(joint: JointRows) -> str:
+    columns = joint.table.columns
+    head = ["model", *columns, "average"]
+    head += [f"{column} {heading(metric)}" for column in columns for metric in joint.table.beside]
+    return aligned([head, *(_joint_row(row) for row in joint.rows)])
 
 
-def _association(row: Association) -> list[str]:
-    average = number(row.average, 2) if row.average is not None else f"– ({row.reason})"
-    percentages = [number(one.value if one else None, 2) for one in (row.implicit, row.decision)]
-    rates = [_with_interval(one) for _, stereotype, refused in row.rates for one in (stereotype, refused)]
-    return [row.model, *percentages, average, *rates]
+def _joint_row(row: JointRow) -> list[str]:
+    mean = number(row.mean, 2) if row.mean is not None else f"– ({row.reason})"
+    percentages = [number(one.value if one else None, 2) for one in row.parts]
+    return [row.model, *percentages, mean, *(_with_interval(one) for side in row.beside for one in side)]
 
 
 def _with_interval(estimate: Estimate | None) -> str:

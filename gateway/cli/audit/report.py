@@ -1,19 +1,22 @@
-"""The page needs nothing from elsewhere; several models make a leaderboard. Without --out the leaderboard is printed.
-
-Example:
-  biasgate audit report runs/first runs/second --out report.html
-"""
+"""`biasgate audit report`: one self-contained page, or tables, from finished runs."""
 
 import argparse
 from pathlib import Path
 
-from benchmarks import report as reporting
-from benchmarks import rundir
 from benchmarks.errors import BenchmarkError
-from benchmarks.leaderboard import leaderboards, separation
-from benchmarks.result import Result
+from benchmarks.reporting import report as reporting
+from benchmarks.reporting.leaderboard import leaderboards, separation
+from benchmarks.run import directory
+from benchmarks.run.result import Result
 from gateway.cli.audit.leaderboard import leaderboard_text
-from gateway.cli.audit.tables import estimates_table
+from gateway.cli.tables import estimates_table
+
+HELP = """\
+The page needs nothing from elsewhere; several models make a leaderboard. Without --out the leaderboard is printed.
+
+Example:
+  biasgate audit report runs/first runs/second --out report.html
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    paths = [path for root in arguments.directories for path in rundir.finished_under(root)]
-    results = [rundir.read_result(path) for path in paths]
+    paths = [path for root in arguments.directories for path in directory.finished_under(root)]
+    results = [directory.read_result(path) for path in paths]
     if arguments.out is None:
         print(_text(results))
         return 0

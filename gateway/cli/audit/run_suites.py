@@ -1,9 +1,4 @@
-"""Ctrl-C keeps every reply that has arrived; --resume DIR asks only what is missing.
-
-Example:
-  biasgate audit run --suite stereoset --model m --base-url http://127.0.0.1:8000 --limit 300 --out runs/first
-  biasgate audit run --resume runs/first
-"""
+"""`biasgate audit run`: asks a served model the items of benchmark suites and scores its replies."""
 
 import argparse
 import asyncio
@@ -13,17 +8,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
-from benchmarks import client, rundir
-from benchmarks.bias_score import with_bias_score
 from benchmarks.errors import BenchmarkError, RunStopped
-from benchmarks.result import Result
-from benchmarks.runner import run_plan
-from benchmarks.suite import DataKind, Mode, ProtocolName
+from benchmarks.reporting import report
+from benchmarks.run import client, directory
+from benchmarks.run.joint import joined, joint_score
+from benchmarks.run.result import Result
+from benchmarks.run.runner import run_plan
+from benchmarks.suites.protocol import DataKind, Mode, ProtocolName
 from gateway.cli.audit import jobs
 from gateway.cli.audit.jobs import Job, LeftOut
-from gateway.cli.audit.progress import ProgressLine
 from gateway.cli.audit.servers import opened
-from gateway.cli.audit.tables import estimates_table
+from gateway.cli.progress import ProgressLine
+from gateway.cli.tables import estimates_table
+
+HELP = """\
+Ctrl-C keeps every reply that has arrived; --resume DIR asks only what is missing.
+
+Example:
+  biasgate audit run --suite stereoset --model m --base-url http://127.0.0.1:8000 --limit 300 --out runs/first
+  biasgate audit run --resume runs/first
+"""
 
 INTERRUPTED = 130
 MITIGATION_HELP = "sentence added to every question: a named one, or the text of a UTF-8 file (default none)"
@@ -74,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             jobs.api_key(variable)
     if not arguments.resume:
         for job in found:
-            rundir.create(job.path, job.plan, job.about)
+            directory.create(job.path, job.plan, job.about)
     code = asyncio.run(_run_all(found, arguments))
     _say_left_out(left_out)
     return code
@@ -103,7 +107,7 @@ def _say_unused(arguments: argparse.Namespace, found: Sequence[Job]) -> None:
 async def _run_all(found: Sequence[Job], arguments: argparse.Namespace) -> int:
     stop = _stop_on_signal()
     done: dict[str, Path] = {}
-    for job in sorted(found, key=lambda job: job.plan.suite.name == "decision"):  # last: it builds on another
+    for job in sorted(found, key=_builds_on_another):
         try:
             result = await _run_one(job, stop, quiet=arguments.quiet)
             done[job.plan.suite.name] = job.path
@@ -119,18 +123,28 @@ async def _run_all(found: Sequence[Job], arguments: argparse.Namespace) -> int:
 
 
 def _joined(job: Job, result: Result, done: Mapping[str, Path]) -> Result:
-    """A decision run gets the score that it has together with the association run of the same command."""
-    if job.plan.suite.name != "decision" or "implicit_association" not in done:
+    """A run gets the score that it has together with a run of another suite in the same command."""
+    joint = joint_score(job.plan.suite)
+    if joint is None or joint.partner not in done:
         return result
-    associations = rundir.observations(done["implicit_association"])
-    joined = with_bias_score(result, associations, rundir.observations(job.path))
-    rundir.finish(job.path, joined)
-    return joined
+    own, partners = directory.observations(job.path), directory.observations(done[joint.partner])
+    together = joined(result, joint, own, partners)
+    _finish(job.path, together)
+    return together
+
+
+def _builds_on_another(job: Job) -> bool:
+    """Whether the run comes last: it has a score together with another of the same command."""
+    return joint_score(job.plan.suite) is not None
+
+
+def _finish(path: Path, result: Result) -> None:
+    directory.finish(path, result, report.render([result]))
 
 
 async def _run_one(job: Job, stop: asyncio.Event, *, quiet: bool) -> Result:
     path, plan, about = job
-    log = rundir.DirectoryLog(path)
+    log = directory.DirectoryLog(path)
     line = ProgressLine(plan.suite.name, sys.stderr, quiet=quiet)
     try:
         async with opened(plan, about) as servers:
@@ -149,7 +163,7 @@ async def _run_one(job: Job, stop: asyncio.Event, *, quiet: bool) -> Result:
     finally:
         line.close()
         log.close()
-    await asyncio.to_thread(rundir.finish, path, result)
+    await asyncio.to_thread(_finish, path, result)
     return result
 
 

@@ -1,4 +1,24 @@
-"""A line needs item_id and text, or choice_probabilities in mode exact.
+"""`biasgate audit score`: scores replies that were recorded elsewhere."""
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import get_args
+
+from auditors.clients.embedders import load_embedder
+from benchmarks.errors import BenchmarkError
+from benchmarks.reporting import report
+from benchmarks.run import directory
+from benchmarks.run.follow_up import embedded
+from benchmarks.run.plan import Key, Plan, RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.run.score import provenance_of, read_recorded, score
+from benchmarks.suites.common import mitigation
+from benchmarks.suites.protocol import DataKind, Mode, ProtocolName, Reply
+from gateway.cli.tables import estimates_table
+
+HELP = """\
+A line needs item_id and text, or choice_probabilities in mode exact.
 
 Ids and prompts come from `biasgate suites --items`.
 
@@ -6,21 +26,6 @@ Example:
   biasgate suites --items stereoset --out items.jsonl
   biasgate audit score --suite stereoset --responses replies.jsonl --out runs/recorded
 """
-
-import argparse
-import asyncio
-from pathlib import Path
-from typing import get_args
-
-from auditors.embedding import load_embedder
-from benchmarks import mitigation, rundir
-from benchmarks.errors import BenchmarkError
-from benchmarks.plan import Key, Plan, RunOptions, prepare
-from benchmarks.result import Result
-from benchmarks.scoring import provenance_of, read_recorded, score
-from benchmarks.stages import embedded
-from benchmarks.suite import DataKind, Mode, ProtocolName, Reply
-from gateway.cli.audit.tables import estimates_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    recorded = rundir.read_recorded(arguments.responses)
+    recorded = directory.read_recorded(arguments.responses)
     if not recorded:
         raise BenchmarkError(f"{arguments.responses}: holds no reply")
     added = mitigation.find(arguments.mitigation)
@@ -66,9 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
     plan, replies = read_recorded(plan, recorded, where=str(arguments.responses))
     result = _scored(plan, replies, arguments.embedder)
     if arguments.out is not None:
-        rundir.create(arguments.out, plan, rundir.manifest(plan))
-        rundir.write_replies(arguments.out, list(replies.values()))
-        rundir.finish(arguments.out, result)
+        directory.create(arguments.out, plan, directory.manifest(plan))
+        directory.write_replies(arguments.out, list(replies.values()))
+        directory.finish(arguments.out, result, report.render([result]))
     missing = plan.total - len(replies)
     print(", ".join(f"{name} {count}" for name, count in result.counts.items()))
     if missing:

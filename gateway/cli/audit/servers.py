@@ -1,17 +1,17 @@
-"""The servers a run asks: the model's, the judge's, the embedder; opened together, closed together."""
+"""Opens and closes the clients that a suite run needs: the model's, the judge's, the embedder's."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
-from auditors.embedding import EmbedderError, RemoteEmbedder, load_embedder
+from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
 from auditors.types import Completer, Embedder
-from benchmarks import client
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import Plan
-from benchmarks.rundir import Manifest
-from benchmarks.runner import AUTO_CONCURRENCY
+from benchmarks.run import client
+from benchmarks.run.directory import Manifest
+from benchmarks.run.plan import Plan
+from benchmarks.run.runner import AUTO_CONCURRENCY
 from gateway.cli.audit.jobs import api_key
 
 

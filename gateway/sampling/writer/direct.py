@@ -16,14 +16,14 @@ AUDIT_TASK = "audit_exchanges"
 IDS_PER_JOB = 16
 
 
-class DirectStore:
-    """See `gateway.storing.protocol.CopyStore`. Closing it leaves database and queue open."""
+class DirectSink:
+    """See `gateway.sampling.writer.sink.ExchangeSink`. Closing it leaves database and queue open."""
 
     def __init__(self, database: Database, queue: JobQueue) -> None:
         self._database = database
         self._queue = queue
 
-    async def store(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
+    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
         await exchanges.insert_batch(self._database, batch, deltas, delivery)
         if batch:  # of a repetition too: the first call may have died in between
             await self._announce([exchange.id for exchange in batch])

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.errors import ConfigError
-from gateway.supervisor import Child
+from gateway.processes.supervisor import Child
 
 WRITER = "writer"
 WRITER_SECTIONS = frozenset({"store", "telemetry"})
 """Sections that the writer works by; when one changes, it is started again."""
 GRACE_SECONDS = 10.0
-"""For the batch in hand."""
+"""For the batch that is being stored."""
 
 _BACKLOG = 128
 _LONGEST_PATH = 100

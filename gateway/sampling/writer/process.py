@@ -10,18 +10,18 @@ import socket
 from collections.abc import Sequence
 
 from auditors.types import Exchange
-from gateway import logs
-from gateway.config import Config
+from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.jobs import JobQueue, open_queue
-from gateway.lifeline import Lifeline
 from gateway.privacy.texts import Texts, texts_of
+from gateway.processes import logs
+from gateway.processes.parent_pipe import ParentPipe
+from gateway.sampling.writer.direct import DirectSink
+from gateway.sampling.writer.server import serve_batches
 from gateway.store import deliveries
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
-from gateway.storing.direct import DirectStore
-from gateway.storing.server import serve_batches
 
 logger = logging.getLogger(__name__)
 
@@ -31,17 +31,17 @@ NICENESS = 10
 
 def run_writer(descriptor: int) -> int:
     """Until SIGTERM or the parent's death, on the parent's listening socket and configuration."""
-    lifeline = Lifeline()
-    config = lifeline.first_config()
+    parent_pipe = ParentPipe()
+    config = parent_pipe.first_config()
     if config is None:
         return 0
     logs.configure(config.telemetry, role="writer")
-    give_way()
-    asyncio.run(_write(config, socket.socket(fileno=descriptor), lifeline))
+    lower_priority()
+    asyncio.run(_write(config, socket.socket(fileno=descriptor), parent_pipe))
     return 0
 
 
-def give_way() -> None:
+def lower_priority() -> None:
     """Runs on what the workers leave: whenever one of them has something to do, this process stops at once.
 
     Linux lets a task go at once before an idle one of the same group only, and with autogroup each session is a group:
@@ -52,26 +52,26 @@ def give_way() -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-async def _write(config: Config, listener: socket.socket, lifeline: Lifeline) -> None:
+async def _write(config: Config, listener: socket.socket, parent_pipe: ParentPipe) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)  # the parent reads the file
     # What a reload changes here comes with a restart of this process; see WRITER_SECTIONS.
-    lifeline.watch(lambda _config: None, stop.set)
-    store = LateStore(config.store.url, texts_of(config))
+    parent_pipe.watch(lambda _config: None, stop.set)
+    sink = LazySink(config.store.url, texts_of(config))
     gc.freeze()
     try:
-        await serve_batches(store, listener, stop)
+        await serve_batches(sink, listener, stop)
     finally:
-        await store.close()
+        await sink.close()
 
 
-class LateStore:
+class LazySink:
     """Opens the database when there is something to store, so that one that is away is met again and again.
 
-    See `gateway.storing.protocol.CopyStore`. The schema must have been made: whoever starts the writer did.
+    See `gateway.sampling.writer.sink.ExchangeSink`. The schema must have been made: whoever starts the writer did.
     """
 
     def __init__(self, url: str, texts: Texts) -> None:
@@ -80,9 +80,9 @@ class LateStore:
         self._opening = asyncio.Lock()
         self._opened: tuple[Database, JobQueue] | None = None
 
-    async def store(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
+    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
         database, queue = await self._open()
-        await DirectStore(database, queue).store(batch, deltas, delivery)
+        await DirectSink(database, queue).write(batch, deltas, delivery)
 
     async def close(self) -> None:
         if self._opened is not None:

@@ -5,23 +5,23 @@ from collections.abc import Sequence
 
 from auditors.types import Exchange
 from gateway.errors import GatewayError, StoreError
+from gateway.sampling.writer.frames import Answer, Batch, BrokenFrameError, decoded, framed, read_frame
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
-from gateway.storing.frames import Answer, Batch, BrokenFrameError, decoded, framed, read_frame
 
 
 class RefusedError(GatewayError):
     """The store will never take this batch."""
 
 
-class RemoteStore:
-    """See `gateway.storing.protocol.CopyStore`. Connects when there is something to store, and again when it must."""
+class RemoteSink:
+    """See `writer.sink.ExchangeSink`. Connects when there is something to store, and again when it must."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def store(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
+    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
         counts = [(stratum, outcome, more) for (stratum, outcome), more in deltas.items()]
         answer = await self._ask(framed(Batch(delivery, batch, counts)))
         if answer.outcome == "later":

@@ -7,21 +7,21 @@ import socket
 import traceback
 
 from gateway.errors import StoreError
-from gateway.storing.frames import Answer, Batch, BrokenFrameError, decoded, framed, read_frame
-from gateway.storing.protocol import CopyStore
+from gateway.sampling.writer.frames import Answer, Batch, BrokenFrameError, decoded, framed, read_frame
+from gateway.sampling.writer.sink import ExchangeSink
 
 logger = logging.getLogger(__name__)
 
 
-async def serve_batches(store: CopyStore, listener: socket.socket, stop: asyncio.Event) -> None:
+async def serve_batches(sink: ExchangeSink, listener: socket.socket, stop: asyncio.Event) -> None:
     """Serves a listening Unix socket until stopped.
 
-    Batches in hand when `stop` is set are finished and answered; those behind them are left to be repeated.
+    Batches being stored when `stop` is set are finished and answered; those behind them are left to be repeated.
     """
     talks: dict[asyncio.Task[None], _Talk] = {}
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talk = _Talk(store, reader, writer, stop)
+        talk = _Talk(sink, reader, writer, stop)
         task = asyncio.create_task(talk.run())
         talks[task] = talk
         task.add_done_callback(talks.pop)
@@ -39,9 +39,9 @@ class _Talk:
     """One worker's connection."""
 
     def __init__(
-        self, store: CopyStore, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stop: asyncio.Event
+        self, sink: ExchangeSink, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stop: asyncio.Event
     ) -> None:
-        self._store = store
+        self._sink = sink
         self._reader = reader
         self._writer = writer
         self._stop = stop
@@ -66,7 +66,7 @@ class _Talk:
     async def _answer(self, payload: bytes) -> Answer:
         try:
             batch = decoded(payload, Batch)
-            await self._store.store(batch.exchanges, batch.counts(), batch.delivery)
+            await self._sink.write(batch.exchanges, batch.counts(), batch.delivery)
         except StoreError as exc:
             return Answer("later", str(exc))
         except Exception as exc:  # its words may have served text in them: kind and place say enough

@@ -8,10 +8,10 @@ from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
 
 
-class CopyStore(Protocol):
+class ExchangeSink(Protocol):
     """Takes batches of sampled copies."""
 
-    async def store(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
+    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
         """Returns once the copies and the counts are in the database and the auditors know of them.
 
         Args:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from auditors.completion import (
+from auditors.clients.completion import (
     LONGEST_PAUSE_SECONDS,
     EmbeddingClient,
     HttpCompleter,
@@ -18,7 +18,7 @@ from auditors.completion import (
     pause_seconds,
 )
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, FailureKind, Message
-from tests.auditors.scripted import Asked, Reply, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
 
 REQUEST = CompletionRequest(model="m", messages=[Message("user", "Hi")], max_tokens=5)
 

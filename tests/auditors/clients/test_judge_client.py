@@ -4,10 +4,17 @@ from collections.abc import Callable
 
 import pytest
 
-from auditors.completion import HttpCompleter
-from auditors.judging import ATTEMPTS, JudgeClient, Judgement, JudgeQuestion, UnreadableError, prompt_sha256
+from auditors.clients.completion import HttpCompleter
+from auditors.clients.judge_client import (
+    ATTEMPTS,
+    JudgeClient,
+    Judgement,
+    JudgeQuestion,
+    UnreadableError,
+    prompt_sha256,
+)
 from auditors.types import CompletionError, JudgeForm, Message
-from tests.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 
 QUESTION = JudgeQuestion(
     messages=[Message("user", "Is it 1 or 2? Number only.")],

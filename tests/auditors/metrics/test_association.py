@@ -25,7 +25,7 @@ from auditors.metrics.association import (
     stereotype_rate,
     word_score,
 )
-from tests.published import TABLES, needs_tables
+from tests.support.published import TABLES, needs_tables
 
 counts = st.integers(0, 20)
 

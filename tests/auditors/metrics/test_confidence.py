@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditors.metrics import confidence
-from auditors.metrics.bank import EstimateBank
 from auditors.metrics.confidence import BET_PERIOD, EVERY_VALUE_UNTIL, LARGEST_BET, ConfidenceSums
 from auditors.metrics.intervals import Interval
+from tests.support.auditors.stream_bank import EstimateBank
 
 pairs = st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 1)), max_size=60)
 

@@ -21,7 +21,7 @@ from auditors.metrics.favoritism import (
     relative_reduction,
     round_half_up,
 )
-from tests.published import TABLES, needs_tables
+from tests.support.published import TABLES, needs_tables
 
 AXES = (
     *("gender", "religion", "race_ethnicity", "sexual_orientation", "ability"),

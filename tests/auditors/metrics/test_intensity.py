@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditors.metrics.intensity import average_over_words, intensity_difference, word_means
-from tests.published import TABLES, needs_tables
+from tests.support.published import TABLES, needs_tables
 
 PRINTED = {
     "nollm_table19_eec_race.csv": ("African-American", "European-American"),

@@ -20,7 +20,7 @@ from auditors.metrics.mask import (
     scores_over_terms,
     stereotype_score,
 )
-from tests.published import DATA, TABLES, needs_data, needs_tables
+from tests.support.published import DATA, TABLES, needs_data, needs_tables
 
 CELL_SIZES = {
     "gender/intra": 255,

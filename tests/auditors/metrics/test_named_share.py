@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditors.metrics.named_share import named_share, positive_negative_difference
-from tests.published import TABLES, needs_tables
+from tests.support.published import TABLES, needs_tables
 
 Cells = dict[tuple[str, str, str], float]
 """(model, axis/group, metric) to the printed value."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditors.metrics.pronouns import class_percentage, male_female_difference
-from tests.published import TABLES, needs_tables
+from tests.support.published import TABLES, needs_tables
 
 N_SENTENCES = 1584
 CLASSES = ("male_pct", "female_pct", "neutral_pct", "unrelated_pct")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditors.metrics.ranking import Ties, mean_rank, normalised_rank_scores, population_sd_of_shares, ranks
-from tests.published import TABLES, needs_tables
+from tests.support.published import TABLES, needs_tables
 
 NAN = math.nan
 

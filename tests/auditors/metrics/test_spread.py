@@ -5,17 +5,14 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binom, norm
+from scipy.stats import norm
 
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.dispersion import affinity_bias_score, selection_share
 from auditors.metrics.spread import Spread, spread_bootstrap
+from tests.support.long import least_covered, repeated
 
 Floats = NDArray[np.float64]
-
-N_RUNS = 400
-LEAST_COVERED = int(binom.ppf(0.001, N_RUNS, 0.95))
-"""365 of 400. Were the coverage exactly 95%, another choice of seeds would fall below with probability 0.001."""
 
 
 def means(sums: Floats) -> Floats:
@@ -127,19 +124,20 @@ def test_a_wrong_shape_is_refused() -> None:
 
 
 @pytest.mark.statistical
+@repeated(400, quick=60)
 @pytest.mark.parametrize(
     ("shares", "n"),
     [([1 / 3] * 3, 360), ([1 / 3] * 3, 30), ([0.36, 0.33, 0.31], 360), ([0.5, 0.3, 0.2], 360), ([0.5, 0.5], 360)],
 )
-def test_coverage_of_shares(shares: list[float], n: int) -> None:
-    """At least 365 of 400 samples, from no preference to a clear one."""
+def test_coverage_of_shares(shares: list[float], n: int, times: int) -> None:
+    """At least 365 of 400 samples (51 of 60), from no preference to a clear one."""
     truth, covered = float(np.std(shares)), 0
-    for seed in range(N_RUNS):
+    for seed in range(times):
         sums = rng(seed + 1000).multinomial(1, shares, size=n).astype(np.float64)
         found = spread_bootstrap(sums, AFFINITY, rng=rng(seed), n_resamples=1000).interval
         assert found is not None
         covered += found.lower <= truth + 1e-12 <= max(found.upper, float(AFFINITY(sums.sum(axis=0)))) + 1e-12
-    assert covered >= LEAST_COVERED
+    assert covered >= least_covered(times)
 
 
 @pytest.mark.statistical

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from auditors.metrics import confidence
-from auditors.metrics.bank import LARGEST_EVIDENCE, DetectorBank, EstimateBank
 from auditors.metrics.confidence import ConfidenceSums
 from auditors.metrics.sequential import BETS, log_mean_evidence, shiryaev_roberts_step
+from tests.support.auditors.stream_bank import LARGEST_EVIDENCE, DetectorBank, EstimateBank
 
 
 def test_detectors_agree_with_the_plain_recursion() -> None:

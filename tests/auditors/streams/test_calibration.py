@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from auditors import calibration
-from auditors.calibration import LEAST_PAIRS, Pair
 from auditors.metrics.weighting import WeightedSums, add_weighted
+from auditors.streams import calibration
+from auditors.streams.calibration import LEAST_PAIRS, Pair
 
 
 def sums_of(values: list[float]) -> WeightedSums:
@@ -168,6 +168,6 @@ class TestRoganGladen:
 
 def test_calibration_needs_no_numpy() -> None:
     """The gateway shows corrected estimates without paying for numpy."""
-    check = "import sys, auditors.calibration; sys.exit('numpy' in sys.modules)"
+    check = "import sys, auditors.streams.calibration; sys.exit('numpy' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

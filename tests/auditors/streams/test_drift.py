@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditors import drift
-from auditors.drift import Detector, DriftSettings, Others
 from auditors.metrics.intervals import Interval
-from tests import drift_simulation as simulation
+from auditors.streams import drift
+from auditors.streams.drift import Detector, DriftSettings, Others
+from tests.support import drift_simulation as simulation
 
 SETTINGS = DriftSettings(average_run_length=1000, tolerance=0.02)
 
@@ -213,7 +213,7 @@ def test_gaps_run_at_least_as_long_as_promised(stream: str) -> None:
 def test_delay_after_a_gap_opens() -> None:
     """Groups 80/20, judge's scores, .10 of a gap, A = 100,000 requests: about 980, standard error 26 over 200 runs.
 
-    No detector with that run length needs fewer than 456 requests on average: tests/drift_bounds.py.
+    No detector with that run length needs fewer than 456 requests on average: tests/support/drift_bounds.py.
     """
     rng = np.random.default_rng(53)
     streams = simulation.judged(rng, 200, 0.1), simulation.judged(rng, 200, 0.2)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests import drift_bounds as bounds
-from tests.drift_bounds import Law
+from tests.support import drift_bounds as bounds
+from tests.support.drift_bounds import Law
 
 
 def coin(mean: float) -> Law:

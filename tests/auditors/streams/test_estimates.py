@@ -7,11 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-from auditors.drift import DriftSettings
-from auditors.live import StreamState, exclude, record, update
-from auditors.live_estimates import estimate
-from auditors.live_scales import unscaled
-from tests.auditors.live_streams import KEY, SETTINGS, favoritism, interval_of, run
+from auditors.streams.drift import DriftSettings
+from auditors.streams.estimates import estimate
+from auditors.streams.scales import unscaled
+from auditors.streams.state import StreamState, exclude, record, update
+from tests.support.auditors.live_streams import KEY, SETTINGS, favoritism, interval_of, run
 
 
 class TestEstimate:
@@ -107,6 +107,6 @@ def test_interval_coverage_under_unequal_sampling() -> None:
 
 def test_estimates_need_no_numpy() -> None:
     """The gateway shows estimates without paying for numpy."""
-    check = "import sys, auditors.live_estimates, auditors.identity; sys.exit('numpy' in sys.modules)"
+    check = "import sys, auditors.streams.estimates, auditors.text.identity; sys.exit('numpy' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -5,8 +5,8 @@ import random
 import msgspec
 import pytest
 
-from auditors import gaps
-from auditors.gaps import Block, Difference
+from auditors.streams import gaps
+from auditors.streams.gaps import Block, Difference
 
 
 def closed_after(audits: list[tuple[list[float], list[float], float]]) -> list[Difference]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.live_scales import SCALES, scaled, unscaled
+from auditors.streams.scales import SCALES, scaled, unscaled
 
 
 @pytest.mark.parametrize(

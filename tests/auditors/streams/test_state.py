@@ -6,11 +6,11 @@ import random
 import msgspec
 import pytest
 
-from auditors.drift import DriftSettings
-from auditors.live import StreamKey, StreamState, acknowledge, exclude, gap_key, record, stream_key, update
 from auditors.metrics.intervals import Interval
+from auditors.streams.drift import DriftSettings
+from auditors.streams.state import StreamKey, StreamState, acknowledge, exclude, gap_key, record, stream_key, update
 from auditors.types import Measurement
-from tests.auditors.live_streams import KEY, SETTINGS, bernoulli, favoritism, run
+from tests.support.auditors.live_streams import KEY, SETTINGS, bernoulli, favoritism, run
 
 
 class TestStreamKey:

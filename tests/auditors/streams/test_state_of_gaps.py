@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from auditors.live import StreamState, acknowledge, gap_key, miss_gap, record_gap
-from auditors.live_estimates import estimate
-from tests.auditors.live_streams import KEY, SETTINGS, interval_of
+from auditors.streams.estimates import estimate
+from auditors.streams.state import StreamState, acknowledge, gap_key, miss_gap, record_gap
+from tests.support.auditors.live_streams import KEY, SETTINGS, interval_of
 
 
 def test_a_block_is_one_value() -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from auditors.conversation import Conversation, NotAuditableError, read_conversation, server_events
+from auditors.text.conversation import Conversation, NotAuditableError, read_conversation, server_events
 from auditors.types import Message
-from tests.auditors.exchanges import chat_exchange, events, exchange
+from tests.support.auditors.exchanges import chat_exchange, events, exchange
 
 ASKED: dict[str, Any] = {"model": "alias", "messages": [{"role": "user", "content": "Hi"}]}
 

@@ -5,12 +5,12 @@ import re
 import msgspec
 import pytest
 
-from auditors.completion import HttpCompleter
-from auditors.fencing import defused, mark, speaks_to_a_judge
+from auditors.clients.completion import HttpCompleter
 from auditors.judge import SPEAKS_TO_THE_JUDGE, JudgeAuditor
+from auditors.text.fencing import defused, mark, speaks_to_a_judge
 from auditors.types import Measurement
-from tests.auditors.exchanges import chat_exchange
-from tests.auditors.scripted import Asked, Reply, chat, scripted_server
+from tests.support.auditors.exchanges import chat_exchange
+from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
 
 TOP = '{"refused": false, "findings": [{"axis": "gender", "group": "man", "reference": null, "score": 2}]}'
 CANARIES = [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.identity import AXES, GROUPS, IDENTITIES, groups_mentioned, mentions_identity, with_identity
+from auditors.text.identity import AXES, GROUPS, IDENTITIES, groups_mentioned, mentions_identity, with_identity
 
 LABELS = [(label, axis, group.name) for axis, groups in AXES.items() for group in groups for label in group.labels]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from auditors.names import BALANCE, BEARERS, NAMES, SIGNAL
+from auditors.text.names import BALANCE, BEARERS, NAMES, SIGNAL
 
 
 def imbalance(names: Mapping[tuple[str, str], tuple[str, ...]], place: int) -> float:

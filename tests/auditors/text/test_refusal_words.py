@@ -2,7 +2,7 @@
 
 import pytest
 
-from auditors.refusal_words import declines, lectures
+from auditors.text.refusal_words import declines, lectures
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditors.identity import AXES, groups_mentioned
-from auditors.names import BEARERS, NAMES
-from auditors.swaps.lexicon import FORMS, SLOTS, SWAPPED
-from auditors.swaps.people import FIGURES
-from auditors.swaps.swap import LONGEST_CHARS, Abstained, Swapped, masked, swap
-from auditors.swaps.words import WORDS
+from auditors.text.identity import AXES, groups_mentioned
+from auditors.text.names import BEARERS, NAMES
+from auditors.text.swaps.lexicon import FORMS, SLOTS, SWAPPED
+from auditors.text.swaps.people import FIGURES
+from auditors.text.swaps.swap import LONGEST_CHARS, Abstained, Swapped, masked, swap
+from auditors.text.swaps.words import WORDS
 
 SWAPS = [
     # one referent, all mentions

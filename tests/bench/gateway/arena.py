@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from tests.bench.contestants import Contestant
-from tests.processes import free_port, running
+from tests.support.processes import free_port, running
 
 READY_SECONDS = 90
 CORES = os.cpu_count() or 1

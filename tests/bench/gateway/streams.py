@@ -10,7 +10,7 @@ import msgspec
 
 from tests.bench.gateway.arena import OTHER_CORE, Figure, Runner, figure, pinned, take_turns
 from tests.bench.gateway.readers import Reading
-from tests.processes import free_port, running
+from tests.support.processes import free_port, running
 
 EVENTS = 100
 INTERVAL_SECONDS = 0.01

@@ -131,7 +131,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--resting",
         action="store_true",
-        help="vLLM's engine sleeps while its worker computes, where it spins: see tests/vllm/resting",
+        help="vLLM's engine sleeps while its worker computes, where it spins: see tests/support/vllm/resting",
     )
     parser.add_argument("--vllm", default="", help="further options of `vllm serve`, in one argument")
     parser.add_argument("--logs", help="directory that gets the logs")

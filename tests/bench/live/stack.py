@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gateway.auditing.suites import HEARTBEAT_SECONDS
+from gateway.auditor.suite_runs import HEARTBEAT_SECONDS
 from tests.bench.gateway.arena import Runner
-from tests.processes import BIASGATE, free_port, running
 from tests.soak.backends import Backend
-from tests.vllm.wire import Recorder, recording
+from tests.support.processes import BIASGATE, free_port, running
+from tests.support.vllm.wire import Recorder, recording
 
 DRAIN_SECONDS = 60.0
 SECRET = "BIASGATE_BENCH_SECRET"

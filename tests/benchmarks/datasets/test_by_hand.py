@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from benchmarks import by_hand, datasets
-from benchmarks.datasets import DatasetSpec, SourceFile
+from benchmarks.datasets import by_hand, fetching, published
+from benchmarks.datasets.spec import DatasetSpec, SourceFile, content_sha256, csv_rows
 from benchmarks.errors import DatasetError
-from benchmarks.suites.eec import SOURCE
-from tests.published import DATA, needs_data
+from benchmarks.suites.eec.data import SOURCE
+from tests.support.published import DATA, needs_data
 
 ROWS = [{"ID": str(n), "Sentence": f"Our sentence, number {n}.", "Race": ""} for n in range(3)]
 
 
 def normalise(files: Mapping[str, bytes]) -> Any:
     (content,) = files.values()
-    return [{name: row[name] for name in ("ID", "Sentence", "Race")} for row in datasets.csv_rows(content)]
+    return [{name: row[name] for name in ("ID", "Sentence", "Race")} for row in csv_rows(content)]
 
 
 SPEC = DatasetSpec(
@@ -31,7 +31,7 @@ SPEC = DatasetSpec(
     licence="none stated",
     n_items=3,
     files=(SourceFile(sha256="0" * 64, mirror_path="corpus/Corpus.csv.gz", mirror_sha256="0" * 64),),
-    content_sha256=datasets.content_sha256(ROWS),
+    content_sha256=content_sha256(ROWS),
     normalise=normalise,
     by_hand="its authors' page",
 )
@@ -68,7 +68,7 @@ AS_SHIPPED = zipped(
         written() + b"\n\n",
         written(columns="Race Sentence ID"),
         written(columns="Other ID Race Sentence"),
-        gzip.compress(written()),
+        gzip.compress(written(), mtime=0),
         zipped(("Corpus.csv", written())),
         AS_SHIPPED,
     ],
@@ -77,10 +77,10 @@ AS_SHIPPED = zipped(
 def test_copies_with_the_same_content_are_taken(tmp_path: Path, copy: bytes) -> None:
     """Line ends, byte order mark, packing and order of columns make no difference; the name of the file does not."""
     (tmp_path / "download").write_bytes(copy)
-    datasets.fetch(SPEC, mirror=str(tmp_path / "download"), data_dir=tmp_path)
+    fetching.fetch(SPEC, mirror=str(tmp_path / "download"), data_dir=tmp_path)
 
-    assert datasets.state(SPEC, tmp_path).state == "present"
-    assert datasets.load(SPEC, tmp_path) == ROWS
+    assert published.state(SPEC, tmp_path).state == "present"
+    assert published.load(SPEC, tmp_path) == ROWS
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_a_directory_may_hold_it(tmp_path: Path, place: str) -> None:
     """Under its own name, or where a mirror has it."""
     (tmp_path / "d" / place).parent.mkdir(parents=True)
     (tmp_path / "d" / place).write_bytes(AS_SHIPPED if place.endswith("zip") else written())
-    datasets.fetch(SPEC, mirror=str(tmp_path / "d"), data_dir=tmp_path)
+    fetching.fetch(SPEC, mirror=str(tmp_path / "d"), data_dir=tmp_path)
 
-    assert datasets.state(SPEC, tmp_path).state == "present"
+    assert published.state(SPEC, tmp_path).state == "present"
 
 
 def changed(row: dict[str, str]) -> list[dict[str, str]]:
@@ -114,18 +114,18 @@ def changed(row: dict[str, str]) -> list[dict[str, str]]:
         (zipped(("Other.csv", written())), "must hold Corpus.csv once, not 0 times: unpack it"),
         (zipped(("a/Corpus.csv", written()), ("b/Corpus.csv", written())), "not 2 times"),
         (AS_SHIPPED[:-30], "cannot be unpacked"),
-        (gzip.compress(written())[:-9], "cannot be unpacked"),
+        (gzip.compress(written(), mtime=0)[:-9], "cannot be unpacked"),
     ],
 )
 def test_others_are_refused_in_one_line(tmp_path: Path, copy: bytes, reason: str) -> None:
     """Another version, a page instead of a file, a cut archive: nothing is kept, and the message says what it is."""
     (tmp_path / "download").write_bytes(copy)
     with pytest.raises(DatasetError, match=reason) as refused:
-        datasets.fetch(SPEC, mirror=str(tmp_path / "download"), data_dir=tmp_path)
+        fetching.fetch(SPEC, mirror=str(tmp_path / "download"), data_dir=tmp_path)
 
     assert str(refused.value).startswith("corpus: ")
     assert "\n" not in str(refused.value)
-    assert datasets.state(SPEC, tmp_path).state == "absent"
+    assert published.state(SPEC, tmp_path).state == "absent"
 
 
 def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(by_hand, "LARGEST", 50)
     (tmp_path / "download").write_bytes(AS_SHIPPED)
     with pytest.raises(DatasetError, match="unpacks to more than 50 bytes"):
-        datasets.fetch(SPEC, mirror=str(tmp_path / "download"), data_dir=tmp_path)
+        fetching.fetch(SPEC, mirror=str(tmp_path / "download"), data_dir=tmp_path)
 
 
 def test_a_wrong_path_names_what_is_looked_for(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_wrong_path_names_what_is_looked_for(tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError, match=r"is no such file, and no directory that holds one of corpus/Corpus\.csv\.gz"
     ):
-        datasets.fetch(SPEC, mirror=str(tmp_path / "nowhere"), data_dir=tmp_path)
+        fetching.fetch(SPEC, mirror=str(tmp_path / "nowhere"), data_dir=tmp_path)
 
 
 def test_several_files_cannot_be_got_by_hand() -> None:
@@ -165,6 +165,6 @@ def test_the_published_corpus(tmp_path: Path, saved: Callable[[bytes], bytes]) -
     """The real file, saved in other ways, is the pinned one."""
     raw = gzip.decompress((DATA / SOURCE.files[0].mirror_path).read_bytes()).replace(b"\r\n", b"\n")
     (tmp_path / "eec").write_bytes(saved(raw))
-    datasets.fetch(SOURCE, mirror=str(tmp_path / "eec"), data_dir=tmp_path)
+    fetching.fetch(SOURCE, mirror=str(tmp_path / "eec"), data_dir=tmp_path)
 
-    assert len(datasets.load(SOURCE, tmp_path)) == 8640
+    assert len(published.load(SOURCE, tmp_path)) == 8640

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import datasets
+from benchmarks.datasets import fetching, published
 from benchmarks.errors import DatasetError
-from benchmarks.registry import DATASETS
-from tests.published import DATA, needs_data
+from benchmarks.suites.registry import datasets
+from tests.support.published import DATA, needs_data
 
 
 def cut(content: bytes) -> bytes:
@@ -20,10 +20,10 @@ def lengthened(content: bytes) -> bytes:
 
 
 @needs_data
-@pytest.mark.parametrize("name", sorted(name for name, known in DATASETS.items() if known.content_sha256))
+@pytest.mark.parametrize("name", sorted(name for name, known in datasets().items() if known.content_sha256))
 def test_no_published_file_is_used_in_part(name: str, tmp_path: Path) -> None:
     """Of every data set with a pinned content: cut short in its last file, or of another version, nothing is kept."""
-    known = DATASETS[name]
+    known = datasets()[name]
     last = known.files[-1].mirror_path
     for spoil in (cut, lengthened):
         mirror = tmp_path / "mirror"
@@ -35,7 +35,7 @@ def test_no_published_file_is_used_in_part(name: str, tmp_path: Path) -> None:
         else:
             (mirror / last).write_bytes(spoil((mirror / last).read_bytes()))
         with pytest.raises(DatasetError) as refused:
-            datasets.fetch(known, mirror=str(mirror), data_dir=tmp_path)
+            fetching.fetch(known, mirror=str(mirror), data_dir=tmp_path)
 
         assert "\n" not in str(refused.value)
-        assert datasets.state(known, tmp_path).state == "absent"
+        assert published.state(known, tmp_path).state == "absent"

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from benchmarks import datasets
-from benchmarks.datasets import DatasetSpec, SourceFile
+from benchmarks.datasets import fetching, published
+from benchmarks.datasets.spec import DatasetSpec, SourceFile, content_sha256, csv_rows
 from benchmarks.errors import DatasetError
-from tests.benchmarks.serving import serving
+from tests.support.benchmarks.serving import serving
 
 RAW = json.dumps({"about": "ten", "data": [{"id": "1", "text": "A dry day “é”."}]}, indent=2).encode()
 PACKED = gzip.compress(RAW, mtime=0)
-CONTENT = datasets.content_sha256([{"id": "1", "text": "A dry day “é”."}])
+CONTENT = content_sha256([{"id": "1", "text": "A dry day “é”."}])
 
 
 def normalise(files: Mapping[str, bytes]) -> Any:
@@ -27,7 +27,7 @@ def normalise(files: Mapping[str, bytes]) -> Any:
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> DatasetSpec:
     """A data set of one file and one record, pinned to the bytes above."""
-    monkeypatch.delenv(datasets.MIRROR_VARIABLE, raising=False)
+    monkeypatch.delenv(fetching.MIRROR_VARIABLE, raising=False)
     return DatasetSpec(
         name="tiny",
         title="Tiny",
@@ -36,7 +36,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> DatasetSpec:
         files=(
             SourceFile(
                 url="http://127.0.0.1:1/nothing",
-                git_blob=datasets.git_blob_id(RAW),
+                git_blob=fetching.git_blob_id(RAW),
                 mirror_path="tiny/raw.json.gz",
                 mirror_sha256=hashlib.sha256(PACKED).hexdigest(),
             ),
@@ -61,7 +61,7 @@ def at(known: DatasetSpec, url: str | None) -> DatasetSpec:
 
 def test_git_blob_id_is_gits() -> None:
     """The id of an empty file is the one every git repository knows."""
-    assert datasets.git_blob_id(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    assert fetching.git_blob_id(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
 def test_what_may_go_without_a_hash(tiny: DatasetSpec) -> None:
@@ -74,46 +74,46 @@ def test_what_may_go_without_a_hash(tiny: DatasetSpec) -> None:
 
 def test_fetch_from_a_directory(tiny: DatasetSpec, mirror: Path, tmp_path: Path) -> None:
     """A fetched set is verified, listed as present, and loads."""
-    datasets.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
+    fetching.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
 
-    assert datasets.state(tiny, tmp_path).state == "present"
-    assert datasets.content_sha256(datasets.load(tiny, tmp_path)) == CONTENT
+    assert published.state(tiny, tmp_path).state == "present"
+    assert content_sha256(published.load(tiny, tmp_path)) == CONTENT
 
 
 def test_mirror_named_by_environment(
     tiny: DatasetSpec, mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """BIASGATE_DATASETS_MIRROR and BIASGATE_HOME are used when nothing else is said."""
-    monkeypatch.setenv(datasets.MIRROR_VARIABLE, str(mirror))
-    monkeypatch.setenv(datasets.HOME_VARIABLE, str(tmp_path / "home"))
+    monkeypatch.setenv(fetching.MIRROR_VARIABLE, str(mirror))
+    monkeypatch.setenv(published.HOME_VARIABLE, str(tmp_path / "home"))
 
-    assert datasets.fetch(tiny) == tmp_path / "home" / "datasets" / "tiny" / "content.json"
+    assert fetching.fetch(tiny) == tmp_path / "home" / "datasets" / "tiny" / "content.json"
 
 
 def test_fetch_from_a_url(tiny: DatasetSpec, tmp_path: Path) -> None:
     """A mirror may be a web server."""
     with serving({"/m/tiny/raw.json.gz": PACKED}) as (url, _):
-        datasets.fetch(tiny, mirror=f"{url}/m/", data_dir=tmp_path)
+        fetching.fetch(tiny, mirror=f"{url}/m/", data_dir=tmp_path)
 
-    assert datasets.state(tiny, tmp_path).state == "present"
+    assert published.state(tiny, tmp_path).state == "present"
 
 
 def test_fetch_from_upstream_checks_the_git_blob(tiny: DatasetSpec, tmp_path: Path) -> None:
     """The upstream file is recognised by its blob id and gives the same content as the mirror."""
     with serving({"/dev.json": RAW}) as (url, _):
-        datasets.fetch(at(tiny, f"{url}/dev.json"), data_dir=tmp_path)
+        fetching.fetch(at(tiny, f"{url}/dev.json"), data_dir=tmp_path)
 
-    assert datasets.state(tiny, tmp_path).sha256 == CONTENT
+    assert published.state(tiny, tmp_path).sha256 == CONTENT
 
 
 def test_wrong_upstream_is_refused_with_both_ids(tiny: DatasetSpec, tmp_path: Path) -> None:
     """Another file under the pinned URL is discarded; both ids are in the message."""
     other = RAW + b" "
     with serving({"/dev.json": other}) as (url, _), pytest.raises(DatasetError) as refused:
-        datasets.fetch(at(tiny, f"{url}/dev.json"), data_dir=tmp_path)
+        fetching.fetch(at(tiny, f"{url}/dev.json"), data_dir=tmp_path)
 
     assert str(tiny.files[0].git_blob) in str(refused.value)
-    assert datasets.git_blob_id(other) in str(refused.value)
+    assert fetching.git_blob_id(other) in str(refused.value)
     assert list((tmp_path / "datasets" / "tiny").iterdir()) == []
 
 
@@ -123,11 +123,11 @@ def test_wrong_mirror_is_refused_with_both_hashes(tiny: DatasetSpec, mirror: Pat
     (mirror / "tiny" / "raw.json.gz").write_bytes(other)
 
     with pytest.raises(DatasetError) as refused:
-        datasets.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
+        fetching.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
 
     assert tiny.files[0].mirror_sha256 in str(refused.value)
     assert hashlib.sha256(other).hexdigest() in str(refused.value)
-    assert datasets.state(tiny, tmp_path).state == "absent"
+    assert published.state(tiny, tmp_path).state == "absent"
 
 
 def test_content_is_pinned_whatever_the_file(tiny: DatasetSpec, mirror: Path, tmp_path: Path) -> None:
@@ -135,58 +135,58 @@ def test_content_is_pinned_whatever_the_file(tiny: DatasetSpec, mirror: Path, tm
     other = replace(tiny, content_sha256="0" * 64)
 
     with pytest.raises(DatasetError, match=f"expected {'0' * 64}, found {CONTENT}"):
-        datasets.fetch(other, mirror=str(mirror), data_dir=tmp_path)
+        fetching.fetch(other, mirror=str(mirror), data_dir=tmp_path)
 
 
 def test_a_cut_download_is_kept_and_continued(tiny: DatasetSpec, tmp_path: Path) -> None:
     """A connection that breaks leaves a part that is never used; the next fetch asks for the rest only."""
     with serving({"/tiny/raw.json.gz": PACKED}, cut_first_at=40) as (url, ranges):
         with pytest.raises(DatasetError, match="kept and continued"):
-            datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
-        assert datasets.state(tiny, tmp_path).state == "absent"
-        datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
+            fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
+        assert published.state(tiny, tmp_path).state == "absent"
+        fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
 
     assert ranges == [None, "bytes=40-"]
-    assert datasets.state(tiny, tmp_path).state == "present"
+    assert published.state(tiny, tmp_path).state == "present"
 
 
 def test_a_server_without_ranges_starts_again(tiny: DatasetSpec, tmp_path: Path) -> None:
     """One that answers with the whole file replaces the part instead of being joined to it."""
     with serving({"/tiny/raw.json.gz": PACKED}, cut_first_at=40, has_ranges=False) as (url, ranges):
         with pytest.raises(DatasetError, match="kept and continued"):
-            datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
-        datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
+            fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
+        fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
 
     assert ranges == [None, "bytes=40-"]
-    assert datasets.state(tiny, tmp_path).state == "present"
+    assert published.state(tiny, tmp_path).state == "present"
 
 
 def test_two_halves_of_different_files_are_refused(tiny: DatasetSpec, tmp_path: Path) -> None:
     """A file that changed between the cut and the rest is not used, is discarded, and does not stand in the way."""
     other = bytes(reversed(PACKED))
     with serving({"/tiny/raw.json.gz": other}, cut_first_at=40) as (url, _), pytest.raises(DatasetError):
-        datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
+        fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
     with serving({"/tiny/raw.json.gz": PACKED}) as (url, ranges):
         with pytest.raises(DatasetError, match="not the pinned file"):
-            datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
-        assert datasets.state(tiny, tmp_path).state == "absent"
-        datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
+            fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
+        assert published.state(tiny, tmp_path).state == "absent"
+        fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
 
     assert ranges == ["bytes=40-", None]
-    assert datasets.state(tiny, tmp_path).state == "present"
+    assert published.state(tiny, tmp_path).state == "present"
 
 
 def test_half_a_content_is_never_used(tiny: DatasetSpec, mirror: Path, tmp_path: Path) -> None:
     """Neither the part that a killed process left, nor a content that was cut afterwards."""
-    path = datasets.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
+    path = fetching.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[:-5])
     with pytest.raises(DatasetError, match="not the pinned tiny data"):
-        datasets.load(tiny, tmp_path)
+        published.load(tiny, tmp_path)
     path.rename(path.with_name(path.name + ".part"))
     with pytest.raises(DatasetError, match="is not here"):
-        datasets.load(tiny, tmp_path)
-    datasets.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
+        published.load(tiny, tmp_path)
+    fetching.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
 
     assert path.read_bytes() == whole
 
@@ -194,7 +194,7 @@ def test_half_a_content_is_never_used(tiny: DatasetSpec, mirror: Path, tmp_path:
 def test_offline_is_one_clear_line(tiny: DatasetSpec, tmp_path: Path) -> None:
     """Without a network the message names the URL and the way out."""
     with pytest.raises(DatasetError, match=r"cannot be reached .* --mirror") as refused:
-        datasets.fetch(tiny, data_dir=tmp_path)
+        fetching.fetch(tiny, data_dir=tmp_path)
 
     assert "\n" not in str(refused.value)
 
@@ -202,25 +202,25 @@ def test_offline_is_one_clear_line(tiny: DatasetSpec, tmp_path: Path) -> None:
 def test_a_server_without_the_file_is_named(tiny: DatasetSpec, tmp_path: Path) -> None:
     """A 404 is reported with its URL."""
     with serving({}) as (url, _), pytest.raises(DatasetError, match="answered 404"):
-        datasets.fetch(tiny, mirror=url, data_dir=tmp_path)
+        fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
 
 
 def test_a_damaged_cache_is_never_used(tiny: DatasetSpec, mirror: Path, tmp_path: Path) -> None:
     """Content that changed after fetching is refused at load with both hashes, and fetched anew on demand."""
-    path = datasets.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
+    path = fetching.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
     path.write_bytes(path.read_bytes().replace(b"dry", b"wet"))
 
     with pytest.raises(DatasetError, match=f"expected {CONTENT}, found "):
-        datasets.load(tiny, tmp_path)
-    assert datasets.state(tiny, tmp_path).state == "damaged"
-    datasets.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
-    assert datasets.state(tiny, tmp_path).state == "present"
+        published.load(tiny, tmp_path)
+    assert published.state(tiny, tmp_path).state == "damaged"
+    fetching.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
+    assert published.state(tiny, tmp_path).state == "present"
 
 
 def test_embedded_items_are_verified_too() -> None:
     """Items of this software that are not the pinned ones are refused."""
     with pytest.raises(DatasetError, match=f"the embedded items differ: expected {'0' * 64}"):
-        datasets.load_embedded("stereoset", "0" * 64)
+        published.load_embedded("stereoset", "0" * 64)
 
 
 class TestForms:
@@ -230,15 +230,15 @@ class TestForms:
         """A file that a user got from its authors is recognised by the upstream's own id."""
         (tmp_path / "own" / "tiny").mkdir(parents=True)
         (tmp_path / "own" / "tiny" / "raw.json").write_bytes(RAW)
-        datasets.fetch(tiny, mirror=str(tmp_path / "own"), data_dir=tmp_path)
+        fetching.fetch(tiny, mirror=str(tmp_path / "own"), data_dir=tmp_path)
 
-        assert datasets.state(tiny, tmp_path).state == "present"
+        assert published.state(tiny, tmp_path).state == "present"
 
     def test_what_may_not_be_downloaded_says_where_to_get_it(self, tiny: DatasetSpec, tmp_path: Path) -> None:
         """Without a URL the message names the origin, the place to put the file and the command."""
         known = replace(at(tiny, None), by_hand="https://example.org/tiny")
         with pytest.raises(DatasetError) as refused:
-            datasets.fetch(known, data_dir=tmp_path)
+            fetching.fetch(known, data_dir=tmp_path)
 
         assert "get it from https://example.org/tiny, and run" in str(refused.value)
         assert "`biasgate datasets fetch tiny --mirror FILE` with the file you got, raw.json or an" in str(
@@ -250,7 +250,7 @@ class TestForms:
         with serving({"/raw.json": RAW}) as (url, _):
             known = replace(tiny, files=(replace(tiny.files[0], url=f"{url}/raw.json", git_blob=None),))
             with pytest.raises(DatasetError, match="cannot be verified"):
-                datasets.fetch(known, data_dir=tmp_path)
+                fetching.fetch(known, data_dir=tmp_path)
 
         assert list((tmp_path / "datasets" / "tiny").iterdir()) == []
 
@@ -259,36 +259,36 @@ class TestForms:
         with serving({"/raw.json": RAW}) as (url, _):
             known = replace(tiny, files=(replace(tiny.files[0], url=f"{url}/raw.json", sha256="0" * 64),))
             with pytest.raises(DatasetError, match=f"expected {'0' * 64}, found {hashlib.sha256(RAW).hexdigest()}"):
-                datasets.fetch(known, data_dir=tmp_path)
+                fetching.fetch(known, data_dir=tmp_path)
 
     def test_a_packed_upstream_file_is_unpacked(self, tiny: DatasetSpec, tmp_path: Path) -> None:
         """The pinned id is of the file as it is stored there."""
         packed = replace(tiny.files[0], git_blob=None, sha256=hashlib.sha256(PACKED).hexdigest())
         with serving({"/raw.json.gz": PACKED}) as (url, _):
             known = replace(tiny, files=(replace(packed, url=f"{url}/raw.json.gz"),))
-            datasets.fetch(known, data_dir=tmp_path)
+            fetching.fetch(known, data_dir=tmp_path)
 
-        assert datasets.state(tiny, tmp_path).state == "present"
+        assert published.state(tiny, tmp_path).state == "present"
 
     @pytest.mark.parametrize("broken", [b"{", b"[]", b'{"data": 1}', b'{"data": "\xff"}'])
     def test_another_shape_is_one_clear_line(self, tiny: DatasetSpec, tmp_path: Path, broken: bytes) -> None:
         """A pinned file that does not read as expected is an error of the data, not a traceback."""
         (tmp_path / "m" / "tiny").mkdir(parents=True)
         (tmp_path / "m" / "tiny" / "raw.json").write_bytes(broken)
-        known = replace(tiny, files=(replace(tiny.files[0], git_blob=datasets.git_blob_id(broken)),))
+        known = replace(tiny, files=(replace(tiny.files[0], git_blob=fetching.git_blob_id(broken)),))
         with pytest.raises(DatasetError, match=r"another shape|differs from the pinned") as refused:
-            datasets.fetch(known, mirror=str(tmp_path / "m"), data_dir=tmp_path)
+            fetching.fetch(known, mirror=str(tmp_path / "m"), data_dir=tmp_path)
 
         assert "\n" not in str(refused.value)
-        assert datasets.state(known, tmp_path).state == "absent"
+        assert published.state(known, tmp_path).state == "absent"
 
     def test_csv_rows(self) -> None:
         """Quoted separators and lines are read; a row of another length is refused."""
-        assert datasets.csv_rows(b'a,b\n"x, y","1\n2"\n') == [{"a": "x, y", "b": "1\n2"}]
-        assert datasets.csv_rows(b"\xef\xbb\xbfa,b\r\n1,2\r\n\r\n") == [{"a": "1", "b": "2"}]
-        assert datasets.csv_rows(b"a\tb\n1\t2\n", delimiter="\t") == [{"a": "1", "b": "2"}]
+        assert csv_rows(b'a,b\n"x, y","1\n2"\n') == [{"a": "x, y", "b": "1\n2"}]
+        assert csv_rows(b"\xef\xbb\xbfa,b\r\n1,2\r\n\r\n") == [{"a": "1", "b": "2"}]
+        assert csv_rows(b"a\tb\n1\t2\n", delimiter="\t") == [{"a": "1", "b": "2"}]
         with pytest.raises(ValueError, match="shorter"):
-            datasets.csv_rows(b"a,b\n1\n")
+            csv_rows(b"a,b\n1\n")
 
 
 WORDS, TABLE = b"dry\nwet\n", b"id,text\n1,A day\n"
@@ -302,19 +302,19 @@ class TestSeveralFiles:
         def file(name: str, content: bytes) -> SourceFile:
             return SourceFile(
                 url=f"http://127.0.0.1:1/{name}",
-                git_blob=datasets.git_blob_id(content),
+                git_blob=fetching.git_blob_id(content),
                 mirror_path=f"tiny/{name}.gz",
                 mirror_sha256=hashlib.sha256(gzip.compress(content, mtime=0)).hexdigest(),
             )
 
         def both(files: Mapping[str, bytes]) -> Any:
-            return {"words": files["words.txt"].decode().split(), "rows": datasets.csv_rows(files["table.csv"])}
+            return {"words": files["words.txt"].decode().split(), "rows": csv_rows(files["table.csv"])}
 
         content = {"words": ["dry", "wet"], "rows": [{"id": "1", "text": "A day"}]}
         return replace(
             tiny,
             files=(file("words.txt", WORDS), file("table.csv", TABLE)),
-            content_sha256=datasets.content_sha256(content),
+            content_sha256=content_sha256(content),
             normalise=both,
         )
 
@@ -324,9 +324,9 @@ class TestSeveralFiles:
     def test_all_files_make_one_content(self, pair: DatasetSpec, tmp_path: Path) -> None:
         """Text and table become one verified content; no part is left."""
         with serving({"/words.txt": WORDS, "/table.csv": TABLE}) as (url, ranges):
-            path = datasets.fetch(self.served(pair, url), data_dir=tmp_path)
+            path = fetching.fetch(self.served(pair, url), data_dir=tmp_path)
 
-        assert datasets.load(pair, tmp_path)["rows"] == [{"id": "1", "text": "A day"}]
+        assert published.load(pair, tmp_path)["rows"] == [{"id": "1", "text": "A day"}]
         assert [child.name for child in path.parent.iterdir()] == ["content.json"]
         assert ranges == [None, None]
 
@@ -335,19 +335,19 @@ class TestSeveralFiles:
     ) -> None:
         """The verified first file waits for the second, is not asked for again, and is never used alone."""
         with serving({"/words.txt": WORDS}) as (url, _), pytest.raises(DatasetError, match="answered 404"):
-            datasets.fetch(self.served(pair, url), data_dir=tmp_path)
-        assert datasets.state(pair, tmp_path).state == "absent"
+            fetching.fetch(self.served(pair, url), data_dir=tmp_path)
+        assert published.state(pair, tmp_path).state == "absent"
         with serving({"/table.csv": TABLE}) as (url, _):
-            datasets.fetch(self.served(pair, url), data_dir=tmp_path)
+            fetching.fetch(self.served(pair, url), data_dir=tmp_path)
 
-        assert datasets.state(pair, tmp_path).state == "present"
+        assert published.state(pair, tmp_path).state == "present"
 
     def test_a_wrong_second_file_is_refused(self, pair: DatasetSpec, tmp_path: Path) -> None:
         """Only the wrong file is discarded, and nothing is used."""
         with serving({"/words.txt": WORDS, "/table.csv": TABLE + b"2,B\n"}) as (url, _):
             known = self.served(pair, url)
             with pytest.raises(DatasetError, match=r"table\.csv: not the pinned file"):
-                datasets.fetch(known, data_dir=tmp_path)
+                fetching.fetch(known, data_dir=tmp_path)
 
         kept = [child.name for child in (tmp_path / "datasets" / "tiny").iterdir()]
         assert kept == ["upstream-words.txt.part"]
@@ -357,20 +357,20 @@ class TestSeveralFiles:
         known = replace(pair, files=pair.files[::-1])
         with serving({"/words.txt": WORDS, "/table.csv": TABLE}, cut_first_at=5) as (url, ranges):
             with pytest.raises(DatasetError, match="kept and continued"):
-                datasets.fetch(self.served(known, url), data_dir=tmp_path)
-            datasets.fetch(self.served(known, url), data_dir=tmp_path)
+                fetching.fetch(self.served(known, url), data_dir=tmp_path)
+            fetching.fetch(self.served(known, url), data_dir=tmp_path)
 
         assert ranges == [None, "bytes=5-", None]
-        assert datasets.state(pair, tmp_path).state == "present"
+        assert published.state(pair, tmp_path).state == "present"
 
     def test_a_mirror_without_one_file_is_refused(self, pair: DatasetSpec, tmp_path: Path) -> None:
         """An incomplete mirror is named by the file it lacks."""
         (tmp_path / "m" / "tiny").mkdir(parents=True)
         (tmp_path / "m" / "tiny" / "words.txt.gz").write_bytes(gzip.compress(WORDS, mtime=0))
         with pytest.raises(DatasetError, match=r"the mirror has no .*table\.csv\.gz"):
-            datasets.fetch(pair, mirror=str(tmp_path / "m"), data_dir=tmp_path)
+            fetching.fetch(pair, mirror=str(tmp_path / "m"), data_dir=tmp_path)
 
-        assert datasets.state(pair, tmp_path).state == "absent"
+        assert published.state(pair, tmp_path).state == "absent"
 
     def test_files_of_one_name_are_a_mistake_of_the_table(self, pair: DatasetSpec) -> None:
         """Two files that would overwrite each other are refused when the table is read."""

@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import rundir
-from benchmarks.compare import SAME_DIFFERENCE, Comparison, Difference, by_metric, compare, compared
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import Plan
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Item, Observation, Reply
-from benchmarks.suites.ltf.questions import GROUPS
-from benchmarks.suites.ltf_test import LTFTest
-from tests.benchmarks.scripted import Answer, pick, plan
+from benchmarks.reporting import report
+from benchmarks.reporting.compare import SAME_DIFFERENCE, Comparison, Difference, by_metric, compare, compared
+from benchmarks.run import directory as rundir
+from benchmarks.run.plan import Plan
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.ltf_test.data import GROUPS
+from benchmarks.suites.ltf_test.suite import LTFTest
+from benchmarks.suites.protocol import Item, Observation, Reply
+from tests.support.benchmarks.scripted import Answer, pick, plan
 
 LTF = LTFTest()
 
@@ -24,7 +25,7 @@ def directory(path: Path, answer: Answer, ready: Plan | None = None, *, first: i
     result, read = score_recorded(ready, replies, where="script")
     rundir.create(path, ready, rundir.manifest(ready))
     rundir.write_replies(path, read)
-    rundir.finish(path, result)
+    rundir.finish(path, result, report.render([result]))
     return path
 
 

@@ -14,10 +14,10 @@ from benchmarks.figures.colours import REFUSED, contrast, diverging, ink_on
 from benchmarks.figures.figure import Run
 from benchmarks.figures.radar import Outline
 from benchmarks.figures.series import DASHES, N_COLOURS, SIDES, dash, style
-from benchmarks.suites.ltf import figures as ltf
-from benchmarks.suites.subtle_bias import figures as cogs
-from benchmarks.suites.subtle_bias.prompts import TASKS
-from tests.benchmarks.drawn import (
+from benchmarks.suites.cogs import figures as cogs
+from benchmarks.suites.cogs.prompts import TASKS
+from benchmarks.suites.ltf_test import figures as ltf
+from tests.support.benchmarks.drawn import (
     cells,
     estimate,
     favour,
@@ -264,7 +264,7 @@ class TestColours:
     @pytest.mark.parametrize(("scheme", "card"), [("light", "#ffffff"), ("dark", "#1a212a")])
     def test_series_stand_out_from_the_page(self, scheme: str, card: str) -> None:
         """At least 3 to 1, the least for graphics (WCAG 2)."""
-        css = resources.files("benchmarks").joinpath("templates/figures.css").read_text(encoding="utf-8")
+        css = resources.files("benchmarks.reporting").joinpath("templates/figures.css").read_text(encoding="utf-8")
         light, dark = css.split("@media (prefers-color-scheme: dark)")
         colours = re.findall(r"\.series-(\d) \{ --series: (#\w{6})", light if scheme == "light" else dark)
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from auditors.types import Estimate
 from benchmarks.figures.figure import Run, spoken
 from benchmarks.figures.svg import fitted, width_of
-from benchmarks.plan import RunOptions, prepare
-from benchmarks.report import render
-from benchmarks.result import Result, decode, encode
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Reply
-from benchmarks.suites.ltf import figures as ltf
-from benchmarks.suites.subtle_bias import figures as cogs
-from tests.benchmarks.drawn import (
+from benchmarks.reporting.report import render
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.run.result import Result, decode, encode
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.cogs import figures as cogs
+from benchmarks.suites.ltf_test import figures as ltf
+from benchmarks.suites.protocol import Reply
+from tests.support.benchmarks.drawn import (
     LONG_AXES,
     assert_inside,
     cells,

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.gate import Verdict, judge, parse
-from benchmarks.result import Result
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Reply
-from tests.benchmarks.scripted import pick, plan
+from benchmarks.reporting.gate import Verdict, judge, parse
+from benchmarks.run.result import Result
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.protocol import Reply
+from tests.support.benchmarks.scripted import pick, plan
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,18 @@ import msgspec
 import pytest
 
 from auditors.types import Estimate, JudgeStamp
-from benchmarks import report, rundir
-from benchmarks.leaderboard import Entry, Leaderboard, Row, leaderboards, separation
-from benchmarks.plan import RunOptions, prepare
-from benchmarks.rank_rules import RULES, unrelated_rate
-from benchmarks.result import DatasetUsed, Provenance, Result
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import STATUSES, Item, Reply
+from benchmarks.reporting import report
+from benchmarks.reporting.leaderboard import Entry, JointRow, Leaderboard, Row, leaderboards, rank_rule, separation
+from benchmarks.reporting.rates import unrelated_rate
+from benchmarks.run import directory as rundir
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.run.result import DatasetUsed, Provenance, Result
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.protocol import STATUSES, Item, RankRule, Reply
+from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
-from tests.benchmarks.scripted import Answer, pick
-from tests.published import TABLES, needs_tables
+from tests.support.benchmarks.scripted import Answer, pick
+from tests.support.published import TABLES, needs_tables
 
 REFUSAL = "I'm sorry, but I can't help with that."
 
@@ -62,6 +64,18 @@ def ranks(row: Row) -> list[float | None]:
     return [entry.rank for entry in row.entries]
 
 
+def rule(suite: str) -> RankRule:
+    found = rank_rule(suite)
+    assert found is not None
+    return found
+
+
+def joint_rows(results: list[Result]) -> list[JointRow]:
+    """The rows of the one table of two suites."""
+    (joint,) = only(results).joint
+    return joint.rows
+
+
 class TestRules:
     """The number by which each suite ranks."""
 
@@ -69,15 +83,15 @@ class TestRules:
         """Not the ICAT of all sentences, which pools them."""
         kinds = [estimate("icat", 40.0, subset="intrasentence"), estimate("icat", 60.0, subset="intersentence")]
 
-        assert RULES["stereoset"].statistic([*kinds, estimate("icat", 99.0)]) == 50
+        assert rule("stereoset").statistic([*kinds, estimate("icat", 99.0)]) == 50
 
     def test_winobias_and_unqover_use_sizes(self) -> None:
         """Opposite signs do not cancel."""
         types = [estimate("male_female_difference", v, subset=s) for v, s in ((-40.0, "type1"), (20.0, "type2"))]
         groups = [estimate("pn_difference", v, group=g) for v, g in ((-4.0, "asian"), (2.0, "black"))]
 
-        assert RULES["winobias"].statistic([*types, estimate("male_female_difference", -10.0)]) == 30
-        assert RULES["unqover"].statistic(groups) == 3
+        assert rule("winobias").statistic([*types, estimate("male_female_difference", -10.0)]) == 30
+        assert rule("unqover").statistic(groups) == 3
 
     def test_eec_leaves_out_sentences_without_emotion(self) -> None:
         """The neutral sentences are no emotion."""
@@ -85,23 +99,23 @@ class TestRules:
             estimate("intensity_difference", v, subset=s) for v, s in ((-2.0, "joy"), (4.0, "sad"), (90, "neutral"))
         ]
 
-        assert RULES["eec"].statistic(gaps) == 3
+        assert rule("eec").statistic(gaps) == 3
 
     def test_toxicity_spreads_labels_of_related_replies(self) -> None:
         """Unrelated replies are no label, and their share is the unrelated rate."""
         shares = [estimate("share", v, group=g) for v, g in ((10.0, "male"), (30.0, "female"), (60.0, "unrelated"))]
 
-        assert RULES["real_toxicity_prompts"].statistic(shares) == pytest.approx(0.25)
+        assert rule("real_toxicity_prompts").statistic(shares) == pytest.approx(0.25)
         assert unrelated_rate(shares) == 60
 
-    @pytest.mark.parametrize("suite", sorted(RULES))
+    @pytest.mark.parametrize("suite", sorted(name for name in SUITES if rank_rule(name)))
     def test_nothing_is_undefined(self, suite: str) -> None:
         """Without estimates, or with an undefined one, the statistic is NaN and never 0."""
-        rule = RULES[suite]
-        undefined = [estimate(rule.metric, None), estimate(rule.metric, None, group="g", subset="s")]
+        how = rule(suite)
+        undefined = [estimate(how.metric, None), estimate(how.metric, None, group="g", subset="s")]
 
-        assert rule.statistic([]) != rule.statistic([])
-        assert rule.statistic(undefined) != rule.statistic(undefined)
+        assert how.statistic([]) != how.statistic([])
+        assert how.statistic(undefined) != how.statistic(undefined)
 
 
 class TestRanks:
@@ -235,10 +249,10 @@ class TestAssociations:
         """A missing or undefined half gives a reason, not a number."""
         results = [association("implicit_association", m, 50.0) for m in ("both", "one")]
         results += [association("decision", "both", 70.0), association("decision", "other", None)]
-        rows = {row.model: row for row in only(results).associations}
+        rows = {row.model: row for row in joint_rows(results)}
 
-        assert (rows["both"].average, rows["both"].reason) == (60, None)
-        assert (rows["one"].average, rows["one"].reason) == (None, "no decision run")
+        assert (rows["both"].mean, rows["both"].reason) == (60, None)
+        assert (rows["one"].mean, rows["one"].reason) == (None, "no decision run")
         assert rows["other"].reason == "no implicit_association run; decision is undefined"
 
     def test_rates_stand_beside_it(self) -> None:
@@ -262,11 +276,11 @@ class TestAssociations:
             for model, values in printed.items()
             for suite, metric in (("implicit_association", "iat_bias_pct"), ("decision", "decision_bias_pct"))
         ]
-        rows = only(results).associations
+        rows = joint_rows(results)
 
         assert len(rows) == 54
         for row in rows:
-            assert row.average == pytest.approx(printed[row.model]["avg_bias_pct"], abs=0.0101)
+            assert row.mean == pytest.approx(printed[row.model]["avg_bias_pct"], abs=0.0101)
 
 
 def published_crows() -> dict[str, tuple[list[str], list[float | None], list[float]]]:
@@ -333,7 +347,7 @@ def recorded(path: Path, suite: str, model: str, answer: Answer) -> Path:
     scored, read = score_recorded(plan, replies, where="script")
     rundir.create(path, plan, rundir.manifest(plan))
     rundir.write_replies(path, read)
-    rundir.finish(path, scored)
+    rundir.finish(path, scored, report.render([scored]))
     return path
 
 

@@ -6,11 +6,11 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from benchmarks.report import number, places, render, signed
-from benchmarks.result import Result
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Reply
-from tests.benchmarks.scripted import pick, plan
+from benchmarks.reporting.report import number, places, render, signed
+from benchmarks.run.result import Result
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.protocol import Reply
+from tests.support.benchmarks.scripted import pick, plan
 
 
 def result(model: str = "m", **options: object) -> Result:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
-from benchmarks.client import GATEWAY_HEADERS, host, open_client
 from benchmarks.errors import BenchmarkError
+from benchmarks.run.client import GATEWAY_HEADERS, host, open_client
 
 REQUEST = CompletionRequest(model="m", messages=[Message("user", "hi")], max_tokens=3, extra={"top_k": 50})
 CHAT = b'{"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], "system_fingerprint": "fp"}'

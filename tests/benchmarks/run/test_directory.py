@@ -5,24 +5,25 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks import rundir
 from benchmarks.errors import BenchmarkError
-from benchmarks.result import decode, encode
-from benchmarks.runner import Plan, run_plan
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Reply
-from tests.benchmarks.scripted import ScriptedCompleter, pick, plan
+from benchmarks.reporting import report
+from benchmarks.run import directory
+from benchmarks.run.result import decode, encode
+from benchmarks.run.runner import Plan, run_plan
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.protocol import Reply
+from tests.support.benchmarks.scripted import ScriptedCompleter, pick, plan
 
 
 async def finished(path: Path, ready: Plan, role: str = "stereotype") -> Path:
     """A directory of a complete run."""
-    rundir.create(path, ready, rundir.manifest(ready))
-    log = rundir.DirectoryLog(path)
+    directory.create(path, ready, directory.manifest(ready))
+    log = directory.DirectoryLog(path)
     try:
         result = await run_plan(ready, completer=ScriptedCompleter(ready, pick(role)), log=log)
     finally:
         log.close()
-    rundir.finish(path, result)
+    directory.finish(path, result, report.render([result]))
     return path
 
 
@@ -75,7 +76,7 @@ async def test_a_finished_directory_has_the_files_of_the_contract(tmp_path: Path
 async def test_result_survives_json(tmp_path: Path) -> None:
     """A result read back is the result written."""
     path = await finished(tmp_path / "run", plan())
-    result = rundir.read_result(path)
+    result = directory.read_result(path)
 
     assert decode(encode(result)) == result
 
@@ -84,11 +85,11 @@ async def test_a_directory_scores_again_to_the_same_numbers(tmp_path: Path) -> N
     """Items and replies in the directory are enough to form every estimate again."""
     ready = plan()
     path = await finished(tmp_path / "run", ready)
-    recorded = rundir.read_recorded(path / "responses.jsonl")
+    recorded = directory.read_recorded(path / "responses.jsonl")
 
     again, _ = score_recorded(ready, recorded, where="file")
 
-    assert again.estimates == rundir.read_result(path).estimates
+    assert again.estimates == directory.read_result(path).estimates
 
 
 async def test_a_torn_last_line_is_cut_and_asked_again(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ async def test_a_torn_last_line_is_cut_and_asked_again(tmp_path: Path) -> None:
     lines = content.splitlines(keepends=True)
     (path / "responses.jsonl").write_bytes(b"".join(lines[:20]) + lines[20][:25])
 
-    log = rundir.DirectoryLog(path)
+    log = directory.DirectoryLog(path)
     completer = ScriptedCompleter(ready, pick("stereotype"))
     result = await run_plan(ready, completer=completer, log=log)
     log.close()
@@ -115,7 +116,7 @@ async def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
     lines = (path / "responses.jsonl").read_bytes().splitlines(keepends=True)
     (path / "responses.jsonl").write_bytes(b"".join([*lines[:3], b'{"item_id": 4}\n', *lines[4:]]))
 
-    log = rundir.DirectoryLog(path)
+    log = directory.DirectoryLog(path)
     with pytest.raises(BenchmarkError, match=r"responses\.jsonl, line 4: "):
         await log.existing()
     log.close()
@@ -124,22 +125,22 @@ async def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
 def test_two_processes_cannot_write_one_run(tmp_path: Path) -> None:
     """The second writer is refused while the first holds the directory."""
     ready = plan()
-    rundir.create(tmp_path / "run", ready, rundir.manifest(ready))
-    first = rundir.DirectoryLog(tmp_path / "run")
+    directory.create(tmp_path / "run", ready, directory.manifest(ready))
+    first = directory.DirectoryLog(tmp_path / "run")
 
     with pytest.raises(BenchmarkError, match="another run is writing there"):
-        rundir.DirectoryLog(tmp_path / "run")
+        directory.DirectoryLog(tmp_path / "run")
     first.close()
-    rundir.DirectoryLog(tmp_path / "run").close()
+    directory.DirectoryLog(tmp_path / "run").close()
 
 
 def test_a_directory_in_use_is_not_overwritten(tmp_path: Path) -> None:
     """A new run never writes over an old one, and says how to complete it."""
     ready = plan()
-    rundir.create(tmp_path / "run", ready, rundir.manifest(ready))
+    directory.create(tmp_path / "run", ready, directory.manifest(ready))
 
     with pytest.raises(BenchmarkError, match="use --resume"):
-        rundir.create(tmp_path / "run", ready, rundir.manifest(ready))
+        directory.create(tmp_path / "run", ready, directory.manifest(ready))
 
 
 @pytest.mark.parametrize(
@@ -156,30 +157,30 @@ def test_resume_refuses_another_run(tmp_path: Path, options: dict[str, object], 
     before, after = plan(), plan(**options)
 
     with pytest.raises(BenchmarkError, match=words):
-        rundir.demand_same(tmp_path, rundir.manifest(before), rundir.manifest(after))
+        directory.demand_same(tmp_path, directory.manifest(before), directory.manifest(after))
 
 
 def test_resume_may_change_the_concurrency(tmp_path: Path) -> None:
     """How fast a run is asked is not part of what it is."""
-    rundir.demand_same(tmp_path, rundir.manifest(plan()), rundir.manifest(plan(concurrency=2)))
+    directory.demand_same(tmp_path, directory.manifest(plan()), directory.manifest(plan(concurrency=2)))
 
 
 def test_resume_refuses_other_data(tmp_path: Path) -> None:
     """Another data set under the same name is refused with both hashes."""
-    recorded = rundir.manifest(plan())
+    recorded = directory.manifest(plan())
     other = msgspec.structs.replace(recorded, dataset_sha256="f" * 64)
 
     with pytest.raises(BenchmarkError, match=f'dataset_sha256 was "{recorded.dataset_sha256}" and is now "{"f" * 64}"'):
-        rundir.demand_same(tmp_path, recorded, other)
+        directory.demand_same(tmp_path, recorded, other)
 
 
 def test_an_unfinished_run_has_no_result(tmp_path: Path) -> None:
     """Asking for the result of an unfinished run says how to complete it."""
     ready = plan()
-    rundir.create(tmp_path / "run", ready, rundir.manifest(ready))
+    directory.create(tmp_path / "run", ready, directory.manifest(ready))
 
     with pytest.raises(BenchmarkError, match="complete it with biasgate audit run --resume"):
-        rundir.read_result(tmp_path / "run")
+        directory.read_result(tmp_path / "run")
 
 
 class TestScoring:
@@ -191,7 +192,7 @@ class TestScoring:
         lines = [{"item_id": item.item_id, "text": pick("stereotype")(item)} for item in ready.items[:30]]
         path.write_bytes(b"\n".join(msgspec.json.encode(line) for line in lines))
 
-        result, replies = score_recorded(ready, rundir.read_recorded(path), where=path.name)
+        result, replies = score_recorded(ready, directory.read_recorded(path), where=path.name)
 
         assert (result.counts["ok"], result.dataset.n_used, len(replies)) == (30, 30, 30)
 
@@ -213,4 +214,4 @@ class TestScoring:
     def test_missing_file(self, tmp_path: Path) -> None:
         """A file that is not there is named."""
         with pytest.raises(BenchmarkError, match="no such file of replies"):
-            rundir.read_recorded(tmp_path / "none.jsonl")
+            directory.read_recorded(tmp_path / "none.jsonl")

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from auditors.metrics.rates import wilson_interval
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
-from benchmarks import registry
-from benchmarks.client import open_client
 from benchmarks.errors import BenchmarkError
-from benchmarks.exact.answers import OPEN, Reading
-from benchmarks.exact.server import probe
-from benchmarks.exact.truncation import truncated
-from benchmarks.plan import RunOptions, prepare
-from benchmarks.result import Result
-from benchmarks.runner import run_plan
-from benchmarks.scoring import score_recorded
-from benchmarks.simulator import profile as profiles
-from benchmarks.suite import (
+from benchmarks.run.client import open_client
+from benchmarks.run.exact.server import probe
+from benchmarks.run.exact.truncation import truncated
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.run.runner import run_plan
+from benchmarks.run.score import score_recorded
+from benchmarks.simulator import loading as profiles
+from benchmarks.suites import registry
+from benchmarks.suites.common.accepted_answers import OPEN, Reading
+from benchmarks.suites.protocol import (
     UNRELATED,
     UNRESOLVED,
     Item,
@@ -34,8 +34,8 @@ from benchmarks.suite import (
     WithAcceptedAnswers,
     weights,
 )
-from tests.benchmarks.scripted import FailingCompleter, MemoryLog, plan
-from tests.simulated import running_simulator
+from tests.support.benchmarks.scripted import FailingCompleter, MemoryLog, plan
+from tests.support.simulated import running_simulator
 
 PLANTED = {"p_stereotype": 0.7, "p_unrelated": 0.17, "p_refusal": 0.03}
 PAPER = Sampling(max_tokens=3, top_p=0.95, top_k=50)

@@ -9,14 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 from auditors.types import Completion, CompletionError, CompletionRequest, Estimate
-from benchmarks import rundir
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import Plan, RunOptions, prepare
-from benchmarks.result import Result
-from benchmarks.runner import run_plan
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import JUDGE_FAILED, Reply
-from tests.benchmarks.scripted import MemoryLog
+from benchmarks.run import directory
+from benchmarks.run.plan import Plan, RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.run.runner import run_plan
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.protocol import JUDGE_FAILED, Reply
+from tests.support.benchmarks.scripted import MemoryLog
 
 ESSAY = "[Title] On both\n[Introduction] They differ from person to person."
 LINES = "• Title & Intro: {0}\n• Reasons: {0}\n• Conclusions: {0}\n• RtA: 0\n• Final: {0}"
@@ -222,9 +222,9 @@ async def test_texts_of_other_runs_can_be_evaluated(tmp_path: Path) -> None:
     """With `evaluate`, nothing is written: every generator's texts are put to the evaluator, and told apart."""
     generated, log = plan("cogs", subset="haiku", limit=None), MemoryLog()
     await run_plan(generated, completer=cogs_model(lambda prompt: f"A text: {prompt}"), log=log)
-    rundir.create(tmp_path / "one", generated, rundir.manifest(generated))
-    rundir.write_replies(tmp_path / "one", log.replies)
-    found = rundir.observations(tmp_path / "one")
+    directory.create(tmp_path / "one", generated, directory.manifest(generated))
+    directory.write_replies(tmp_path / "one", log.replies)
+    found = directory.observations(tmp_path / "one")
     options = RunOptions(suite="cogs", model="evaluator", data="embedded")
     ready = prepare(options, outputs={"first": found, "second": found})
     model = cogs_model(lambda prompt: "never asked")

@@ -8,18 +8,16 @@ import pytest
 from scipy.stats import binom
 
 from auditors.types import Estimate
-from benchmarks.estimation import Cell, estimate
-from benchmarks.multiplicity import with_adjusted_p_values
-from benchmarks.suite import Scale
+from benchmarks.run.multiplicity import with_adjusted_p_values
+from benchmarks.suites.common.estimation import Cell, estimate
+from benchmarks.suites.protocol import Scale
+from tests.support.long import repeated
 
 SCALES = {
     "gap": Scale(low=-1, high=1, ideal=0, reading="0 = none"),
     "spread": Scale(low=0, high=1, ideal=0, reading="0 = none"),
     "share": Scale(low=0, high=1, reading="no neutral value"),
 }
-
-
-N_RUNS = 150
 
 
 def number(
@@ -83,11 +81,12 @@ def test_undefined_numbers_are_not_compared() -> None:
 
 
 @pytest.mark.statistical
-def test_a_family_of_chance_has_a_find_as_seldom_as_promised() -> None:
-    """Twenty groups without a difference, 150 times: runs with a find below 0.05 are as many as 5 % make likely."""
+@repeated(150, quick=40)
+def test_a_family_of_chance_has_a_find_as_seldom_as_promised(times: int) -> None:
+    """Twenty groups without a difference, many times: runs with a find below 0.05 are as many as 5 % make likely."""
     rng, finds = np.random.default_rng(0), 0
     clusters = tuple(map(str, range(60)))
-    for seed in range(N_RUNS):
+    for seed in range(times):
         numbers = []
         for group in range(20):
             sums = np.column_stack([rng.normal(0, 1, 60), np.ones(60)])
@@ -104,7 +103,7 @@ def test_a_family_of_chance_has_a_find_as_seldom_as_promised() -> None:
             numbers.append(estimate(cell, seed=seed))
         finds += min(value for value in adjusted(numbers) if value is not None) < 0.05
 
-    low, high = binom.interval(0.99, N_RUNS, 0.05)
+    low, high = binom.interval(0.99, times, 0.05)
     assert low <= finds <= high
 
 

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from benchmarks.plan import RunOptions
-from benchmarks.result import Result, decode, encode
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Reply
-from tests.benchmarks.scripted import plan
+from benchmarks.run.plan import RunOptions
+from benchmarks.run.result import Result, decode, encode
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.protocol import Reply
+from tests.support.benchmarks.scripted import plan
 
 
 def scored(**options: object) -> Result:

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from auditors.types import Completion, CompletionError, CompletionRequest
-from benchmarks.asking import GIVE_UP_AFTER
 from benchmarks.errors import BenchmarkError, DatasetError, RunStopped
-from benchmarks.runner import (
+from benchmarks.run.ask import GIVE_UP_AFTER
+from benchmarks.run.runner import (
     AUTO_CONCURRENCY,
     Plan,
     Progress,
@@ -17,8 +17,8 @@ from benchmarks.runner import (
     run,
     run_plan,
 )
-from benchmarks.suite import Reply
-from tests.benchmarks.scripted import FailingCompleter, MemoryLog, ScriptedCompleter, pick, plan
+from benchmarks.suites.protocol import Reply
+from tests.support.benchmarks.scripted import FailingCompleter, MemoryLog, ScriptedCompleter, pick, plan
 
 
 async def test_a_run_asks_every_item_once() -> None:

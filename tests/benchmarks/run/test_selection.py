@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import datasets, registry
+from benchmarks.datasets import fetching
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import RunOptions, prepare
-from benchmarks.scoring import score_recorded
-from benchmarks.selection import select
-from benchmarks.suite import Item, Reply
-from tests.benchmarks.scripted import plan
-from tests.published import DATA, needs_data
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.run.score import score_recorded
+from benchmarks.run.selection import select
+from benchmarks.suites import registry
+from benchmarks.suites.protocol import Item, Reply
+from tests.support.benchmarks.scripted import plan
+from tests.support.published import DATA, needs_data
 
 
 def item(item_id: str, axis: str, set_id: str | None, subset: str | None = None) -> Item:
@@ -146,7 +147,7 @@ def test_examples_are_no_items() -> None:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("home")
     for name in ("bbq", "unqover", "winobias"):
-        datasets.fetch(registry.source(name), mirror=str(DATA), data_dir=folder)
+        fetching.fetch(registry.source(name), mirror=str(DATA), data_dir=folder)
     return folder
 
 

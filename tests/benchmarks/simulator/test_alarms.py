@@ -5,13 +5,13 @@ import itertools
 import httpx
 import pytest
 
-from auditors import live
-from auditors.completion import HttpCompleter
-from auditors.drift import DriftSettings
+from auditors.clients.completion import HttpCompleter
 from auditors.judge import JudgeAuditor
-from auditors.live import StreamState
+from auditors.streams import state as live
+from auditors.streams.drift import DriftSettings
+from auditors.streams.state import StreamState
 from tests.benchmarks.simulator.test_audited import exchange
-from tests.simulated import running_simulator
+from tests.support.simulated import running_simulator
 
 SETTINGS = DriftSettings(average_run_length=1000, tolerance=0.02, reference_window=200)
 PROMPTS = ("Write a reference for a man, no. {}.", "Praise a woman, no. {}.")
@@ -33,6 +33,7 @@ async def audit(url: str, streams: Streams, numbers: range) -> None:
     await completer.aclose()
 
 
+@pytest.mark.long
 @pytest.mark.statistical
 async def test_the_null_profile_raises_no_alarm() -> None:
     """Two streams go 1,000 audits past their reference in silence. One false alarm in 1,000 audits is what a mean *at*

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from auditors.completion import HttpCompleter
-from auditors.embedding import RemoteEmbedder
+from auditors.clients.completion import HttpCompleter
+from auditors.clients.embedders import RemoteEmbedder
+from auditors.embedding import RepresentativeAuditor
 from auditors.judge import JudgeAuditor
-from auditors.most_normal import DISTANCE
-from auditors.representative import RepresentativeAuditor
+from auditors.nearest_identity import DISTANCE
 from auditors.types import Exchange, Measurement
-from benchmarks.simulator.profile import load
-from tests.simulated import running_simulator
+from benchmarks.simulator.loading import load
+from tests.support.simulated import running_simulator
 
 PROFILE = load("default")
 

@@ -6,13 +6,14 @@ from statistics import fmean, stdev
 import msgspec
 import pytest
 
-from auditors.completion import HttpCompleter
+from auditors.clients.completion import HttpCompleter
+from auditors.clients.embedders import RemoteEmbedder
 from auditors.counterfactual import DISTANCE, FAVORITISM, LENGTH, REFUSAL, CounterfactualAuditor
-from auditors.embedding import RemoteEmbedder
 from auditors.types import Measurement
-from benchmarks.simulator.profile import Profile, load, parse
-from tests.auditors.exchanges import chat_exchange
-from tests.simulated import running_simulator
+from benchmarks.simulator.loading import load, parse
+from benchmarks.simulator.profile import Profile
+from tests.support.auditors.exchanges import chat_exchange
+from tests.support.simulated import running_simulator
 
 PLANTED = parse(
     {

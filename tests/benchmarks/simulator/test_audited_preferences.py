@@ -8,13 +8,14 @@ import msgspec
 import pytest
 
 from auditors.affinity import SCORE, SHARE, AffinityAuditor
-from auditors.completion import HttpCompleter
+from auditors.clients.completion import HttpCompleter
 from auditors.metrics.dispersion import affinity_bias_score
 from auditors.refusal import OVER_PROTECTION, RATE, RefusalAuditor
 from auditors.types import Measurement
-from benchmarks.simulator.profile import Profile, parse
-from tests.auditors.exchanges import chat_exchange
-from tests.simulated import running_simulator
+from benchmarks.simulator.loading import parse
+from benchmarks.simulator.profile import Profile
+from tests.support.auditors.exchanges import chat_exchange
+from tests.support.simulated import running_simulator
 
 LIKINGS = {"white": 0.6, "black": 0.1, "asian": 0.3}
 ERRORS = 4.0

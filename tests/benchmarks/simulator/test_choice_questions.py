@@ -5,10 +5,11 @@ from collections import Counter
 import pytest
 from scipy.stats import binom
 
-from benchmarks.simulator.profile import parse
-from benchmarks.suite import Item, ProtocolName
-from benchmarks.suites.stereoset import StereoSet
-from tests.benchmarks.simulator.asking import asking, asking_item, engine
+from benchmarks.simulator.loading import parse
+from benchmarks.simulator.planted.stereoset import PlantedStereoSet
+from benchmarks.suites.protocol import Item, ProtocolName
+from benchmarks.suites.stereoset.suite import StereoSet
+from tests.support.simulator.asking import asking, asking_item, engine
 
 SUITE = StereoSet()
 ODDS = {"p_stereotype": 0.7, "p_unrelated": 0.1, "p_refusal": 0.05, "p_malformed": 0.05}
@@ -27,7 +28,7 @@ def test_planted_odds_are_recovered(protocol: ProtocolName) -> None:
         for _ in range(42):
             parsed = SUITE.parse(item, answering.answer(asked).generated[0].text, protocol=protocol)
             seen[parsed.value if parsed.status == "ok" else parsed.status] += 1
-    odds = parse({"name": "p", "stereoset": ODDS}).stereoset.odds("gender")
+    odds = parse({"name": "p", "stereoset": ODDS}).section(PlantedStereoSet).odds("gender")
     expected = {"stereotype": odds.p_answered * 0.7, "anti-stereotype": odds.p_answered * 0.3, "refusal": 0.05}
     # The release calls whatever is no label unrelated.
     expected |= {"unrelated": 0.15} if protocol == "release" else {"unrelated": 0.1, "malformed": 0.05}

@@ -10,8 +10,8 @@ import pytest_asyncio
 
 from benchmarks.simulator.embeddings import DIMENSIONS
 from benchmarks.simulator.engine import VERSION
-from benchmarks.simulator.profile import parse
-from tests.simulated import running_simulator
+from benchmarks.simulator.loading import parse
+from tests.support.simulated import running_simulator
 
 PROFILE = parse({"name": "served", "models": ["simulated", "other"], "favoritism": {"default": [0.1, 0.2, 0.3, 0.4]}})
 FINGERPRINT = f"biasgate-simulator-{VERSION}-served"

@@ -17,15 +17,18 @@ import msgspec
 import pytest
 from scipy.stats import binom
 
-from benchmarks import datasets
-from benchmarks.estimation import CellKey, estimate
-from benchmarks.registry import DATASETS
-from benchmarks.runner import Plan, RunOptions, prepare
+from benchmarks.datasets import fetching
+from benchmarks.run.runner import Plan, RunOptions, prepare
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.engine import Engine
-from benchmarks.simulator.planted.table import PLANTED, Expected
-from benchmarks.simulator.profile import Profile, load, parse
-from tests.benchmarks.simulator.runs import cells, holds, n_covered
+from benchmarks.simulator.loading import load, parse
+from benchmarks.simulator.planted.stereoset import PlantedStereoSet
+from benchmarks.simulator.planted.table import Expected, by_questions
+from benchmarks.simulator.profile import Profile
+from benchmarks.suites.common.estimation import CellKey, estimate
+from benchmarks.suites.registry import datasets
+from tests.support.long import repeated
+from tests.support.simulator.runs import cells, holds, n_covered
 
 MIRROR = Path(__file__).parents[4] / "shared" / "data"
 needs_data = pytest.mark.skipif(not MIRROR.is_dir(), reason="no published data beside the repository (shared/data)")
@@ -43,6 +46,8 @@ PROFILE = parse(
         "real_toxicity_prompts": {"p_refusal": 0.1, "p_unrelated": 0.05, "weights": {"race": {"black": 3.0}}},
     }
 )
+PARTS = [0.1, pytest.param(1.0, marks=pytest.mark.long)]
+"""Of the runs below: what `make test` does, and all."""
 SS = CellKey("ss")
 LMS = CellKey("lms")
 DIFFERENCE = CellKey("male_female_difference", "gender")
@@ -56,7 +61,7 @@ PN = CellKey("pn_difference", "race", "black")
 
 
 def key_of(plan: Plan) -> AnswerKey:
-    return AnswerKey(PLANTED[plan.suite.name].facts(plan.dataset))
+    return AnswerKey(by_questions()[plan.suite.name].facts(plan.dataset))
 
 
 def fresh(profile: Profile, plan: Plan) -> Iterator[Engine]:
@@ -71,7 +76,7 @@ def same(profile: Profile, plan: Plan) -> Iterator[Engine]:
 
 
 def canonical(suite: str, tmp_path: Path, **options: Any) -> Plan:
-    datasets.fetch(DATASETS[suite], mirror=str(MIRROR), data_dir=tmp_path)
+    fetching.fetch(datasets()[suite], mirror=str(MIRROR), data_dir=tmp_path)
     return prepare(RunOptions(suite=suite, model="simulated", data="canonical", **options), tmp_path)
 
 
@@ -82,9 +87,10 @@ def demand_nominal(covered: dict[CellKey, int], times: int) -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize(
-    ("suite", "samples", "times", "keys"),
+    ("suite", "samples", "n_runs", "keys"),
     [
         ("stereoset", 8, 500, [SS]),
         ("crows_pairs", 4, 1000, [SS, LMS]),
@@ -95,20 +101,22 @@ def demand_nominal(covered: dict[CellKey, int], times: int) -> None:
     ],
 )
 def test_runs_of_embedded_items_cover_what_is_planted(
-    suite: str, samples: int, times: int, keys: list[CellKey]
+    suite: str, samples: int, n_runs: int, keys: list[CellKey], part: float
 ) -> None:
     """Run after run of the same items, the 95% interval holds the planted value as often as it says."""
     plan = prepare(RunOptions(suite=suite, model="simulated", data="embedded", samples=samples))
     expected = Expected(PROFILE, plan)
     planted = {key: value for key in keys if (value := expected.value(key)) is not None}
     assert len(planted) == len(keys)
+    times = round(n_runs * part)
     demand_nominal(n_covered(plan, same(PROFILE, plan), planted, times), times)
 
 
+@pytest.mark.long
 @pytest.mark.statistical
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("suite", "samples", "times", "unbiased"),
+    ("suite", "samples", "n_runs", "unbiased"),
     [
         ("stereoset", 8, 500, {SS: 50.0}),
         ("crows_pairs", 4, 1000, {SS: 50.0}),
@@ -119,27 +127,30 @@ def test_runs_of_embedded_items_cover_what_is_planted(
     ],
 )
 def test_the_null_profile_shows_no_difference(
-    suite: str, samples: int, times: int, unbiased: dict[CellKey, float]
+    suite: str, samples: int, n_runs: int, unbiased: dict[CellKey, float]
 ) -> None:
     """Under "null" the interval of the headline number misses the value without bias in about one run of twenty."""
     plan = prepare(RunOptions(suite=suite, model="simulated", data="embedded", samples=samples))
-    demand_nominal(n_covered(plan, same(load("null"), plan), unbiased, times), times)
+    demand_nominal(n_covered(plan, same(load("null"), plan), unbiased, n_runs), n_runs)
 
 
 @needs_data
 @pytest.mark.statistical
-@pytest.mark.timeout(300)
-def test_canonical_stereoset_runs_cover_the_planted_ss(tmp_path: Path) -> None:
-    """400 of the published items, asked 300 times."""
+@pytest.mark.timeout(900)
+@repeated(300, quick=30)
+def test_canonical_stereoset_runs_cover_the_planted_ss(tmp_path: Path, times: int) -> None:
+    """400 of the published items, asked again and again."""
     plan = canonical("stereoset", tmp_path, limit=400)
-    demand_nominal(n_covered(plan, same(PROFILE, plan), {SS: PROFILE.stereoset.ss}, 300), 300)
+    demand_nominal(n_covered(plan, same(PROFILE, plan), {SS: PROFILE.section(PlantedStereoSet).ss}, times), times)
 
 
 @needs_data
 @pytest.mark.statistical
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
+@pytest.mark.long
+@pytest.mark.parametrize("times", [150])
 @pytest.mark.parametrize("name", ["coverage", "null"])
-def test_canonical_bbq_runs_cover_the_planted_bias(name: str, tmp_path: Path) -> None:
+def test_canonical_bbq_runs_cover_the_planted_bias(name: str, tmp_path: Path, times: int) -> None:
     """A whole category, 25 templates: within each, as many right answers follow the stereotype as contradict it."""
     profile = PROFILE if name == "coverage" else load(name)
     plan = canonical("bbq", tmp_path)
@@ -150,16 +161,18 @@ def test_canonical_bbq_runs_cover_the_planted_bias(name: str, tmp_path: Path) ->
     expected = Expected(profile, plan)
     planted = {key: value for key in keys if (value := expected.value(key)) is not None}
     assert len(planted) == len(keys)
-    demand_nominal(n_covered(plan, fresh(profile, plan), planted, 300), 300)
+    demand_nominal(n_covered(plan, fresh(profile, plan), planted, times), times)
 
 
 @needs_data
 @pytest.mark.statistical
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
+@pytest.mark.long
+@pytest.mark.parametrize("times", [150])
 @pytest.mark.parametrize("name", ["coverage", "null"])
-def test_canonical_unqover_runs_cover_the_planted_difference(name: str, tmp_path: Path) -> None:
+def test_canonical_unqover_runs_cover_the_planted_difference(name: str, tmp_path: Path, times: int) -> None:
     """250 of the 2,500 sets of four about race, drawn anew for each run; the target is that of all of them."""
-    profile, times = PROFILE if name == "coverage" else load(name), 300
+    profile = PROFILE if name == "coverage" else load(name)
     plan = canonical("unqover", tmp_path)
     sets = defaultdict(list)
     for item in plan.items:

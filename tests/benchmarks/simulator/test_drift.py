@@ -3,8 +3,9 @@
 from benchmarks.simulator import stance
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.engine import Engine
-from benchmarks.simulator.profile import parse
-from tests.benchmarks.simulator.asking import asking, engine
+from benchmarks.simulator.loading import parse
+from benchmarks.simulator.planted.stereoset import PlantedStereoSet
+from tests.support.simulator.asking import asking, engine
 
 ASKED = asking("Are men or women better drivers?")
 CHANGE = {"favoritism": {"default": [0.0, 0.0, 0.0, 1.0]}}
@@ -52,6 +53,6 @@ def test_overrides_leave_the_rest_as_it_was() -> None:
             "drift": {"overrides": {"stereoset": {"p_stereotype": 0.9}}},
         }
     )
-    assert planted.drifted().stereoset.ss == 90.0
-    assert planted.drifted().stereoset.p_unrelated == 0.1
-    assert planted.stereoset.ss == 60.0
+    assert planted.drifted().section(PlantedStereoSet).ss == 90.0
+    assert planted.drifted().section(PlantedStereoSet).p_unrelated == 0.1
+    assert planted.section(PlantedStereoSet).ss == 60.0

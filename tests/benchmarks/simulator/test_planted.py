@@ -8,25 +8,28 @@ import msgspec
 import pytest
 
 from auditors.types import Message
-from benchmarks import datasets
-from benchmarks.estimation import CellKey
-from benchmarks.mitigation import before_question
-from benchmarks.registry import DATASETS, SUITES
-from benchmarks.runner import Plan, RunOptions, prepare
+from benchmarks.datasets import fetching
+from benchmarks.run.runner import Plan, RunOptions, prepare
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked, Turn
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.known_items import known_items
+from benchmarks.simulator.loading import load
 from benchmarks.simulator.planted import bbq
-from benchmarks.simulator.planted.table import PLANTED, Expected, replies
-from benchmarks.simulator.profile import Profile, load
-from benchmarks.suite import Item, ProtocolName
-from benchmarks.suites.items.unqover import AXES, Population
-from benchmarks.suites.real_toxicity_prompts import render as render_sentence
-from benchmarks.suites.rtp.aspects import GROUPS
-from benchmarks.suites.unqover import render
-from tests.benchmarks.simulator.asking import asking, engine
-from tests.benchmarks.simulator.runs import estimates, holds
+from benchmarks.simulator.planted.bbq import PlantedBBQ
+from benchmarks.simulator.planted.table import Expected, by_questions, replies
+from benchmarks.simulator.profile import Profile
+from benchmarks.simulator.text_request import Asked, Turn
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.common.mitigation import before_question
+from benchmarks.suites.protocol import Item, ProtocolName
+from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS
+from benchmarks.suites.real_toxicity_prompts.suite import render as render_sentence
+from benchmarks.suites.registry import SUITES, datasets
+from benchmarks.suites.unqover.data import AXES, Population
+from benchmarks.suites.unqover.suite import render
+from tests.support.long import but_long
+from tests.support.simulator.asking import asking, engine
+from tests.support.simulator.runs import estimates, holds
 
 MIRROR = Path(__file__).parents[4] / "shared" / "data"
 needs_data = pytest.mark.skipif(not MIRROR.is_dir(), reason="no published data beside the repository (shared/data)")
@@ -96,7 +99,7 @@ def embedded(suite: str, **options: object) -> Plan:
 
 
 def answering(plan: Plan, profile: Profile, seed: int = 3) -> Engine:
-    return Engine(profile, seed, AnswerKey(PLANTED[plan.suite.name].facts(plan.dataset)))
+    return Engine(profile, seed, AnswerKey(by_questions()[plan.suite.name].facts(plan.dataset)))
 
 
 def asked(messages: tuple[Message, ...]) -> Asked:
@@ -124,7 +127,7 @@ def around_question(messages: tuple[Message, ...], before: str, after: str) -> t
     return (*earlier, msgspec.structs.replace(last, content=f"{last.content}\n{after}" if after else last.content))
 
 
-@pytest.mark.parametrize("suite", PLANTED)
+@pytest.mark.parametrize("suite", by_questions())
 def test_a_run_recovers_what_is_planted(suite: str) -> None:
     """The 95% intervals of the headline numbers hold the planted values, and so do nine of ten of all intervals."""
     plan = embedded(suite, samples=SAMPLES.get(suite, 1))
@@ -134,7 +137,7 @@ def test_a_run_recovers_what_is_planted(suite: str) -> None:
     assert sum(inside) >= 0.9 * len(inside)
 
 
-@pytest.mark.parametrize("suite", PLANTED)
+@pytest.mark.parametrize("suite", by_questions())
 def test_every_number_of_a_suite_has_a_planted_value(suite: str) -> None:
     """Where the planted replies define a metric there is a value for it, in every protocol; else the run has none."""
     for protocol in SUITES[suite].protocols:
@@ -145,7 +148,7 @@ def test_every_number_of_a_suite_has_a_planted_value(suite: str) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [("", ""), (MITIGATION, ""), ("", "Be fair.")])
-@pytest.mark.parametrize("suite", PLANTED)
+@pytest.mark.parametrize("suite", by_questions())
 def test_a_question_means_the_same_however_it_is_asked(suite: str, before: str, after: str) -> None:
     """Another protocol, seed, order of choices, a line before or after: the same replies are as likely."""
     key = AnswerKey(known_items(None))
@@ -192,7 +195,7 @@ def test_unqover_shares_follow_the_weights() -> None:
     assert expected.value(CellKey("first_choice_share", "gender")) == pytest.approx(50.0)
 
 
-@pytest.mark.parametrize("suite", PLANTED)
+@pytest.mark.parametrize("suite", by_questions())
 def test_the_null_profile_plants_no_bias(suite: str) -> None:
     """Every number that compares groups or sides is planted at its unbiased value."""
     plan = embedded(suite)
@@ -205,7 +208,7 @@ def test_the_null_profile_plants_no_bias(suite: str) -> None:
     assert seen
 
 
-@pytest.mark.parametrize("suite", PLANTED)
+@pytest.mark.parametrize("suite", by_questions())
 def test_a_model_that_refuses_everything_never_looks_unbiased(suite: str) -> None:
     """Refusal rates are 100, and no number has the value that its scale calls ideal."""
     plan = embedded(suite)
@@ -226,12 +229,12 @@ def test_bbq_settles_by_seed_and_keeps_the_shares() -> None:
     """The most likely answer is the settled one; over 400 models, settled answers and probabilities have the shares."""
     item = embedded("bbq").items[0]
     key, question = AnswerKey(known_items(None)), asked(item.messages)
-    planted = bbq.over_seeds(question, DEMO.bbq, key, 0)
+    planted = bbq.over_seeds(question, DEMO.section(PlantedBBQ), key, 0)
     assert planted is not None
     settled: dict[str, float] = {}
     mean: dict[str, float] = {}
     for seed in range(400):
-        found = bbq.replies(question, DEMO.bbq, key, seed)
+        found = bbq.replies(question, DEMO.section(PlantedBBQ), key, seed)
         assert found is not None
         settled[found.most_likely()] = settled.get(found.most_likely(), 0.0) + 1 / 400
         for text, p in zip(found.texts, found.probabilities, strict=True):
@@ -278,16 +281,20 @@ def test_an_unknown_lettered_question_is_answered_by_chance() -> None:
 
 
 @needs_data
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("suite", [suite for suite in PLANTED if suite not in ("unqover", "real_toxicity_prompts")])
+@pytest.mark.parametrize(
+    "suite",
+    but_long(
+        [suite for suite in by_questions() if suite not in ("unqover", "real_toxicity_prompts")], quick="stereoset"
+    ),
+)
 def test_canonical_questions_are_recognised(suite: str, tmp_path: Path) -> None:
     """1,500 of the published questions in each protocol, with and without a mitigation."""
-    datasets.fetch(DATASETS[suite], mirror=str(MIRROR), data_dir=tmp_path)
+    fetching.fetch(datasets()[suite], mirror=str(MIRROR), data_dir=tmp_path)
     key = None
     for protocol in SUITES[suite].protocols:
         options = RunOptions(suite=suite, model="m", data="canonical", protocol=protocol, limit=1500, seed=2)
         plan = prepare(options, tmp_path)
-        key = key or AnswerKey(PLANTED[suite].facts(plan.dataset))
+        key = key or AnswerKey(by_questions()[suite].facts(plan.dataset))
         for item in plan.items:
             for before in ("", MITIGATION):
                 messages = around_question(item.messages, before, "")
@@ -297,9 +304,9 @@ def test_canonical_questions_are_recognised(suite: str, tmp_path: Path) -> None:
 @needs_data
 def test_any_of_the_five_million_unqover_questions_is_recognised(tmp_path: Path) -> None:
     """400 of each axis, drawn from the whole population; the answer key holds its lists only."""
-    datasets.fetch(DATASETS["unqover"], mirror=str(MIRROR), data_dir=tmp_path)
+    fetching.fetch(datasets()["unqover"], mirror=str(MIRROR), data_dir=tmp_path)
     dataset = SUITES["unqover"].load("canonical", tmp_path)
-    facts = list(PLANTED["unqover"].facts(dataset))
+    facts = list(by_questions()["unqover"].facts(dataset))
     key, rng = AnswerKey(facts), random.Random(4)
     assert len(facts) < 5000
     for axis in AXES:

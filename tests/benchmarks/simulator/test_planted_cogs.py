@@ -8,17 +8,19 @@ import msgspec
 import pytest
 from scipy.stats import binom
 
-from benchmarks.estimation import Cell, CellKey, estimate, point
-from benchmarks.plan import RunOptions, prepare
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.simulator.loading import parse
 from benchmarks.simulator.planted.cogs import Planted
 from benchmarks.simulator.planted.table import Expected
-from benchmarks.simulator.profile import ProfileError, parse
-from benchmarks.suite import Item, Observation, ProtocolName
-from benchmarks.suites import cogs
-from benchmarks.suites.subtle_bias.prompts import AXES, evaluation_prompt
-from benchmarks.suites.subtle_bias.representative import distances
-from tests.benchmarks.simulator.asking import asking
-from tests.benchmarks.simulator.two_stages import COGS, by_key, covers, engine, evaluations, profile, writing
+from benchmarks.simulator.profile import ProfileError
+from benchmarks.suites.cogs import suite as cogs
+from benchmarks.suites.cogs.prompts import AXES, evaluation_prompt
+from benchmarks.suites.cogs.representative import distances
+from benchmarks.suites.common.estimation import Cell, CellKey, estimate, point
+from benchmarks.suites.protocol import Item, Observation, ProtocolName
+from tests.support.long import least_covered, repeated
+from tests.support.simulator.asking import asking
+from tests.support.simulator.two_stages import COGS, by_key, covers, engine, evaluations, profile, writing
 
 OF_TEXTS = ("representative_bias_score", "mean_difference")
 PROTOCOLS: tuple[ProtocolName, ...] = ("corrected", "paper")
@@ -34,9 +36,6 @@ SURE = {
 SURE_OF = {"race": "black", "gender": "non-binary", "sexual_orientation": "straight"}
 TOWARDS_MEN = {"preference": {"gender": {"man": 0.5, "woman": 0.3, "non_binary": 0.2}}, "p_invalid": 0.1}
 TOWARDS_MEN_AND_THE_FIRST = {"cogs": TOWARDS_MEN | {"position_bias": 0.6}, "representative": {"default": 0.2}}
-N_RUNS = 200
-LEAST_COVERED = int(binom.ppf(0.001, N_RUNS, 0.95))
-"""179 of 200. Were the coverage exactly 95%, another choice of seeds would fall below with probability 0.001."""
 
 
 @cache
@@ -206,10 +205,11 @@ def test_a_plan_that_nothing_could_show_is_refused(section: dict[str, object], w
 
 
 @pytest.mark.statistical
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
+@repeated(200, quick=30)
 @pytest.mark.parametrize("identities", [{}, {"man": 0.1, "non_binary": 0.5}], ids=["no difference", "clear difference"])
-def test_representative_bias_covers_the_planted_one(identities: dict[str, float]) -> None:
-    """At least 179 of 200 seeded runs of two tasks, texts wavering by a sentence; at a true 0 as well."""
+def test_representative_bias_covers_the_planted_one(identities: dict[str, float], times: int) -> None:
+    """At least 179 of 200 seeded runs (24 of 30) of two tasks, texts wavering by a sentence; at a true 0 as well."""
     planted = profile({"cogs": {"jitter": 0.1}, "representative": {"default": 0.2, "identities": identities}})
     expected = Planted(planted, 0).expected(CellKey("representative_bias_score", "gender"))
     asked = [
@@ -218,25 +218,26 @@ def test_representative_bias_covers_the_planted_one(identities: dict[str, float]
         if item.axis in ("gender", "default") and item.subset in ("haiku", "song")
     ]
     covered = 0
-    for seed in range(N_RUNS):
+    for seed in range(times):
         texts = writing(engine(planted, seed), asked)
         score = next(c for c in cells(texts, "paper") if (c.metric, c.axis) == ("representative_bias_score", "gender"))
         covered += covers(estimate(score, seed=0), expected)
-    assert covered >= LEAST_COVERED
+    assert covered >= least_covered(times)
 
 
 @pytest.mark.statistical
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
+@repeated(200, quick=30)
 @pytest.mark.parametrize("section", [{}, TOWARDS_MEN], ids=["no difference", "clear difference"])
-def test_affinity_scores_cover_the_planted_one(section: dict[str, object]) -> None:
-    """At least 179 of 200 seeded runs of all tasks; at a true 0 as well."""
+def test_affinity_scores_cover_the_planted_one(section: dict[str, object], times: int) -> None:
+    """At least 179 of 200 seeded runs (24 of 30) of all tasks; at a true 0 as well."""
     planted = profile({"cogs": section})
     behaviour, asked = Planted(planted, 0), [item for item in questions() if item.axis == "gender"]
     seen = Counter[str]()
-    for seed in range(N_RUNS):
+    for seed in range(times):
         chosen = cells(evaluations(engine(planted, seed), asked), "paper")
         wanted = [c for c in chosen if (c.axis, c.subset) == ("gender", None) and c.group in (None, "man")]
         wanted = [c for c in wanted if c.metric in ("affinity_bias_score", "selection_share")]
         for key, found in by_key(wanted).items():
             seen[str(key[0])] += covers(found, behaviour.expected(key))
-    assert min(seen[metric] for metric in ("affinity_bias_score", "selection_share")) >= LEAST_COVERED, seen
+    assert min(seen[metric] for metric in ("affinity_bias_score", "selection_share")) >= least_covered(times), seen

@@ -5,15 +5,17 @@ from collections import Counter
 import pytest
 from scipy.stats import binom
 
-from benchmarks.association_cells import DOMAINS
-from benchmarks.bias_score import METRIC, NEEDS_BOTH
-from benchmarks.estimation import CellKey
+from benchmarks.simulator.loading import parse
 from benchmarks.simulator.planted.decision import Planted
-from benchmarks.simulator.profile import ProfileError, parse
-from benchmarks.suite import Item, Observation, ProtocolName
-from benchmarks.suites.decision import judge_question, p1_is_a, read_verdict
-from tests.benchmarks.simulator.asking import asking
-from tests.benchmarks.simulator.two_stages import SUITE, ask, ask_judge, by_key, covers, decisions, engine, profile
+from benchmarks.simulator.profile import ProfileError
+from benchmarks.suites.common.association_cells import DOMAINS
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.decision.judge import judge_question, p1_is_a, read_verdict
+from benchmarks.suites.decision.scores import METRIC, NEEDS_BOTH
+from benchmarks.suites.protocol import Item, Observation, ProtocolName
+from tests.support.long import least_covered, repeated
+from tests.support.simulator.asking import asking
+from tests.support.simulator.two_stages import SUITE, ask, ask_judge, by_key, covers, decisions, engine, profile
 
 ERRING = {
     "decision": {"p_stereotype": 0.7, "p_neither": 0.2, "p_refusal": 0.1, "domains": {"race": {"p_stereotype": 0.3}}},
@@ -21,9 +23,6 @@ ERRING = {
 }
 COUNTED = 1 - 0.9 * 0.1
 """Of all replies under ERRING: the judge fails to read a tenth of those that are no plain refusal."""
-N_RUNS = 250
-LEAST_COVERED = int(binom.ppf(0.001, N_RUNS, 0.95))
-"""226 of 250. Were the coverage exactly 95%, another choice of seeds would fall below with probability 0.001."""
 
 
 def items(protocol: ProtocolName = "corrected", seed: int = 0) -> list[Item]:
@@ -156,15 +155,16 @@ def test_a_plan_that_contradicts_itself_is_refused(section: dict[str, object], w
 
 
 @pytest.mark.statistical
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
+@repeated(250, quick=25)
 @pytest.mark.parametrize("p_stereotype", [0.5, 0.75])
-def test_stereotype_rates_cover_the_planted_one(p_stereotype: float) -> None:
-    """At least 226 of 250 seeded runs of all tests."""
+def test_stereotype_rates_cover_the_planted_one(p_stereotype: float, times: int) -> None:
+    """At least 226 of 250 seeded runs (19 of 25) of all tests."""
     planted = profile({"decision": {"p_stereotype": p_stereotype, "p_neither": 0.1, "p_refusal": 0.1}})
     expected = Planted(planted, 0).expected(CellKey("stereotype_rate"))
     asked, covered = items(), 0
-    for seed in range(N_RUNS):
+    for seed in range(times):
         cells = SUITE.cells(decisions(engine(planted, seed), asked, seed), protocol="corrected")
         wanted = [cell for cell in cells if cell.key == ("stereotype_rate", None, None, None, None)]
         covered += sum(covers(found, expected) for found in by_key(wanted).values())
-    assert covered >= LEAST_COVERED
+    assert covered >= least_covered(times)

@@ -7,19 +7,21 @@ from itertools import permutations, product
 import pytest
 from scipy.stats import binom
 
-from benchmarks.estimation import CellKey
-from benchmarks.mitigation import NAMES
-from benchmarks.plan import RunOptions, prepare
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.simulator.loading import parse
 from benchmarks.simulator.planted.ltf_test import Planted
 from benchmarks.simulator.planted.table import Expected
-from benchmarks.simulator.profile import ProfileError, parse
+from benchmarks.simulator.profile import ProfileError
 from benchmarks.simulator.sections import LEVELS
-from benchmarks.suite import Item, ProtocolName
-from benchmarks.suites.ltf.judgement import REPLY_SCHEMA, parse_judgement
-from benchmarks.suites.ltf.prompts import judge_question
-from benchmarks.suites.ltf.questions import GROUPS
-from benchmarks.suites.ltf_test import PROTOCOLS
-from tests.benchmarks.simulator.two_stages import LTF, ask, ask_judge, by_key, covers, engine, essays, profile
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.common.mitigation import NAMES
+from benchmarks.suites.ltf_test.data import GROUPS
+from benchmarks.suites.ltf_test.judge import REPLY_SCHEMA, parse_judgement
+from benchmarks.suites.ltf_test.prompts import judge_question
+from benchmarks.suites.ltf_test.suite import PROTOCOLS
+from benchmarks.suites.protocol import Item, ProtocolName
+from tests.support.long import least_covered, repeated
+from tests.support.simulator.two_stages import LTF, ask, ask_judge, by_key, covers, engine, essays, profile
 
 SURE = {level: [float(level == one) for one in LEVELS] for level in LEVELS}
 BY_GROUP = {
@@ -37,9 +39,6 @@ BIASED = {
 }
 ASYMMETRIC = {"favoritism": {"groups": {"race": {"white": [0.0, 0.4, 0.3, 0.3], "black": [0.3, 0.5, 0.2, 0.0]}}}}
 SYMMETRIC = {"favoritism": {"default": [0.1, 0.6, 0.2, 0.1]}}
-N_RUNS = 150
-LEAST_COVERED = int(binom.ppf(0.001, N_RUNS, 0.95))
-"""133 of 150. Were the coverage exactly 95%, another choice of seeds would fall below with probability 0.001."""
 
 
 @cache
@@ -127,6 +126,7 @@ def test_planted_scores_are_recovered() -> None:
         assert low <= seen[outcome] <= high, outcome
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("planted", ["default", "demo", "null", BIASED])
 def test_a_run_recovers_every_planted_value(planted: str | dict[str, object]) -> None:
     """Of the cells of two axes in four runs, 85% of the 95% intervals hold the plan; each has one."""
@@ -227,10 +227,11 @@ def test_a_plan_that_nothing_could_show_is_refused(section: dict[str, object], w
 
 
 @pytest.mark.statistical
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
+@repeated(150, quick=15)
 @pytest.mark.parametrize("planted", [SYMMETRIC, ASYMMETRIC], ids=["no difference", "clear difference"])
-def test_intervals_cover_the_planted_values(planted: dict[str, object]) -> None:
-    """At least 133 of 150 seeded runs of 252 essays on four groups, for each metric; both spreads at 0 too."""
+def test_intervals_cover_the_planted_values(planted: dict[str, object], times: int) -> None:
+    """At least 133 of 150 seeded runs (11 of 15) of 252 essays on four groups for each metric; at spreads of 0 too."""
     behaviour, asked, seen = Planted(profile(planted), 0), on("race", subset="eval"), Counter[str]()
     wanted = [
         CellKey("favoritism", "race", "white", "black"),
@@ -239,7 +240,7 @@ def test_intervals_cover_the_planted_values(planted: dict[str, object]) -> None:
         CellKey("dob_table", "race"),
         CellKey("absolute_discrimination", "race"),
     ]
-    for seed in range(N_RUNS):
+    for seed in range(times):
         cells = [
             c for c in LTF.cells(essays(engine(profile(planted), seed), asked), protocol="corrected") if c.key in wanted
         ]
@@ -247,4 +248,4 @@ def test_intervals_cover_the_planted_values(planted: dict[str, object]) -> None:
             expected = behaviour.expected(CellKey(found.metric, found.axis, found.group, found.reference, "eval"))
             seen[found.metric] += covers(found, expected)
     assert len(seen) == len(wanted)
-    assert min(seen.values()) >= LEAST_COVERED, seen
+    assert min(seen.values()) >= least_covered(times), seen

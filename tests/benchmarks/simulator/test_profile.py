@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.simulator.profile import ProfileError, built_in, load, parse
+from benchmarks.simulator.loading import built_in, load, parse
+from benchmarks.simulator.planted.stereoset import PlantedStereoSet
+from benchmarks.simulator.profile import ProfileError
 
 
 @pytest.mark.parametrize("name", built_in())
@@ -16,19 +18,19 @@ def test_built_in_profiles_load_under_their_own_name(name: str) -> None:
 def test_the_null_profile_plants_no_difference() -> None:
     """Under "null" no axis, group or identity differs from another."""
     null = load("null")
-    assert not null.stereoset.axes
+    assert not null.section(PlantedStereoSet).axes
     assert not null.favoritism.groups
     assert not null.refusal.groups
     assert not null.representative.identities
-    assert null.stereoset.ss == 50.0
+    assert null.section(PlantedStereoSet).ss == 50.0
 
 
 def test_an_axis_takes_what_it_leaves_out_from_the_whole() -> None:
     """[stereoset.axes.X] overrides single odds, and an override of 0 counts."""
     planted = parse({"name": "p", "stereoset": {"p_unrelated": 0.2, "axes": {"gender": {"p_stereotype": 0.0}}}})
-    assert planted.stereoset.odds("gender").ss == 0.0
-    assert planted.stereoset.odds("gender").lms == pytest.approx(80.0)
-    assert planted.stereoset.odds("race").ss == 50.0
+    assert planted.section(PlantedStereoSet).odds("gender").ss == 0.0
+    assert planted.section(PlantedStereoSet).odds("gender").lms == pytest.approx(80.0)
+    assert planted.section(PlantedStereoSet).odds("race").ss == 50.0
 
 
 def test_expected_score_combines_levels_and_judge_errors() -> None:
@@ -102,7 +104,7 @@ def test_a_file_without_a_name_is_called_as_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("[stereoset]\np_stereotype = 0.9\n")
     assert load(path).name == "mine"
-    assert load(path).stereoset.ss == 90.0
+    assert load(path).section(PlantedStereoSet).ss == 90.0
 
 
 def test_a_file_that_is_not_toml_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from benchmarks.simulator.draws import Draws, uniform
 from benchmarks.simulator.generation import generate, shape, steps
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.tokens import EOS
-from tests.benchmarks.simulator.asking import asking
+from tests.support.simulator.asking import asking
 
 AMERICANS = Replies({"African": 0.1, "African American": 0.3, "Asian": 0.6})
 

@@ -13,8 +13,8 @@ import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 from scipy.stats import binom
 
-from benchmarks.simulator.profile import parse
-from tests.simulated import running_simulator
+from benchmarks.simulator.loading import parse
+from tests.support.simulated import running_simulator
 
 PROFILE = parse(
     {

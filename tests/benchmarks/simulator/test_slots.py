@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from benchmarks.simulator.slots import Slots
+from benchmarks.simulator.priority_semaphore import PrioritySemaphore
 
 
 async def _settle() -> None:
@@ -14,45 +14,45 @@ async def _settle() -> None:
 
 async def test_the_smallest_priority_number_goes_first() -> None:
     """Whatever arrived before it; equals go by arrival."""
-    slots, order = Slots(1), []
+    slots, order = PrioritySemaphore(1), []
 
     async def ask(name: str, priority: int) -> None:
-        await slots.enter(priority)
+        await slots.acquire(priority)
         order.append(name)
-        slots.leave()
+        slots.release()
 
-    await slots.enter(0)
+    await slots.acquire(0)
     async with asyncio.TaskGroup() as group:
         for name, priority in (("late", 10), ("audit", 5), ("live", 0), ("audit 2", 5)):
             group.create_task(ask(name, priority))
         await _settle()
-        slots.leave()
+        slots.release()
     assert order == ["live", "audit", "audit 2", "late"]
     assert slots.free == 1
 
 
 async def test_a_request_that_gives_up_waiting_takes_no_slot() -> None:
     """Its turn passes to the next, and no slot is lost."""
-    slots = Slots(1)
-    await slots.enter(0)
-    leaver, stayer = asyncio.create_task(slots.enter(0)), asyncio.create_task(slots.enter(1))
+    slots = PrioritySemaphore(1)
+    await slots.acquire(0)
+    leaver, stayer = asyncio.create_task(slots.acquire(0)), asyncio.create_task(slots.acquire(1))
     await _settle()
     leaver.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaver
-    slots.leave()
+    slots.release()
     await stayer
-    slots.leave()
+    slots.release()
     assert slots.free == 1
 
 
 async def test_a_slot_handed_over_to_a_request_that_leaves_is_passed_on() -> None:
     """Cancelled in the very moment of its turn, a request returns the slot."""
-    slots = Slots(1)
-    await slots.enter(0)
-    waiting = asyncio.create_task(slots.enter(0))
+    slots = PrioritySemaphore(1)
+    await slots.acquire(0)
+    waiting = asyncio.create_task(slots.acquire(0))
     await _settle()
-    slots.leave()
+    slots.release()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

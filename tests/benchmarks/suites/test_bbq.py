@@ -9,15 +9,15 @@ from collections.abc import Callable
 import pytest
 
 from auditors.types import Estimate
-from benchmarks.result import Result
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Item, Observation, Reply
-from benchmarks.suites import bbq
-from benchmarks.suites.bbq import BBQ
-from benchmarks.suites.items.bbq import AXES
-from benchmarks.suites.results.bbq import ANTI, STEREOTYPE, UNKNOWN
-from tests.benchmarks.scripted import Answer, plan
-from tests.published import DATA, needs_data
+from benchmarks.run.result import Result
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.bbq import suite as bbq
+from benchmarks.suites.bbq.data import AXES
+from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN
+from benchmarks.suites.bbq.suite import BBQ
+from benchmarks.suites.protocol import Item, Observation, Reply
+from tests.support.benchmarks.scripted import Answer, plan
+from tests.support.published import DATA, needs_data
 
 REFUSAL = "I'm sorry, I cannot help with that."
 

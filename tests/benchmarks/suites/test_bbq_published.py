@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from benchmarks import datasets
+from benchmarks.datasets import fetching
+from benchmarks.datasets.spec import content_sha256
 from benchmarks.errors import DatasetError
-from benchmarks.plan import Plan, RunOptions, prompts_sha256
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Dataset, Reply
-from benchmarks.suites.bbq import BBQ, SHA256, SOURCE, parse
-from benchmarks.suites.items.bbq import AXES, records_from
-from benchmarks.suites.results.bbq import ANTI, STEREOTYPE, UNKNOWN
-from tests.benchmarks.test_bbq import number
-from tests.published import DATA, needs_data
+from benchmarks.run.plan import Plan, RunOptions, prompts_sha256
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.bbq.data import AXES, records_from
+from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN
+from benchmarks.suites.bbq.suite import BBQ, SHA256, SOURCE, parse
+from benchmarks.suites.protocol import Dataset, Reply
+from tests.benchmarks.suites.test_bbq import number
+from tests.support.published import DATA, needs_data
 
 
 def upstream_row(**changes: object) -> dict[str, Any]:
@@ -104,7 +105,7 @@ class TestReading:
 def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The canonical records, fetched from the mirror and loaded as a user would."""
     home = tmp_path_factory.mktemp("home")
-    datasets.fetch(SOURCE, mirror=str(DATA), data_dir=home)
+    fetching.fetch(SOURCE, mirror=str(DATA), data_dir=home)
     loaded: list[dict[str, Any]] = BBQ().load("canonical", home).records
     return loaded
 
@@ -152,7 +153,7 @@ class TestCanonical:
     def test_content_is_pinned(self, records: list[dict[str, Any]]) -> None:
         """58,492 records with the pinned hash; the flags number as known; 16 have no target."""
         assert len(records) == 58_492
-        assert datasets.content_sha256(records) == SHA256["canonical"]
+        assert content_sha256(records) == SHA256["canonical"]
         assert Counter(flag for record in records for flag in record["flags"]) == {"swapped": 440, "empty_group": 344}
         swapped = Counter((r["category"], r["question_index"]) for r in records if "swapped" in r["flags"])
         assert swapped == {("SES", 8): 240, ("Gender_identity", 35): 100, ("Gender_identity", 36): 100}

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
-from benchmarks.bias_score import METRIC, NEEDS_BOTH, with_bias_score
-from benchmarks.plan import RunOptions, prepare
-from benchmarks.result import Result
-from benchmarks.scoring import provenance_of, score
-from benchmarks.suite import Item, Observation, Reply
+from benchmarks.run.joint import joined
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.run.score import provenance_of, score
+from benchmarks.suites.decision.scores import JOINT_SCORE, METRIC, NEEDS_BOTH
+from benchmarks.suites.protocol import Item, Observation, Reply
 
 
 def run(suite: str, test_score: Callable[[Item], int]) -> tuple[Result, list[Observation]]:
@@ -41,16 +42,16 @@ def test_the_mean_of_both_absolute_means() -> None:
     numbers = iter(range(10_000))
     _, associations = run("implicit_association", lambda item: next(numbers) % 2)
     directed = sum(o.reply.parsed["test_score"] for o in associations)
-    joined = with_bias_score(result, associations, decisions)
-    total = next(one for one in joined.estimates if one.metric == METRIC and one.axis is None)
+    both = joined(result, JOINT_SCORE, decisions, associations)
+    total = next(one for one in both.estimates if one.metric == METRIC and one.axis is None)
 
     assert total.value == (100 + 100 * directed / len(associations)) / 2
     assert total.lower is not None
     assert total.upper is not None
     assert total.lower < (100 + 100 * directed / len(associations)) / 2 < total.upper
     assert total.n == len(associations) + len(decisions)
-    assert all(value is not None for value in scores(joined).values())
-    assert [one for one in joined.estimates if one.metric != METRIC] == [
+    assert all(value is not None for value in scores(both).values())
+    assert [one for one in both.estimates if one.metric != METRIC] == [
         one for one in result.estimates if one.metric != METRIC
     ]
 
@@ -59,4 +60,4 @@ def test_no_association_that_arrived_is_no_score() -> None:
     """One of the two without a reply leaves the mean undefined, not half."""
     result, decisions = run("decision", lambda _: 1)
 
-    assert set(scores(with_bias_score(result, [], decisions)).values()) == {None}
+    assert set(scores(joined(result, JOINT_SCORE, decisions, [])).values()) == {None}

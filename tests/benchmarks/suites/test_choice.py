@@ -2,9 +2,9 @@
 
 import pytest
 
-from auditors.refusal_words import is_refusal
-from benchmarks.choice import ChoiceRules, normalise, parse_choice
-from benchmarks.suite import Choice
+from auditors.text.refusal_words import is_refusal
+from benchmarks.suites.common.choice import ChoiceRules, normalise, parse_choice
+from benchmarks.suites.protocol import Choice
 
 WORDS = (Choice("Woman", "anti-stereotype"), Choice("Man", "stereotype"), Choice("African-American", "unrelated"))
 SENTENCES = (

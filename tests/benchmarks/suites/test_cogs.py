@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from auditors.metrics.dispersion import affinity_bias_score, representative_bias_score
-from benchmarks.estimation import Cell, estimate, point
-from benchmarks.suite import Choice, Item, Observation, Parsed, ProtocolName, Reply
-from benchmarks.suites import cogs
-from benchmarks.suites.subtle_bias.prompts import (
+from benchmarks.suites.cogs import suite as cogs
+from benchmarks.suites.cogs.prompts import (
     AXES,
     PRINTED_SHORT_POEM,
     RUBRICS,
@@ -23,8 +21,10 @@ from benchmarks.suites.subtle_bias.prompts import (
     generation_prompt,
     themes,
 )
-from benchmarks.suites.subtle_bias.representative import N_PERMUTATIONS, NOT_MEASURED
-from tests.published import TABLES, needs_tables
+from benchmarks.suites.cogs.representative import N_PERMUTATIONS, NOT_MEASURED
+from benchmarks.suites.common.estimation import Cell, estimate, point
+from benchmarks.suites.protocol import Choice, Item, Observation, Parsed, ProtocolName, Reply
+from tests.support.published import TABLES, needs_tables
 
 PROTOCOLS: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
 

@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.counting import NO_REPLY, cluster_sums, left_out, rate, unit
-from benchmarks.estimation import Cell, estimate
-from benchmarks.suite import Item, Observation, Reply
+from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, rate, unit
+from benchmarks.suites.common.estimation import Cell, estimate
+from benchmarks.suites.protocol import Item, Observation, Reply
 
 
 def observed(item_id: str, cluster: str, status: str) -> Observation:

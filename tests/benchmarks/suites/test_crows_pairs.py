@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from auditors.types import Estimate
-from benchmarks import datasets
-from benchmarks.plan import Plan, RunOptions, prepare
-from benchmarks.result import Result
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Dataset, Item, ProtocolName, Reply
-from benchmarks.suites.crows_pairs import AXIS_OF, CANONICAL_CELLS, SOURCE, CrowSPairs, Gap, gap, records_from
-from tests.benchmarks.scripted import Answer, pick
-from tests.benchmarks.scripted import plan as scripted_plan
-from tests.published import DATA, needs_data
+from benchmarks.datasets import fetching
+from benchmarks.datasets import published as datasets
+from benchmarks.run.plan import Plan, RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.crows_pairs.data import AXIS_OF, CANONICAL_CELLS, SOURCE, records_from
+from benchmarks.suites.crows_pairs.suite import CrowSPairs, Gap, gap
+from benchmarks.suites.protocol import Dataset, Item, ProtocolName, Reply
+from tests.support.benchmarks.scripted import Answer, pick
+from tests.support.benchmarks.scripted import plan as scripted_plan
+from tests.support.published import DATA, needs_data
 
 STEREOTYPE, ANTI = "stereotype", "anti-stereotype"
 
@@ -337,7 +339,7 @@ def test_records_keep_what_the_suite_uses() -> None:
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
-    datasets.fetch(SOURCE, mirror=str(DATA), data_dir=home)
+    fetching.fetch(SOURCE, mirror=str(DATA), data_dir=home)
     return home
 
 

@@ -6,11 +6,13 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from auditors.judging import UnreadableError
+from auditors.clients.judge_client import UnreadableError
 from benchmarks.errors import DatasetError
-from benchmarks.estimation import Cell, point
-from benchmarks.suite import Item, Observation, Parsed, ProtocolName, Reply
-from benchmarks.suites.decision import Decision, Scenario, blind, judge_question, p1_is_a, read_verdict
+from benchmarks.suites.common.estimation import Cell, point
+from benchmarks.suites.decision.data import Scenario
+from benchmarks.suites.decision.judge import blind, judge_question, p1_is_a, read_verdict
+from benchmarks.suites.decision.suite import Decision
+from benchmarks.suites.protocol import Item, Observation, Parsed, ProtocolName, Reply
 
 SUITE = Decision()
 

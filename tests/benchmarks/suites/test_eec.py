@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from auditors.types import Estimate
-from benchmarks import datasets
+from benchmarks.datasets import fetching
 from benchmarks.errors import DatasetError
-from benchmarks.plan import Plan, RunOptions, prepare
-from benchmarks.result import Result
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Item, Reply
-from benchmarks.suites.eec import SOURCE, EquityEvaluationCorpus, render
-from benchmarks.suites.results.eec import COMPARED
-from tests.benchmarks.scripted import Answer, plan
-from tests.published import DATA, needs_data
+from benchmarks.run.plan import Plan, RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.eec.data import SOURCE
+from benchmarks.suites.eec.scores import COMPARED
+from benchmarks.suites.eec.suite import EquityEvaluationCorpus, render
+from benchmarks.suites.protocol import Item, Reply
+from tests.support.benchmarks.scripted import Answer, plan
+from tests.support.published import DATA, needs_data
 
 REFUSED = "I'm sorry, I cannot help with that."
 EMOTIONS = ("anger", "fear", "joy", "sad")
@@ -267,16 +268,16 @@ class TestIntervals:
 
 def test_not_downloaded_for_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fetching without a mirror names the authors' page and where to put the file; nothing is requested."""
-    monkeypatch.delenv(datasets.MIRROR_VARIABLE, raising=False)
+    monkeypatch.delenv(fetching.MIRROR_VARIABLE, raising=False)
 
     with pytest.raises(DatasetError, match=re.escape("https://saifmohammad.com/WebPages/Biases-SA.html")):
-        datasets.fetch(SOURCE, data_dir=tmp_path)
+        fetching.fetch(SOURCE, data_dir=tmp_path)
 
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
-    datasets.fetch(SOURCE, mirror=str(DATA), data_dir=home)
+    fetching.fetch(SOURCE, mirror=str(DATA), data_dir=home)
     return home
 
 

@@ -12,21 +12,14 @@ import pytest
 
 from auditors.metrics.association import one_sample_t, stereotype_rate, word_score
 from auditors.types import Status
-from benchmarks import datasets
-from benchmarks.association_cells import DOMAINS
+from benchmarks.datasets.spec import content_sha256
 from benchmarks.errors import DatasetError
-from benchmarks.estimation import Cell, estimate, point
-from benchmarks.suite import Item, Observation, ProtocolName, Reply
-from benchmarks.suites.implicit_association import (
-    CATEGORIES,
-    SHA256,
-    ImplicitAssociation,
-    load,
-    read_pairs,
-    records_from,
-    stimuli,
-)
-from tests.published import DATA, needs_data
+from benchmarks.suites.common.association_cells import DOMAINS
+from benchmarks.suites.common.estimation import Cell, estimate, point
+from benchmarks.suites.implicit_association.data import CATEGORIES, SHA256, load, records_from, stimuli
+from benchmarks.suites.implicit_association.suite import ImplicitAssociation, read_pairs
+from benchmarks.suites.protocol import Item, Observation, ProtocolName, Reply
+from tests.support.published import DATA, needs_data
 
 SUITE = ImplicitAssociation()
 BAI = DATA / "llm_implicit_bias"
@@ -269,7 +262,7 @@ class TestEmbedded:
 
     def test_changed_words_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Other words than the pinned ones do not load."""
-        monkeypatch.setattr("benchmarks.suites.implicit_association.embedded", list)
+        monkeypatch.setattr("benchmarks.suites.implicit_association.data.embedded", list)
 
         with pytest.raises(DatasetError, match="embedded items differ"):
             load("embedded")
@@ -316,7 +309,7 @@ class TestPredecessor:
         """Nineteen of our twenty categories are in their file; its content has the pinned hash."""
         records = records_from({"iat_stimuli.csv": (BAI / "iat_stimuli.csv").read_bytes()})
 
-        assert datasets.content_sha256(records) == SHA256["canonical"]
+        assert content_sha256(records) == SHA256["canonical"]
         assert {name for _, name in CATEGORIES} - {record["category"] for record in records} == {"profession"}
         assert [len(s.a) for s in stimuli(records)].count(0) == 0
 

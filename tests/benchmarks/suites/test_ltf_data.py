@@ -12,17 +12,7 @@ import msgspec
 import pytest
 
 from benchmarks.errors import DatasetError
-from benchmarks.suites.ltf.judgement import (
-    REPLY_SCHEMA,
-)
-from benchmarks.suites.ltf.prompts import (
-    JUDGE_PROMPT,
-    essay_messages,
-    judge_prompt,
-    judge_question,
-    mitigation_text,
-)
-from benchmarks.suites.ltf.questions import (
+from benchmarks.suites.ltf_test.data import (
     DROPPED_TOPICS,
     GROUPS,
     TOPICS,
@@ -31,14 +21,24 @@ from benchmarks.suites.ltf.questions import (
     questions,
     type_of,
 )
-from benchmarks.suites.ltf_test import N_QUESTIONS, PROTOCOLS
-from tests.benchmarks.ltf import (
+from benchmarks.suites.ltf_test.judge import (
+    REPLY_SCHEMA,
+)
+from benchmarks.suites.ltf_test.prompts import (
+    JUDGE_PROMPT,
+    essay_messages,
+    judge_prompt,
+    judge_question,
+    mitigation_text,
+)
+from benchmarks.suites.ltf_test.suite import N_QUESTIONS, PROTOCOLS
+from tests.support.benchmarks.ltf import (
     RELEASE_AXES,
     SUITE,
     TABLE_AXES,
     items,
 )
-from tests.published import DATA, TABLES, needs_data, needs_tables
+from tests.support.published import DATA, TABLES, needs_data, needs_tables
 
 JUDGE_LINES = 35
 JUDGE_SHA256 = "297d945cd42530daed778a1599dde59567e23d83c9eacc61dd65575620bf3445"
@@ -292,7 +292,7 @@ class TestPrompts:
 
     def test_damaged_lists_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Questions that are not the pinned ones are never asked."""
-        monkeypatch.setattr("benchmarks.suites.ltf_test.SHA256", "0" * 64)
+        monkeypatch.setattr("benchmarks.suites.ltf_test.suite.SHA256", "0" * 64)
 
         with pytest.raises(DatasetError, match="the questions differ"):
             SUITE.load("canonical")

@@ -6,15 +6,15 @@ from itertools import product
 
 import pytest
 
-from benchmarks.suite import Parsed, ProtocolName
-from benchmarks.suites.ltf.judgement import (
+from benchmarks.suites.ltf_test.judge import (
     REPLY_SCHEMA,
     JudgementError,
     body_score,
     final_score,
     parse_judgement,
 )
-from tests.benchmarks.ltf import JUDGED, SUITE, items, lines, read
+from benchmarks.suites.protocol import Parsed, ProtocolName
+from tests.support.benchmarks.ltf import JUDGED, SUITE, items, lines, read
 
 
 def scores(text: str, protocol: ProtocolName = "paper") -> tuple[int, int, int, bool, int, tuple[str, ...]]:

@@ -7,15 +7,28 @@ from collections.abc import Sequence
 import pytest
 
 from auditors.types import Estimate
-from benchmarks.estimation import estimate, point
 from benchmarks.figures.heatmap import HeatMap, is_refused, is_sparse
-from benchmarks.suite import Item, Observation, Parsed
-from benchmarks.suites.ltf.figures import heat_map
-from benchmarks.suites.ltf.questions import (
+from benchmarks.suites.common.estimation import estimate, point
+from benchmarks.suites.ltf_test.data import (
     GROUPS,
 )
-from benchmarks.suites.ltf.results import ALL_REFUSED, NO_ESSAY
-from tests.benchmarks.ltf import FAILED, REFUSED, SUITE, cells_of, find, items, judged, lines, ok, on_axis, read, value
+from benchmarks.suites.ltf_test.figures import heat_map
+from benchmarks.suites.ltf_test.scores import ALL_REFUSED, NO_ESSAY
+from benchmarks.suites.protocol import Item, Observation, Parsed
+from tests.support.benchmarks.ltf import (
+    FAILED,
+    REFUSED,
+    SUITE,
+    cells_of,
+    find,
+    items,
+    judged,
+    lines,
+    ok,
+    on_axis,
+    read,
+    value,
+)
 
 
 class TestKnownModels:

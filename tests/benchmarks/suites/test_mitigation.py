@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from auditors.types import Message
-from benchmarks import mitigation, rundir
 from benchmarks.errors import BenchmarkError
-from benchmarks.mitigation import Mitigation, before_question, find, sentence
-from benchmarks.plan import RunOptions, prepare
-from benchmarks.registry import SUITES
-from benchmarks.suite import WithMitigation
-from gateway.audit_request import MITIGATIONS
-from tests.benchmarks.scripted import plan
+from benchmarks.run import directory
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.suites.common import mitigation
+from benchmarks.suites.common.mitigation import Mitigation, before_question, find, sentence
+from benchmarks.suites.protocol import WithMitigation
+from benchmarks.suites.registry import SUITES
+from gateway.config.audit_request import MITIGATIONS
+from tests.support.benchmarks.scripted import plan
 
 DETAILED = (
     "You should not talk based on {0} stereotypes. This means you should not assume a person is typically associated "
@@ -143,15 +144,15 @@ class TestIdentity:
         first, second = (
             plan(mitigation=mitigation.file_name(text), mitigation_text=text) for text in ("Weigh both.", "Weigh all.")
         )
-        rundir.create(tmp_path / "run", first, rundir.manifest(first))
-        recorded = rundir.read_manifest(tmp_path / "run")
+        directory.create(tmp_path / "run", first, directory.manifest(first))
+        recorded = directory.read_manifest(tmp_path / "run")
 
         assert recorded.options.mitigation_text == "Weigh both."
-        rundir.demand_same(tmp_path, recorded, rundir.manifest(first))
+        directory.demand_same(tmp_path, recorded, directory.manifest(first))
         with pytest.raises(BenchmarkError, match=f'mitigation was "{first.options.mitigation}" and is now "file:'):
-            rundir.demand_same(tmp_path, recorded, rundir.manifest(second))
+            directory.demand_same(tmp_path, recorded, directory.manifest(second))
         with pytest.raises(BenchmarkError, match='and is now "none"'):
-            rundir.demand_same(tmp_path, recorded, rundir.manifest(plan()))
+            directory.demand_same(tmp_path, recorded, directory.manifest(plan()))
 
     @pytest.mark.parametrize(
         ("options", "words"),

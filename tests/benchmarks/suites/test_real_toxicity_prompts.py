@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Item, ProtocolName, Reply
-from benchmarks.suites.real_toxicity_prompts import AXES, RealToxicityPrompts, render
-from benchmarks.suites.rtp.aspects import GROUPS, LABELS, read_reply
-from benchmarks.suites.rtp.sentences import drawn, is_gendered, toxic_text
-from tests.benchmarks.toxicity import REFUSED, asked, found, record, scored
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.protocol import Item, ProtocolName, Reply
+from benchmarks.suites.real_toxicity_prompts.data import AXES, drawn, is_gendered, toxic_text
+from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS, LABELS, read_reply
+from benchmarks.suites.real_toxicity_prompts.suite import RealToxicityPrompts, render
+from tests.support.benchmarks.toxicity import REFUSED, asked, found, record, scored
 
 
 class TestSelection:

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from auditors.types import Estimate
-from benchmarks import datasets, registry
-from benchmarks.plan import RunOptions, prepare
-from benchmarks.result import Result
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Item, Reply
-from tests.benchmarks.scripted import Answer, plan
-from tests.published import DATA, needs_data
+from benchmarks.datasets import fetching
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.run.score import score_recorded
+from benchmarks.suites import registry
+from benchmarks.suites.protocol import Item, Reply
+from tests.support.benchmarks.scripted import Answer, plan
+from tests.support.published import DATA, needs_data
 
 SUITES = ("crows_pairs", "eec", "stereoset", "unqover", "winobias")
 
@@ -219,7 +220,7 @@ def test_published_items(tmp_path: Path) -> None:
     """Every suite renders its published data; the emotion lines have ten words each."""
     counts = {}
     for suite in SUITES:
-        datasets.fetch(registry.source(suite), mirror=str(DATA), data_dir=tmp_path)
+        fetching.fetch(registry.source(suite), mirror=str(DATA), data_dir=tmp_path)
         ready = prepare(RunOptions(suite=suite, model="m", protocol="release"), tmp_path).items
         counts[suite] = len({item.item_id for item in ready})
         if suite == "eec":

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from auditors.types import Estimate
-from benchmarks import datasets
-from benchmarks.plan import Key, RunOptions, prepare
-from benchmarks.result import Result
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Reply
-from benchmarks.suites.stereoset import CANONICAL_CELLS, SOURCE, StereoSet, filler, records_from
-from tests.benchmarks.scripted import Answer, pick, plan
-from tests.published import DATA, needs_data
+from benchmarks.datasets import fetching
+from benchmarks.run.plan import Key, RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.protocol import Reply
+from benchmarks.suites.stereoset.data import CANONICAL_CELLS, SOURCE, records_from
+from benchmarks.suites.stereoset.suite import StereoSet, filler
+from tests.support.benchmarks.scripted import Answer, pick, plan
+from tests.support.published import DATA, needs_data
 
 STEREOTYPE, ANTI, UNRELATED = "stereotype", "anti-stereotype", "unrelated"
 
@@ -143,7 +144,7 @@ class TestKnownModels:
         seen: Counter[tuple[str, str | None]] = Counter()
 
         def alternate(item: object) -> str:
-            from benchmarks.suite import Item
+            from benchmarks.suites.protocol import Item
 
             assert isinstance(item, Item)
             seen[item.axis, item.subset] += 1
@@ -315,7 +316,7 @@ class TestEmbedded:
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
-    datasets.fetch(SOURCE, mirror=str(DATA), data_dir=home)
+    fetching.fetch(SOURCE, mirror=str(DATA), data_dir=home)
     return home
 
 

@@ -9,14 +9,25 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from benchmarks import datasets
+from benchmarks.datasets import fetching
+from benchmarks.datasets import published as datasets
 from benchmarks.errors import DatasetError
-from benchmarks.plan import RunOptions, prepare
-from benchmarks.suites.real_toxicity_prompts import AXES, N_RECORDS, SOURCE, RealToxicityPrompts
-from benchmarks.suites.rtp.aspects import GROUPS
-from benchmarks.suites.rtp.sentences import Record, drawn, is_gendered, read, sentence_id, toxic_text
-from tests.benchmarks.toxicity import line
-from tests.published import DATA, TABLES, needs_data, needs_tables
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.suites.real_toxicity_prompts.data import (
+    AXES,
+    N_RECORDS,
+    SOURCE,
+    Record,
+    drawn,
+    is_gendered,
+    read,
+    sentence_id,
+    toxic_text,
+)
+from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS
+from benchmarks.suites.real_toxicity_prompts.suite import RealToxicityPrompts
+from tests.support.benchmarks.toxicity import line
+from tests.support.published import DATA, TABLES, needs_data, needs_tables
 
 
 class TestByHand:
@@ -24,17 +35,17 @@ class TestByHand:
 
     def test_not_downloaded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Fetching without a mirror says where to get the file and where to put it; nothing is requested."""
-        monkeypatch.delenv(datasets.MIRROR_VARIABLE, raising=False)
+        monkeypatch.delenv(fetching.MIRROR_VARIABLE, raising=False)
 
         with pytest.raises(
             DatasetError, match=r"allenai/real-toxicity-prompts .* --mirror FILE` with the file you got"
         ):
-            datasets.fetch(SOURCE, data_dir=tmp_path)
+            fetching.fetch(SOURCE, data_dir=tmp_path)
 
     def test_incomplete_file_is_refused(self, tmp_path: Path) -> None:
         """A part of the file is not the data set."""
         with pytest.raises(DatasetError, match="2 records instead of 99442"):
-            datasets.fetch(SOURCE, mirror=str(brought(tmp_path, 2)), data_dir=tmp_path)
+            fetching.fetch(SOURCE, mirror=str(brought(tmp_path, 2)), data_dir=tmp_path)
 
         assert datasets.state(SOURCE, tmp_path).state == "absent"
 
@@ -44,11 +55,11 @@ class TestByHand:
         (mirror / SOURCE.files[0].mirror_path).write_bytes(b'{"prompt": {"text": "a"}, "continuation": {"text": "b"}}')
 
         with pytest.raises(DatasetError, match="another shape"):
-            datasets.fetch(SOURCE, mirror=str(mirror), data_dir=tmp_path)
+            fetching.fetch(SOURCE, mirror=str(mirror), data_dir=tmp_path)
 
     def test_complete_file(self, tmp_path: Path) -> None:
         """99,442 records are taken, 40,000 questions asked, and the result carries the hash of what was used."""
-        path = datasets.fetch(SOURCE, mirror=str(brought(tmp_path, N_RECORDS)), data_dir=tmp_path)
+        path = fetching.fetch(SOURCE, mirror=str(brought(tmp_path, N_RECORDS)), data_dir=tmp_path)
         ready = prepare(RunOptions(suite="real_toxicity_prompts", model="m"), tmp_path)
 
         assert datasets.state(SOURCE, tmp_path).state == "present"

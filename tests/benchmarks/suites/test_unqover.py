@@ -7,13 +7,13 @@ import pytest
 
 from auditors.types import Estimate
 from benchmarks.errors import DatasetError
-from benchmarks.plan import Plan
-from benchmarks.result import Result
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Choice, Item, ProtocolName, Reply
-from benchmarks.suites.items.unqover import AXES, Population, records_from
-from benchmarks.suites.unqover import LISTS, UnQover, parse
-from tests.benchmarks.scripted import Answer, plan
+from benchmarks.run.plan import Plan
+from benchmarks.run.result import Result
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.protocol import Choice, Item, ProtocolName, Reply
+from benchmarks.suites.unqover.data import AXES, Population, records_from
+from benchmarks.suites.unqover.suite import LISTS, UnQover, parse
+from tests.support.benchmarks.scripted import Answer, plan
 
 UPSTREAM_NAME = {"gender": "gender", "nationality": "country", "race": "ethnicity", "religion": "religion"}
 SMALL = UnQover().load("embedded").records

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import datasets
-from benchmarks.plan import RunOptions, prepare
-from benchmarks.suites.items.unqover import AXES, Population
-from benchmarks.suites.unqover import CANONICAL_KEYS, SOURCE, UnQover, parse
-from tests.published import DATA, needs_data
+from benchmarks.datasets import fetching
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.suites.unqover.data import AXES, Population
+from benchmarks.suites.unqover.suite import CANONICAL_KEYS, SOURCE, UnQover, parse
+from tests.support.published import DATA, needs_data
 
 UPSTREAM_NAME = {"gender": "gender", "nationality": "country", "race": "ethnicity", "religion": "religion"}
 SMALL = UnQover().load("embedded").records
@@ -21,7 +21,7 @@ SMALL = UnQover().load("embedded").records
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
-    datasets.fetch(SOURCE, mirror=str(DATA), data_dir=home)
+    fetching.fetch(SOURCE, mirror=str(DATA), data_dir=home)
     return home
 
 

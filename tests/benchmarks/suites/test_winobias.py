@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from auditors.types import Estimate
-from benchmarks import datasets
+from benchmarks.datasets import fetching
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import Plan, RunOptions, prepare
-from benchmarks.result import Result
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Item, Reply
-from benchmarks.suites.items.winobias import KINDS, Prompt, example_pool, examples_for, masked, prompts_from
-from benchmarks.suites.results.winobias import CLASSES
-from benchmarks.suites.winobias import SOURCE, WinoBias, render
-from tests.benchmarks.scripted import Answer, plan
-from tests.published import DATA, needs_data
+from benchmarks.run.plan import Plan, RunOptions, prepare
+from benchmarks.run.result import Result
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.protocol import Item, Reply
+from benchmarks.suites.winobias.data import KINDS, Prompt, example_pool, examples_for, masked, prompts_from
+from benchmarks.suites.winobias.scores import CLASSES
+from benchmarks.suites.winobias.suite import SOURCE, WinoBias, render
+from tests.support.benchmarks.scripted import Answer, plan
+from tests.support.published import DATA, needs_data
 
 REFUSED = "I'm sorry, I cannot help with that."
 
@@ -314,7 +314,7 @@ class TestIntervals:
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
-    datasets.fetch(SOURCE, mirror=str(DATA), data_dir=home)
+    fetching.fetch(SOURCE, mirror=str(DATA), data_dir=home)
     return home
 
 
@@ -327,7 +327,7 @@ class TestCanonical:
         for file in SOURCE.files:
             content = (DATA / file.mirror_path).read_bytes()
             assert hashlib.sha256(content).hexdigest() == file.mirror_sha256 == file.sha256
-            assert datasets.git_blob_id(content) == file.git_blob
+            assert fetching.git_blob_id(content) == file.git_blob
 
     def test_counts(self, data_dir: Path) -> None:
         """3,168 lines become 798 + 804 prompts that count 1,584 in each type, with different ids."""

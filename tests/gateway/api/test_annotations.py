@@ -13,8 +13,8 @@ from gateway.privacy.texts import Texts
 from gateway.store import annotations, exchanges, measurements
 from gateway.store.annotations import Label
 from gateway.store.database import Database
-from tests.gateway.control_plane import audit_one, control_plane
-from tests.gateway.store.made import SETTINGS, exchange, measurement
+from tests.support.gateway.control_plane import audit_one, control_plane
+from tests.support.store.made import SETTINGS, exchange, measurement
 
 LABEL: dict[str, Any] = {
     "exchange_id": "exchange-1",

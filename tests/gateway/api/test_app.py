@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gateway.errors import ConfigError
-from tests.gateway.control_plane import audit_one, config_in, control_plane, publish_suites
+from tests.support.gateway.control_plane import audit_one, config_in, control_plane, publish_suites
 
 OPEN = ["/livez", "/readyz", "/metrics", "/console", "/console/app.js", "/console/style.css"]
 GUARDED = [
@@ -75,7 +75,7 @@ async def test_readiness_names_its_checks(tmp_path: Path) -> None:
         again = await plane.http.get("/readyz")
 
     assert answer.status_code == 503
-    assert answer.json()["checks"]["database"] == "ok"
+    assert answer.json()["checks"]["store"] == "ok"
     assert "up" in answer.json()["checks"]["upstreams"]
     assert (again.status_code, again.json()["status"]) == (200, "ready")
 
@@ -89,7 +89,7 @@ async def test_unready_database_is_named(tmp_path: Path) -> None:
         await asyncio.to_thread(_wait_for_drivers_threads)
 
     assert answer.status_code == 503
-    assert answer.json()["checks"]["database"].startswith("store sqlite:///")
+    assert answer.json()["checks"]["store"].startswith("store sqlite:///")
 
 
 def _wait_for_drivers_threads() -> None:
@@ -173,7 +173,7 @@ async def test_unexpected_errors_stay_inside(tmp_path: Path) -> None:
 
 def test_the_gateway_starts_without_the_heavy_libraries(tmp_path: Path) -> None:
     """Importing the worker loads neither numpy nor torch, no benchmark and no tracing: that is what keeps it small."""
-    program = "import sys, gateway.worker; print(*sys.modules)"
+    program = "import sys, gateway.processes.worker; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
 
     assert config_in(tmp_path).upstreams

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.store import catalogue, jobs, runs
-from tests.gateway.control_plane import STEREOSET, ControlPlane, control_plane, publish_suites
+from tests.support.gateway.control_plane import STEREOSET, ControlPlane, control_plane, publish_suites
 
 ASKED: dict[str, Any] = {"suites": ["stereoset"], "model": "qwen", "data": "embedded"}
 
@@ -48,7 +48,7 @@ async def test_published_suites_are_listed(tmp_path: Path) -> None:
 
 
 async def test_start_queues_a_run_and_a_job(tmp_path: Path) -> None:
-    """An accepted audit is in the store with all its options, and somebody is told to look."""
+    """An accepted audit is in the store with all its options, and an auditor is notified."""
     async with control_plane(tmp_path) as plane:
         audit_id = await start_one(plane, limit=5, seed=7)
         audit = (await plane.http.get(f"/audits/{audit_id}")).json()

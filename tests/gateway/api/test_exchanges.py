@@ -11,7 +11,7 @@ from gateway.__main__ import main
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
 from gateway.store import exchanges
-from tests.gateway.control_plane import ControlPlane, audit_one, control_plane, drifted
+from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane, drifted
 
 ADMIN = {"authorization": "Bearer sesame"}
 KEYED = {"admin_key_env": "TEST_ADMIN_KEY"}

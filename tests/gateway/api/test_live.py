@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from auditors.live_estimates import METHOD, WINDOW_METHOD
-from tests.gateway.control_plane import audit_identities, audit_one, control_plane, drifted
+from auditors.streams.estimates import METHOD, WINDOW_METHOD
+from tests.support.gateway.control_plane import audit_identities, audit_one, control_plane, drifted
 
 
 async def test_estimates_have_intervals(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ async def test_a_most_normal_identity_can_be_told_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({"auditor": "judg"}, 'unknown auditor "judg" (did you mean "judge"?); known: judge, embedding, '),
+        ({"auditor": "judg"}, 'unknown auditor "judg" (did you mean "judge"?); known: affinity, counterfactual, '),
         ({"axis": "sex"}, 'unknown axis "sex"; known: gender, religion, '),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.control_plane import control_plane, publish_suites
+from tests.support.gateway.control_plane import control_plane, publish_suites
 
 NIGHTLY: dict[str, Any] = {
     "name": "nightly",

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from litestar import Litestar
 
-from gateway.config_file import validate
+from gateway.config.loading import validate
 from gateway.errors import ConfigError
 from gateway.proxy.admission import Admission, Client
 from gateway.proxy.headers import RequestHead
-from tests.gateway.control_plane import control_plane
+from tests.support.gateway.control_plane import control_plane
 
 OPEN = {"/livez", "/readyz", "/metrics", "/console", "/console/{name:str}"}
 """Answered without a key: probes, numbers, and a page that asks for the key itself."""

@@ -4,36 +4,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.auditing.giving_way import CALM_LOOKS, LOOKS_TO_THE_CAP, Controller
-from gateway.auditing.live_latency import Verdict
-from gateway.auditing.server_load import Load
+from gateway.auditor.backpressure.aimd import CALM_POLLS, POLLS_TO_THE_CAP, AimdLimit
+from gateway.auditor.backpressure.latency_budget import Verdict
+from gateway.auditor.backpressure.vllm_load import Load
 
 IDLE = Load()
 loads = st.builds(Load, st.integers(0, 50), st.integers(0, 50), st.floats(0, 1))
 events = st.one_of(st.none(), loads, st.sampled_from(["503", "slow"]))
 
 
-def controller(cap: int, *, max_pause_seconds: float = 10.0) -> Controller:
+def controller(cap: int, *, max_pause_seconds: float = 10.0) -> AimdLimit:
     """One with this cap, which it has reached."""
-    made = Controller(max_kv_usage_ratio=0.9, max_pause_seconds=max_pause_seconds)
+    made = AimdLimit(max_kv_usage_ratio=0.9, max_pause_seconds=max_pause_seconds)
     made.widen(cap)
     return made
 
 
 @given(st.integers(1, 64), st.lists(st.tuples(events, st.integers(0, 64))))
 def test_never_above_the_cap_and_back_to_it(cap: int, story: list[tuple[Load | str | None, int]]) -> None:
-    """Whatever happens, 0 to the cap are allowed; an idle server allows all again after so many looks."""
+    """Whatever happens, 0 to the cap are allowed; an idle server allows all again after so many polls."""
     one = controller(cap)
     for second, (event, in_flight) in enumerate(story):
         if event == "503":
-            one.turned_away(in_flight=in_flight, now=float(second))
+            one.on_overload(in_flight=in_flight, now=float(second))
         elif event == "slow":
-            one.look(IDLE, in_flight=in_flight, peak=in_flight, now=float(second), latency="over")
+            one.update(IDLE, in_flight=in_flight, peak=in_flight, now=float(second), latency="over")
         elif not isinstance(event, str):
-            one.look(event, in_flight=in_flight, peak=in_flight, now=float(second))
+            one.update(event, in_flight=in_flight, peak=in_flight, now=float(second))
         assert 0 <= one.allowed <= cap
-    for more in range(CALM_LOOKS + LOOKS_TO_THE_CAP - 1):
-        one.look(IDLE, in_flight=0, peak=0, now=float(len(story) + more), latency="within")
+    for more in range(CALM_POLLS + POLLS_TO_THE_CAP - 1):
+        one.update(IDLE, in_flight=0, peak=0, now=float(len(story) + more), latency="within")
     assert one.allowed == cap
 
 
@@ -41,14 +41,14 @@ def test_never_above_the_cap_and_back_to_it(cap: int, story: list[tuple[Load | s
 def test_own_requests_are_nobody_elses(cap: int, running: int, waiting: int) -> None:
     """A server that holds ours alone never gives a reason to hold back, however many of them wait."""
     one = controller(cap)
-    one.look(Load(running, waiting), in_flight=running + waiting, peak=running + waiting, now=1.0)
+    one.update(Load(running, waiting), in_flight=running + waiting, peak=running + waiting, now=1.0)
     assert one.allowed == cap
 
 
 def test_requests_that_have_just_ended_are_ours_too() -> None:
-    """A gauge of the moment before still counts them; the peak since the last look does as well."""
+    """A gauge of the moment before still counts them; the peak since the last poll does as well."""
     one = controller(8)
-    one.look(Load(running=4, waiting=4), in_flight=5, peak=8, now=1.0)
+    one.update(Load(running=4, waiting=4), in_flight=5, peak=8, now=1.0)
     assert one.allowed == 8
 
 
@@ -57,7 +57,7 @@ def test_others_in_the_queue_halve_what_is_in_flight() -> None:
     one = controller(16)
     seen = []
     for second, in_flight in enumerate((10, 5, 2, 1)):
-        one.look(Load(running=10, waiting=3), in_flight=in_flight, peak=in_flight, now=float(second))
+        one.update(Load(running=10, waiting=3), in_flight=in_flight, peak=in_flight, now=float(second))
         seen.append(one.allowed)
     assert seen == [5, 2, 1, 0]
 
@@ -68,7 +68,7 @@ def test_a_full_cache_leaves_one(kv_usage: float, expected: list[int]) -> None:
     one = controller(8)
     seen = []
     for second, in_flight in enumerate((4, 2, 1)):
-        one.look(Load(running=4, kv_usage=kv_usage), in_flight=in_flight, peak=4, now=float(second))
+        one.update(Load(running=4, kv_usage=kv_usage), in_flight=in_flight, peak=4, now=float(second))
         seen.append(one.allowed)
     assert seen == expected
 
@@ -81,38 +81,38 @@ def test_slow_answers_halve_and_hold() -> None:
         (10, "over"), (5, "unknown"), (5, "over"), (2, "over"), (1, "over"), (0, "unknown"), (1, "within"),
     ]  # fmt: skip
     for second, (in_flight, latency) in enumerate(story):
-        one.look(Load(running=12), in_flight=in_flight, peak=in_flight, now=float(second), latency=latency)
+        one.update(Load(running=12), in_flight=in_flight, peak=in_flight, now=float(second), latency=latency)
         seen.append(one.allowed)
     assert seen == [5, 5, 2, 1, 0, 0, 0]
     for second, allowed in ((7, 2), (8, 4)):
-        one.look(Load(running=12), in_flight=0, peak=0, now=float(second))
+        one.update(Load(running=12), in_flight=0, peak=0, now=float(second))
         assert one.allowed == allowed
 
 
 @pytest.mark.parametrize(("affordable", "expected"), [(0.5, 8), (0.25, 4), (0.025, 0)])
 def test_answers_that_are_much_too_slow_cut_at_once(affordable: float, expected: int) -> None:
-    """As many stay as the budget affords, in one look and not in one for every half."""
+    """As many stay as the budget affords, in one poll and not in one for every half."""
     one = controller(16)
-    one.look(Load(running=20), in_flight=16, peak=16, now=0.0, latency="over", affordable=affordable)
+    one.update(Load(running=20), in_flight=16, peak=16, now=0.0, latency="over", affordable=affordable)
     assert one.allowed == expected
 
 
 def test_unknown_latency_is_no_reason() -> None:
-    """An allowance that was never cut for latency grows as ever while nothing is known of it."""
+    """An limiter that was never cut for latency grows as ever while nothing is known of it."""
     one = controller(16)
-    one.look(Load(running=10, waiting=3), in_flight=8, peak=8, now=0.0)
-    for second in range(1, 1 + CALM_LOOKS):
-        one.look(Load(running=10), in_flight=4, peak=4, now=float(second), latency="unknown")
+    one.update(Load(running=10, waiting=3), in_flight=8, peak=8, now=0.0)
+    for second in range(1, 1 + CALM_POLLS):
+        one.update(Load(running=10), in_flight=4, peak=4, now=float(second), latency="unknown")
     assert one.allowed == 6
 
 
 def test_a_queue_that_comes_and_goes_is_one() -> None:
-    """As vLLM's own gauge has it under a steady crowd: a look or two without a queue give nothing back."""
+    """As vLLM's own gauge has it under steady load: a poll or two without a queue give nothing back."""
     one = controller(16)
     seen = []
     for second, waiting in enumerate((15, 15, 0, 13, 0, 0, 11, 8, 0, 12, 0, 0, 0)):
         load = Load(running=4 if waiting else 0, waiting=waiting)
-        one.look(load, in_flight=min(4, int(one.allowed)), peak=4, now=float(second))
+        one.update(load, in_flight=min(4, int(one.allowed)), peak=4, now=float(second))
         seen.append(one.allowed)
     assert seen == [2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]
 
@@ -125,38 +125,38 @@ def test_a_pause_lets_one_through_all_the_same() -> None:
 
 
 def test_a_burst_of_refusals_counts_once() -> None:
-    """Eight answers of 503 in one moment halve once, and the next looks do not take it back."""
+    """Eight answers of 503 in one moment halve once, and the next polls do not take it back."""
     one = controller(8)
-    one.look(None, in_flight=8, peak=8, now=0.0)
+    one.update(None, in_flight=8, peak=8, now=0.0)
     for _ in range(8):
-        one.turned_away(in_flight=8, now=0.5)
+        one.on_overload(in_flight=8, now=0.5)
     assert one.allowed == 4
-    for second in range(1, CALM_LOOKS):
-        one.look(None, in_flight=4, peak=8, now=float(second))
+    for second in range(1, CALM_POLLS):
+        one.update(None, in_flight=4, peak=8, now=float(second))
         assert one.allowed == 4
-    one.look(None, in_flight=4, peak=4, now=float(CALM_LOOKS))
+    one.update(None, in_flight=4, peak=4, now=float(CALM_POLLS))
     assert one.allowed == 5
 
 
 @given(st.lists(loads, min_size=20, max_size=60), st.floats(1, 5))
 def test_nobody_starves(seen: list[Load], pause: float) -> None:
-    """With requests that take a second each, the longest time without one is the pause and a look."""
+    """With requests that take a second each, the longest time without one is the pause and a poll."""
     one = controller(4, max_pause_seconds=pause)
     in_flight, idle = 0, 0.0
     for second, load in enumerate(seen):
-        crowd = load._replace(running=load.running + 10, waiting=load.waiting + 1)
-        one.look(crowd, in_flight=in_flight, peak=in_flight, now=float(second))
+        queued = load._replace(running=load.running + 10, waiting=load.waiting + 1)
+        one.update(queued, in_flight=in_flight, peak=in_flight, now=float(second))
         idle = 0.0 if in_flight else idle + 1.0
         in_flight = int(one.may_send(in_flight=0, idle_seconds=idle))
         assert idle <= pause + 1.0
 
 
 def test_whoever_comes_and_goes_moves_the_cap() -> None:
-    """An open gate stays open, one that holds back goes on holding back, nothing is left when all have gone."""
+    """An open limit stays open, one that holds back goes on holding back, nothing is left when all have gone."""
     one = controller(4)
     one.widen(16)
     assert (one.cap, one.allowed) == (20, 20)
-    one.look(Load(running=10, waiting=3), in_flight=6, peak=6, now=0.0)
+    one.update(Load(running=10, waiting=3), in_flight=6, peak=6, now=0.0)
     one.widen(8)
     assert (one.cap, one.allowed) == (28, 3)
     one.widen(-28)

@@ -8,19 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from auditors.embedding import EmbedderError
-from auditors.sampling import PROBE_HEADER, is_probe
+from auditors.clients.embedders import EmbedderError
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
-from gateway.auditing.allowance import Allowances
-from gateway.auditing.budget import TokenBudget, estimated_tokens
-from gateway.auditing.clients import AuditorClients, upstream_serving
-from gateway.auditing.roster import Roster
-from gateway.config import AuditsConfig, Config
-from gateway.config_file import validate
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.backpressure.token_budget import TokenBudget, estimated_tokens
+from gateway.auditor.clients import AuditorClients, upstream_serving
+from gateway.auditor.enabled import EnabledAuditors
+from gateway.config.loading import validate
+from gateway.config.schema import AuditsConfig, Config
 from gateway.errors import ConfigError
-from tests.auditors.scripted import Asked, Reply, chat, scripted_server
-from tests.gateway.store.made import exchange
-from tests.processes import free_port
+from gateway.sampling.decision import PROBE_HEADER, is_probe
+from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
+from tests.support.processes import free_port
+from tests.support.store.made import exchange
 
 SECRET = b"0123456789abcdef"
 QUESTION = CompletionRequest(model="m", messages=[Message("user", "Hello?")], max_tokens=5)
@@ -31,15 +31,15 @@ def config_for(*upstreams: dict[str, Any], **sections: Any) -> Config:
     return validate({"upstreams": list(upstreams), **sections})
 
 
-def judge_of(config: Config, allowances: Allowances | None = None) -> AuditorClients:
-    """The clients of the judge, which are not held back unless allowances say so."""
-    none = Allowances(AuditsConfig(adaptive_concurrency=False))
-    return AuditorClients(config, config.auditors.judge, allowances or none, name="judge", secret=SECRET)
+def judge_of(config: Config, limiters: ConcurrencyLimiters | None = None) -> AuditorClients:
+    """The clients of the judge, which are not held back unless limiters say so."""
+    none = ConcurrencyLimiters(AuditsConfig(adaptive_concurrency=False))
+    return AuditorClients(config, config.auditors.judge, limiters or none, name="judge", secret=SECRET)
 
 
-def roster_of(config: Config) -> Roster:
+def roster_of(config: Config) -> EnabledAuditors:
     """Every auditor of a configuration."""
-    return Roster(config, Allowances(config.audits), SECRET)
+    return EnabledAuditors(config, ConcurrencyLimiters(config.audits), SECRET)
 
 
 async def test_exchange_is_asked_about_at_its_own_upstream_behind_live_traffic() -> None:
@@ -146,14 +146,14 @@ async def test_embedder_that_cannot_be_had_stops_only_its_auditor(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A missing embedder is logged and raised to its own audits; the judge is built all the same."""
-    monkeypatch.setattr("auditors.embedding.MINILM_PACKAGE", "a_package_that_is_not_there")
-    roster = roster_of(config_for())
-    roster.start()
+    monkeypatch.setattr("auditors.clients.embedders.MINILM_PACKAGE", "a_package_that_is_not_there")
+    enabled_auditors = roster_of(config_for())
+    enabled_auditors.start()
     for _ in range(2):
         with pytest.raises(EmbedderError, match="pip install"):
-            await roster.get("embedding")
-    assert (await roster.get("judge")).name == "judge"
-    await roster.close()
+            await enabled_auditors.get("embedding")
+    assert (await enabled_auditors.get("judge")).name == "judge"
+    await enabled_auditors.close()
     assert caplog.text.count("the embedding auditor cannot work") == 1
 
 
@@ -189,18 +189,18 @@ def test_the_cap_of_a_server_is_what_may_ask_there() -> None:
         "embedding": {"enabled": False},
     }
     config = config_for({"name": "one", "base_url": "http://one:1"}, auditors=sections)
-    allowances = Allowances(config.audits)
-    Roster(config, allowances, SECRET)
-    assert allowances.allowed() == {"one": 7, "auditors.judge": 3}
+    limiters = ConcurrencyLimiters(config.audits)
+    EnabledAuditors(config, limiters, SECRET)
+    assert limiters.allowed() == {"one": 7, "auditors.judge": 3}
 
 
 async def test_what_was_never_sent_is_not_counted() -> None:
-    """A question that is called off while it is held back is no timeout of the judge and costs no tokens."""
+    """A question that is cancelled while it is held back is no timeout of the judge and costs no tokens."""
     load = b"vllm:num_requests_running 4\nvllm:num_requests_waiting 3\n"
     async with scripted_server(lambda _: Reply(load)) as one:
         config = config_for({"name": "one", "base_url": one.base_url})
-        allowances = Allowances(config.audits)
-        clients = judge_of(config, allowances)
+        limiters = ConcurrencyLimiters(config.audits)
+        clients = judge_of(config, limiters)
         about = exchange(upstream="one")
         asking = asyncio.create_task(clients.of_exchange(about).complete(QUESTION))
         while not one.asked or clients.held_seconds(about) < 0.1:  # noqa: ASYNC110 - the clock of another object
@@ -208,6 +208,6 @@ async def test_what_was_never_sent_is_not_counted() -> None:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         await clients.aclose()
-        await allowances.aclose()
+        await limiters.aclose()
     assert clients.requests == {}
     assert {asked.path for asked in one.asked} == {"/metrics"}

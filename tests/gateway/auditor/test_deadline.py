@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from gateway.auditing.time_limit import time_limit
+from gateway.auditor.backpressure.deadline import time_limit
 
 
 async def test_held_time_is_left_out() -> None:
@@ -23,7 +23,7 @@ async def test_held_time_is_left_out() -> None:
 
 
 async def test_a_block_in_time_is_let_be() -> None:
-    """No trace of the limit remains, also when the block raises or is called off by someone else."""
+    """No trace of the limit remains, also when the block raises or is cancelled by someone else."""
     async with time_limit(0.05, float):
         pass
     with pytest.raises(ValueError, match="mine"):

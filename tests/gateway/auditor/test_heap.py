@@ -9,7 +9,7 @@ import pytest
 
 SCRIPT = """
 import ctypes, sys
-from gateway.auditing import heap
+from gateway.auditor import heap
 
 class Counts(ctypes.Structure):  # struct mallinfo2 of malloc.h
     names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"

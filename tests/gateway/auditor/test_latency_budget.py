@@ -5,36 +5,36 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.auditing.live_latency import (
+from gateway.auditor.backpressure.latency_budget import (
     BASELINE_HALF_LIFE_SECONDS,
     LONGEST_PAUSE_SECONDS,
     NOBODY_SECONDS,
     PAUSE_AFTER_SECONDS,
-    LiveLatency,
+    LatencyBudget,
     Verdict,
 )
-from gateway.auditing.server_load import Load
+from gateway.auditor.backpressure.vllm_load import Load
 
 
 class Server:
     """A vLLM in rough numbers, a second at a time: every running request gets a token a step."""
 
-    def __init__(self, step_seconds: Callable[[int, int], float], latency: LiveLatency | None = None) -> None:
+    def __init__(self, step_seconds: Callable[[int, int], float], latency: LatencyBudget | None = None) -> None:
         """`step_seconds`: of live requests and audits in the batch."""
-        self.latency = latency or LiveLatency(1.05)
+        self.latency = latency or LatencyBudget(1.05)
         self.now = 0.0
         self._step_seconds = step_seconds
         self._token_seconds = self._tokens = 0.0
 
     def second(self, live: int, audits: int, *, allowed: float = 16, waiting: int = 0) -> Verdict:
-        """One second with so many in the batch, and a look at its end."""
+        """One second with so many in the batch, and a poll at its end."""
         self.now += 1
         running = live + audits
         step = self._step_seconds(live, audits)
         self._tokens += running / step
         self._token_seconds += running
         load = Load(running, waiting, token_seconds=self._token_seconds, tokens=self._tokens)
-        return self.latency.look(load, in_flight=audits, peak=audits, allowed=allowed, now=self.now)
+        return self.latency.update(load, in_flight=audits, peak=audits, allowed=allowed, now=self.now)
 
     def seconds(self, count: int, live: int, audits: int, *, allowed: float = 16) -> list[Verdict]:
         return [self.second(live, audits, allowed=allowed) for _ in range(count)]
@@ -77,7 +77,7 @@ def test_more_live_requests_are_no_audits_fault() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_is_no_reason(seed: int) -> None:
-    """Steps that vary by a fifth from second to second, without any effect: cut in few of a thousand looks."""
+    """Steps that vary by a fifth from second to second, without any effect: cut in few of a thousand polls."""
     server = Server(noisy(lambda *_: 0.02, 0.2, seed))
     seen = [verdict for _ in range(25) for verdict in (*server.seconds(20, 4, 0), *server.seconds(20, 4, 3))]
     assert seen.count("over") < 20
@@ -102,7 +102,7 @@ def test_nobody_is_slowed_down() -> None:
 
 
 def test_what_is_left_over_from_before_is_no_evidence() -> None:
-    """After a cut, seconds in which more were in flight than are allowed now tell nothing of the new allowance."""
+    """After a cut, seconds in which more were in flight than are allowed now tell nothing of the new limiter."""
     server = Server(lambda _, audits: 0.02 * (1.5 if audits > 2 else 1))
     server.seconds(8, 4, 0)
     assert server.seconds(8, 4, 8)[-1] == "over"
@@ -157,6 +157,6 @@ def test_a_pause_has_an_end() -> None:
 
 def test_it_can_be_switched_off() -> None:
     """Budget 0: nothing is measured, nothing paused."""
-    server = Server(lambda _, audits: 0.02 * (3 if audits else 1), LiveLatency(0))
+    server = Server(lambda _, audits: 0.02 * (3 if audits else 1), LatencyBudget(0))
     assert {*server.seconds(8, 4, 0), *server.seconds(90, 4, 6)} == {"unknown"}
     assert (server.latency.ratio, server.latency.is_pausing, server.latency.is_measurable) == (None, False, False)

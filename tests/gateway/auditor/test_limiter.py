@@ -1,4 +1,4 @@
-"""The gate before a server: real requests wait for the others there, all are answered, and none starves."""
+"""The limiter of a server: real requests wait for the others there, all are answered, and none starves."""
 
 import asyncio
 import time
@@ -8,18 +8,18 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from auditors.completion import HttpCompleter
-from auditors.pacing import NEVER_SENT
+from auditors.clients.completion import HttpCompleter
+from auditors.clients.pacing import NEVER_SENT
 from auditors.types import CompletionError, CompletionRequest, Message
-from gateway.auditing.allowance import Allowance, Allowances
-from gateway.auditing.server_load import LoadReader
-from gateway.config import AuditsConfig
-from tests.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
-from tests.waiting import eventually
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, ConcurrencyLimiters
+from gateway.auditor.backpressure.vllm_load import LoadReader
+from gateway.config.schema import AuditsConfig
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.waiting import eventually
 
 QUESTION = CompletionRequest(model="m", messages=[Message("user", "Hello?")], max_tokens=5)
 LOOK = 0.05
-"""Seconds between two looks in these tests."""
+"""Seconds between two polls in these tests."""
 
 
 def page(running: int, waiting: int, kv_usage: float = 0.0, **more: float) -> Reply:
@@ -29,7 +29,7 @@ def page(running: int, waiting: int, kv_usage: float = 0.0, **more: float) -> Re
     return Reply("".join(lines).encode())
 
 
-class Crowd:
+class CompetingLoad:
     """A script: chat completions that take a moment, and metrics of the others whom a test puts there."""
 
     def __init__(self, seconds: float = 0.05) -> None:
@@ -37,16 +37,16 @@ class Crowd:
         self.seconds = seconds
         self.server: ScriptedServer | None = None
         self.refusals = 0
-        self.in_flight_at_looks: list[int] = []
+        self.in_flight_at_polls: list[int] = []
         self.slower = 0.0
         """By how much of itself a step takes longer while audits are in the batch."""
         self._tokens = self._token_seconds = 0.0
-        self._looked_at = time.monotonic()
+        self._polled_at = time.monotonic()
 
     def __call__(self, asked: Asked) -> Reply:
         if asked.path == "/metrics":
-            ours = (self.server.in_flight if self.server else 1) - 1  # this look is one
-            self.in_flight_at_looks.append(ours)
+            ours = (self.server.in_flight if self.server else 1) - 1  # this poll is one
+            self.in_flight_at_polls.append(ours)
             return page(self.running + ours, self.waiting, **self._step(self.running + ours, ours))
         if self.refusals:
             self.refusals -= 1
@@ -54,8 +54,8 @@ class Crowd:
         return chat("a")._replace(delay=self.seconds)
 
     def _step(self, running: int, ours: int) -> dict[str, float]:
-        """vLLM's sums of what the batch did since the last look, at a millisecond a step without audits."""
-        since, self._looked_at = time.monotonic() - self._looked_at, time.monotonic()
+        """vLLM's sums of what the batch did since the last poll, at a millisecond a step without audits."""
+        since, self._polled_at = time.monotonic() - self._polled_at, time.monotonic()
         self._tokens += running * since / (0.001 * (1 + (self.slower if ours else 0.0)))
         self._token_seconds += running * since
         name = "inter_token_latency_seconds"
@@ -63,60 +63,60 @@ class Crowd:
 
 
 @asynccontextmanager
-async def crowded(
-    crowd: Crowd, *, cap: int = 8, max_pause_seconds: float = 60.0
-) -> AsyncIterator[tuple[Allowance, HttpCompleter]]:
-    """An allowance before a server with that crowd, and a completer that passes it."""
-    async with scripted_server(crowd) as server:
-        crowd.server = server
+async def competing(
+    load: CompetingLoad, *, cap: int = 8, max_pause_seconds: float = 60.0
+) -> AsyncIterator[tuple[ConcurrencyLimiter, HttpCompleter]]:
+    """A limiter before a server with that load, and a completer that passes it."""
+    async with scripted_server(load) as server:
+        load.server = server
         settings = AuditsConfig(max_pause_seconds=max_pause_seconds)
-        allowance = Allowance(LoadReader(server.base_url), settings, look_seconds=LOOK)
-        allowance.widen(cap)
-        completer = HttpCompleter(server.base_url, max_concurrency=64, gate=allowance)
+        limiter = ConcurrencyLimiter(LoadReader(server.base_url), settings, poll_seconds=LOOK)
+        limiter.widen(cap)
+        completer = HttpCompleter(server.base_url, max_concurrency=64, gate=limiter)
         try:
-            yield allowance, completer
+            yield limiter, completer
         finally:
             await completer.aclose()
-            await allowance.aclose()
+            await limiter.aclose()
 
 
-def chats(crowd: Crowd) -> int:
+def chats(load: CompetingLoad) -> int:
     """Chat completions that the server was asked for."""
-    return sum(one.path != "/metrics" for one in crowd.server.asked) if crowd.server else 0
+    return sum(one.path != "/metrics" for one in load.server.asked) if load.server else 0
 
 
 class TestAllowance:
     async def test_the_cap_holds_and_all_are_answered(self) -> None:
         """Forty requests at once to an idle server: no more in flight than the cap."""
-        crowd = Crowd()
-        async with crowded(crowd) as (allowance, completer):
+        load = CompetingLoad()
+        async with competing(load) as (limiter, completer):
             answers = await asyncio.gather(*(completer.complete(QUESTION) for _ in range(40)))
-            assert allowance.in_flight == 0
-            assert allowance.allowed == 8
+            assert limiter.in_flight == 0
+            assert limiter.allowed == 8
         assert [one.text for one in answers] == ["a"] * 40
-        assert 1 < max(crowd.in_flight_at_looks) <= 8
+        assert 1 < max(load.in_flight_at_polls) <= 8
 
     async def test_the_first_request_comes_after_the_first_look(self) -> None:
         """With a queue that was there before, nothing is sent; once it is gone, all is."""
-        crowd = Crowd()
-        crowd.running, crowd.waiting = 4, 3
-        async with crowded(crowd) as (allowance, completer):
+        load = CompetingLoad()
+        load.running, load.waiting = 4, 3
+        async with competing(load) as (limiter, completer):
             asking = [asyncio.create_task(completer.complete(QUESTION)) for _ in range(6)]
-            await eventually(lambda: len(crowd.in_flight_at_looks) >= 4)
-            assert chats(crowd) == 0
-            assert allowance.allowed == 0
-            assert allowance.held_seconds() > 0
-            crowd.running = crowd.waiting = 0
+            await eventually(lambda: len(load.in_flight_at_polls) >= 4)
+            assert chats(load) == 0
+            assert limiter.allowed == 0
+            assert limiter.held_seconds() > 0
+            load.running = load.waiting = 0
             await asyncio.gather(*asking)
-            held = allowance.held_seconds()
+            held = limiter.held_seconds()
             await asyncio.sleep(3 * LOOK)
-            assert allowance.held_seconds() == held
-            await eventually(lambda: allowance.allowed == 8)
+            assert limiter.held_seconds() == held
+            await eventually(lambda: limiter.allowed == 8)
 
     async def test_audits_in_flight_go_down_and_come_back(self) -> None:
-        """A stream of audits gives way within a few looks of a queue's beginning, and fills up after its end."""
-        crowd = Crowd()
-        async with crowded(crowd) as (allowance, completer):
+        """A stream of audits gives way within a few polls of a queue's beginning, and fills up after its end."""
+        load = CompetingLoad()
+        async with competing(load) as (limiter, completer):
             stop = asyncio.Event()
 
             async def keep_asking() -> None:
@@ -124,25 +124,23 @@ class TestAllowance:
                     await completer.complete(QUESTION)
 
             asking = [asyncio.create_task(keep_asking()) for _ in range(12)]
-            await eventually(lambda: allowance.in_flight == 8)
-            crowd.running, crowd.waiting = 4, 3
-            await eventually(lambda: allowance.allowed == 0 and allowance.in_flight == 0)
-            crowd.waiting = 0
-            await eventually(lambda: allowance.allowed == 8 and allowance.in_flight == 8)
+            await eventually(lambda: limiter.in_flight == 8)
+            load.running, load.waiting = 4, 3
+            await eventually(lambda: limiter.allowed == 0 and limiter.in_flight == 0)
+            load.waiting = 0
+            await eventually(lambda: limiter.allowed == 8 and limiter.in_flight == 8)
             stop.set()
             await asyncio.gather(*asking)
 
     async def test_audits_that_slow_live_answers_down_give_way(self) -> None:
         """Half a step longer: down to one at a time, now and then; no longer so: all again."""
-        crowd = Crowd(seconds=0.3)
-        crowd.running, crowd.slower = 20, 0.5
-        async with crowded(crowd, max_pause_seconds=0.3) as (allowance, completer):
+        load = CompetingLoad(seconds=0.3)
+        load.running, load.slower = 20, 0.5
+        async with competing(load, max_pause_seconds=0.3) as (limiter, completer):
             await completer.complete(QUESTION)
-            looks = len(crowd.in_flight_at_looks)
-            await eventually(
-                lambda: len(crowd.in_flight_at_looks) > looks + 10
-            )  # nothing is in flight, and it looks on
-            assert allowance.live_latency_ratio is None
+            polls = len(load.in_flight_at_polls)
+            await eventually(lambda: len(load.in_flight_at_polls) > polls + 10)  # nothing is in flight, and it polls on
+            assert limiter.live_latency_ratio is None
             stop = asyncio.Event()
 
             async def keep_asking() -> None:
@@ -150,95 +148,95 @@ class TestAllowance:
                     await completer.complete(QUESTION)
 
             asking = [asyncio.create_task(keep_asking()) for _ in range(12)]
-            await eventually(lambda: (allowance.live_latency_ratio or 0) > 1.3)
-            await eventually(lambda: allowance.allowed == 0 and allowance.in_flight == 0)
-            asked = chats(crowd)
-            await eventually(lambda: chats(crowd) >= asked + 3)  # one after each pause
-            assert allowance.allowed == 0
-            crowd.slower = 0.0
-            await eventually(lambda: allowance.allowed == 8 and allowance.in_flight == 8)
-            await eventually(lambda: allowance.live_latency_ratio == pytest.approx(1, abs=0.05))
+            await eventually(lambda: (limiter.live_latency_ratio or 0) > 1.3)
+            await eventually(lambda: limiter.allowed == 0 and limiter.in_flight == 0)
+            asked = chats(load)
+            await eventually(lambda: chats(load) >= asked + 3)  # one after each pause
+            assert limiter.allowed == 0
+            load.slower = 0.0
+            await eventually(lambda: limiter.allowed == 8 and limiter.in_flight == 8)
+            await eventually(lambda: limiter.live_latency_ratio == pytest.approx(1, abs=0.05))
             stop.set()
             await asyncio.gather(*asking)
 
     async def test_one_is_let_through_after_each_pause(self) -> None:
         """A queue that never ends: one at a time, with at least the pause between, until all are answered."""
-        crowd = Crowd(seconds=0.01)
-        crowd.running, crowd.waiting = 4, 3
-        async with crowded(crowd, max_pause_seconds=0.2) as (_, completer):
+        load = CompetingLoad(seconds=0.01)
+        load.running, load.waiting = 4, 3
+        async with competing(load, max_pause_seconds=0.2) as (_, completer):
             started = asyncio.get_running_loop().time()
             await asyncio.gather(*(completer.complete(QUESTION) for _ in range(4)))
             assert asyncio.get_running_loop().time() - started >= 4 * 0.2
-        assert max(crowd.in_flight_at_looks) <= 1
+        assert max(load.in_flight_at_polls) <= 1
 
     async def test_refusals_are_asked_again_at_a_slower_pace(self) -> None:
         """503 halves what may be in flight where there are no metrics as well; nothing is lost."""
-        crowd = Crowd()
-        crowd.refusals = 2
+        load = CompetingLoad()
+        load.refusals = 2
 
         def without_metrics(asked: Asked) -> Reply:
-            return Reply(b"", status=404) if asked.path == "/metrics" else crowd(asked)
+            return Reply(b"", status=404) if asked.path == "/metrics" else load(asked)
 
         async with scripted_server(without_metrics) as server:
-            allowance = Allowance(LoadReader(server.base_url), AuditsConfig(), look_seconds=LOOK)
-            allowance.widen(8)
-            completer = HttpCompleter(server.base_url, gate=allowance)
+            limiter = ConcurrencyLimiter(LoadReader(server.base_url), AuditsConfig(), poll_seconds=LOOK)
+            limiter.widen(8)
+            completer = HttpCompleter(server.base_url, gate=limiter)
             least = 8
             asking = asyncio.gather(*(completer.complete(QUESTION) for _ in range(24)))
             while not asking.done():
-                least = min(least, allowance.allowed)
+                least = min(least, limiter.allowed)
                 await asyncio.sleep(0.005)
             await asking
             await completer.aclose()
-            await allowance.aclose()
+            await limiter.aclose()
         assert least == 4
         assert Counter(one.path for one in server.asked) == {"/metrics": 1, "/v1/chat/completions": 26}
 
     async def test_a_request_that_is_called_off_leaves_no_trace(self) -> None:
         """Its place goes to the next, it says that it was never sent, and the clock of the held stops."""
-        crowd = Crowd()
-        crowd.running, crowd.waiting = 4, 3
-        async with crowded(crowd) as (allowance, completer):
+        load = CompetingLoad()
+        load.running, load.waiting = 4, 3
+        async with competing(load) as (limiter, completer):
             asking = asyncio.create_task(completer.complete(QUESTION))
-            await eventually(lambda: len(crowd.in_flight_at_looks) >= 1)
+            await eventually(lambda: len(load.in_flight_at_polls) >= 1)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError) as caught:
                 await asking
             assert NEVER_SENT in caught.value.args
-            crowd.running = crowd.waiting = 0
+            load.running = load.waiting = 0
             await completer.complete(QUESTION)
-            assert allowance.in_flight == 0
-        assert chats(crowd) == 1
+            assert limiter.in_flight == 0
+        assert chats(load) == 1
 
     async def test_a_server_that_is_gone_fails_requests_as_ever(self) -> None:
-        """No look succeeds; requests go out all the same and say what is wrong."""
-        crowd = Crowd()
-        async with crowded(crowd) as (_, _unused):
+        """No poll succeeds; requests go out all the same and say what is wrong."""
+        load = CompetingLoad()
+        async with competing(load) as (_, _unused):
             pass
-        assert crowd.server is not None
-        allowance = Allowance(LoadReader(crowd.server.base_url), AuditsConfig(), look_seconds=LOOK)
-        allowance.widen(1)
-        completer = HttpCompleter(crowd.server.base_url, retries=0, gate=allowance)
+        assert load.server is not None
+        limiter = ConcurrencyLimiter(LoadReader(load.server.base_url), AuditsConfig(), poll_seconds=LOOK)
+        limiter.widen(1)
+        completer = HttpCompleter(load.server.base_url, retries=0, gate=limiter)
         with pytest.raises(CompletionError, match="ConnectError"):
             await completer.complete(QUESTION)
         await completer.aclose()
-        await allowance.aclose()
+        await limiter.aclose()
 
 
 class TestAllowances:
     async def test_one_gate_a_server(self) -> None:
         """Two upstreams at one address share theirs, under the first name."""
-        allowances = Allowances(AuditsConfig())
-        one, two = allowances.of("http://h", "a"), allowances.of("http://h", "b")
-        other = allowances.of("http://i", "c")
+        limiters = ConcurrencyLimiters(AuditsConfig())
+        one, two = limiters.of("http://h", "a"), limiters.of("http://h", "b")
+        other = limiters.of("http://i", "c")
         assert one is two is not other
         assert one is not None
         one.widen(4)
-        assert allowances.allowed() == {"a": 4, "c": 0}
-        await allowances.aclose()
+        assert limiters.allowed() == {"a": 4, "c": 0}
+        await limiters.aclose()
 
     def test_none_when_it_is_off(self) -> None:
         """Then only the fixed limits hold, and nothing is exported."""
-        allowances = Allowances(AuditsConfig(adaptive_concurrency=False))
-        assert allowances.of("http://h", "a") is None
-        assert allowances.allowed() == {}
+        limiters = ConcurrencyLimiters(AuditsConfig(adaptive_concurrency=False))
+        assert limiters.of("http://h", "a") is None
+        assert limiters.allowed() == {}

@@ -5,13 +5,14 @@ from typing import Any
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-from auditors import live
-from auditors.live import StreamKey, StreamState
+from auditors.streams import state as live
+from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Estimate
-from gateway.auditing.metrics import AuditorMetrics, Snapshot
+from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.store.runs import Run
 from gateway.store.streams import Stream
-from tests.gateway.store.made import SETTINGS, measurement
+from gateway.telemetry.metrics import Exposition
+from tests.support.store.made import SETTINGS, measurement
 
 SERIES = {"auditor": "judge", "metric": "favoritism", "axis": "gender", "group": "women", "model": "m"}
 
@@ -22,7 +23,7 @@ def samples(**snapshot: Any) -> dict[tuple[str, frozenset[tuple[str, str]]], flo
     metrics.snapshot = Snapshot(**snapshot)
     return {
         (sample.name.removeprefix("biasgate_"), frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(metrics.exposition().decode())
+        for family in text_string_to_metric_families(Exposition(metrics).render("")[0].decode())
         for sample in family.samples
     }
 
@@ -191,13 +192,14 @@ def test_progress_of_a_running_run_goes_before_a_finished_one() -> None:
 def test_allowances_are_shown_by_upstream() -> None:
     """What may be in flight at each server; held back entirely is 0, not nothing."""
     metrics = AuditorMetrics(SETTINGS, lambda: {"one": 8, "auditors.judge": 0})
-    page = metrics.exposition().decode()
+    page = Exposition(metrics).render("")[0].decode()
     assert 'biasgate_audit_allowance{upstream="one"} 8.0' in page
     assert 'biasgate_audit_allowance{upstream="auditors.judge"} 0.0' in page
 
 
 def test_latency_is_shown_where_it_is_known() -> None:
     """A ratio by upstream; a server without one has no sample."""
-    page = AuditorMetrics(SETTINGS, lambda: {"one": 8, "two": 8}, lambda: {"one": 1.25}).exposition().decode()
+    metrics = AuditorMetrics(SETTINGS, lambda: {"one": 8, "two": 8}, lambda: {"one": 1.25})
+    page = Exposition(metrics).render("")[0].decode()
     assert 'biasgate_audit_live_latency_ratio{upstream="one"} 1.25' in page
     assert 'biasgate_audit_live_latency_ratio{upstream="two"}' not in page

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.auditing.reading import exported
+from gateway.auditor.metrics_snapshot import exported
 from gateway.store.runs import Run
 
 

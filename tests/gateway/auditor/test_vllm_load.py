@@ -2,16 +2,16 @@
 
 import pytest
 
-from gateway.auditing import server_load
-from gateway.auditing.server_load import (
+from gateway.auditor.backpressure import vllm_load
+from gateway.auditor.backpressure.vllm_load import (
     LONGEST_PAGE_BYTES,
     Load,
     LoadReader,
     LoadUnknownError,
     parse_load,
 )
-from tests.auditors.scripted import Reply, scripted_server
-from tests.processes import free_port
+from tests.support.auditors.scripted import Reply, scripted_server
+from tests.support.processes import free_port
 
 PAGE = b"""\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -64,7 +64,7 @@ async def test_reader_reads_with_the_servers_key() -> None:
     """GET /metrics of the origin."""
     async with scripted_server(lambda _: Reply(PAGE)) as server:
         reader = LoadReader(server.base_url, "k")
-        assert await reader.read() == parse_load(PAGE)
+        assert await reader.poll() == parse_load(PAGE)
         await reader.aclose()
     assert [(one.path, one.headers["authorization"]) for one in server.asked] == [("/metrics", "Bearer k")]
 
@@ -74,7 +74,7 @@ async def test_a_server_without_these_metrics_is_left_alone(reply: Reply) -> Non
     """It is asked once, and not again each second."""
     async with scripted_server(lambda _: reply) as server:
         reader = LoadReader(server.base_url)
-        assert [await reader.read() for _ in range(5)] == [None] * 5
+        assert [await reader.poll() for _ in range(5)] == [None] * 5
         await reader.aclose()
     assert len(server.asked) == 1
 
@@ -85,13 +85,13 @@ async def test_no_answer_is_not_no_metrics(monkeypatch: pytest.MonkeyPatch) -> N
         reader = LoadReader(server.base_url)
         for _ in range(2):
             with pytest.raises(LoadUnknownError, match="503"):
-                await reader.read()
+                await reader.poll()
         server.script = lambda _: Reply(PAGE, delay=0.5)
-        monkeypatch.setattr(server_load, "READ_SECONDS", 0.2)
+        monkeypatch.setattr(vllm_load, "READ_SECONDS", 0.2)
         with pytest.raises(LoadUnknownError, match="Timeout"):
-            await reader.read()
+            await reader.poll()
         await reader.aclose()
     gone = LoadReader(f"http://127.0.0.1:{free_port()}")
     with pytest.raises(LoadUnknownError, match="ConnectError"):
-        await gone.read()
+        await gone.poll()
     await gone.aclose()

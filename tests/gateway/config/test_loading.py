@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config_file import load
+from gateway.config.loading import load
 from gateway.errors import ConfigError
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.config_file import validate
+from gateway.config.loading import validate
+from gateway.config.timing import Timing
 from gateway.errors import ConfigError, RequestError
-from gateway.timing import Timing
 
 MONDAY = 1_735_516_800.0  # 2024-12-30 00:00 UTC
 DAY = 86_400.0

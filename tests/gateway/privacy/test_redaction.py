@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from auditors.conversation import read_conversation
-from auditors.identity import groups_mentioned
+from auditors.text.conversation import read_conversation
+from auditors.text.identity import groups_mentioned
 from gateway.privacy.bodies import redacted_request, redacted_response, redacted_stream, user_of
 from gateway.privacy.redaction import DEFAULT_KINDS, Redactor
 from gateway.privacy.texts import Texts, at_once
-from tests.gateway.store.made import exchange
+from tests.support.store.made import exchange
 
 REDACTOR = Redactor()
 WITH_NAMES = Redactor([*DEFAULT_KINDS, "name"])

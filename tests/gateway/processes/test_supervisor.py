@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway import supervisor as supervisor_module
-from gateway.config import Config, ServerConfig
-from gateway.lifeline import line_of
-from gateway.supervisor import Child, Supervisor
+from gateway.config.schema import Config, ServerConfig
+from gateway.processes import supervisor as supervisor_module
+from gateway.processes.parent_pipe import line_of
+from gateway.processes.supervisor import Child, Supervisor
 
 MARKS = "import sys, os, signal, time; log = open(sys.argv[1], 'a', buffering=1)\n"
 OBEDIENT = MARKS + (
@@ -28,9 +28,9 @@ RELUCTANT = MARKS + (
 ECHOING = MARKS + "while line := sys.stdin.readline(): log.write(f'{sys.argv[2]} {line}')\n"
 REFUSING = "import sys; sys.exit(2)"
 LIFELINED = (
-    "import asyncio\nfrom gateway.lifeline import Lifeline\n"
+    "import asyncio\nfrom gateway.processes.parent_pipe import ParentPipe\n"
     "async def main():\n"
-    " gone = asyncio.Event()\n line = Lifeline()\n"
+    " gone = asyncio.Event()\n line = ParentPipe()\n"
     " print(line.first_config().server.port, flush=True)\n"
     " line.watch(lambda config: print(config.server.port, flush=True), gone.set)\n await gone.wait()\n"
     "asyncio.run(main())\n"
@@ -92,7 +92,7 @@ async def test_refused_configuration_ends_everything(tmp_path: Path) -> None:
 async def test_stubborn_child_is_killed(tmp_path: Path) -> None:
     """A child that ignores SIGTERM is killed once its grace is over."""
     log = tmp_path / "log"
-    supervisor = Supervisor([child("deaf", STUBBORN, log, grace_seconds=0.2)], os.environ)
+    supervisor = Supervisor([child("stubborn", STUBBORN, log, grace_seconds=0.2)], os.environ)
     running = asyncio.create_task(supervisor.run())
     pid = int((await lines(log, 1))[0].split()[2])
     supervisor.stop()
@@ -106,7 +106,7 @@ async def test_third_stop_kills_at_once(tmp_path: Path, monkeypatch: pytest.Monk
     """Asking three times waits for nothing."""
     monkeypatch.setattr(supervisor_module, "HURRIED_GRACE_SECONDS", 50)
     log = tmp_path / "log"
-    supervisor = Supervisor([child("deaf", STUBBORN, log, grace_seconds=50)], os.environ)
+    supervisor = Supervisor([child("stubborn", STUBBORN, log, grace_seconds=50)], os.environ)
     running = asyncio.create_task(supervisor.run())
     await lines(log, 1)
     for _ in range(3):

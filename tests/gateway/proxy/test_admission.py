@@ -6,7 +6,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 import msgspec
 import pytest
 
-from gateway.config_file import validate
+from gateway.config.loading import validate
 from gateway.errors import ConfigError
 from gateway.proxy.admission import Admission, Client, RequestHead, error_body
 from gateway.proxy.refusals import Refusal, stream_error_event, upstream_error

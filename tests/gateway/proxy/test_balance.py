@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from gateway.config_file import validate
+from gateway.config.loading import validate
 from gateway.proxy.upstreams import Upstream, Upstreams
 
 REQUESTS = 10_000
@@ -97,7 +97,7 @@ class TestEjected:
     def test_others_are_preferred(self) -> None:
         """While one is ejected the others get everything."""
         balancer = upstreams(1, 1)
-        balancer.all[0].standing.eject(0.0)
+        balancer.all[0].outliers.eject(0.0)
 
         assert {balancer.choose("m") for _ in range(10)} == {balancer.all[1]}
 
@@ -105,7 +105,7 @@ class TestEjected:
         """When all that serve the model are ejected, they are used as if none were."""
         balancer = upstreams(1, 1)
         for upstream in balancer.all:
-            upstream.standing.eject(0.0)
+            upstream.outliers.eject(0.0)
 
         assert {balancer.choose("m") for _ in range(10)} == set(balancer.all)
         assert balancer.choose(None) is balancer.all[0]
@@ -113,7 +113,7 @@ class TestEjected:
     def test_but_not_down_ones(self) -> None:
         """An ejected upstream is still better than one that is down."""
         balancer = upstreams(1, 1)
-        balancer.all[0].standing.eject(0.0)
+        balancer.all[0].outliers.eject(0.0)
         balancer.all[1].mark_down("refused")
 
         assert balancer.choose("m") is balancer.all[0]

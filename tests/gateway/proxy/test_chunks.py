@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.proxy.chunks import are_whole_chunks, ends_between_chunks
+from gateway.proxy.chunks import are_complete_chunks, ends_between_chunks
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -42,11 +42,11 @@ class TestAreWholeChunks:
     @given(CHUNKS)
     def test_any_bytes_in_any_number_of_chunks(self, pieces: list[bytes]) -> None:
         """Whatever they hold, line ends and sizes of chunks included."""
-        assert are_whole_chunks(b"".join(map(chunk, pieces)))
+        assert are_complete_chunks(b"".join(map(chunk, pieces)))
 
     def test_size_in_any_writing(self) -> None:
         """Upper case and leading zeros are numbers too."""
-        assert are_whole_chunks(b"0000000A\r\n0123456789\r\n")
+        assert are_complete_chunks(b"0000000A\r\n0123456789\r\n")
 
     @pytest.mark.parametrize(
         "packet",
@@ -72,7 +72,7 @@ class TestAreWholeChunks:
     )
     def test_leaves_the_rest_to_the_parser(self, packet: bytes) -> None:
         """Whatever is not plainly whole chunks."""
-        assert not are_whole_chunks(packet)
+        assert not are_complete_chunks(packet)
 
     @given(CHUNKS, st.data())
     def test_part_of_a_chunk_is_none(self, pieces: list[bytes], data: st.DataObject) -> None:
@@ -82,14 +82,14 @@ class TestAreWholeChunks:
         packet = b"".join(framed)
         cut = data.draw(st.integers(0, len(packet)).filter(lambda place: place not in ends))
 
-        assert not are_whole_chunks(packet[:cut])
+        assert not are_complete_chunks(packet[:cut])
 
     @given(st.text("01aF\r\n; x", max_size=12).map(str.encode) | st.binary(max_size=12))
     @example(b"1\r\n\r\r\n")
     @example(b"2\r\n\r\n\r\n1\r\n0\r\n")
     def test_agrees_with_the_parser(self, packet: bytes) -> None:
         """Behind what is taken here, llhttp waits for a chunk's size."""
-        if are_whole_chunks(packet):
+        if are_complete_chunks(packet):
             assert is_message(HEAD, packet, b"0\r\n\r\n")
 
 

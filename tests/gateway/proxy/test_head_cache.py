@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.proxy.known_head import MAX_KNOWN_BYTES, KnownHead, split_head
+from gateway.proxy.head_cache import MAX_KNOWN_BYTES, CachedHead, split_head
 
 BEFORE = b"POST /v1/x HTTP/1.1\r\nhost: a\r\nContent-Length: "
 BEHIND = b"\r\naccept: */*\r\n\r\n"
 
 
-def known() -> KnownHead:
+def known() -> CachedHead:
     split = split_head(BEFORE + b"2" + BEHIND + b"ab", 2)
     assert split == (BEFORE, BEHIND)
-    return KnownHead(*split)
+    return CachedHead(*split)
 
 
 class TestSplitHead:

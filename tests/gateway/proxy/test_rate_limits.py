@@ -1,4 +1,4 @@
-"""A key's allowance: spent at once or over the minute, once for all processes."""
+"""A key's limiter: spent at once or over the minute, once for all processes."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config_file import validate
+from gateway.config.loading import validate
 from gateway.errors import ConfigError
 from gateway.proxy.admission import Admission
 from gateway.proxy.rate_limits import TokenBucket, shared_bucket
@@ -72,7 +72,7 @@ class TestTokenBucket:
 
 class TestShared:
     def test_processes_share_one_allowance(self, tmp_path: Path) -> None:
-        """Four processes that ask for all they can get, get one allowance between them, not four."""
+        """Four processes that ask for all they can get, get one limiter between them, not four."""
         command = [sys.executable, "-c", TAKING, str(tmp_path), "100", "500"]
         running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(4)]
         granted = sum(json.loads(process.communicate(timeout=50)[0]) for process in running)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.sampling import Lottery, fraction, is_probe, is_sampled, probe_mark
+from gateway.sampling.decision import HmacSampler, fraction, is_probe, is_sampled, probe_mark
 
 SECRET = b"0123456789abcdef"
 RATES = st.floats(0, 1, allow_nan=False)
@@ -63,7 +63,7 @@ def test_purposes_are_independent() -> None:
 @given(st.text(), st.binary(max_size=200))
 def test_a_lottery_draws_the_same(request_id: str, secret: bytes) -> None:
     """What is hashed ahead changes nothing, for secrets shorter and longer than a block."""
-    assert Lottery(secret).draw(request_id) == fraction(secret, request_id)
+    assert HmacSampler(secret).draw(request_id) == fraction(secret, request_id)
 
 
 def test_another_secret_decides_otherwise() -> None:

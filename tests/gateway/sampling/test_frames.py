@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.sampling.writer.frames import LARGEST_BYTES, Answer, Batch, BrokenFrameError, decoded, framed, read_frame
 from gateway.store.deliveries import Delivery
-from gateway.storing.frames import LARGEST_BYTES, Answer, Batch, BrokenFrameError, decoded, framed, read_frame
-from tests.gateway.store.made import exchange
+from tests.support.store.made import exchange
 
 BATCH = Batch(
     Delivery("sender", 7, 1.5),

@@ -16,16 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditors.sampling import fraction, probe_mark
-from gateway.config import SamplingConfig
+from gateway.config.schema import SamplingConfig
 from gateway.jobs import JobQueue, open_queue
 from gateway.proxy.types import Sampled
+from gateway.sampling.decision import fraction, probe_mark
+from gateway.sampling.tap import SamplingTap
+from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB, DirectSink
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
-from gateway.storing.direct import AUDIT_TASK, IDS_PER_JOB, DirectStore
-from gateway.tap import SamplingTap
-from tests.gateway.store.made import exchange
-from tests.waiting import eventually
+from tests.support.store.made import exchange
+from tests.support.waiting import eventually
 
 spawn = multiprocessing.get_context("spawn")
 
@@ -61,7 +61,7 @@ def id_between(low: float, high: float) -> str:
 
 async def test_sampled_exchanges_reach_store_ledger_and_queue(database: Database, queue: JobQueue) -> None:
     """Offered copies are stored with what was recorded about them, counted as queued, and announced in jobs."""
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, queue))
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, queue))
     await tap.start()
     sampled = decide(tap, "r")
     assert sampled == Sampled("other", 1.0)
@@ -78,7 +78,7 @@ async def test_sampled_exchanges_reach_store_ledger_and_queue(database: Database
 
 async def test_running_writer_needs_no_stop(database: Database, queue: JobQueue) -> None:
     """A copy is in the store soon after it was offered, and a decision without a copy in the ledger."""
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, queue))
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, queue))
     await tap.start()
     tap.offer(exchange())
     decide(tap, "r", eligible=False)
@@ -118,14 +118,14 @@ def test_opting_in_gives_way_too() -> None:
     """Neither a backlog nor a full buffer is for those who ask to be audited: their rate falls on record too."""
     tap = unstored(SamplingConfig(rate=0.0, max_backlog=100, buffer_exchanges=20))
     low, high = id_between(0.0, 0.25), id_between(0.5, 1.0)
-    tap.heed_backlog(101)
+    tap.adapt_to_backlog(101)
     assert decide(tap, low, opt="on") == Sampled("opted_in", 0.5)
     assert decide(tap, high, opt="on") is None
     for _ in range(11):
         tap.offer(exchange())
     assert decide(tap, low, opt="on") == Sampled("opted_in", 0.25)
     assert tap.outcomes == {("opted_in", "sampled_out"): 1}
-    tap.heed_backlog(0)
+    tap.adapt_to_backlog(0)
     assert decide(tap, low, opt="on") == Sampled("opted_in", 0.5)
 
 
@@ -169,15 +169,15 @@ def test_a_backlog_lowers_the_recorded_rates_until_it_is_gone(caplog: pytest.Log
     tap = unstored(SamplingConfig(rate=0.8, strata={"identity_mention": 1.0}, max_backlog=100))
     seen = []
     for waiting in (100, 101, 500, 500, 80, 50, 50, 0, 0):
-        tap.heed_backlog(waiting)
+        tap.adapt_to_backlog(waiting)
         seen.append(tap.rates["identity_mention"])
     assert seen == [1.0, 0.5, 0.25, 0.125, 0.125, 0.25, 0.5, 1.0, 1.0]
-    tap.heed_backlog(1000)
+    tap.adapt_to_backlog(1000)
     assert decide(tap, id_between(0.0, 0.4)) == Sampled("other", 0.4)
     assert decide(tap, id_between(0.4, 0.5), body=NAMING) == Sampled("identity_mention", 0.5)
     assert decide(tap, id_between(0.5, 1.0), body=NAMING) is None
     for _ in range(20):
-        tap.heed_backlog(1000)
+        tap.adapt_to_backlog(1000)
     assert tap.rates["other"] == 0.8 / 1024
     assert "over 100 exchanges wait for an audit: sampling at 0.25" in caplog.text
 
@@ -185,13 +185,13 @@ def test_a_backlog_lowers_the_recorded_rates_until_it_is_gone(caplog: pytest.Log
 def test_a_reload_keeps_the_rates_lowered_and_takes_the_new_limit() -> None:
     """While too much waits, new rates are lowered as the old ones were; how much is too much is the new file's."""
     tap = unstored(SamplingConfig(rate=0.8, max_backlog=100))
-    tap.heed_backlog(101)
-    tap.heed_backlog(101)
+    tap.adapt_to_backlog(101)
+    tap.adapt_to_backlog(101)
     tap.reconfigure(SamplingConfig(rate=0.4, max_backlog=1000))
     reloaded = tap.rates["other"]
-    tap.heed_backlog(501)
+    tap.adapt_to_backlog(501)
     between = tap.rates["other"]
-    tap.heed_backlog(500)
+    tap.adapt_to_backlog(500)
 
     assert (reloaded, between, tap.rates["other"]) == (0.1, 0.1, 0.2)
     assert decide(tap, id_between(0.2, 0.4)) is None
@@ -202,10 +202,10 @@ async def test_the_backlog_in_the_store_is_heeded(
     database: Database, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A running tap looks at what waits in the store, lowers its rate, and raises it when the auditors caught up."""
-    monkeypatch.setattr("gateway.tap.BACKLOG_SECONDS", 0.05)
+    monkeypatch.setattr("gateway.sampling.tap.BACKLOG_SECONDS", 0.05)
     batch = [exchange() for _ in range(5)]
     await exchanges.insert_batch(database, batch, {("other", "queued"): 5})
-    tap = SamplingTap(SamplingConfig(rate=1.0, max_backlog=2), SECRET, database, DirectStore(database, queue))
+    tap = SamplingTap(SamplingConfig(rate=1.0, max_backlog=2), SECRET, database, DirectSink(database, queue))
     await tap.start()
     await eventually(lambda: tap.rates["other"] <= 0.25)
     for one in batch:
@@ -226,9 +226,9 @@ def test_default_rate_holds_where_no_stratum_names_one() -> None:
 def test_without_strata_identity_terms_are_not_loaded() -> None:
     """The tables of identity terms cost a gateway without strata nothing."""
     code = (
-        "import sys; from gateway.config import SamplingConfig; from gateway.tap import SamplingTap; "
+        "import sys; from gateway.config.schema import SamplingConfig; from gateway.sampling.tap import SamplingTap; "
         "SamplingTap(SamplingConfig(), b'secret', None, None); "
-        "sys.exit(any(name in sys.modules for name in ('auditors.identity', 'numpy', 'procrastinate', 'psycopg')))"
+        "sys.exit(any(name in sys.modules for name in ('auditors.text.identity', 'numpy', 'procrastinate', 'psycopg')))"
     )
     assert os.spawnl(os.P_WAIT, sys.executable, sys.executable, "-c", code) == 0
 
@@ -253,7 +253,7 @@ async def test_pressure_lowers_the_recorded_rate_and_recovers() -> None:
 
 def test_buffer_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few large copies fill the buffer as many small ones do."""
-    monkeypatch.setattr("gateway.tap.BUFFER_BYTES", 1000)
+    monkeypatch.setattr("gateway.sampling.tap.BUFFER_BYTES", 1000)
     tap = unstored(SamplingConfig(rate=1.0))
     for _ in range(4):
         tap.offer(exchange(request_body=b"x" * 300, response_body=b""))
@@ -287,7 +287,7 @@ def test_outcomes_sum_to_requests(tmp_path_factory: pytest.TempPathFactory, requ
 async def _drive(url: str, requests: list[dict[str, Any]], buffer: int) -> None:
     database = await Database.open(url)
     config = SamplingConfig(rate=0.5, strata=STRATA, tags=["vip"], buffer_exchanges=buffer)
-    tap = SamplingTap(config, SECRET, database, DirectStore(database, open_queue(database)))
+    tap = SamplingTap(config, SECRET, database, DirectSink(database, open_queue(database)))
     await tap.start()
     for number, request in enumerate(requests):
         asked = dict(request)
@@ -312,7 +312,7 @@ async def test_copies_wait_for_a_store_that_comes_back(tmp_path: Path, caplog: p
     database = await Database.open(f"sqlite:///{tmp_path}/store.db")
     async with database.read():
         pass
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, open_queue(database)))
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, open_queue(database)))
     other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     await tap.start()
@@ -332,9 +332,9 @@ async def test_copies_that_the_store_never_takes_are_counted_as_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A stop does not wait for ever: what could not be written is counted as failed and logged."""
-    monkeypatch.setattr("gateway.store.database.BUSY_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("gateway.store.connections.BUSY_TIMEOUT_SECONDS", 0.1)
     database = await Database.open(f"sqlite:///{tmp_path}/store.db")
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, open_queue(database)))
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, open_queue(database)))
     other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     await tap.start()
@@ -349,7 +349,7 @@ async def test_copies_that_the_store_never_takes_are_counted_as_failed(
 
 async def test_unstorable_batch_does_not_hold_up_the_next(database: Database, queue: JobQueue) -> None:
     """Exchanges that the database refuses for what they are count as failed, and later ones are stored."""
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, queue))
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, queue))
     broken = exchange(
         status_code="no number, and no statement can be made of it" if database.dialect == "postgresql" else []
     )
@@ -367,7 +367,7 @@ def _offer_for_ever(url: str, counted: Any) -> None:
 
     async def run() -> None:
         database = await Database.open(url)
-        tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectStore(database, open_queue(database)))
+        tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, open_queue(database)))
         await tap.start()
         while True:
             for _ in range(20):

@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 
 from auditors.types import Exchange
-from gateway.config import SamplingConfig
+from gateway.config.schema import SamplingConfig
 from gateway.errors import StoreError
 from gateway.jobs import open_queue
+from gateway.sampling.tap import SamplingTap
+from gateway.sampling.writer import launch
+from gateway.sampling.writer.direct import AUDIT_TASK, DirectSink
+from gateway.sampling.writer.frames import read_frame
+from gateway.sampling.writer.remote import RefusedError, RemoteSink
+from gateway.sampling.writer.server import serve_batches
+from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
-from gateway.storing import launch
-from gateway.storing.direct import AUDIT_TASK, DirectStore
-from gateway.storing.frames import read_frame
-from gateway.storing.protocol import CopyStore
-from gateway.storing.remote import RefusedError, RemoteStore
-from gateway.storing.server import serve_batches
-from gateway.tap import SamplingTap
-from tests.gateway.store.made import exchange
-from tests.waiting import eventually
+from tests.support.store.made import exchange
+from tests.support.waiting import eventually
 
 
 class Scripted:
@@ -36,7 +36,7 @@ class Scripted:
         self.calls = list(calls)
         self.taken: list[tuple[list[str], Deltas, Delivery]] = []
 
-    async def store(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
+    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
         self.taken.append(([one.id for one in batch], deltas, delivery))
         if self.calls:
             result = self.calls.pop(0)()
@@ -55,11 +55,11 @@ def raising(error: Exception) -> Callable[[], object]:
 
 
 @contextlib.asynccontextmanager
-async def writer(store: CopyStore) -> AsyncIterator[tuple[str, asyncio.Event, asyncio.Task[None]]]:
+async def writer(sink: ExchangeSink) -> AsyncIterator[tuple[str, asyncio.Event, asyncio.Task[None]]]:
     """Serves batches until the block ends: address, lever, task."""
     with launch.address() as (path, listener):
         stop = asyncio.Event()
-        serving = asyncio.create_task(serve_batches(store, listener, stop))
+        serving = asyncio.create_task(serve_batches(sink, listener, stop))
         yield path, stop, serving
         stop.set()
         await asyncio.wait_for(serving, 10)
@@ -71,14 +71,14 @@ def delivery(number: int) -> Delivery:
 
 async def test_batches_arrive_as_they_were_sent() -> None:
     """Copies, counts and the delivery's name, from several workers at once, each over one connection."""
-    store = Scripted()
-    async with writer(store) as (path, _, _):
-        workers = [RemoteStore(path) for _ in range(3)]
+    sink = Scripted()
+    async with writer(sink) as (path, _, _):
+        workers = [RemoteSink(path) for _ in range(3)]
         copies = [exchange() for _ in workers]
         for number in (1, 2):
             await asyncio.gather(
                 *(
-                    worker.store([copy], {("other", "queued"): 1}, Delivery(copy.id, number, 1.0))
+                    worker.write([copy], {("other", "queued"): 1}, Delivery(copy.id, number, 1.0))
                     for worker, copy in zip(workers, copies, strict=True)
                 )
             )
@@ -87,29 +87,29 @@ async def test_batches_arrive_as_they_were_sent() -> None:
     expected = [
         ([copy.id], {("other", "queued"): 1}, Delivery(copy.id, number, 1.0)) for number in (1, 2) for copy in copies
     ]
-    assert sorted(store.taken, key=repr) == sorted(expected, key=repr)
+    assert sorted(sink.taken, key=repr) == sorted(expected, key=repr)
 
 
 async def test_answers_tell_later_from_never(caplog: pytest.LogCaptureFixture) -> None:
     """A store that is away can be asked again; what it refuses is over, and the log has no word of the served text."""
-    store = Scripted(raising(StoreError("the store is away")), raising(ValueError("secret words of a client")))
-    async with writer(store) as (path, _, _):
-        worker = RemoteStore(path)
+    sink = Scripted(raising(StoreError("the store is away")), raising(ValueError("secret words of a client")))
+    async with writer(sink) as (path, _, _):
+        worker = RemoteSink(path)
         with pytest.raises(StoreError, match="the store is away"):
-            await worker.store([], {("a", "filtered"): 1}, delivery(1))
+            await worker.write([], {("a", "filtered"): 1}, delivery(1))
         with pytest.raises(RefusedError, match="ValueError"):
-            await worker.store([], {("a", "filtered"): 1}, delivery(1))
-        await worker.store([], {("a", "filtered"): 1}, delivery(2))
+            await worker.write([], {("a", "filtered"): 1}, delivery(1))
+        await worker.write([], {("a", "filtered"): 1}, delivery(2))
         await worker.close()
     assert "a batch was refused with ValueError" in caplog.text
     assert "secret words" not in caplog.text
-    assert len(store.taken) == 3
+    assert len(sink.taken) == 3
 
 
 async def test_without_a_writer_nothing_is_acknowledged(tmp_path: Path) -> None:
     """Nobody there, or somebody who leaves without an answer: the batch has to be sent again."""
     with pytest.raises(StoreError, match="gives no answer"):
-        await RemoteStore(str(tmp_path / "nobody")).store([], {("a", "filtered"): 1}, delivery(1))
+        await RemoteSink(str(tmp_path / "nobody")).write([], {("a", "filtered"): 1}, delivery(1))
     heard = []
 
     async def leave(reader: asyncio.StreamReader, leaving: asyncio.StreamWriter) -> None:
@@ -117,10 +117,10 @@ async def test_without_a_writer_nothing_is_acknowledged(tmp_path: Path) -> None:
         leaving.close()
 
     server = await asyncio.start_unix_server(leave, path=tmp_path / "socket")
-    worker = RemoteStore(str(tmp_path / "socket"))
+    worker = RemoteSink(str(tmp_path / "socket"))
     for _ in range(2):
         with pytest.raises(StoreError, match="closed"):
-            await worker.store([], {("a", "filtered"): 1}, delivery(1))
+            await worker.write([], {("a", "filtered"): 1}, delivery(1))
     assert len(heard) == 2
     assert heard[0] == heard[1]
     server.close()
@@ -129,79 +129,79 @@ async def test_without_a_writer_nothing_is_acknowledged(tmp_path: Path) -> None:
 async def test_an_answer_is_never_taken_for_that_of_the_next_batch() -> None:
     """A worker that gave up waiting hears of its next batch, not of the one before."""
     slow = asyncio.Event()
-    store = Scripted(lambda: slow, raising(StoreError("the second one")))
-    async with writer(store) as (path, _, _):
-        worker = RemoteStore(path)
+    sink = Scripted(lambda: slow, raising(StoreError("the second one")))
+    async with writer(sink) as (path, _, _):
+        worker = RemoteSink(path)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(worker.store([], {("a", "filtered"): 1}, delivery(1)), 0.2)
+            await asyncio.wait_for(worker.write([], {("a", "filtered"): 1}, delivery(1)), 0.2)
         slow.set()
         with pytest.raises(StoreError, match="the second one"):
-            await worker.store([], {("a", "filtered"): 1}, delivery(2))
+            await worker.write([], {("a", "filtered"): 1}, delivery(2))
         await worker.close()
 
 
 async def test_garbage_ends_its_own_connection_only() -> None:
     """What is no message is answered with a refusal or by closing; other workers notice nothing."""
-    store = Scripted()
-    async with writer(store) as (path, _, _):
-        worker = RemoteStore(path)
-        await worker.store([], {("a", "filtered"): 1}, delivery(1))
+    sink = Scripted()
+    async with writer(sink) as (path, _, _):
+        worker = RemoteSink(path)
+        await worker.write([], {("a", "filtered"): 1}, delivery(1))
         for garbage in (b"\xff\xff\xff\xff", b"\x00\x00\x00\x02hi", b"\x00"):
             reader, stream = await asyncio.open_unix_connection(path)
             stream.write(garbage)
             stream.write_eof()
             assert b"stored" not in await asyncio.wait_for(reader.read(), 10)
             stream.close()
-        await worker.store([], {("a", "filtered"): 1}, delivery(2))
+        await worker.write([], {("a", "filtered"): 1}, delivery(2))
         await worker.close()
-    assert len(store.taken) == 2
+    assert len(sink.taken) == 2
 
 
 async def test_a_writer_that_is_stopped_finishes_what_it_has_in_hand() -> None:
     """The batch that is being stored is acknowledged, then the connection ends; an idle connection ends at once."""
     slow = asyncio.Event()
-    store = Scripted(lambda: None, lambda: slow)
-    async with writer(store) as (path, stop, serving):
-        idle, busy = RemoteStore(path), RemoteStore(path)
-        await idle.store([], {("a", "filtered"): 1}, delivery(1))
-        storing = asyncio.create_task(busy.store([], {("a", "filtered"): 1}, delivery(2)))
-        await eventually(lambda: len(store.taken) == 2)
+    sink = Scripted(lambda: None, lambda: slow)
+    async with writer(sink) as (path, stop, serving):
+        idle, busy = RemoteSink(path), RemoteSink(path)
+        await idle.write([], {("a", "filtered"): 1}, delivery(1))
+        storing = asyncio.create_task(busy.write([], {("a", "filtered"): 1}, delivery(2)))
+        await eventually(lambda: len(sink.taken) == 2)
         stop.set()
         await asyncio.sleep(0.05)
         assert not serving.done()
         slow.set()
         await asyncio.wait_for(asyncio.gather(serving, storing), 10)
         with pytest.raises(StoreError):
-            await asyncio.wait_for(idle.store([], {("a", "filtered"): 1}, delivery(3)), 10)
+            await asyncio.wait_for(idle.write([], {("a", "filtered"): 1}, delivery(3)), 10)
         await busy.close()
 
 
 class _DiesAfterCommit:
     """A writer that stores a batch and dies before it says so, every other time."""
 
-    def __init__(self, store: CopyStore) -> None:
-        self._store = store
+    def __init__(self, sink: ExchangeSink) -> None:
+        self._sink = sink
         self.deaths = 0
 
-    async def store(self, batch: Sequence[Exchange], deltas: Deltas, name: Delivery) -> None:
-        await self._store.store(batch, deltas, name)
+    async def write(self, batch: Sequence[Exchange], deltas: Deltas, name: Delivery) -> None:
+        await self._sink.write(batch, deltas, name)
         self.deaths += 1
         if self.deaths % 2:
             raise StoreError("the writer of sampled copies gives no answer")
 
     async def close(self) -> None:
-        await self._store.close()
+        await self._sink.close()
 
 
 async def test_what_was_stored_but_not_acknowledged_is_counted_once(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tap sends it again, with and without copies; the store has and counts it once, the auditors hear of it."""
-    monkeypatch.setattr("gateway.tap.BATCH_SECONDS", 0.02)
+    monkeypatch.setattr("gateway.sampling.tap.BATCH_SECONDS", 0.02)
     queue = open_queue(database)
-    forgetful = _DiesAfterCommit(DirectStore(database, queue))
+    forgetful = _DiesAfterCommit(DirectSink(database, queue))
     async with writer(forgetful) as (path, _, _):
-        tap = SamplingTap(SamplingConfig(rate=1.0), b"secret", database, RemoteStore(path))
+        tap = SamplingTap(SamplingConfig(rate=1.0), b"secret", database, RemoteSink(path))
         await tap.start()
         copies = [exchange() for _ in range(5)]
         for number, copy in enumerate(copies, start=1):
@@ -234,7 +234,7 @@ def test_addresses_are_short_private_and_their_own(tmp_path: Path, monkeypatch: 
 def test_the_writer_stays_small() -> None:
     """It loads neither server nor control plane, nor what makes a schema."""
     code = (
-        "import sys, gateway.storing.process, gateway.cli.serve_gateway, gateway.jobs.embedded, aiosqlite; "
+        "import sys, gateway.sampling.writer.process, gateway.cli.serve_gateway, gateway.jobs.embedded, aiosqlite; "
         "heavy = {'litestar', 'uvicorn', 'uvloop', 'pydantic', 'httpx', 'alembic', 'numpy', 'psycopg'}; "
         "print(*sorted(heavy & set(sys.modules)))"
     )

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from gateway.store import counters, exchanges, ledger, measurements
 from gateway.store.database import Database
 from gateway.store.deliveries import KEPT_SECONDS, Delivery, forget_old
-from tests.gateway.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import SETTINGS, exchange, measurement
 
 
 async def test_exchange_comes_back_as_it_went_in(database: Database) -> None:

@@ -5,7 +5,7 @@ import pytest
 from gateway.store import annotations, exchanges, labels, measurements, streams
 from gateway.store.annotations import Label
 from gateway.store.database import Database
-from tests.gateway.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import SETTINGS, exchange, measurement
 
 
 async def labelled(database: Database, judged: float | None, *people: float, version: str = "1") -> None:

@@ -7,7 +7,7 @@ import pytest
 from auditors.types import AuditFailure
 from gateway.store import counters, exchanges, measurements, streams
 from gateway.store.database import Database
-from tests.gateway.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import SETTINGS, exchange, measurement
 
 
 async def record(database: Database, value: float | None, **fields: object) -> bool:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from gateway.audit_request import AuditRequest
+from gateway.config.audit_request import AuditRequest
+from gateway.config.timing import Timing
 from gateway.errors import ConflictError, NotFoundError
 from gateway.store import runs, schedules, served
 from gateway.store.database import Database
-from gateway.timing import Timing
 
 REQUEST = AuditRequest(suites=["stereoset"], model="m")
 OPTIONS: dict[str, Any] = {"suite": "stereoset", "model": "m", "mode": "sample", "protocol": "corrected"}

@@ -11,18 +11,18 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from auditors import live
-from auditors.drift import Detector, DriftSettings, Multiplicity, Others
-from auditors.live import StreamState
-from auditors.live_estimates import WINDOW_METHOD, bounds_of, estimate, window_estimate
-from auditors.live_scales import scaled
 from auditors.metrics.intervals import Interval
+from auditors.streams import state as live
+from auditors.streams.drift import Detector, DriftSettings, Multiplicity, Others
+from auditors.streams.estimates import WINDOW_METHOD, bounds_of, estimate, window_estimate
+from auditors.streams.scales import scaled
+from auditors.streams.state import StreamState
 from auditors.types import AuditFailure, Measurement
 from gateway.store import exchanges, measurements, streams, tables, windows
 from gateway.store.database import Database
 from gateway.store.windows import Window
-from tests.gateway.store import recorder
-from tests.gateway.store.made import exchange, measurement
+from tests.support.store import recorder
+from tests.support.store.made import exchange, measurement
 
 AUDITS = 120
 CALM = DriftSettings(
@@ -43,7 +43,7 @@ async def audited(
 
 
 def recording(url: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.gateway.store.recorder", url, str(AUDITS)]
+    command = [sys.executable, "-m", "tests.support.store.recorder", url, str(AUDITS)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 

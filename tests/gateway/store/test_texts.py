@@ -7,16 +7,16 @@ import pytest
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
 
-from auditors.conversation import read_conversation
-from gateway.auditing import upkeep
-from gateway.config_file import validate
+from auditors.text.conversation import read_conversation
+from gateway.auditor import maintenance
+from gateway.config.loading import validate
 from gateway.errors import ConfigError, StoreError
 from gateway.privacy.encryption import cipher_of
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
 from gateway.store import counters, exchanges, ledger, measurements, streams
 from gateway.store.database import Database
-from tests.gateway.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import SETTINGS, exchange, measurement
 
 ASKED = b'{"user": "ann", "messages": [{"role": "user", "content": "I am ann@example.org. Who leads better?"}]}'
 WHISPER = b"Who leads better"
@@ -243,7 +243,7 @@ async def test_the_retention_sweep_follows_the_configuration(database: Database)
         if request_id in ("ancient", "recent"):
             await measurements.record(database, one, "judge", [measurement()], 0.1, probability=0.5, settings=SETTINGS)
             await exchanges.settle(database, one.id, "audited", keep_text=True)
-    await upkeep.retire(database, validate({"store": {"retention_days": 7}}))
+    await maintenance.retire(database, validate({"store": {"retention_days": 7}}))
     assert [one.id for one in await exchanges.load(database, list(ages))] == ["recent", "fresh"]
     assert await ledger.counts(database) == {
         ("other", "audited"): 2,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.telemetry import Exposition, Gauges, SharedCounts, Snapshot, WorkerStats
+from gateway.telemetry.metrics import Exposition, GatewayCollector, Gauges, SharedCounts, Snapshot, WorkerStats
 
 LABELS = {"upstream": "a", "model": "m", "endpoint": "/v1/chat/completions", "outcome": "complete"}
 
@@ -49,7 +49,7 @@ def test_counts_and_sums_of_one_worker() -> None:
     stats = WorkerStats()
     end_one(stats, duration=0.02)
     end_one(stats, duration=0.3, first_chunk=None)
-    exposition = Exposition(SharedCounts(stats, None))
+    exposition = Exposition(GatewayCollector(SharedCounts(stats, None)))
 
     assert sample(exposition, "biasgate_requests_total", **LABELS) == 2
     assert sample(exposition, "biasgate_request_duration_seconds_count", **LABELS) == 2
@@ -64,7 +64,7 @@ def test_buckets_are_cumulative_and_upper_bounds_inclusive() -> None:
     stats = WorkerStats()
     for duration in (0.005, 0.0051, 1000.0):
         end_one(stats, duration=duration)
-    exposition = Exposition(SharedCounts(stats, None))
+    exposition = Exposition(GatewayCollector(SharedCounts(stats, None)))
 
     def bucket(bound: str) -> float | None:
         return sample(exposition, "biasgate_request_duration_seconds_bucket", le=bound, **LABELS)
@@ -100,7 +100,7 @@ def test_workers_add_up(tmp_path: Path) -> None:
     second.started("a")
     right.flush()
 
-    exposition = Exposition(left)
+    exposition = Exposition(GatewayCollector(left))
 
     assert sample(exposition, "biasgate_requests_total", **LABELS) == 2
     assert sample(exposition, "biasgate_inflight_requests", upstream="a") == 2
@@ -111,7 +111,7 @@ def test_dead_workers_counters_stay_and_gauges_go(tmp_path: Path) -> None:
     left_by_a_dead_worker(tmp_path)
     stats = WorkerStats()
     end_one(stats)
-    exposition = Exposition(SharedCounts(stats, tmp_path))
+    exposition = Exposition(GatewayCollector(SharedCounts(stats, tmp_path)))
 
     assert sample(exposition, "biasgate_requests_total", **LABELS) == 2
     assert sample(exposition, "biasgate_exchanges_total", outcome="queued") == 3
@@ -123,7 +123,7 @@ def test_gauges_of_a_silent_worker_are_dropped(tmp_path: Path) -> None:
     snapshot = left_by_a_dead_worker(tmp_path)
     snapshot.pid, snapshot.written_at = os.getppid(), snapshot.written_at - 60
     (tmp_path / "worker-dead.msgpack").write_bytes(msgspec.msgpack.encode(snapshot))
-    exposition = Exposition(SharedCounts(WorkerStats(), tmp_path))
+    exposition = Exposition(GatewayCollector(SharedCounts(WorkerStats(), tmp_path)))
 
     assert sample(exposition, "biasgate_inflight_requests", upstream="a") is None
     assert sample(exposition, "biasgate_requests_total", **LABELS) == 1
@@ -141,7 +141,7 @@ def test_gauges_come_from_the_surroundings() -> None:
             model_info=[("a", "m", "fp")],
         ),
     )
-    exposition = Exposition(SharedCounts(stats, None))
+    exposition = Exposition(GatewayCollector(SharedCounts(stats, None)))
 
     assert sample(exposition, "biasgate_upstream_up", upstream="a") == 0
     assert sample(exposition, "biasgate_upstream_share_ratio", upstream="a") == 0.5
@@ -155,7 +155,7 @@ def test_exposition_follows_the_accept_header(accept: str) -> None:
     """A scraper gets the format it asks for, and our families can be parsed back."""
     stats = WorkerStats()
     end_one(stats)
-    body, content_type = Exposition(SharedCounts(stats, None)).render(accept)
+    body, content_type = Exposition(GatewayCollector(SharedCounts(stats, None))).render(accept)
 
     assert content_type.startswith(accept.split(";")[0])
     names = {family.name for family in text_string_to_metric_families(body.decode().replace("# EOF\n", ""))}

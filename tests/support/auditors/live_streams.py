@@ -2,9 +2,9 @@
 
 import random
 
-from auditors.drift import DriftSettings
-from auditors.live import StreamKey, StreamState, update
 from auditors.metrics.intervals import Interval
+from auditors.streams.drift import DriftSettings
+from auditors.streams.state import StreamKey, StreamState, update
 from auditors.types import Estimate, JudgeStamp, Measurement, Status
 
 SETTINGS = DriftSettings(average_run_length=10_000, tolerance=0.02, reference_window=200)

@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 from auditors.types import Estimate
 from benchmarks.figures.figure import Figure, Picture, Run
 from benchmarks.figures.svg import width_of
-from benchmarks.suites.ltf import figures as ltf
-from benchmarks.suites.subtle_bias import figures as cogs
+from benchmarks.suites.cogs import figures as cogs
+from benchmarks.suites.ltf_test import figures as ltf
 
 LONG_AXES = ("religion", "nationality", "politics", "sexual_orientation")
 

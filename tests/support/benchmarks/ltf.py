@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
-from benchmarks.estimation import Cell, point
-from benchmarks.suite import Item, Observation, Parsed, ProtocolName, Reply
-from benchmarks.suites.ltf_test import LTFTest
+from benchmarks.suites.common.estimation import Cell, point
+from benchmarks.suites.ltf_test.suite import LTFTest
+from benchmarks.suites.protocol import Item, Observation, Parsed, ProtocolName, Reply
 
 SUITE = LTFTest()
 TABLE_AXES = {"socioeconomic": "ses", "race": "race_ethnicity"}

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from auditors.types import Completion, CompletionError, CompletionRequest
-from benchmarks.runner import Plan, RunOptions, prepare
-from benchmarks.suite import Item, Reply
+from benchmarks.run.runner import Plan, RunOptions, prepare
+from benchmarks.suites.protocol import Item, Reply
 
 Answer = Callable[[Item], str]
 

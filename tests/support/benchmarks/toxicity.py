@@ -3,12 +3,12 @@
 import json
 
 from auditors.types import Estimate
-from benchmarks.plan import Plan
-from benchmarks.result import Result
-from benchmarks.scoring import score_recorded
-from benchmarks.suite import Reply
-from benchmarks.suites.rtp.sentences import Half, Record
-from tests.benchmarks.scripted import Answer, plan
+from benchmarks.run.plan import Plan
+from benchmarks.run.result import Result
+from benchmarks.run.score import score_recorded
+from benchmarks.suites.protocol import Reply
+from benchmarks.suites.real_toxicity_prompts.data import Half, Record
+from tests.support.benchmarks.scripted import Answer, plan
 
 REFUSED = "I'm sorry, I cannot help with that."
 

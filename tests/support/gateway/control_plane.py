@@ -9,20 +9,20 @@ from typing import Any
 import httpx
 from litestar import Litestar
 
-from auditors.drift import DriftSettings
+from auditors.streams.drift import DriftSettings
 from auditors.types import Status
-from gateway.app import create_app
-from gateway.config import Config
-from gateway.config_file import validate
+from gateway.config.loading import validate
+from gateway.config.schema import Config
 from gateway.jobs import JobQueue, open_queue
-from gateway.proxy.dataplane import DataPlane
-from gateway.proxy.generations import Generations
+from gateway.processes.app import create_app
+from gateway.proxy.data_plane import DataPlane
+from gateway.proxy.data_planes import DataPlanes
+from gateway.sampling.tap import SamplingTap
+from gateway.sampling.writer.direct import DirectSink
 from gateway.store import catalogue, exchanges, measurements
 from gateway.store.database import Database
-from gateway.storing.direct import DirectStore
-from gateway.tap import SamplingTap
-from gateway.telemetry import WorkerStats
-from tests.gateway.store.made import exchange, measurement
+from gateway.telemetry.metrics import WorkerStats
+from tests.support.store.made import exchange, measurement
 
 STEREOSET = {
     "name": "stereoset",
@@ -63,9 +63,9 @@ async def control_plane(directory: Path, **sections: Any) -> AsyncIterator[Contr
         stack.push_async_callback(database.close)
         queue = open_queue(database)
         stats = WorkerStats()
-        tap = SamplingTap(config.sampling, b"secret", database, DirectStore(database, queue))
+        tap = SamplingTap(config.sampling, b"secret", database, DirectSink(database, queue))
         dataplane = DataPlane(config, tap=tap, stats=stats)
-        app = create_app(config, database=database, queue=queue, planes=Generations(dataplane), tap=tap, stats=stats)
+        app = create_app(config, database=database, queue=queue, planes=DataPlanes(dataplane), tap=tap, stats=stats)
         await stack.enter_async_context(app.lifespan())
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)  # type: ignore[arg-type]  # Litestar's own ASGI types
         http = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://gateway"))

@@ -10,14 +10,14 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from auditors.types import Exchange
-from gateway.auditing.process import run_auditor
-from gateway.config import Config
-from gateway.config_file import validate
+from gateway.auditor.process import run_auditor
+from gateway.config.loading import validate
+from gateway.config.schema import Config
 from gateway.jobs import open_queue
+from gateway.sampling.writer.direct import AUDIT_TASK
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
-from gateway.storing.direct import AUDIT_TASK
-from tests.gateway.store.made import exchange
+from tests.support.store.made import exchange
 
 PROMPT = b'{"model": "m", "messages": [{"role": "user", "content": "Are women or men better leaders?"}]}'
 REPLY = b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": "Women lead as well as men."}}]}'
@@ -66,7 +66,7 @@ async def sample(database: Database, count: int, *, announce: bool = True, **fie
     return batch
 
 
-async def until(condition: Callable[[], Awaitable[bool]], *, within_seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], *, within_seconds: float = 90.0) -> None:
     """Waits until an asynchronous condition holds."""
     deadline = time.monotonic() + within_seconds
     while not await condition():
@@ -74,7 +74,7 @@ async def until(condition: Callable[[], Awaitable[bool]], *, within_seconds: flo
         await asyncio.sleep(0.05)
 
 
-async def settled(database: Database, *, within_seconds: float = 30.0, **outcomes: int) -> None:
+async def settled(database: Database, *, within_seconds: float = 90.0, **outcomes: int) -> None:
     """Waits until the ledger holds these outcomes and nothing else."""
 
     async def holds() -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.integration.scripted_upstream import read_request
+from tests.support.integration.scripted_upstream import read_request
 
 
 @dataclass

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import httptools
 import msgspec
 
-from gateway.config import Config
+from gateway.config.schema import Config
 from gateway.proxy.headers import HOP_BY_HOP
-from tests.integration.oracle_relaying import running_oracle
-from tests.integration.relaying import Gateway, RememberingTap, config_for, eventually, running_gateway
-from tests.integration.scripted_upstream import Script, ScriptedUpstream, scripted_upstream
+from tests.support.integration.oracle_relaying import running_oracle
+from tests.support.integration.relaying import Gateway, RememberingTap, config_for, eventually, running_gateway
+from tests.support.integration.scripted_upstream import Script, ScriptedUpstream, scripted_upstream
 
 CHAT = b'{"model": "m", "messages": [{"role": "user", "content": "h\xc3\xa9"}]}'
 ADDED = frozenset({"x-request-id", "x-biasgate-upstream"})
@@ -134,7 +134,13 @@ def unchunk(data: bytes) -> tuple[bytes, bool]:
 async def observe(gateway: Gateway, upstream: ScriptedUpstream, drive: Drive, *, is_head: bool = False) -> Seen:
     """What a relay does with one request, counted from now."""
     await eventually(lambda: gateway.plane.upstreams[0].models)
-    for one in (upstream.requests, gateway.stats.ends, gateway.tap.offered, gateway.tap.dropped, gateway.tap.decisions):
+    for one in (
+        upstream.requests,
+        gateway.stats.ends,
+        gateway.tap.offered,
+        gateway.tap.dropped,
+        gateway.tap.decisions,
+    ):
         one.clear()
     status, headers, body, is_whole = split_answer(await drive(gateway), is_head=is_head)
     await gateway.ended()

@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from gateway.proxy.types import EndReason
-from tests.integration.failing import hang, hang_after, reset
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw
+from tests.support.integration.failing import hang, hang_after, reset
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw
 
 ENDPOINTS: Mapping[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "?"}]},

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import httpx
 
-from tests.integration.relaying import Gateway
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script
+from tests.support.integration.relaying import Gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script
 
 EVENT = b'data: {"n": 1}\n\n'
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import uvicorn
 
-from auditors.completion import UNSAMPLED
+from auditors.clients.completion import UNSAMPLED
 
 Fault = Literal["answers 500", "answers nonsense", "hangs"]
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script
 
 ENDPOINTS = (
     "/v1/chat/completions",

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 
 from benchmarks.simulator.profile import Profile
-from tests.integration.auditing import until
-from tests.integration.serving import Command, serving
-from tests.simulated import running_simulator
+from tests.support.integration.auditing import until
+from tests.support.integration.serving import Command, serving
+from tests.support.simulated import running_simulator
 
 CHAT = "/v1/chat/completions"
 IN_FLIGHT = 8
@@ -65,7 +65,7 @@ class LiveSystem:
         await asyncio.gather(*(one(number, prompt) for number, prompt in enumerate(prompts)))
         self.sent += len(prompts)
 
-    async def settled(self, within_seconds: float = 120.0) -> Counter[str]:
+    async def settled(self, within_seconds: float = 300.0) -> Counter[str]:
         """The ledger's outcomes, once every request is in one and none waits."""
 
         async def is_settled() -> bool:

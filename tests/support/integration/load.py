@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 COMPLETIONS = "/v1/chat/completions"

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 
-from gateway.config import Config
-from gateway.proxy.dataplane import DataPlane
+from gateway.config.schema import Config
+from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.oracle import beside, oracle_app
-from tests.integration.relaying import Gateway, RememberingStats, RememberingTap, outside_app
+from tests.support.integration.relaying import Gateway, RememberingStats, RememberingTap, outside_app
 
 
 @asynccontextmanager

@@ -10,17 +10,18 @@ from statistics import pstdev
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.identity import IDENTITIES, groups_mentioned, with_identity
 from auditors.metrics.counterfactual import signed_difference
-from auditors.refusal_words import declines
-from auditors.swaps.swap import masked
+from auditors.text.identity import IDENTITIES, groups_mentioned, with_identity
+from auditors.text.refusal_words import declines
+from auditors.text.swaps.swap import masked
 from benchmarks.simulator import stance
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.answers import Answers
 from benchmarks.simulator.embeddings import embed
 from benchmarks.simulator.known_items import known_items
+from benchmarks.simulator.planted.cogs import PlantedCoGS
 from benchmarks.simulator.profile import Profile
-from tests.benchmarks.simulator.asking import asking
+from tests.support.simulator.asking import asking
 
 Distribution = Mapping[str, float]
 
@@ -70,11 +71,11 @@ class Planted:
         return sum(p * q * signed_difference(a, b) for (a, p), (b, q) in pairs)
 
     def selection_share(self, axis: str, group: str) -> float:
-        return self._profile.cogs.expected_share(axis, group)
+        return self._profile.section(PlantedCoGS).expected_share(axis, group)
 
     def affinity_score(self, axis: str) -> float:
         """Mean of the population SD of one exchange's shares, one choice for each turn of the order."""
-        groups, cogs = _identities(axis), self._profile.cogs
+        groups, cogs = _identities(axis), self._profile.section(PlantedCoGS)
         likings, n = [cogs.chosen(axis)[group] for group in groups], len(groups)
         # At turn t the first place holds the text number t.
         turns = [

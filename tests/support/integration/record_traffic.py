@@ -1,6 +1,6 @@
-"""Records what a real vLLM says, byte by byte: `python -m tests.integration.record_traffic` writes recorded_vllm.json.
+"""Records what a real vLLM says, byte by byte: `python -m tests.support.integration.record_traffic`.
 
-With names of cases, only those are recorded anew.
+It writes recorded_vllm.json. With names of cases, only those are recorded anew.
 
 The model is the tests' tiny one, so the text is nonsense of our own; the shapes and the framing are vLLM's.
 """
@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from tests.soak.backends import vllm
+from tests.support.vllm.wire import recording
 from tests.vllm.conftest import MODEL
-from tests.vllm.wire import recording
 
 FIXTURE = Path(__file__).parent / "recorded_vllm.json"
 

@@ -12,14 +12,14 @@ import httpx
 import uvicorn
 
 from auditors.types import Exchange
-from gateway.config import Config
-from gateway.config_file import validate
-from gateway.proxy.dataplane import DataPlane
+from gateway.config.loading import validate
+from gateway.config.schema import Config
+from gateway.proxy.data_plane import DataPlane
+from gateway.proxy.outlier_detector import OutlierDetector
 from gateway.proxy.protocol import make_protocol
-from gateway.proxy.standing import Standing
 from gateway.proxy.types import EndReason, Sampled
 from gateway.proxy.upstreams import Upstream
-from tests.integration.scripted_upstream import ScriptedUpstream
+from tests.support.integration.scripted_upstream import ScriptedUpstream
 
 
 @dataclass
@@ -147,7 +147,7 @@ async def eventually(condition: Callable[[], object], *, seconds: float = 5.0) -
 def believe_up(upstream: Upstream) -> None:
     """As if the upstream had been well until now: whatever is wrong with it, nobody has noticed, and it is next."""
     upstream.mark_up()
-    upstream.standing = Standing(upstream.config.ejection)
+    upstream.outliers = OutlierDetector(upstream.config.ejection)
     upstream.weight = upstream.config.weight
     upstream.turn = -1.0
 

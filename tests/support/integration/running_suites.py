@@ -3,11 +3,11 @@
 import uuid
 from typing import Any
 
-from gateway.auditing import upkeep
+from gateway.auditor import maintenance
 from gateway.jobs import open_queue
 from gateway.store import runs
 from gateway.store.database import Database
-from tests.integration.auditing import until
+from tests.support.integration.auditing import until
 
 OPTIONS = {
     "suite": "stereoset",
@@ -29,7 +29,7 @@ async def ask_for_run(database: Database, **options: Any) -> str:
 async def defer_run(database: Database, run_id: str) -> None:
     """Queues the job of a run."""
     queue = open_queue(database)
-    await queue.defer(upkeep.RUN_TASK, {"run_id": run_id}, lock=run_id)
+    await queue.defer(maintenance.RUN_TASK, {"run_id": run_id}, lock=run_id)
     await queue.close()
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import openai
 
-from tests.processes import BIASGATE, free_port, running
-from tests.prometheus_tools import program
+from tests.support.processes import BIASGATE, free_port, running
+from tests.support.prometheus_tools import program
 
 QUESTION = "Why are women better leaders than men?"
 JUDGE_ONLY = "[auditors.embedding]\nenabled = false\n[auditors.refusal]\nenabled = false\n"

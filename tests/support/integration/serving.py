@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.processes import BIASGATE
+from tests.support.processes import BIASGATE
 
-READY_SECONDS = 40.0
+READY_SECONDS = 120.0
 """The machine may be busy with other tests."""
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.integration.load import CHAT, COMPLETIONS
-from tests.integration.scripted_upstream import Channel, ReceivedRequest, Script
+from tests.support.integration.load import CHAT, COMPLETIONS
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script
 
 WHOLE = b"data: a\n\ndata: b\n\n"
 

@@ -3,12 +3,12 @@
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.asking import Asked
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.known_items import known_items
+from benchmarks.simulator.loading import parse
 from benchmarks.simulator.openai_requests import ChatRequest
-from benchmarks.simulator.profile import parse
-from benchmarks.suite import Item
+from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.protocol import Item
 
 
 def engine(seed: int = 0, **planted: object) -> Engine:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from auditors.types import Completion, CompletionRequest, Estimate
-from benchmarks.estimation import Cell, CellKey, estimate
-from benchmarks.runner import Plan, ask
+from benchmarks.run.runner import Plan, ask
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.openai_requests import ChatRequest
-from benchmarks.suite import Observation
-from tests.benchmarks.scripted import MemoryLog
+from benchmarks.suites.common.estimation import Cell, CellKey, estimate
+from benchmarks.suites.protocol import Observation
+from tests.support.benchmarks.scripted import MemoryLog
 
 
 class EngineCompleter:

@@ -4,19 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from auditors.judging import UnreadableError
+from auditors.clients.judge_client import UnreadableError
 from auditors.types import Estimate, Message
-from benchmarks.estimation import Cell, CellKey, estimate
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.embeddings import embed
 from benchmarks.simulator.engine import Engine
-from benchmarks.simulator.profile import Profile, load, parse
-from benchmarks.suite import JUDGE_FAILED, Item, Observation, Parsed, ProtocolName, Reply
-from benchmarks.suites import cogs, decision
-from benchmarks.suites.ltf_test import LTFTest
-from tests.benchmarks.simulator.asking import asking_item
+from benchmarks.simulator.loading import load, parse
+from benchmarks.simulator.profile import Profile
+from benchmarks.suites.cogs import suite as cogs
+from benchmarks.suites.common.estimation import Cell, CellKey, estimate
+from benchmarks.suites.decision import judge as decision
+from benchmarks.suites.decision.suite import Decision
+from benchmarks.suites.ltf_test.suite import LTFTest
+from benchmarks.suites.protocol import JUDGE_FAILED, Item, Observation, Parsed, ProtocolName, Reply
+from tests.support.simulator.asking import asking_item
 
-SUITE = decision.Decision()
+SUITE = Decision()
 LTF = LTFTest()
 COGS = cogs.CoGS()
 

@@ -4,7 +4,7 @@ import time
 import uuid
 from typing import Any
 
-from auditors.drift import DriftSettings
+from auditors.streams.drift import DriftSettings
 from auditors.types import Exchange, JudgeStamp, Measurement
 
 SETTINGS = DriftSettings(average_run_length=100.0, reference_window=10)

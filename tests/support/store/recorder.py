@@ -1,4 +1,4 @@
-"""Records audits with planned scores, one after the other: `python -m tests.gateway.store.recorder URL N`.
+"""Records audits with planned scores, one after the other: `python -m tests.support.store.recorder URL N`.
 
 A process of its own, so that a test can kill it between any two statements. Prints a line after each audit.
 """
@@ -6,12 +6,12 @@ A process of its own, so that a test can kill it between any two statements. Pri
 import asyncio
 import sys
 
-from auditors.drift import DriftSettings
 from auditors.metrics.intervals import Interval
+from auditors.streams.drift import DriftSettings
 from auditors.types import Exchange, Measurement
 from gateway.store import exchanges, measurements
 from gateway.store.database import Database
-from tests.gateway.store.made import exchange, measurement
+from tests.support.store.made import exchange, measurement
 
 SETTINGS = DriftSettings(
     average_run_length=50.0,

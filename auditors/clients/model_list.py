@@ -1,0 +1,32 @@
+"""Reads an OpenAI list of models (GET /v1/models), and tells when what a model's name stands for has changed."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from auditors.types import CompletionError
+
+MODELS_PATH = "/v1/models"
+
+
+class _ModelList(msgspec.Struct):
+    data: list[dict[str, Any]]
+
+
+_decoder = msgspec.json.Decoder(_ModelList)
+
+
+def read_models(body: bytes) -> list[dict[str, Any]]:
+    """The entries that have a name ("id"). Raises CompletionError of kind "malformed" when it is no such list."""
+    try:
+        entries = _decoder.decode(body).data
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise CompletionError("malformed", f"the reply to {MODELS_PATH} is no list of models: {exc}") from exc
+    return [entry for entry in entries if isinstance(entry.get("id"), str)]
+
+
+def fingerprint_of(entries: list[dict[str, Any]]) -> str:
+    """Changes when the served models do: a digest of what identifies each, without the time of asking."""
+    identity = sorted((str(e["id"]), str(e.get("root")), str(e.get("max_model_len"))) for e in entries)
+    return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]

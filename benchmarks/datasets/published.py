@@ -1,0 +1,115 @@
+"""Published data sets: pinned, fetched once, and used only when they are exactly the pinned content.
+
+A data set is one or more files. Each comes from a pinned upstream commit or from a mirror and is verified by itself;
+only when all of them are, their normalised content is stored, in one step. The content's own hash is pinned too and
+checked at every load: what is used is what was verified. Where no hash of the published file is known, the hash found
+at fetching is kept beside the content and is what every load is held to. Each suite states its source;
+benchmarks.suites.registry lists them.
+"""
+
+import hashlib
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from benchmarks.datasets.spec import DatasetSpec, content_sha256
+from benchmarks.errors import DatasetError
+
+HOME_VARIABLE = "BIASGATE_HOME"
+
+
+class DatasetState(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `biasgate datasets list` or `verify`."""
+
+    name: str
+    title: str
+    licence: str
+    n_items: int
+    state: Literal["present", "absent", "damaged"]
+    path: str
+    sha256: str | None = None
+    """Found hash when present or damaged."""
+    expected_sha256: str | None
+    """The pinned hash, or the one found at fetching; None before that."""
+
+
+def home(data_dir: Path | None = None) -> Path:
+    """Cache directory: the given one, else $BIASGATE_HOME, else ~/.cache/biasgate."""
+    if data_dir is not None:
+        return data_dir
+    configured = os.environ.get(HOME_VARIABLE)
+    return Path(configured).expanduser() if configured else Path.home() / ".cache" / "biasgate"
+
+
+def load(known: DatasetSpec, data_dir: Path | None = None) -> Any:
+    """The normalised records, verified.
+
+    Raises: DatasetError when absent (with the command that fetches it) or not the pinned content (with both hashes).
+    """
+    path = cached(known, data_dir)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as exc:
+        raise DatasetError(
+            f"{known.name}: the canonical data is not here ({path}): run `biasgate datasets fetch {known.name}`, "
+            "or pass --data embedded for the built-in items (not comparable)"
+        ) from exc
+    except OSError as exc:
+        raise DatasetError(f"{known.name}: {path} cannot be read: {exc.strerror}") from exc
+    found = hashlib.sha256(content).hexdigest()
+    demand(_expected(known, path), found, f"{path}: not the pinned {known.name} data", "fetch it again")
+    return msgspec.json.decode(content)
+
+
+def load_embedded(name: str, sha256: str) -> Any:
+    """The records of benchmarks/suites/NAME/embedded.json, which are part of this software.
+
+    Raises: DatasetError when they are not the pinned ones.
+    """
+    packaged = resources.files("benchmarks").joinpath(f"suites/{name}/embedded.json")
+    records = msgspec.json.decode(packaged.read_bytes())["data"]
+    demand(sha256, content_sha256(records), f"{name}: the embedded items differ", "install again")
+    return records
+
+
+def state(known: DatasetSpec, data_dir: Path | None = None) -> DatasetState:
+    """Whether the data is there and is the pinned content. Reads and hashes the file."""
+    path = cached(known, data_dir)
+    found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    expected = _expected(known, path)
+    verdict: Literal["present", "absent", "damaged"] = "absent"
+    if found is not None:
+        verdict = "present" if found == expected else "damaged"
+    return DatasetState(
+        name=known.name,
+        title=known.title,
+        licence=known.licence,
+        n_items=known.n_items,
+        state=verdict,
+        path=str(path),
+        sha256=found,
+        expected_sha256=expected,
+    )
+
+
+def demand(expected: str | None, found: str, what: str, remedy: str) -> None:
+    if found != expected:
+        raise DatasetError(f"{what}: expected {expected}, found {found}: {remedy}")
+
+
+def cached(known: DatasetSpec, data_dir: Path | None) -> Path:
+    return home(data_dir) / "datasets" / known.name / "content.json"
+
+
+def _expected(known: DatasetSpec, path: Path) -> str | None:
+    """The hash that stored content must have: the pinned one, else the one noted when it was fetched."""
+    if known.content_sha256:
+        return known.content_sha256
+    return noted(path).read_text() if noted(path).is_file() else None
+
+
+def noted(path: Path) -> Path:
+    return path.with_name("content.sha256")

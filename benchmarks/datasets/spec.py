@@ -1,0 +1,83 @@
+"""What is known of a published data set: its files, how each is recognised, and the pinned content."""
+
+import csv
+import hashlib
+import io
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import msgspec
+
+
+class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a data set, where it comes from and how each copy of it is recognised."""
+
+    url: str | None = None
+    """Pinned raw file, by commit. None when it may not be downloaded for the user (see DatasetSpec.by_hand)."""
+    git_blob: str | None = None
+    """Git blob id of the upstream file: sha1 of "blob <length>", a zero byte, and the content."""
+    sha256: str | None = None
+    """sha256 of the upstream file."""
+    mirror_path: str
+    """Path of the copy under a mirror; usually packed (.gz)."""
+    mirror_sha256: str
+    """sha256 of that copy as it is stored there; empty when none is known (see DatasetSpec.content_sha256)."""
+
+    name: str | None = None
+    """Only needed when two files of a data set have the same name in different folders."""
+
+    @property
+    def key(self) -> str:
+        """Name under which `normalise` finds the unpacked bytes: by default the mirror's file name without .gz."""
+        return self.name or PurePosixPath(self.mirror_path).name.removesuffix(".gz")
+
+
+class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a data set comes from and what it must contain."""
+
+    name: str
+    """The suite's own name."""
+    title: str
+    licence: str
+    n_items: int
+    """Records in the published files."""
+    files: tuple[SourceFile, ...]
+    content_sha256: str
+    """sha256 of the normalised content, the same for every source. Empty when no hash of the published files is known:
+    then they come by hand, `normalise` must refuse what is not complete, and results carry the hash of what was used.
+    """
+    normalise: Callable[[Mapping[str, bytes]], Any]
+    """Keeps what the suite uses, drops the rest; from unpacked bytes by `SourceFile.key` to plain data."""
+    by_hand: str | None = None
+    """Where users get a file that is not downloaded for them, and why: one line, completing "get it from ...". Such a
+    set has one file, and any copy of it is taken whose normalised content is the pinned one, however packed or saved.
+    """
+
+    def __post_init__(self) -> None:
+        if not self.files or len({file.key for file in self.files}) < len(self.files):
+            raise ValueError(f"{self.name}: a data set needs files, with names that differ")
+        if not self.content_sha256 and self.by_hand is None:
+            raise ValueError(f"{self.name}: only data brought by hand may go without a pinned hash")
+        if self.content_sha256 and not all(file.mirror_sha256 for file in self.files):
+            raise ValueError(f"{self.name}: the content is pinned, so every file of it must be")
+        if self.by_hand and len(self.files) > 1:
+            raise ValueError(f"{self.name}: a data set that users get by hand has one file")
+
+
+def content_sha256(records: Any) -> str:
+    """sha256 of the canonical JSON: sorted keys, no spaces, UTF-8."""
+    return hashlib.sha256(canonical_json(records)).hexdigest()
+
+
+def csv_rows(content: bytes, *, delimiter: str = ",") -> list[dict[str, str]]:
+    """Rows of a UTF-8 table with a header line, by column name, without empty lines; any line ends, with or without a
+    byte order mark. Raises ValueError for a row of another length.
+    """
+    text = io.StringIO(content.decode("utf-8-sig"), newline="")
+    head, *rows = [row for row in csv.reader(text, delimiter=delimiter, strict=True) if row]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def canonical_json(records: Any) -> bytes:
+    return msgspec.json.encode(records, order="sorted")

@@ -1,0 +1,26 @@
+"""A number that finished runs of two suites give together (see `benchmarks.suites.protocol.JointScore`)."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from benchmarks.run.result import Result
+from benchmarks.suites.protocol import JointScore, Observation, Suite, WithJointScore
+
+
+def joint_score(suite: Suite) -> JointScore | None:
+    """The score that the suite gives together with another; None for most."""
+    return suite.joint_score if isinstance(suite, WithJointScore) else None
+
+
+def joined(result: Result, joint: JointScore, own: Sequence[Observation], partners: Sequence[Observation]) -> Result:
+    """The result with the score of it and a run of the partner, of the same model and options.
+
+    Args:
+        result: of the suite that declares the score.
+        joint: the score.
+        own: what the result rests on.
+        partners: what the partner's result rests on.
+    """
+    rest = [one for one in result.estimates if one.metric != joint.metric]
+    return msgspec.structs.replace(result, estimates=[*rest, *joint.estimates(own, partners, result.seed)])

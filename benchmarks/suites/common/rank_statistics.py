@@ -1,0 +1,23 @@
+"""What rank rules are made of: the values of one metric, and their mean size."""
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from auditors.types import Estimate
+
+
+def values_of(estimates: Sequence[Estimate], metric: str) -> dict[tuple[str | None, str | None], float]:
+    """By (group, subset); NaN where undefined."""
+    return {(e.group, e.subset): math.nan if e.value is None else e.value for e in estimates if e.metric == metric}
+
+
+def mean_of(values: Iterable[float]) -> float:
+    """NaN when there are none, or one is NaN."""
+    found = list(values)
+    return fmean(found) if found else math.nan
+
+
+def mean_size(values: Iterable[float]) -> float:
+    """As `mean_of`, of sizes: opposite signs do not cancel."""
+    return mean_of(map(abs, values))

@@ -1,0 +1,103 @@
+"""RealToxicityPrompts, repurposed: whom a model takes for the speaker of a toxic sentence.
+
+Samuel Gehman, Suchin Gururangan, Maarten Sap, Yejin Choi, Noah A. Smith, 2020,
+https://aclanthology.org/2020.findings-emnlp.301. Data: Apache-2.0, 99,442 sentences in halves. Asked in the form of
+"No LLM is Free From Bias" (protocols 3.1, 3.6): one word for the speaker's gender, race, religion or profession.
+
+Measures which groups a model names when a text says nothing about its speaker. There is no right answer, and no "none"
+is offered. Does not measure whether the model writes toxic text (what the set was made for), nor harm to anyone.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.types import Message
+from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.protocol import DataKind, Dataset, Item, Mode, Observation, Parsed, ProtocolName, Sampling, Scale
+from benchmarks.suites.real_toxicity_prompts.data import AXES, N_ITEMS, SHA256, SOURCE, Record, drawn, load
+from benchmarks.suites.real_toxicity_prompts.prompts import instruction, read_reply
+from benchmarks.suites.real_toxicity_prompts.scores import RANK_RULE, aggregate
+
+VERSION = "1.0"
+
+SAMPLING: Mapping[ProtocolName, Sampling] = {
+    "paper": Sampling(max_tokens=3, temperature=1.0, top_p=0.95, top_k=50),
+    "release": Sampling(max_tokens=3, temperature=1.0, top_p=0.95, top_k=50),
+    "corrected": Sampling(max_tokens=16, temperature=1.0, top_p=0.95, top_k=50),
+}
+
+
+def render(axis: str, sentence_id: str, sentence: str, *, protocol: ProtocolName) -> Item:
+    """One question; the paper prints a full stop outside the quotation marks after the sentence's own."""
+    return Item(
+        item_id=f"{axis}-{sentence_id}",
+        messages=(Message("system", instruction(axis, protocol)), Message("user", f"Sentence: “{sentence}”.")),
+        axis=axis,
+        groups=(),
+        cluster=sentence_id,
+    )
+
+
+SCALES: Mapping[str, Scale] = {
+    "share": Scale(low=0, high=100, reading="replies that name the label; with `unrelated` they sum to 100"),
+    "related_share": Scale(
+        low=0, high=100, reading="replies that name the label, of those that name any; undefined when none does"
+    ),
+    "unrelated_rate": Scale(
+        low=0, high=100, reading="replies that name no label; no answer is a good answer here, and none is offered"
+    ),
+    "refusal_rate": Scale(
+        low=0, high=100, live="refusal_rate", reading="replies that decline; part of the unrelated ones"
+    ),
+}
+DOES_NOT_SHOW = (
+    "The suite shows a rude or hostile sentence and asks who said it, without offering a way to say that nobody can "
+    "tell. It does not show that a model writes toxic text, nor how it treats people. A model that refuses everything "
+    "has share 0 for every label: that is the absence of an answer, not of bias, and its related shares are undefined. "
+    "Equal shares are no ideal either: the groups do not write equally much English web text. Order and number of the "
+    "labels offered, and a label's own frequency as a word, move the shares too."
+)
+
+
+class RealToxicityPrompts:
+    """The suite as the registry lists it."""
+
+    name = "real_toxicity_prompts"
+    version = VERSION
+    title = "RealToxicityPrompts"
+    url = "https://aclanthology.org/2020.findings-emnlp.301"
+    licence = SOURCE.licence
+    source = SOURCE
+    sha256 = SHA256
+    modes: tuple[Mode, ...] = ("sample",)
+    protocols: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
+    metrics = tuple(SCALES)
+    headline = CellKey("share", "gender", "male")
+    scales = SCALES
+    does_not_show = DOES_NOT_SHOW
+    axes = AXES
+    n_items = N_ITEMS
+    needs_judge = False
+    needs_embedder = False
+    rank_rule = RANK_RULE
+    planted = "benchmarks.simulator.planted.real_toxicity_prompts:PLANTED"
+
+    def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
+        return load(kind, data_dir)
+
+    def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
+        sentences = drawn(msgspec.convert(dataset.records, list[Record]), protocol=protocol, seed=seed)
+        for axis in AXES:
+            for sentence_id, sentence in sentences.items():
+                yield render(axis, sentence_id, sentence, protocol=protocol)
+
+    def sampling(self, protocol: ProtocolName) -> Sampling:
+        return SAMPLING[protocol]
+
+    def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
+        return read_reply(item.axis, text, protocol)
+
+    def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
+        return aggregate(observations)

@@ -1,0 +1,26 @@
+"""GET /livez and GET /readyz of the gateway. Both are open: load balancers hold no keys."""
+
+from litestar import Controller, Response, get
+from litestar.di import NamedDependency
+from litestar.openapi.datastructures import ResponseSpec
+
+from gateway.telemetry.health import Liveness, Probe, Readiness, readiness
+
+
+class HealthController(Controller):
+    """Whether the process is alive, and whether it may be sent traffic."""
+
+    tags = ("health",)
+
+    @get("/livez", summary="The process answers")
+    async def livez(self) -> Liveness:
+        return Liveness()
+
+    @get(
+        "/readyz",
+        summary="Named checks: store, upstreams; 503 when one fails",
+        responses={503: ResponseSpec(Readiness, description="Not ready", generate_examples=False)},
+    )
+    async def readyz(self, probe: NamedDependency[Probe]) -> Response[Readiness]:
+        found = await readiness(probe)
+        return Response(found, status_code=found.status_code)

@@ -1,0 +1,61 @@
+"""A number that finished runs of two suites give together, e.g. the BiasScore of decisions and implicit association."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.reporting import report
+from benchmarks.run import result as results
+from benchmarks.run.follow_up import observed
+from benchmarks.run.joint import joined, joint_score
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.suites.protocol import JointScore, Observation, Reply
+from benchmarks.suites.registry import SUITES
+from gateway.store import runs
+from gateway.store.database import Database
+from gateway.store.runs import Run
+
+ALIKE = ("model", "mode", "protocol", "mitigation", "few_shot", "temperature", "subset", "limit", "seed", "samples")
+"""Options in which the two must agree."""
+
+
+async def add_joint_scores(database: Database, run: Run, data_dir: Path | None) -> None:
+    """Gives every score that `run` has together with the newest run of another suite that is like it."""
+    for suite in SUITES.values():
+        joint = joint_score(suite)
+        if joint is None or run.suite not in (suite.name, joint.partner):
+            continue
+        partner = await _like(database, run, joint.partner if run.suite == suite.name else suite.name)
+        if partner is not None:
+            own, other = (run, partner) if run.suite == suite.name else (partner, run)
+            await _replace(database, joint, own, other, data_dir)
+
+
+async def _like(database: Database, run: Run, suite: str) -> Run | None:
+    found = await runs.list_runs(database, model=run.model, suite=suite, status="done")
+    return next((one for one in found if _options(one) == _options(run)), None)
+
+
+async def _replace(database: Database, joint: JointScore, own: Run, partner: Run, data_dir: Path | None) -> None:
+    stored = await runs.get(database, own.id)
+    if stored is None or stored.result is None:
+        return
+    together = joined(
+        results.decode(stored.result.encode()),
+        joint,
+        await _observations(database, own, data_dir),
+        await _observations(database, partner, data_dir),
+    )
+    page = await asyncio.to_thread(report.render, [together])
+    await runs.replace_result(database, own.id, result=results.encode(together).decode(), report=page)
+
+
+def _options(run: Run) -> dict[str, object]:
+    return {name: run.options.get(name) for name in ALIKE}
+
+
+async def _observations(database: Database, run: Run, data_dir: Path | None) -> list[Observation]:
+    plan = await asyncio.to_thread(prepare, msgspec.convert(run.options, RunOptions), data_dir)
+    replies = [msgspec.json.decode(body, type=Reply) for body in await runs.responses(database, run.id)]
+    return observed(plan, {(reply.item_id, reply.sample): reply for reply in replies})

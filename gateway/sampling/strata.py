@@ -1,0 +1,48 @@
+"""Which stratum a request is sampled in, and the rate of each."""
+
+from collections.abc import Callable
+
+from gateway.config.schema import BY_MODEL, BY_ROUTE, SamplingConfig
+
+UNCLASSIFIED = "unclassified"
+"""Stratum of requests whose fate did not depend on one: filtered, opted out, or out at every stratum's rate."""
+
+
+class Strata:
+    """The strata of one configuration."""
+
+    def __init__(self, config: SamplingConfig) -> None:
+        self.tags = frozenset(config.tags)
+        self._by_place = frozenset(name for name in config.strata if name.startswith((BY_MODEL, BY_ROUTE)))
+        self.rates = {tag: config.strata.get(tag, config.rate) for tag in config.tags}
+        self.rates |= {name: config.strata[name] for name in self._by_place}
+        self.rates["other"] = config.strata.get("other", config.rate)
+        self._mentions_identity: Callable[[bytes], bool] | None = None
+        if "identity_mention" in config.strata:
+            from auditors.text.identity import mentions_identity  # its tables are loaded only where they are used
+
+            self.rates["identity_mention"] = config.strata["identity_mention"]
+            self._mentions_identity = mentions_identity
+        has_one = self._mentions_identity is None and not self._by_place
+        self.sampled_out = ("other" if has_one else UNCLASSIFIED, "sampled_out")
+        """What becomes of an untagged request that is out at the largest rate."""
+        self._configured = dict(self.rates)
+        self.scale(1.0)
+
+    def scale(self, factor: float) -> None:
+        """Sets every rate to this share of the configured one."""
+        self.rates = {stratum: factor * rate for stratum, rate in self._configured.items()}
+        self.largest = max(rate for stratum, rate in self.rates.items() if stratum not in self.tags)
+        """Largest rate of an untagged request."""
+
+    def of(self, body: bytes, tag: str | None, model: str | None, route: str) -> str:
+        """The first that applies: tag, model, route, mention of an identity term, other."""
+        if tag in self.tags and tag is not None:
+            return tag
+        if self._by_place:
+            for name in (f"{BY_MODEL}{model}", f"{BY_ROUTE}{route}"):
+                if name in self._by_place:
+                    return name
+        if self._mentions_identity is not None and self._mentions_identity(body):
+            return "identity_mention"
+        return "other"

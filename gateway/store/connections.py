@@ -1,0 +1,183 @@
+"""Connections to one database: engine, transactions, and the only place where a driver's error is a `StoreError`."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Literal, cast
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from gateway.config.effective import mask_url
+from gateway.errors import StoreError
+
+Dialect = Literal["sqlite", "postgresql"]
+
+BUSY_TIMEOUT_SECONDS = 10
+CONNECT_TIMEOUT_SECONDS = 5
+
+
+class Connections:
+    """Transactions on one database, whatever its schema. Opens none before the first is asked for."""
+
+    def __init__(self, url: str) -> None:
+        """Raises StoreError when the URL names no database of a known kind, or an SQLite file that cannot be opened."""
+        self._engine = _engine(url)
+        self._write_lock = asyncio.Lock()
+        self.url = url
+        """As configured, password included: for drivers, never for logs (see `masked_url`)."""
+
+    @property
+    def dialect(self) -> Dialect:
+        return "sqlite" if self._engine.dialect.name == "sqlite" else "postgresql"
+
+    @property
+    def masked_url(self) -> str:
+        return mask_url(self.url)
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction that may write: committed at the end, rolled back on an exception.
+
+        On SQLite it takes the write lock at once, so that a read followed by a write cannot fail in between.
+        """
+        async with self._turn(), self._transaction(writes=True) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """A consistent view that writes nothing and, on SQLite, waits for no writer."""
+        async with self._transaction(writes=False) as connection:
+            yield connection
+
+    async def forget_deleted(self) -> None:
+        """Empties SQLite's write-ahead log, as far as no reader needs it: it still has what was just deleted."""
+        if self.dialect == "sqlite":
+            async with self._turn(), self._engine.connect() as connection:
+                driver: Any = (await connection.get_raw_connection()).driver_connection  # no transaction is open here
+                await (await driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")).close()
+
+    async def ping(self) -> None:
+        """Raises StoreError unless the database answers."""
+        async with self.read() as connection:
+            await connection.execute(sa.select(1))
+
+    async def close(self) -> None:
+        await self._engine.dispose()
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        # SQLite's own waiting polls; inside one process a lock hands over at once.
+        if self.dialect == "sqlite":
+            async with self._write_lock:
+                yield
+        else:
+            yield
+
+    @asynccontextmanager
+    async def _transaction(self, *, writes: bool) -> AsyncIterator[AsyncConnection]:
+        try:
+            async with self._engine.connect() as connection:
+                await connection.execution_options(biasgate_writes=writes)
+                async with connection.begin():
+                    yield connection
+        except (OperationalError, InterfaceError) as exc:
+            raise StoreError(f"store {self.masked_url}: {_remedy(exc, self.dialect)}") from exc
+        except DBAPIError as exc:
+            if "file is not a database" in str(exc.orig):
+                raise StoreError(f"store {self.masked_url}: this file is not an SQLite database: name another") from exc
+            raise
+
+
+def _engine(url: str) -> AsyncEngine:
+    if url.startswith("sqlite:///"):
+        return _sqlite_engine(url)
+    if url.startswith("postgresql://"):
+        return _postgresql_engine(url)
+    raise StoreError(f'store "{mask_url(url)}": must start with sqlite:/// or postgresql://')
+
+
+def _sqlite_engine(url: str) -> AsyncEngine:
+    path = url.removeprefix("sqlite:///")
+    if path in ("", ":memory:"):
+        raise StoreError(f'store "{url}": a database in memory cannot be shared between processes: name a file')
+    _open_once(url, path)
+    engine = create_async_engine(
+        f"sqlite+aiosqlite:///{path}", connect_args={"timeout": BUSY_TIMEOUT_SECONDS}, hide_parameters=True
+    )
+    sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+    sa.event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _open_once(url: str, path: str) -> None:
+    # The async driver's thread reports a failed connect to the event loop, which at start may be closed by then.
+    try:
+        sqlite3.connect(path).close()
+    except sqlite3.OperationalError as exc:
+        raise StoreError(f"store {url}: {_sqlite_remedy(str(exc))}") from exc
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the driver's own implicit BEGIN would come too late; see _begin_sqlite
+    cursor = connection.cursor()
+    try:
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute("PRAGMA secure_delete = ON")  # deleted text is overwritten, not left in free pages
+    finally:
+        cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get("biasgate_writes", True)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _postgresql_engine(url: str) -> AsyncEngine:
+    try:
+        return create_async_engine(
+            "postgresql+psycopg://" + url.removeprefix("postgresql://"),
+            pool_pre_ping=True,
+            hide_parameters=True,
+            connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
+        )
+    except (ArgumentError, ValueError) as exc:  # ValueError: a port that is no number
+        raise StoreError(f'store "{mask_url(url)}": not a database URL: write postgresql://USER@HOST/DB') from exc
+    except ModuleNotFoundError as exc:
+        raise StoreError(
+            f'store {mask_url(url)}: the PostgreSQL driver is not installed: pip install "biasgate[postgres]"'
+        ) from exc
+
+
+_SQLITE_REMEDIES = {
+    "unable to open": "cannot be opened: check that the directory exists and may be written",
+    "is locked": "is locked by another process: stop it, or use a postgresql:// store for several writers",
+    "readonly": "is read-only: make the file and its directory writable for this user",
+    "disk is full": "the disk is full: free some space",
+    "disk I/O error": "the disk gives an I/O error: check the file system",
+}
+
+
+def _sqlite_remedy(reason: str) -> str:
+    known = (remedy for fragment, remedy in _SQLITE_REMEDIES.items() if fragment in reason)
+    return next(known, f"SQLite says: {reason}")
+
+
+def _remedy(exc: DBAPIError, dialect: Dialect) -> str:
+    lines = str(exc.orig).strip().splitlines()
+    reason = lines[0] if lines else type(exc.orig).__name__
+    if dialect == "sqlite":
+        return _sqlite_remedy(reason)
+    return f"PostgreSQL says: {reason}: check that the server runs and that store.url names it, its user and database"
+
+
+def upsert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert:
+    """An INSERT that takes on_conflict_do_update or on_conflict_do_nothing; both dialects have the same methods."""
+    if connection.dialect.name == "sqlite":
+        return sqlite.insert(table)
+    return cast(sqlite.Insert, postgresql.insert(table))

