@@ -11,6 +11,9 @@ PARALLEL := -n 3 --dist worksteal
 SBOM := sbom
 CYCLONEDX := $(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.toml --short-PURLs --output-reproducible --of JSON
 
+# Tests start hundreds of processes: each of them would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo check test test-long test-vllm fuzz soak bench bench-gateway bench-reliability bench-live bench-operations lock sbom venv clean help
 
 help:  ## this list

@@ -27,8 +27,10 @@ class ProgressLine:
         self._is_terminal = stream.isatty()
         self._drawn_at = float("-inf")
         self._bars: tuple[Bars, TaskID] | None = None
+        self._latest: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
+        self._latest = progress
         now = time.monotonic()
         pause = REDRAW_SECONDS if self._is_terminal else PLAIN_SECONDS
         is_last = progress.done == progress.total
@@ -42,8 +44,9 @@ class ProgressLine:
             self._stream.flush()
 
     def close(self) -> None:
-        """Ends the moving line, so that what follows starts on its own."""
-        if self._bars is not None:
+        """Leaves the bar at the latest progress and ends its line, so that what follows starts on its own."""
+        if self._bars is not None and self._latest is not None:
+            self._draw(self._latest)
             self._bars[0].stop()
             self._bars = None
 

@@ -20,7 +20,7 @@ FIRST_BACKOFF_SECONDS = 0.5
 LONGEST_BACKOFF_SECONDS = 30.0
 STEADY_SECONDS = 30.0
 """A child that lived this long is restarted without a history."""
-HURRIED_GRACE_SECONDS = 5.0
+HURRIED_GRACE_SECONDS = 10.0
 """Asked twice, a child is given this long to say what it leaves unfinished."""
 
 log = structlog.get_logger(__name__)

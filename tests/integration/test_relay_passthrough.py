@@ -1,6 +1,7 @@
 """The relay hands requests and responses on unchanged, however they are framed and cut."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -182,10 +183,10 @@ class TestFraming:
         big = b'{"pad": "%b"}' % (b"x" * 24_000_000)  # more than any kernel's buffers take at once
 
         async def answer_unread(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 422 Unprocessable Entity\r\nContent-Length: 2\r\n\r\nno")
-            await reader.read(-1)
-            writer.close()
+            with contextlib.closing(writer):
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(b"HTTP/1.1 422 Unprocessable Entity\r\nContent-Length: 2\r\n\r\nno")
+                await reader.read(-1)
 
         server = await asyncio.start_server(answer_unread, "127.0.0.1", 0)
         address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"

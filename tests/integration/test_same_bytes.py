@@ -162,14 +162,13 @@ async def test_answer_before_the_request_is_read() -> None:
     """An upstream that answers a large upload at once, and reads it afterwards, is relayed alike."""
 
     async def early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 writer.write(b"HTTP/1.1 422 Unprocessable Entity\r\ncontent-length: 2\r\n\r\nno")
                 await writer.drain()
                 if head.startswith(b"POST"):
                     await reader.readexactly(4_000_000)
-        writer.close()
 
     server = await asyncio.start_server(early, "127.0.0.1", 0)
     async with scripted_upstream() as upstream:

@@ -1,6 +1,7 @@
 """The suite client against a real server on loopback."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -128,8 +129,8 @@ async def test_silence_is_a_timeout() -> None:
     """A server that takes the request and says nothing is a timeout."""
 
     async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
+        with contextlib.closing(writer):
+            await reader.read()
 
     listener = await asyncio.start_server(swallow, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"

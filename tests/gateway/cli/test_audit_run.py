@@ -1,0 +1,174 @@
+"""`biasgate audit run` as a user runs it, against the simulated model."""
+
+import asyncio
+import json
+import os
+import pty
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.run import directory
+from tests.support.commands import command, start, stereoset
+from tests.support.processes import free_port
+from tests.support.simulated import running_simulator
+
+
+async def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
+    """A run prints counts and a table, marks embedded data, and writes a result whose counts add up."""
+    async with running_simulator(seed=2) as url:
+        code, out, err = await command(*stereoset(url, "--out", "run"))
+
+    assert code == 0, err
+    assert "embedded, not comparable" in out
+    assert "48/48 asked" in err
+    result = directory.read_result(tmp_path / "run")
+    assert result.counts["items"] == 48
+    assert sum(result.counts[s] for s in ("ok", "refusal", "unrelated", "malformed", "error")) == 48
+    assert result.provenance.base_url_host == url.removeprefix("http://")
+    assert any("simulator" in fingerprint for fingerprint in result.provenance.fingerprints)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+async def test_a_cut_run_is_completed_by_resume(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """Ctrl-C or kill -9 in the middle loses no reply that was kept; --resume asks the rest; each is there once."""
+    async with running_simulator(seed=2) as url:
+        process = await start(*stereoset(url, "--samples", "40", "--concurrency", "1", "--out", "run"))
+        responses = tmp_path / "run" / "responses.jsonl"
+        await until(lambda: responses.exists() and responses.read_bytes().count(b"\n") > 30)
+        process.send_signal(number)
+        _, err = await process.communicate()
+        kept = responses.read_bytes().count(b"\n")
+
+        assert process.returncode == code
+        assert kept < 1920
+        if number == signal.SIGINT:
+            assert f"stopped after {kept} of 1920 replies" in err.decode()
+            assert "complete it with: biasgate audit run --resume run" in err.decode()
+        assert (await command("audit", "run", "--resume", "run", "--quiet"))[0] == 0
+
+    lines = [json.loads(line) for line in responses.read_bytes().splitlines()]
+    assert len(lines) == len({(line["item_id"], line["sample"]) for line in lines}) == 1920
+    assert directory.read_result(tmp_path / "run").n_replies == 1920
+
+
+async def test_a_terminal_shows_a_bar_and_ctrl_c_leaves_a_resumable_directory(tmp_path: Path) -> None:
+    """The bar says how much is done, the rate and the time left; Ctrl-C gives the cursor back, --resume completes."""
+    async with running_simulator(seed=2) as url:
+        terminal, theirs = pty.openpty()
+        process = await start(*stereoset(url, "--samples", "40", "--concurrency", "1", "--out", "run"), stderr=theirs)
+        os.close(theirs)
+        shown = asyncio.create_task(asyncio.to_thread(read_all, terminal))
+        responses = tmp_path / "run" / "responses.jsonl"
+        await until(lambda: responses.exists() and responses.read_bytes().count(b"\n") > 120)
+        process.send_signal(signal.SIGINT)
+        code, text = await process.wait(), await shown
+        resumed, _, plain = await command("audit", "run", "--resume", "run")
+
+    assert (code, resumed) == (130, 0)
+    assert re.search(r"stereoset.* \d+/1920 asked, \d+\.\d/s, \d+:\d\d left", text)
+    assert "\x1b[?25l" in text
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+    assert "complete it with: biasgate audit run --resume run" in text
+    assert plain.splitlines()[-1].startswith("stereoset: 1920/1920 asked")
+    assert "\x1b" not in plain
+
+
+def read_all(terminal: int) -> str:
+    """What is written to the other side of a terminal until it is closed."""
+    shown = b""
+    while True:
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError:  # EIO: nobody holds the other side any more
+            os.close(terminal)
+            return shown.decode()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - what is awaited is a file written by another process
+        await asyncio.sleep(0.01)
+
+
+async def test_resume_refuses_other_options(tmp_path: Path) -> None:
+    """Resuming with another seed is refused with both values."""
+    async with running_simulator() as url:
+        assert (await command(*stereoset(url, "--out", "run", "--quiet")))[0] == 0
+        code, _, err = await command("audit", "run", "--resume", "run", "--seed", "3")
+
+    assert code == 2
+    assert 'seed was "0" and is now "3"' in err
+
+
+async def test_a_mitigation_from_a_file(tmp_path: Path) -> None:
+    """The text is asked before every question and kept in full; resume takes it from the run, and no other."""
+    own, other = tmp_path / "own.txt", tmp_path / "other.txt"
+    own.write_text("Weigh both sides.\n", encoding="utf-8")
+    other.write_text("Weigh all sides.\n", encoding="utf-8")
+    async with running_simulator() as url:
+        asked = ("--mitigation", str(own), "--limit", "5", "--out", "run", "--quiet")
+        assert (await command(*stereoset(url, *asked)))[0] == 0
+        own.unlink()
+        assert (await command("audit", "run", "--resume", "run", "--quiet"))[0] == 0
+        code, _, err = await command("audit", "run", "--resume", "run", "--mitigation", str(other))
+
+    recorded, result = directory.read_manifest(tmp_path / "run"), directory.read_result(tmp_path / "run")
+    assert code == 2
+    assert f'mitigation was "{result.mitigation}" and is now "file:' in err
+    assert recorded.options.mitigation_text == "Weigh both sides."
+    assert result.mitigation.startswith("file:")
+    assert all(
+        o.item.messages[-1].content.startswith("Weigh both sides.\n") for o in directory.observations(tmp_path / "run")
+    )
+
+
+async def test_an_unknown_model_is_one_line(tmp_path: Path) -> None:
+    """The server's own words, what was kept, and exit code 2."""
+    async with running_simulator() as url:
+        arguments = stereoset(url, "--out", "run")
+        code, _, err = await command(*[argument.replace("simulated", "nobody") for argument in arguments])
+
+    assert code == 2
+    last = err.strip().splitlines()[-1]
+    assert "the model server refuses: status 404" in last
+    assert "--resume run" in last
+    assert "Traceback" not in err
+
+
+async def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    """It says what became of the first requests, and how to go on."""
+    code, _, err = await command(*stereoset(f"http://127.0.0.1:{free_port()}", "--out", str(tmp_path / "run")))
+
+    assert code == 2
+    last = err.strip().splitlines()[-1]
+    assert "none of the first 20 requests to the model server was answered" in last
+    assert "--resume" in last
+
+
+async def test_a_sweep_over_temperatures(tmp_path: Path) -> None:
+    """Each temperature is a run of its own; a wrong one, or another on resume, is one line."""
+    async with running_simulator() as url:
+        done, _, _ = await command(*stereoset(url, "--temperature", "0,0.5", "--out", str(tmp_path / "sweep")))
+        wrong, _, said = await command(*stereoset(url, "--temperature", "warm", "--out", str(tmp_path / "wrong")))
+        resumed, _, refused = await command(
+            "audit", "run", "--resume", str(tmp_path / "sweep/temperature-0.5"), "--temperature", "0.7"
+        )
+    swept = [tmp_path / f"sweep/temperature-{one}" for one in ("0", "0.5")]
+    temperatures = {path.name: directory.read_result(path).temperature for path in swept}
+
+    assert (done, wrong, resumed) == (0, 2, 2)
+    assert temperatures == {"temperature-0": 0.0, "temperature-0.5": 0.5}
+    assert '--temperature "warm" must be a number' in said
+    assert 'temperature was "0.5" and is now "0.7"' in refused
+
+
+async def test_options_without_use_are_said(tmp_path: Path) -> None:
+    """A judge or an embedder for a suite that has none is said not to be used."""
+    async with running_simulator() as url:
+        _, _, err = await command(*stereoset(url, "--judge-model", "j", "--embedder", "e", "--out", "run"))
+
+    assert "stereoset: no judge is needed" in err
+    assert "stereoset: no embedder is needed" in err

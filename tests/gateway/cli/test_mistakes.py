@@ -1,0 +1,85 @@
+"""Wrong usage of a command costs one line and exit code 2; help has an example."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.__main__ import main
+from gateway.cli import VERBS
+from tests.support.commands import stereoset
+
+Say = pytest.CaptureFixture[str]
+
+
+class TestMistakes:
+    """Wrong usage costs one line and exit code 2."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["audit", "run", "--suite", "stereset"], "needs --model"),
+            (["audit", "run", "--suite", "stereoset", "--model", "m"], "needs a server"),
+            (["audit", "run", "--resume", "nowhere"], "no run directory"),
+            (["audit", "compare", "x", "y"], "no run directory"),
+            (["audit", "report", "x", "--out", "r.html"], "no result.json"),
+            (["audit", "gate", "x", "--require", "nonsense"], "is not of the form"),
+            (["suites", "--items", "stereoset", "--data", "embedded"], "needs --out FILE"),
+            (["datasets", "fetch", "steroset"], 'did you mean "stereoset"'),
+            (["datasets", "fetch", "stereoset", "--mirror", "/nonexistent"], "the mirror has no"),
+        ],
+    )
+    def test_one_line(self, arguments: list[str], words: str, capsys: Say) -> None:
+        """What is wrong, with the value."""
+        assert main(arguments) == 2
+        err = capsys.readouterr().err
+        assert words in err
+        assert len(err.strip().splitlines()) == 1
+
+    @pytest.mark.parametrize(
+        ("more", "words"),
+        [
+            (["--suite", "eec", "--mode", "exact"], 'eec: mode "exact" is not offered; offered: sample'),
+            (["--suite", "bbq", "--protocol", "release"], 'bbq: protocol "release" is not offered'),
+            (["--mode", "exact", "--samples", "2"], "samples must be 1, not 2"),
+            (["--few-shot", "2"], "few-shot 2 is not offered"),
+            (
+                ["--mitigation", "abstrct"],
+                'mitigation "abstrct" is no file and none of none, abstract, detailed (did you',
+            ),
+            (["--concurrency", "many"], "must be auto or a whole number"),
+            (["--api-key-env", "NO_SUCH_VARIABLE"], '"NO_SUCH_VARIABLE" (--api-key-env) is not set'),
+            (["--data", "canonical"], "biasgate datasets fetch stereoset"),
+        ],
+    )
+    def test_what_is_not_offered_is_refused(self, more: list[str], words: str, capsys: Say, tmp_path: Path) -> None:
+        """An option that cannot be honoured is refused before anything is written or asked."""
+        assert main([*stereoset("http://127.0.0.1:9", "--out", "run"), *more]) == 2
+        assert words in capsys.readouterr().err
+        assert not (tmp_path / "run").exists()
+
+    @pytest.mark.parametrize(
+        "arguments", [["audit", "run", "--sute", "x"], ["audit"], ["audit", "run", "--limit", "x"]]
+    )
+    def test_argparse_speaks_one_line_too(self, arguments: list[str], capsys: Say) -> None:
+        """Unknown flags and words end with exit code 2 and one line."""
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+
+        assert ended.value.code == 2
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            *("audit run", "audit score", "audit compare", "audit gate", "audit report", "config check"),
+            *("datasets list", "datasets fetch", "datasets verify", "exchanges delete", "exchanges access"),
+            *("judge calibrate", *VERBS),
+        ],
+    )
+    def test_every_command_has_help_with_an_example(self, words: str, capsys: Say) -> None:
+        """--help shows a command line to copy."""
+        with pytest.raises(SystemExit) as ended:
+            main([*words.split(), "--help"])
+
+        assert ended.value.code == 0
+        assert f"biasgate {words}" in " ".join(capsys.readouterr().out.split("Example")[1].split())

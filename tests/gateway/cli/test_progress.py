@@ -1,0 +1,29 @@
+"""The bar and the words of a long command's progress."""
+
+import os
+import pty
+
+from benchmarks.run.runner import Progress
+from gateway.cli.progress import ProgressLine, in_words
+
+
+def test_what_was_asked_is_not_called_a_reply() -> None:
+    """Requests without an answer are counted apart."""
+    progress = Progress(done=40, total=48, rate=8.0, eta_seconds=1.0, n_errors=3)
+    assert in_words(progress) == "40/48 asked, 3 unanswered, 8.0/s, 0:01 left"
+
+
+def test_the_bar_ends_at_the_latest_progress() -> None:
+    """What came too soon after the last drawing is drawn when the bar is closed."""
+    master, terminal = pty.openpty()
+    with os.fdopen(terminal, "w") as stream:
+        line = ProgressLine("stereoset", stream)
+        for done in (1, 2, 3):
+            line(Progress(done=done, total=48, rate=8.0, eta_seconds=6.0, n_errors=0))
+        line.close()
+    shown = os.read(master, 65536).decode()
+    os.close(master)
+
+    assert "1/48 asked" in shown
+    assert "2/48 asked" not in shown
+    assert "3/48 asked, 8.0/s, 0:06 left" in shown
