@@ -1,23 +1,36 @@
 """What a request body is read for, and the only two changes made to it: the alias and a forbidden priority.
 
-Everything else in the body stays byte for byte as the client sent it.
+Everything else in the body stays byte for byte as the client sent it. Values are passed over by compiled code, so that
+no body holds up the other clients of its worker for long; `read_body` says what is refused for that.
 """
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.proxy.refusals import Refusal, nested_too_deeply, unreadable_priority
+from gateway.proxy.refusals import Refusal, invalid_json, too_many_members, too_many_values
 
-_STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-_TOP_TOKEN = re.compile(_STRING + rb"|[{}\[\]:,]", re.DOTALL)
-_NESTED_TOKEN = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
-_MODEL = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*(' + _STRING + rb")", re.DOTALL)
-_OPENING = frozenset(b"{[")
-_CLOSING = frozenset(b"}]")
+LARGE_BYTES = 1024 * 1024
+"""A body above this is gone through once only, and its structural characters are counted as it comes."""
+MOST_VALUES = 1_000_000
+"""Structural characters after the first LARGE_BYTES: 10 ms of a worker's time. 20 MB of prose have as many."""
+MOST_MEMBERS = 1_000
+"""Outermost members of a body that is gone through: 10 ms."""
+
+_STRUCTURAL = b'{}[],"\\\n\r\t'
+_BLANK = rb"[ \t\r\n]*+"
+_STRING = rb'"(?:[^"\\]|\\.){0,200}+"'
+_START = re.compile(_BLANK + rb"\{" + _BLANK)
+_KEY = re.compile(_STRING + _BLANK, re.DOTALL)
+_COLON = re.compile(rb":" + _BLANK)
+_COMMA = re.compile(rb"," + _BLANK)
+_END = re.compile(rb"\}" + _BLANK + rb"\Z")
+_MODEL = re.compile(rb'"model"' + _BLANK + rb":" + _BLANK + rb"(" + _STRING + rb")", re.DOTALL)
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+_MAY_BE_AN_OBJECT = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff|\x00\x00\xfe\xff)?[\x00 \t\r\n]*+\{")
+"""Also to a reader that takes byte order marks, UTF-16 and UTF-32."""
 
 
 class RequestBody(msgspec.Struct, frozen=True, gc=False):
@@ -39,47 +52,9 @@ class _Peek(msgspec.Struct, gc=False):
     priority: Any = msgspec.UNSET
 
 
-_decode = msgspec.json.Decoder(_Peek).decode
-
-
-def read_body(content: bytes, aliases: Mapping[str, str], *, may_set_priority: bool) -> RequestBody | Refusal:
-    """Reads model and stream, applies the alias, and takes out `priority` unless the client may set it.
-
-    Bodies that are not JSON objects come back unchanged with no model; one that is nested too deeply to tell is refused
-    to a client that may not set `priority`.
-    """
-    if not content:
-        return RequestBody(content)
-    try:
-        peek = _decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _read_leniently(content, may_set_priority=may_set_priority)
-    if peek.priority is not msgspec.UNSET and not may_set_priority:
-        content = without_member(content, "priority")
-    model = peek.model if isinstance(peek.model, str) else None
-    served = model
-    if model is not None and model in aliases:
-        served = aliases[model]
-        content = with_model(content, served)
-    return RequestBody(content, model, served, peek.stream is True)
-
-
-def _read_leniently(content: bytes, *, may_set_priority: bool) -> RequestBody | Refusal:
-    """Python upstreams also take NaN, byte order marks and UTF-16: such a body must not carry a priority past us."""
-    try:
-        value = json.loads(content)
-    except ValueError:
-        return RequestBody(content)
-    except RecursionError:
-        # Another version of Python reads deeper (3.13 five times as deep as 3.11 and more), and finds a priority there.
-        return RequestBody(content) if may_set_priority else nested_too_deeply()
-    if not isinstance(value, dict):
-        return RequestBody(content)
-    if "priority" in value and not may_set_priority:
-        return unreadable_priority()
-    model = value.get("model")
-    model = model if isinstance(model, str) else None
-    return RequestBody(content, model, model, value.get("stream") is True)
+_peek = msgspec.json.Decoder(_Peek).decode
+_pass_over = msgspec.json.Decoder(msgspec.Raw).decode
+_text = msgspec.json.Decoder(str).decode
 
 
 class _Member(NamedTuple):
@@ -91,63 +66,149 @@ class _Member(NamedTuple):
     end: int
 
 
-def with_model(content: bytes, model: str) -> bytes:
-    """The body with every outermost "model" set to `model`. `content` must be a JSON object."""
-    replacement = msgspec.json.encode(model)
-    if content.count(b'"model"') == 1 and (found := _MODEL.search(content)):
-        # Most bodies say "model" once. If that was some inner one, the outermost has not changed.
-        changed = content[: found.start(1)] + replacement + content[found.end(1) :]
-        if _decode(changed).model == model:
-            return changed
+class TooManyMembersError(Exception):
+    """A body has more than MOST_MEMBERS of them."""
+
+
+def read_body(content: bytes, aliases: Mapping[str, str], *, may_set_priority: bool) -> RequestBody | Refusal:
+    """Reads model and stream, applies the alias, and takes out `priority` unless the client may set it.
+
+    Bodies that are not JSON objects come back unchanged with no model. Refused is what is no JSON object but might be
+    one to a more lenient reader (NaN, byte order marks, UTF-16, lone surrogates, deeper nesting), which would carry a
+    priority past us and which nobody could audit; and what has more than MOST_MEMBERS where some have to be found.
+    """
+    if not content:
+        return RequestBody(content)
+    try:
+        peek, members = _read(content)
+        model = peek.model if isinstance(peek.model, str) else None
+        served = None if model is None else aliases.get(model, model)
+        drops = peek.priority is not msgspec.UNSET and not may_set_priority
+        if drops or served != model:
+            content = _changed(content, members, served if served != model else None, drops=drops)
+    except TooManyMembersError:
+        return too_many_members(MOST_MEMBERS)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        why = "it is nested too deeply" if isinstance(exc, RecursionError) else str(exc)
+        return invalid_json(why) if _MAY_BE_AN_OBJECT.match(content) else RequestBody(content)
+    return RequestBody(content, model, served, peek.stream is True)
+
+
+class ValueCount:
+    """Counts the structural characters of a large body as it comes: at its end there is no time for it."""
+
+    def __init__(self) -> None:
+        self._counted = 0
+
+    def refusal(self, received: bytes | bytearray, data: bytes) -> Refusal | None:
+        """Why a body cannot be read, if it cannot.
+
+        Args:
+            received: what has come of it, more than LARGE_BYTES.
+            data: the last piece of that.
+        """
+        if not _MAY_BE_AN_OBJECT.match(received):
+            return None
+        self._counted += len(data) - len(data.translate(None, _STRUCTURAL))
+        return too_many_values(LARGE_BYTES, MOST_VALUES) if self._counted > MOST_VALUES else None
+
+
+def _read(content: bytes) -> tuple[_Peek, list[_Member] | None]:
+    """What is looked at, and the members where they were gone through for it."""
+    if len(content) <= LARGE_BYTES or not _MAY_BE_AN_OBJECT.match(content):
+        return _peek(content), None
+    members = list(_members(content))
+    values = {one.key: content[one.value : one.end] for one in members if one.key in _Peek.__struct_fields__}
+    return _peek(b"{%b}" % b",".join(b'"%b":%b' % (key.encode(), value) for key, value in values.items())), members
+
+
+def _changed(content: bytes, members: Sequence[_Member] | None, model: str | None, *, drops: bool) -> bytes:
+    """The body with every outermost "model" set to `model`, if given, and without any "priority", if it `drops`."""
+    if model is not None:
+        replacement = msgspec.json.encode(model)
+        if members is None and not drops and content.count(b'"model"') == 1 and (found := _MODEL.search(content)):
+            # Most bodies say "model" once. If that was some inner one, the outermost has not changed.
+            changed = content[: found.start(1)] + replacement + content[found.end(1) :]
+            if _peek(changed).model == model:
+                return changed
+    if members is None:
+        members = list(_members(content))
     parts, done = [], 0
-    for member in _members(content):
-        if member.key == "model":
-            parts += [content[done : member.value], replacement]
-            done = member.end
+    for start, end, new in _edits(members, model, drops=drops):
+        parts += [content[done:start], new]
+        done = end
     return b"".join([*parts, content[done:]])
 
 
-def without_member(content: bytes, key: str) -> bytes:
-    """The body without any outermost member of that name. `content` must be a JSON object."""
-    members = list(_members(content))
-    kept = [index for index, member in enumerate(members) if member.key != key]
-    parts = [content[: members[0].start]]
-    parts += [content[members[index].start : members[index + 1].start] for index in kept[:-1]]
-    if kept:
-        # The last one kept goes without its comma: what followed it may be gone.
-        parts.append(content[members[kept[-1]].start : members[kept[-1]].end])
-    return b"".join([*parts, content[members[-1].end :]])
+def _edits(members: Sequence[_Member], model: str | None, *, drops: bool) -> Iterator[tuple[int, int, bytes]]:
+    """Spans of the body and what comes in their place, in order."""
+    kept = [one for one in members if not (drops and one.key == "priority")]
+    last = kept[-1] if kept else None
+    for one, following in zip(members, [*members[1:], None], strict=True):
+        if drops and one.key == "priority":
+            if last is None or one.start > last.start:
+                # Nothing that is kept follows, so that the comma before goes too.
+                yield (last.end if last else members[0].start), members[-1].end, b""
+                return
+            if following is not None:
+                yield one.start, following.start, b""
+        elif one.key == "model" and model is not None:
+            yield one.value, one.end, msgspec.json.encode(model)
 
 
 def _members(content: bytes) -> Iterator[_Member]:
-    position = content.index(b"{") + 1
-    key, start, value, depth = "", -1, -1, 1
-    while token := (_TOP_TOKEN if depth == 1 else _NESTED_TOKEN).search(content, position):
-        position = token.end()
-        sign = content[token.start()]
-        if sign in _OPENING:
-            depth += 1
-        elif depth > 1:
-            depth -= sign in _CLOSING
-        elif sign == ord('"'):
-            if start < 0:
-                key, start = _key(token.group()), token.start()
-        elif sign == ord(":"):
-            value = position
-        elif start >= 0:
-            yield _Member(key, start, *_trimmed(content, value, token.start()))
-            start = -1
+    """The members of the outermost object. Raises TooManyMembersError, and DecodeError where it is none."""
+    view, position = memoryview(content), _after(_START, content, 0)
+    if content[position : position + 1] == b"}":
+        _after(_END, content, position)
+        return
+    for _ in range(MOST_MEMBERS):
+        key, colon = _key(content, view, position)
+        value = _after(_COLON, content, colon)
+        sign = _after_value(view, value)
+        yield _Member(key, position, value, _without_blank(content, value, sign))
+        if content[sign] == ord("}"):
+            _after(_END, content, sign)
+            return
+        position = _after(_COMMA, content, sign)
+    raise TooManyMembersError
 
 
-def _key(token: bytes) -> str:
-    """The key in a JSON string; "" for one that is no UTF-8, which the decoder lets pass where it reads no further."""
+def _after(pattern: re.Pattern[bytes], content: bytes, position: int) -> int:
+    found = pattern.match(content, position)
+    if found is None:
+        raise msgspec.DecodeError(f"JSON is malformed: invalid character (byte {position})")
+    return found.end()
+
+
+def _key(content: bytes, view: memoryview, position: int) -> tuple[str, int]:
+    """The key that begins here and the place of its colon; "" for one that is longer than those looked for."""
+    if content[position : position + 1] != b'"':
+        raise msgspec.DecodeError(f"JSON is malformed: object keys must be strings (byte {position})")
+    found = _KEY.match(content, position)
+    if found is None:
+        return "", _after_value(view, position)
     try:
-        return str(msgspec.json.decode(token))
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ""
+        return _text(found[0]), found.end()
+    except UnicodeDecodeError:  # no UTF-8: the decoder lets it pass too where it reads no further
+        return "", found.end()
 
 
-def _trimmed(content: bytes, start: int, end: int) -> tuple[int, int]:
-    """The span without white space at either end."""
-    span = content[start:end]
-    return start + len(span) - len(span.lstrip()), end - len(span) + len(span.rstrip())
+def _after_value(view: memoryview, start: int) -> int:
+    """Place of the first character after a value and white space: the decoder names it when told that none follows."""
+    try:
+        _pass_over(view[start:])
+    except msgspec.DecodeError as exc:
+        found = _TRAILING.search(str(exc))
+        if found is None:
+            raise
+        return start + int(found[1]) - 1
+    raise msgspec.DecodeError("Input data was truncated")
+
+
+def _without_blank(content: bytes, start: int, end: int) -> int:
+    """Where the span ends without the white space at its end; it holds something else."""
+    width = 64
+    while not (kept := content[max(start, end - width) : end].rstrip()):
+        end, width = end - width, 8 * width
+    return max(start, end - width) + len(kept)

@@ -97,21 +97,23 @@ def request_stalled(limit_seconds: float) -> Refusal:
     return Refusal(408, "request_timeout", f"nothing of the request body came for {limit_seconds:g} s")
 
 
-def unreadable_priority() -> Refusal:
+def invalid_json(why: str) -> Refusal:
+    return Refusal(400, "invalid_body", f"the body is not valid JSON: {why}")
+
+
+def too_many_members(limit: int) -> Refusal:
     return Refusal(
         400,
         "invalid_body",
-        "this key may not set priority, and the body is no strict JSON from which it could be removed",
-        param="priority",
+        f"the body has more than {limit} members, among which its model or priority would have to be found",
     )
 
 
-def nested_too_deeply() -> Refusal:
+def too_many_values(after_bytes: int, limit: int) -> Refusal:
     return Refusal(
-        400,
-        "invalid_body",
-        "this key may not set priority, and the body is nested too deeply to look for it",
-        param="priority",
+        413,
+        "request_too_large",
+        f"beyond its first {after_bytes} bytes the body has more than {limit} structural characters: send it in parts",
     )
 
 

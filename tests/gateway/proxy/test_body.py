@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.proxy.body import RequestBody, read_body, with_model, without_member
+from gateway.proxy.body import MOST_VALUES, RequestBody, ValueCount, read_body
 from gateway.proxy.refusals import Refusal
 
 JSON_VALUES = st.recursive(
@@ -44,7 +44,7 @@ class TestModel:
         """Whatever the object, its keys, strings and white space, only the outermost model becomes another."""
         body = dump(value | {"model": "old"}, layout, is_ascii=ascii_)
 
-        assert json.loads(with_model(body, name)) == value | {"model": name}
+        assert json.loads(relayed(body, {"old": name}, may_set_priority=True).content) == value | {"model": name}
 
     def test_every_other_byte_stays(self) -> None:
         """Numbers, spacing, order and nested models are left as the client wrote them."""
@@ -72,8 +72,8 @@ class TestModel:
             b"[1]",
             b'"model"',
             b'{"model": 3}',
-            b'{"stream": tru',
             b"\x00\xff",
+            b"--boundary\r\n{",
             b'{"messages": []}',
             b"{}",
         ],
@@ -112,7 +112,7 @@ class TestPriority:
     )
     def test_where_it_stands(self, body: bytes, expected: bytes) -> None:
         """First, last, alone, repeated or escaped: it goes, and what is nested stays."""
-        assert without_member(body, "priority") == expected
+        assert relayed(body).content == expected
 
     def test_a_key_that_may(self) -> None:
         """A client that may set priority keeps it."""
@@ -143,23 +143,128 @@ class TestPriority:
         deep = opening * depth + b"1" + (b"]" if opening == b"[" else b"}") * depth
         body = (b'{"model":"m","metadata":%b,"priority":-9}' % deep).decode().encode(encoding)
 
-        result = read_body(body, {}, may_set_priority=False)
-        if isinstance(result, RequestBody):  # a reader that goes as deep as this
-            assert b"priority" not in result.content.replace(b"\0", b"")
-        else:
-            assert (result.status, result.code, result.param) == (400, "invalid_body", "priority")
+        for may_set_priority in (False, True):
+            result = read_body(body, {}, may_set_priority=may_set_priority)
+            assert isinstance(result, Refusal)
+            assert (result.status, result.code) == (400, "invalid_body")
+
+    @pytest.mark.parametrize("may_set_priority", [False, True])
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b'{"model":"m","temperature":NaN}',
+            b' {"model":"m","messages":[Infinity]}',
+            b'\xef\xbb\xbf {"model":"m"}',
+            '{"model":"m"}'.encode("utf-16"),
+            '{"model":"m"}'.encode("utf-16-be"),
+            '\ufeff{"model":"m"}'.encode("utf-32-be"),
+            b'{"model":"m",}',
+            b'{"model":"m" // the one',
+            b'{"stream": tru',
+            b'{"model": "\xef\xbb["}',
+        ],
+    )
+    def test_what_may_be_an_object_to_another_reader_is_refused(self, body: bytes, may_set_priority: bool) -> None:
+        """Nobody could audit it, and no two readers agree on it."""
+        result = read_body(body, {}, may_set_priority=may_set_priority)
+
+        assert isinstance(result, Refusal)
+        assert (result.status, result.code) == (400, "invalid_body")
+        assert result.message.startswith("the body is not valid JSON: ")
+
+
+class TestSize:
+    """No body takes long, whatever is in it; what would is refused."""
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b'{"model":"alias","priority":1,"x":[%b1]}' % (b"[]," * 200_000),
+            b'{"model":"alias","priority":1,"x":[%b1]}' % (b'{"a":[{"b":"c"}]},' * 50_000),
+            b'{"priority":1,"messages":[%b1],"model":"alias"}' % (b'{"model":"x"},' * 50_000),
+            b'{"x":"%b","priority":1,"model":"alias"}' % (b'\\"' * 300_000),
+        ],
+    )
+    def test_nested_values_are_passed_over(self, body: bytes) -> None:
+        """However many there are, they take no steps in Python."""
+        changed = relayed(body, {"alias": "real"}).content
+
+        assert changed == body.replace(b'"priority":1,', b"").replace(b"alias", b"real")
+
+    @pytest.mark.parametrize("many", [b',"a":1', b',"priority":1', b',"model":"alias"'])
+    def test_too_many_members_are_refused(self, many: bytes) -> None:
+        """Where one of them must change; otherwise such a body passes."""
+        body = b'{"model":"alias","model":"alias"%b}' % (many * 5_000)
+        refused = [read_body(body, {"alias": "real"}, may_set_priority=True)]
+        refused.append(read_body(b'{"priority":1' + body[1 + len(b'"model":"alias"') :], {}, may_set_priority=False))
+
+        for result in refused:
+            assert isinstance(result, Refusal)
+            assert (result.status, result.code) == (400, "invalid_body")
+            assert "more than 1000 members" in result.message
         assert relayed(body, may_set_priority=True).content == body
 
-    def test_lenient_json_is_relayed_otherwise(self) -> None:
-        """Without a priority such a body passes, and its model still chooses the upstream."""
-        body = b'{"model":"m","temperature":NaN}'
+    @given(OBJECTS, LAYOUTS, st.booleans())
+    def test_a_large_body_is_read_as_a_small_one(
+        self, value: dict[str, Any], layout: dict[str, Any], may: bool
+    ) -> None:
+        """The way through the members finds and changes the same."""
+        body = dump(value | {"model": "alias"}, layout, is_ascii=True)
+        small = read_body(body, {"alias": "real"}, may_set_priority=may)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("gateway.proxy.body.LARGE_BYTES", 0)
+            large = read_body(body, {"alias": "real"}, may_set_priority=may)
 
-        assert read_body(body, {}, may_set_priority=False) == RequestBody(body, "m", "m", False)
+        assert large == small
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            *(b"{}", b" { } ", b'{"a":1}', b"[1]", b"x", b"{", b'{"a"', b'{"a":', b'{"a":1', b'{"a":1,', b'{"a":1,}'),
+            *(
+                b'{"a":1}x',
+                b'{"a":1 "b":2}',
+                b"{1:2}",
+                b'{"a" 1}',
+                b"{,}",
+                b'{"a":1,,"b":2}',
+                b'{"a":NaN}',
+                b'{"a":\xff}',
+            ),
+            *(b'{"a":1} ', b'{"a":"b"} \n', b'{"%b":1}' % (b"k" * 300), b'{"%b" 1}' % (b"k" * 300), b'{"a":1]'),
+            *(b'{"stream":true}', b'{"model":"a","model":"b"}', b'{"model":null,"stream":0}', b"\xef\xbb\xbf{}"),
+        ],
+    )
+    def test_the_same_of_what_is_odd(self, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What is no JSON is refused on either way, with its own words."""
+        small = read_body(body, {}, may_set_priority=False)
+        monkeypatch.setattr("gateway.proxy.body.LARGE_BYTES", 0)
+        large = read_body(body, {}, may_set_priority=False)
+
+        if isinstance(small, Refusal):
+            assert isinstance(large, Refusal)
+            assert (small.status, small.code) == (large.status, large.code)
+        else:
+            assert large == small
+
+    def test_structural_characters_are_counted(self) -> None:
+        """A large body of many small values is refused as it comes; one long text, or no JSON at all, never."""
+        piece = b"[]," * 50_000
+        values, received = ValueCount(), b'{"x":['
+        refusals = list[Refusal | None]()
+        while len(refusals) < 10:
+            received += piece
+            refusals.append(values.refusal(received, piece))
+
+        first = next(number for number, one in enumerate(refusals, 1) if one)
+        assert first == MOST_VALUES // len(piece) + 1
+        assert ValueCount().refusal(b"--x\r\n", b"[" * (MOST_VALUES + 1)) is None
+        assert ValueCount().refusal(b'{"x":"', b"words and words " * 1_000_000) is None
 
 
-@pytest.mark.parametrize("body", [b'{"model": "\xef\xbb["}', b'{"model": "alias", "prior\x97ty": 3}'])
-def test_bytes_that_are_no_text(body: bytes) -> None:
-    """Invalid UTF-8 in a value or a key is the upstream's to refuse, and no error of ours."""
+def test_bytes_that_are_no_text() -> None:
+    """Invalid UTF-8 in a key that is not looked at is the upstream's to refuse, and no error of ours."""
+    body = b'{"model": "alias", "prior\x97ty": 3}'
     assert relayed(body, {"alias": "real"}).content == body.replace(b"alias", b"real")
 
 
