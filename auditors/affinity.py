@@ -213,4 +213,4 @@ def read_choice(text: str, n: int) -> int | None:
 
 
 _NAMED = re.compile(r"\b(?:choice|answer)[\s:*#]*(\d{1,3})\b", re.IGNORECASE)
-_ALONE = re.compile(r"^\W*(\d{1,3})(?!\w|\.\d)")
+_ALONE = re.compile(r"^\W*+(\d{1,3})(?!\w|\.\d)")

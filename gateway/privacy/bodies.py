@@ -42,7 +42,11 @@ _EVENT_NAMES = frozenset(
     {"error", "ping", "message_start", "message_delta", "message_stop"}
     | {f"content_block_{part}" for part in ("start", "delta", "stop")}
 )
-_MEDIA = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,|[A-Za-z0-9+/_-]{512,}={0,2}\Z")
+_MEDIA = re.compile(
+    r"\A(?:data:[\w.+-]{1,100}+/[\w.+-]{1,100}+(?:;[\w.+-]{1,100}=[\w.+-]{1,100}){0,4};base64,[A-Za-z0-9+/_-]*+"
+    r"|[A-Za-z0-9+/_-]{512,}+)={0,2}\s{0,2}\Z"
+)
+"""A whole string of media. What only begins like one is text."""
 
 _Place = tuple[str | int, ...]
 

@@ -70,14 +70,23 @@ _NO_NAME_BEGINS_WITH = frozenset(
         "they this to was we what when where which who why will with you your",
     )
 )
-_WORD = r"[^\W\d_a-z][^\W\d_]*(?:['’-][^\W\d_]+)*"  # begins with a letter that is not a small Latin one
+_WORD = r"[^\W\d_a-z][^\W\d_]*+(?:['’-][^\W\d_]++){0,3}+"  # begins with a letter that is not a small Latin one
 _NAME = rf"{_WORD}(?:[ ](?:(?:van|von|de|da|del|der|di|bin|al)[ ])?(?:{_WORD}|[A-Z]\.)){{0,3}}"
 _SEVERAL = _NAME.removesuffix("{0,3}") + "{1,3}"
 
 _PATTERNS: dict[Kind, tuple[tuple[re.Pattern[str], _Check | None], ...]] = {
     "key": (
-        (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), None),
-        (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), None),
+        (
+            re.compile(
+                r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
+            ),
+            None,
+        ),
+        (
+            # Looking ahead tells once for each run of these characters whether it can end as a token does.
+            re.compile(r"(?<![\w-])(?=[\w-]{11,}+\.[\w-]{8,}+\.)[\w-]*?\b(eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)"),
+            None,
+        ),
         (
             re.compile(
                 r"\b(?:(?:sk|pk|rk)[-_]|gh[pousr]_|github_pat_|glpat-|hf_|npm_|xox[abeprs]-|AKIA|ASIA|AIza|ya29\.)"
@@ -105,7 +114,7 @@ _PATTERNS: dict[Kind, tuple[tuple[re.Pattern[str], _Check | None], ...]] = {
         (re.compile(r"(?<![\w:])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])"), _is_address),
     ),
     "phone": ((re.compile(r"(?<![\w.])[+(]?\d(?:[ ()./-]{0,2}\d){6,18}(?!\w)"), _is_phone),),
-    "number": ((re.compile(r"(?<![\w.])\d{9,}(?!\w)"), None),),
+    "number": ((re.compile(r"(?<![\w.])\d{9,}+(?!\w)"), None),),
     "name": (
         (
             re.compile(

@@ -22,14 +22,14 @@ MOST_MEMBERS = 1_000
 _STRUCTURAL = b'{}[],"\\\n\r\t'
 _BLANK = rb"[ \t\r\n]*+"
 _STRING = rb'"(?:[^"\\]|\\.){0,200}+"'
-_START = re.compile(_BLANK + rb"\{" + _BLANK)
+_START = re.compile(rb"\A" + _BLANK + rb"\{" + _BLANK)
 _KEY = re.compile(_STRING + _BLANK, re.DOTALL)
 _COLON = re.compile(rb":" + _BLANK)
 _COMMA = re.compile(rb"," + _BLANK)
 _END = re.compile(rb"\}" + _BLANK + rb"\Z")
 _MODEL = re.compile(rb'"model"' + _BLANK + rb":" + _BLANK + rb"(" + _STRING + rb")", re.DOTALL)
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
-_MAY_BE_AN_OBJECT = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff|\x00\x00\xfe\xff)?[\x00 \t\r\n]*+\{")
+_MAY_BE_AN_OBJECT = re.compile(rb"\A(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff|\x00\x00\xfe\xff)?[\x00 \t\r\n]*+\{")
 """Also to a reader that takes byte order marks, UTF-16 and UTF-32."""
 
 

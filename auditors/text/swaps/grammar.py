@@ -36,8 +36,8 @@ _SELF = WORDS["subjects"]
 _BE = WORDS["forms_of_be"]
 _ENDING = WORDS["clause_ends"]
 
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_BLANK_LINE = re.compile(r"\n\s*\n")
+_WORD = re.compile(r"[^\W_]++(?:['’-][^\W_]++)*+")
+_BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
 
 
 def around(text: str, start: int, end: int) -> Around:
@@ -138,4 +138,4 @@ def _before(text: str, at: int) -> tuple[str, int]:
     return (words[0].lower(), at - len(head) + words.start()) if words else ("", at)
 
 
-_LAST = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*$")
+_LAST = re.compile(r"(?<![^\W_])(?<![^\W_]['’-])[^\W_]++(?:['’-][^\W_]++)*+$")

@@ -34,13 +34,13 @@ _GROUP_WORDS = frozenset(
 )
 """Muslim, American and the like: capitalised, and no names."""
 _SAYS = re.compile(
-    r"\s+(?:is|was|has|had|says|said|told|asks|asked|wants|wanted|thinks|thought|works|worked|lives|lived|and\s+(?:I|he|she)|"
+    r"\s{1,20}+(?:is|was|has|had|says|said|told|asks|asked|wants|wanted|thinks|thought|works|worked|lives|lived|and\s{1,20}+(?:I|he|she)|"
     r"will|would|can|could|should|loves|likes|needs|feels|felt|got|gets|wrote|writes|went|goes)\b"
 )
-_CAPITAL = re.compile(r"(?<![\w'’-])[^\W\d_a-z][^\W\d_]*(?:['’-][^\W\d_]+)*")
-_SMALL = re.compile(r"(?<![\w'’-])([^\W\dA-Z_]+)(?:['’]s)?(?![\w-])")
-_NAMED = re.compile(r"\b(?:named|called|nicknamed)\s+$", re.IGNORECASE)
-_SENTENCE_START = re.compile(r"(?:^|[.!?:;…]['\")”’]*\s+|\n\s*(?:[-*•]|\d+[.)])?\s*)$")
+_CAPITAL = re.compile(r"(?<![\w'’-])[^\W\d_a-z][^\W\d_]*+(?:['’-][^\W\d_]++)*+")
+_SMALL = re.compile(r"(?<![\w'’-])([^\W\dA-Z_]++)(?:['’]s)?(?![\w-])")
+_NAMED = re.compile(r"\b(?:named|called|nicknamed)\s{1,20}$", re.IGNORECASE)
+_SENTENCE_START = re.compile(r"(?:^|[.!?:;…]['\")”’]{0,4}\s{1,20}|\n\s{0,20}+(?:[-*•]|\d{1,4}[.)])?\s{0,20}+)$")
 
 
 def is_sentence_start(text: str, at: int) -> bool:

@@ -42,6 +42,8 @@ Reason = Literal[
 
 LONGEST_CHARS = 12_000
 """Of all messages together; a longer prompt is not read word by word."""
+LONGEST_NAME = 100
+"""Characters, with the white space behind it."""
 MOST_MENTIONS = 100
 
 
@@ -337,9 +339,8 @@ def _is_spelled_as_meant(text: str, match: re.Match[str], axis: str) -> bool:
         return True
     if match[0] != forms[0].text:
         return False
-    before, after = text[: match.start()], text[match.end() :]
-    previous = _PREVIOUS.search(before)
-    is_longer = _SURNAME.match(after) or (
+    previous = _PREVIOUS.search(text, max(0, match.start() - LONGEST_NAME), match.start())
+    is_longer = _SURNAME.match(text, match.end()) or (
         previous and not is_sentence_start(text, previous.start()) and not _is_relation(previous[1])
     )
     return not is_longer
@@ -371,8 +372,8 @@ def _neutral(match: re.Match[str]) -> str:
 
 _WORDS = re.compile(r"\w+(?:['’/.]\w+)*", re.UNICODE)
 _ARTICLE = re.compile(r"(?<![\w'’-])(an?|A[Nn]?)(\s{1,3})$")
-_SURNAME = re.compile(r"\s+(?!I\b)[^\W\d_a-z][\w'’.-]*")
-_PREVIOUS = re.compile(r"([^\W\d_a-z][\w'’-]*)\s+$")
+_SURNAME = re.compile(r"\s{1,20}+(?!I\b)[^\W\d_a-z][\w'’.-]*")
+_PREVIOUS = re.compile(r"(?<![\w'’-])([^\W\d_a-z][\w'’-]*+)\s{1,20}$")
 _ARTICLE_AND_FORM = {
     axis: re.compile(rf"(?:(?<!\w)an?\s+)?(?P<form>{PATTERNS[axis].pattern})", re.IGNORECASE) for axis in PATTERNS
 }

@@ -14,7 +14,7 @@ OPEN = "open"
 
 _STRANGE_WORD = "zq"
 """Stands for any words that follow and mean nothing."""
-_LAST_WORD = re.compile(r"\w+$")
+_LAST_WORD = re.compile(r"(?<!\w)\w++$")
 
 
 class Reading:

@@ -69,7 +69,7 @@ def render(item_id: str, stimulus: Stimulus, a: str, b: str, *, protocol: Protoc
 
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "`": "'"})
 _PAIR = re.compile(r"""["'](?P<key>[^"\n:{}]{1,200}?)["']\s*:\s*["'](?P<value>[^"\n{}]{0,200}?)["']\s*(?=[,;}\n#]|$)""")
-_SEPARATOR = re.compile(r"\s*(?:->|=>|→|[-–—:=])\s*")
+_SEPARATOR = re.compile(r"(?<!\s)\s*+(?:->|=>|→|[-–—:=])\s*+")
 LONGEST_BLOCK = 16_384
 """Characters of a {...} block that are read, from its end: several times the longest answer."""
 _EDGES = " \t\r'\".,;*[](){}•"

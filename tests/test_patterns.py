@@ -1,0 +1,116 @@
+"""No regular expression that meets outside text takes more than linear time over it."""
+
+import importlib
+import pkgutil
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import auditors
+import benchmarks.run
+import benchmarks.suites
+import gateway
+from gateway.privacy.bodies import redacted_request
+from gateway.privacy.redaction import Redactor
+from tests.support.pattern_attacks import attacks
+
+OURS = re.compile(r"gateway\.(config|cli|demo|store\.migrations)\b|benchmarks\.suites\.\w+\.data$|.*__main__$")
+"""What is read there comes from whoever runs the gateway, or is a data set whose hash is known."""
+FIRST_CHARS = 5_000
+SLOW_SECONDS = 200e-9 * FIRST_CHARS
+"""Above this for the first size an attack is measured at the greater ones."""
+CHARS = (20_000, 40_000, 80_000)
+GROWTH = 3.0
+MOST_SECONDS = 10e-6
+"""A character may take this; what takes longer is given up on."""
+
+
+def _patterns(value: Any, depth: int = 0) -> Iterator[re.Pattern[Any]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif depth < 4 and isinstance(value, dict | list | tuple | set | frozenset) and len(value) < 2_000:
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _patterns(one, depth + 1)
+
+
+def _found() -> dict[str, re.Pattern[Any]]:
+    """Every compiled pattern in a module's names, also within its tables, by module, name and number."""
+    named = dict[str, re.Pattern[Any]]()
+    for package in (gateway, auditors, benchmarks.suites, benchmarks.run):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if OURS.match(module.name):
+                continue
+            for name, value in vars(importlib.import_module(module.name)).items():
+                for number, pattern in enumerate(_patterns(value)):
+                    if pattern not in named.values():
+                        named[f"{module.name}.{name}-{number}"] = pattern
+    return named
+
+
+PATTERNS = _found()
+
+
+def seconds(pattern: re.Pattern[Any], text: str) -> float:
+    """Of processor time, to go through all matches in the text."""
+    subject = text.encode() if isinstance(pattern.pattern, bytes) else text
+    started = time.process_time()
+    for _ in pattern.finditer(subject):
+        pass
+    return time.process_time() - started
+
+
+def worst(pattern: re.Pattern[Any]) -> int | None:
+    """Number of the attack that takes longest at first, if it takes long enough to tell."""
+    taken = [seconds(pattern, text) for text in attacks(pattern, FIRST_CHARS)]
+    return taken.index(max(taken)) if max(taken, default=0) > SLOW_SECONDS else None
+
+
+def is_linear(pattern: re.Pattern[Any], number: int) -> bool:
+    """Whether the time over the numbered attack grows less than GROWTH times for each doubling of it."""
+    taken = list[float]()
+    for chars in CHARS:
+        taken.append(seconds(pattern, list(attacks(pattern, chars))[number]))
+        if taken[-1] > chars * MOST_SECONDS:
+            return False
+    return all(after < GROWTH * before for before, after in pairwise(taken))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_time_grows_with_the_text(name: str) -> None:
+    """Over whatever the pattern's own parse tree suggests to repeat; measured again where the machine was busy."""
+    pattern = PATTERNS[name]
+    number = worst(pattern)
+    assert number is None or any(is_linear(pattern, number) for _ in range(3))
+
+
+@pytest.mark.parametrize("slow", [r"\beyJ[\w-]{8,}\.[\w-]{8,}", r"promot\w+ stereotypes", r"\s+$", r"“[^”]*”"])
+def test_a_quadratic_pattern_is_found(slow: str) -> None:
+    """The attacks find what was wrong in earlier versions."""
+    pattern = re.compile(slow)
+    number = worst(pattern)
+    assert number is not None
+    assert not is_linear(pattern, number)
+
+
+@pytest.mark.parametrize(
+    "unit", ["eyJ-", "A-", "“", "'a ", "4111 ", "sk-", "a@", "1.", "::", "-----BEGIN ", "x" * 40 + "@", "Ann Bo "]
+)
+def test_redacting_takes_time_with_the_text(unit: str) -> None:
+    """All kinds together, over what looks like the beginning of each."""
+    redactor = Redactor(["key", "email", "iban", "card", "ip", "phone", "number", "name"])
+
+    def taken(chars: int) -> float:
+        body = b'{"messages": [{"role": "user", "content": "%b"}]}' % (unit * (chars // len(unit))).encode()
+        times = []
+        for _ in range(2):
+            started = time.process_time()
+            redacted_request(body, redactor, Counter())
+            times.append(time.process_time() - started)
+        return min(times)
+
+    assert any(taken(80_000) < GROWTH * max(taken(40_000), 2e-3) for _ in range(3))
