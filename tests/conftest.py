@@ -4,9 +4,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from gateway.store.database import Database
 from tests.support.postgres import Scratch
+
+settings.register_profile("without deadlines", deadline=None)  # a machine may be busy
+settings.load_profile("without deadlines")
 
 
 @pytest.fixture(scope="session")

@@ -118,8 +118,9 @@ def _read(content: bytes) -> tuple[_Peek, list[_Member] | None]:
     if len(content) <= LARGE_BYTES or not _MAY_BE_AN_OBJECT.match(content):
         return _peek(content), None
     members = list(_members(content))
-    values = {one.key: content[one.value : one.end] for one in members if one.key in _Peek.__struct_fields__}
-    return _peek(b"{%b}" % b",".join(b'"%b":%b' % (key.encode(), value) for key, value in values.items())), members
+    looked_at = (one for one in members if one.key in _Peek.__struct_fields__)
+    found = b",".join(b'"%b":%b' % (one.key.encode(), content[one.value : one.end]) for one in looked_at)
+    return _peek(b"{%b}" % found), members
 
 
 def _changed(content: bytes, members: Sequence[_Member] | None, model: str | None, *, drops: bool) -> bytes:

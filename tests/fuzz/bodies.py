@@ -1,11 +1,13 @@
 """Target: the reader of request bodies (gateway/proxy/body.py).
 
-Whatever the body, it is read or refused; no upstream that reads JSON as Python does finds a priority in it which the
-key may not set; and nothing but the alias and the priority is changed.
+Whatever the body, it is read or refused, and a large one as a small one; no upstream that reads JSON as Python does
+finds a priority in it which the key may not set; nothing but the alias and the priority is changed; and what is valid
+JSON is not refused.
 """
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 
@@ -43,11 +45,17 @@ class Bodies:
     def check(self, data: bytes) -> None:
         may_set_priority, content = data[:1] > b"\x7f" or data[:1] == b"\1", data[1:]
         result = read_body(content, ALIASES, may_set_priority=may_set_priority)
+        with patch("gateway.proxy.body.LARGE_BYTES", 0):
+            as_large = read_body(content, ALIASES, may_set_priority=may_set_priority)
         if isinstance(result, Refusal):
-            if may_set_priority:
-                raise Broken(f"refused for a client that may set priority: {content!r}")
+            if _strict(content) is not UNREADABLE:
+                raise Broken(f"refused, though it is valid: {content!r}")
+            if not isinstance(as_large, Refusal):
+                raise Broken(f"refused, though not as a large body: {content!r}")
             return
         before = _python(content)
+        if as_large != result and not (isinstance(as_large, Refusal) and _strict(content) is UNREADABLE):
+            raise Broken(f"read as {result!r}, as a large body as {as_large!r}")
         for name, read in (("json", _python), ("msgspec", _strict)):
             after = read(result.content)
             if not may_set_priority and isinstance(after, dict) and "priority" in after:

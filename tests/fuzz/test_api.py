@@ -23,7 +23,6 @@ EXAMPLES = int(os.environ.get("FUZZ_API_EXAMPLES", "4"))
 DRAWN = settings(
     max_examples=EXAMPLES,
     derandomize=True,
-    deadline=None,
     database=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

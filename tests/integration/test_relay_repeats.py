@@ -41,7 +41,7 @@ async def echo(received: ReceivedRequest, channel: Channel) -> None:
     await reply(received.body)(received, channel)
 
 
-BODIES = [b"{}", b'{"n": 1}', b"", b'{"n": 2}' * 2000, b"{}"]
+BODIES = [b"{}", b'{"n": 1}', b"", b"[%b0]" % (b"2, " * 5000), b"{}"]
 
 
 async def test_each_request_gets_its_own() -> None:

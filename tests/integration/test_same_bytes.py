@@ -32,7 +32,6 @@ EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "150"))
 DRAWN = settings(
     max_examples=EXAMPLES,
     derandomize="DIFFERENTIAL_EXAMPLES" not in os.environ,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -96,13 +96,13 @@ def _part(code: Any, value: Any, rng: _Drawn) -> str:
 
 
 def _is_in(sign: str, members: Any) -> bool:
-    is_negated = members[0][0] is op.NEGATE
+    is_negated = bool(members[0][0] is op.NEGATE)
     return any(_is_member(sign, code, value) for code, value in members) is not is_negated
 
 
 def _is_member(sign: str, code: Any, value: Any) -> bool:
     if code is op.LITERAL:
-        return ord(sign) == value
+        return bool(ord(sign) == value)
     if code is op.RANGE:
         return bool(value[0] <= ord(sign) <= value[1])
     if code is op.CATEGORY:

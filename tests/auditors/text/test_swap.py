@@ -227,7 +227,7 @@ class TestConversation:
 class TestNoAccidents:
     @pytest.mark.parametrize("axis", SLOTS)
     @given(text=st.text(max_size=80))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_any_text_is_swapped_back_or_left_alone(self, axis: str, text: str) -> None:
         """Whatever the characters, nothing is raised, and what is swapped comes back."""
         result = swap([text], axis)
@@ -236,7 +236,7 @@ class TestNoAccidents:
 
     @pytest.mark.parametrize("axis", SLOTS)
     @given(data=st.data())
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=80)
     def test_sentences_are_swapped_back_or_left_alone(self, axis: str, data: st.DataObject) -> None:
         """Sentences put together from the lexicon and ordinary words come back, character by character."""
         words = st.sampled_from(

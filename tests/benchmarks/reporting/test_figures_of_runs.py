@@ -44,7 +44,7 @@ def any_estimate(draw: st.DrawFn, /, metric: str, **about: Any) -> Estimate:
     return estimate(value, metric=metric, lower=ends[0], upper=ends[1], n=n, extra=extra, **about)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_any_heat_map_stays_in_its_box(data: st.DataObject) -> None:
     """Whatever is stored is drawn without an error, with every name and number inside."""
@@ -62,7 +62,7 @@ def test_any_heat_map_stays_in_its_box(data: st.DataObject) -> None:
         assert parsed(picture.svg).attrib["aria-label"].endswith(picture.reading)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_any_cogs_figure_stays_in_its_box(data: st.DataObject) -> None:
     """Likewise, for one to three runs with any names."""

@@ -4,7 +4,7 @@ import random
 from collections import defaultdict
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.run.score import score_recorded
@@ -210,7 +210,6 @@ class TestReading:
         ),
         noise=st.text(max_size=9),
     )
-    @settings(deadline=None)
     def test_any_text(self, words: list[str], noise: str) -> None:
         """Whatever is replied, a value is one of the axis' labels, and there is one exactly when the status is ok."""
         for axis, groups in GROUPS.items():

@@ -277,7 +277,7 @@ REQUESTS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(requests=REQUESTS, buffer=st.integers(1, 40))
 def test_outcomes_sum_to_requests(tmp_path_factory: pytest.TempPathFactory, requests: list[Any], buffer: int) -> None:
     """Whatever requests ask for and however they end, each is in exactly one outcome, in memory and in the ledger."""
