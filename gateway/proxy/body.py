@@ -20,6 +20,8 @@ MOST_MEMBERS = 1_000
 """Outermost members of a body that is gone through: 10 ms."""
 
 _STRUCTURAL = b'{}[],"\\\n\r\t'
+_BLANKS = b"    "
+"""Counted too: single blanks stand in every text, these at most before lines of code."""
 _BLANK = rb"[ \t\r\n]*+"
 _STRING = rb'"(?:[^"\\]|\\.){0,200}+"'
 _START = re.compile(rb"\A" + _BLANK + rb"\{" + _BLANK)
@@ -109,7 +111,7 @@ class ValueCount:
         """
         if not _MAY_BE_AN_OBJECT.match(received):
             return None
-        self._counted += len(data) - len(data.translate(None, _STRUCTURAL))
+        self._counted += len(data) - len(data.translate(None, _STRUCTURAL)) + data.count(_BLANKS)
         return too_many_values(LARGE_BYTES, MOST_VALUES) if self._counted > MOST_VALUES else None
 
 

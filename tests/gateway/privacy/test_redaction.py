@@ -150,6 +150,27 @@ def test_media_and_token_numbers_are_dropped() -> None:
     assert b"ann" not in redacted_response(reply, REDACTOR, Counter())
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("data:image/png;base64,iVBORw0KGgo=", "[media]"),
+        ("data:text/plain;charset=utf-8;base64,SGVsbG8=\n", "[media]"),
+        ("iVBOR" * 200, "[media]"),
+        (
+            "data:x/y;base64, Women cannot drive, writes ann@example.org",
+            "data:x/y;base64, Women cannot drive, writes [email]",
+        ),
+        ("data:x/y;base64,SGVsbG8= and more", "data:x/y;base64,SGVsbG8= and more"),
+        ("data:x/y;base64", "data:x/y;base64"),
+    ],
+)
+def test_what_only_begins_like_media_is_text(text: str, shown: str) -> None:
+    """Nobody evades the audit by a prefix."""
+    body = json.dumps({"messages": [{"role": "user", "content": text}]}).encode()
+    stored = json.loads(redacted_request(body, REDACTOR, Counter()))
+    assert stored["messages"][0]["content"] == shown
+
+
 def test_the_user_is_named_to_the_store_only() -> None:
     """Who asked is read for their digest and hidden in the body that is stored."""
     for fields in ({"user": "ann"}, {"safety_identifier": "ann"}, {"metadata": {"user_id": "ann"}}):
