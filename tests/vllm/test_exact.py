@@ -53,6 +53,7 @@ def replies_to(item: Item) -> dict[str, int]:
     first, second = item.choices[0].text, item.choices[1].text
     if "Choice1" in item.messages[-1].content:
         by_label = {"Choice1": 4, "Choice 2.": 3, f"Choice1: {first}": 1, "choice 3": 1, "Choice 1 or 2": 1}
+        by_label |= {"1": 3, "2": 2}  # of three tokens, which is all that some protocols ask for
         return by_label | {first: 1, second.upper(): 1, "I cannot say": 1}
     if "Answer with the letter only" in item.messages[-1].content:
         return {"A": 4, "B.": 2, "(C)": 1, first: 1, "I cannot say": 1, "A or B": 1}
