@@ -25,16 +25,24 @@ def fraction(secret: bytes, request_id: str, *, purpose: str = "") -> float:
 
 
 class HmacSampler:
-    """`fraction` for one secret without a purpose, at less than half the cost: the secret is hashed only once."""
+    """`fraction` for one secret without a purpose, at a third of the cost: both key blocks are hashed only once."""
 
     def __init__(self, secret: bytes) -> None:
-        self._keyed = hmac.new(secret, digestmod="sha256")
+        key = (hashlib.sha256(secret).digest() if len(secret) > _BLOCK_BYTES else secret).ljust(_BLOCK_BYTES, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in key))
 
     def draw(self, request_id: str) -> float:
-        """Exactly `fraction(secret, request_id)`."""
-        mac = self._keyed.copy()
-        mac.update(request_id.encode("utf-8", "surrogatepass"))
-        return (int.from_bytes(mac.digest()[:8]) >> 11) / _RANGE
+        """Exactly `fraction(secret, request_id)`: RFC 2104, which `hmac.HMAC.copy` does too, in 0.5 µs more."""
+        inner = self._inner.copy()
+        inner.update(request_id.encode("utf-8", "surrogatepass"))
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return (int.from_bytes(outer.digest()[:8]) >> 11) / _RANGE
+
+
+_BLOCK_BYTES = 64
+"""Of SHA-256."""
 
 
 PROBE_HEADER = "x-biasgate-probe"
