@@ -31,8 +31,10 @@ _COMMA = re.compile(rb"," + _BLANK)
 _END = re.compile(rb"\}" + _BLANK + rb"\Z")
 _MODEL = re.compile(rb'"model"' + _BLANK + rb":" + _BLANK + rb"(" + _STRING + rb")", re.DOTALL)
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
-_MAY_BE_AN_OBJECT = re.compile(rb"\A(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff|\x00\x00\xfe\xff)?[\x00 \t\r\n]*+\{")
-"""Also to a reader that takes byte order marks, UTF-16 and UTF-32."""
+_MAY_BE_AN_OBJECT = re.compile(
+    rb"\A(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff|\x00\x00\xfe\xff)?(?:\x00{0,3}+[ \t\r\n]){0,100}+\x00{0,3}+[{ \t\r\n]"
+)
+"""Also to a reader that takes byte order marks, UTF-16 and UTF-32. After a hundred blanks anything may be one."""
 
 
 class RequestBody(msgspec.Struct, frozen=True, gc=False):

@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+LONGEST_SHOWN = 200
+"""Characters of what a client sent, in an error that tells it back."""
 _TYPES = {401: "authentication_error", 429: "rate_limit_error"}
 
 
@@ -128,7 +130,7 @@ def upstream_timeout(upstream: str, what: str, limit: str | None) -> Refusal:
 
 
 def no_upstream(model: str | None) -> Refusal:
-    wanted = f' for model "{model}"' if model else ""
+    wanted = f' for model "{model[:LONGEST_SHOWN]}"' if model else ""
     return Refusal(503, "no_upstream", f"no upstream{wanted} is up", retry_after_seconds=2)
 
 

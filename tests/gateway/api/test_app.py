@@ -1,3 +1,5 @@
+"""What the gateway itself answers: keys, health, metrics, its description, the console and errors."""
+
 import asyncio
 import json
 import subprocess

@@ -1,3 +1,5 @@
+"""`/audits` and `/suites`: runs are queued, listed, cancelled, resumed and read."""
+
 import json
 from pathlib import Path
 from typing import Any

@@ -1,3 +1,5 @@
+"""`/live` and `/annotations`: estimates, alarms, the ledger and people's labels."""
+
 from pathlib import Path
 
 import pytest
