@@ -21,6 +21,10 @@ class NotFoundError(GatewayError):
     """Something asked for by name or id that does not exist."""
 
 
+class BusyError(GatewayError):
+    """Too much waits already; the same request may be made again later."""
+
+
 class ConflictError(GatewayError):
     """An action that the present state does not allow, such as cancelling a finished run."""
 

@@ -15,7 +15,7 @@ from gateway.api.dependencies import Plane, Queue, Store
 from gateway.api.problems import announced
 from gateway.api.suites import known_suites
 from gateway.config.audit_request import AuditRequest, choose, options_of
-from gateway.errors import ConflictError, NotFoundError, RequestError, nearest
+from gateway.errors import BusyError, ConflictError, NotFoundError, RequestError, nearest
 from gateway.proxy.data_plane import DataPlane
 from gateway.store import runs
 from gateway.store.database import Database
@@ -66,7 +66,7 @@ class AuditsController(Controller):
     path = "/audits"
     tags = ("audits",)
 
-    @post("/", status_code=202, summary="Start a run of each suite named", responses=announced())
+    @post("/", status_code=202, summary="Start a run of each suite named", responses=announced(403, 415, 429))
     async def start(
         self,
         data: JSONBody[AuditRequest],
@@ -76,6 +76,7 @@ class AuditsController(Controller):
     ) -> Accepted:
         suites, left_out = choose(data, await known_suites(database))
         require_model(data.model, dataplane)
+        await _require_room(database, len(suites), dataplane.config.audits.max_queued)
         ids = {str(suite["name"]): uuid4().hex for suite in suites}
         for suite in suites:
             run_id = ids[suite["name"]]
@@ -165,6 +166,14 @@ def require_model(model: str, dataplane: DataPlane) -> None:
     raise RequestError(
         f'unknown model "{model}"{nearest(model, known)}; served by this gateway: {", ".join(sorted(known))}'
     )
+
+
+async def _require_room(database: Database, n_runs: int, most: int) -> None:
+    waiting = await runs.n_queued(database)
+    if waiting + n_runs > most:
+        raise BusyError(
+            f"{waiting} suite runs wait and {n_runs} would be added; audits.max_queued is {most}: cancel some or wait"
+        )
 
 
 async def _find(database: Database, audit_id: str) -> Run:

@@ -9,12 +9,18 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi.datastructures import ResponseSpec
 
-from gateway.errors import ConflictError, GatewayError, NotFoundError, StoreError, nearest
+from gateway.errors import BusyError, ConflictError, GatewayError, NotFoundError, StoreError, nearest
 
 MEDIA_TYPE = "application/problem+json"
 
-STATUS_BY_ERROR: dict[type[GatewayError], int] = {NotFoundError: 404, ConflictError: 409, StoreError: 503}
+STATUS_BY_ERROR: dict[type[GatewayError], int] = {
+    NotFoundError: 404,
+    ConflictError: 409,
+    BusyError: 429,
+    StoreError: 503,
+}
 """Any other GatewayError is the caller's mistake: 400."""
+RETRY_AFTER_SECONDS = 60
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +56,8 @@ def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> 
 
 def from_gateway_error(_request: Request[Any, Any, Any], exc: GatewayError) -> Response[dict[str, Any]]:
     status = next((code for kind, code in STATUS_BY_ERROR.items() if isinstance(exc, kind)), 400)
-    return problem(status, " ".join(str(exc).split()))
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == 429 else None
+    return problem(status, " ".join(str(exc).split()), headers)
 
 
 def from_http_exception(request: Request[Any, Any, Any], exc: HTTPException) -> Response[dict[str, Any]]:
@@ -58,6 +65,11 @@ def from_http_exception(request: Request[Any, Any, Any], exc: HTTPException) -> 
         return from_unexpected(request, exc)
     detail = _validation_detail(request, exc) if isinstance(exc, ValidationException) else exc.detail
     return problem(exc.status_code, detail or HTTPStatus(exc.status_code).phrase, exc.headers)
+
+
+def from_deep_nesting(_request: Request[Any, Any, Any], _exc: RecursionError) -> Response[dict[str, Any]]:
+    """A body whose reader gave up; nothing of ours nests as deeply."""
+    return problem(400, "the body is nested too deeply")
 
 
 def from_unexpected(request: Request[Any, Any, Any], exc: Exception) -> Response[dict[str, Any]]:
@@ -92,5 +104,6 @@ def _body_fields(request: Request[Any, Any, Any]) -> set[str]:
 HANDLERS: dict[type[Exception] | int, Any] = {
     GatewayError: from_gateway_error,
     HTTPException: from_http_exception,
+    RecursionError: from_deep_nesting,
     Exception: from_unexpected,
 }

@@ -10,30 +10,35 @@ from gateway.errors import ConflictError, RequestError, nearest
 
 MITIGATIONS = ("none", "abstract", "detailed")
 
-PositiveCount = Annotated[int, Meta(ge=1)]
+Name = Annotated[str, Meta(max_length=500)]
+MOST_SAMPLES = 1_000
+MOST_FEW_SHOT = 64
+MOST_IN_FLIGHT = 1_024
+LARGEST = 2**53 - 1
+"""Every reader of JSON tells whole numbers up to here apart (RFC 8259)."""
 
 
 class AuditRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to run: one run for each suite named. Fields other than `suites` mean what they mean to `audit run`."""
 
-    suites: list[str] | str
+    suites: Annotated[list[Name], Meta(max_length=100)] | Name
     """Names, or "all"."""
-    model: str
+    model: Name
     mode: Literal["sample", "exact"] = "sample"
     protocol: Literal["paper", "release", "corrected"] = "corrected"
     data: Literal["canonical", "embedded"] | None = None
     """Default: canonical, or the built-in items of a suite that has no other. "all" takes these in any case."""
-    limit: PositiveCount | None = None
-    seed: Annotated[int, Meta(ge=0)] = 0
-    samples: PositiveCount = 1
-    mitigation: str = "none"
+    limit: Annotated[int, Meta(ge=1, le=LARGEST)] | None = None
+    seed: Annotated[int, Meta(ge=0, le=LARGEST)] = 0
+    samples: Annotated[int, Meta(ge=1, le=MOST_SAMPLES)] = 1
+    mitigation: Name = "none"
     """A name; a path that came over the network is never opened."""
-    few_shot: Annotated[int, Meta(ge=0)] = 0
-    subset: str | None = None
+    few_shot: Annotated[int, Meta(ge=0, le=MOST_FEW_SHOT)] = 0
+    subset: Name | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    judge_model: str | None = None
+    judge_model: Name | None = None
     """Default: the model of [auditors.judge], which is served where that section says."""
-    concurrency: PositiveCount | None = None
+    concurrency: Annotated[int, Meta(ge=1, le=MOST_IN_FLIGHT)] | None = None
 
 
 def choose(asked: AuditRequest, known: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, str]]:

@@ -33,6 +33,9 @@ class ServerConfig(Section, frozen=True):
     """fast: relay inside the HTTP protocol. asgi: the slow oracle over httpx, for comparison."""
     admin_key_env: str | None = None
     """Environment variable with the key of the control plane; unset leaves it open (loopback only, please)."""
+    allowed_hosts: list[str] = []
+    """Names under which the control plane may be called besides localhost, 127.0.0.1 and [::1] while no admin key
+    protects it, and from whose pages a browser may call it; without a port."""
     max_body_bytes: Count = 32 * 1024 * 1024
     max_header_bytes: Annotated[int, Meta(ge=1024)] = 64 * 1024
     """Request line and headers together; also what chunk extensions and trailers may add to a body."""
@@ -209,6 +212,8 @@ class ScheduleConfig(Section, frozen=True):
 class AuditsConfig(Section, frozen=True):
     max_concurrency: Count = 16
     """Requests of one suite run in flight."""
+    max_queued: Count = 100
+    """Suite runs that may wait; another one is answered with 429."""
     adaptive_concurrency: bool = True
     """Send fewer audit requests, live auditors' and suites', while live work waits at their server."""
     max_kv_usage_ratio: Annotated[float, Meta(gt=0, le=1)] = 0.9

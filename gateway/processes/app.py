@@ -21,6 +21,7 @@ from gateway.api.exchanges import ExchangesController
 from gateway.api.health import HealthController
 from gateway.api.live import LiveController
 from gateway.api.metrics import MetricsController
+from gateway.api.origin import origin_guard, require_json
 from gateway.api.schedules import SchedulesController
 from gateway.api.suites import SuitesController
 from gateway.config.schema import Config
@@ -54,7 +55,8 @@ def create_app(
     counts = SharedCounts(stats, Path(config.server.metrics_dir) if config.server.metrics_dir else None)
     exposition = Exposition(GatewayCollector(counts))
     admin_key = config.secret(config.server.admin_key_env)
-    guards = [admin_guard(admin_key)]
+    from_here = origin_guard(config.server.allowed_hosts, is_protected=admin_key is not None)
+    guards = [from_here, require_json, admin_guard(admin_key)]
 
     async def probe() -> Mapping[str, str]:
         return {STORE: await _check(database), **planes.checks()}

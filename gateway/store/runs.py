@@ -74,6 +74,13 @@ async def unfinished(
     return int((await connection.execute(query)).scalar() or 0)
 
 
+async def n_queued(database: Database) -> int:
+    """How many runs wait for an auditor."""
+    query = sa.select(sa.func.count()).where(runs.c.status == "queued")
+    async with database.read() as connection:
+        return int((await connection.execute(query)).scalar() or 0)
+
+
 async def get(database: Database, run_id: str) -> Run | None:
     """The whole run, or None."""
     async with database.read() as connection:

@@ -110,6 +110,13 @@ async def test_of_all_suites_those_that_cannot_run_are_left_out(tmp_path: Path) 
         ({"protocol": "release"}, 400, 'protocol "release" is not offered'),
         ({"data": "canonical"}, 409, "biasgate datasets fetch stereoset"),
         ({"limit": 0}, 400, ">= 1"),
+        ({"limit": 10**30}, 400, "limit"),
+        ({"samples": 1_000_000_000}, 400, "<= 1000"),
+        ({"few_shot": 1_000_000}, 400, "<= 64"),
+        ({"concurrency": 100_000}, 400, "<= 1024"),
+        ({"seed": 2**53}, 400, "seed"),
+        ({"suites": ["stereoset"] * 101}, 400, "<= 100"),
+        ({"model": "m" * 501}, 400, "<= 500"),
         ({"seed": -1}, 400, ">= 0"),
         ({"mode": "guess"}, 400, "guess"),
         ({"mitigation": "detaild"}, 400, '(did you mean "detailed"?)'),
@@ -127,6 +134,21 @@ async def test_wrong_requests_say_what_to_do(tmp_path: Path, changes: dict[str, 
         assert answer.status_code == status
         assert words in answer.json()["detail"]
         assert await runs.list_runs(plane.database) == []
+
+
+async def test_the_queue_has_an_end(tmp_path: Path) -> None:
+    """A run too many is a 429 that says how many wait, and when to come back; nothing of it is queued."""
+    async with control_plane(tmp_path, audits={"max_queued": 3}) as plane:
+        await publish_suites(plane)
+        answers = [await plane.http.post("/audits", json=ASKED) for _ in range(4)]
+        first = answers[0].json()["id"]
+        await plane.http.post(f"/audits/{first}/cancel")
+        again = await plane.http.post("/audits", json=ASKED)
+
+    assert [answer.status_code for answer in answers] == [202, 202, 202, 429]
+    assert "3 suite runs wait and 1 would be added; audits.max_queued is 3" in answers[-1].json()["detail"]
+    assert int(answers[-1].headers["retry-after"]) > 0
+    assert again.status_code == 202
 
 
 async def test_alias_may_be_audited(tmp_path: Path) -> None:

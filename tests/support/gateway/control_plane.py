@@ -68,7 +68,7 @@ async def control_plane(directory: Path, **sections: Any) -> AsyncIterator[Contr
         app = create_app(config, database=database, queue=queue, planes=DataPlanes(dataplane), tap=tap, stats=stats)
         await stack.enter_async_context(app.lifespan())
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)  # type: ignore[arg-type]  # Litestar's own ASGI types
-        http = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://gateway"))
+        http = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://localhost"))
         yield ControlPlane(app, http, database, queue, dataplane, tap, stats)
 
 
