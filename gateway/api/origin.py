@@ -32,7 +32,7 @@ def origin_guard(allowed_hosts: Collection[str], *, is_protected: bool) -> Guard
             )
         if not is_protected and _name(f"//{host}") not in LOOPBACK | allowed:
             raise PermissionDeniedException(
-                detail=f'the control plane has no admin key and is not called "{host[:200]}": set server.admin_key_env, '
+                detail=f'the control plane has no admin key and no name "{host[:200]}": set server.admin_key_env, '
                 "or list the name in server.allowed_hosts"
             )
 
