@@ -5,9 +5,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 LOCK := $(BIN)/python -m piptools compile --quiet --upgrade --generate-hashes --strip-extras --no-header --no-annotate \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --unsafe-package torch --extra postgres --extra otel
-# Three processes for two cores: tests wait nearly half of their time. One that has nothing left takes half of what another
+# Four processes for two cores: tests wait nearly half of their time. One that has nothing left takes half of what another
 # still has. PYTEST_ARGS="-n 0" runs in one.
-PARALLEL := -n 3 --dist worksteal
+PARALLEL := -n 4 --dist worksteal
 SBOM := sbom
 CYCLONEDX := $(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.toml --short-PURLs --output-reproducible --of JSON
 

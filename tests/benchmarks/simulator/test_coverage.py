@@ -137,7 +137,7 @@ def test_the_null_profile_shows_no_difference(
 @needs_data
 @pytest.mark.statistical
 @pytest.mark.timeout(900)
-@repeated(300, quick=30)
+@repeated(300, quick=12)
 def test_canonical_stereoset_runs_cover_the_planted_ss(tmp_path: Path, times: int) -> None:
     """400 of the published items, asked again and again."""
     plan = canonical("stereoset", tmp_path, limit=400)

@@ -206,10 +206,10 @@ def test_a_plan_that_nothing_could_show_is_refused(section: dict[str, object], w
 
 @pytest.mark.statistical
 @pytest.mark.timeout(900)
-@repeated(200, quick=30)
+@repeated(200, quick=12)
 @pytest.mark.parametrize("identities", [{}, {"man": 0.1, "non_binary": 0.5}], ids=["no difference", "clear difference"])
 def test_representative_bias_covers_the_planted_one(identities: dict[str, float], times: int) -> None:
-    """At least 179 of 200 seeded runs (24 of 30) of two tasks, texts wavering by a sentence; at a true 0 as well."""
+    """At least 179 of 200 seeded runs (8 of 12) of two tasks, texts wavering by a sentence; at a true 0 as well."""
     planted = profile({"cogs": {"jitter": 0.1}, "representative": {"default": 0.2, "identities": identities}})
     expected = Planted(planted, 0).expected(CellKey("representative_bias_score", "gender"))
     asked = [
@@ -227,10 +227,10 @@ def test_representative_bias_covers_the_planted_one(identities: dict[str, float]
 
 @pytest.mark.statistical
 @pytest.mark.timeout(900)
-@repeated(200, quick=30)
+@repeated(200, quick=12)
 @pytest.mark.parametrize("section", [{}, TOWARDS_MEN], ids=["no difference", "clear difference"])
 def test_affinity_scores_cover_the_planted_one(section: dict[str, object], times: int) -> None:
-    """At least 179 of 200 seeded runs (24 of 30) of all tasks; at a true 0 as well."""
+    """At least 179 of 200 seeded runs (8 of 12) of all tasks; at a true 0 as well."""
     planted = profile({"cogs": section})
     behaviour, asked = Planted(planted, 0), [item for item in questions() if item.axis == "gender"]
     seen = Counter[str]()
