@@ -60,12 +60,22 @@ def test_reply_and_request_pass_unchanged(gateway_url: str, recorder: Recorder, 
 
 
 def test_not_json(gateway_url: str, recorder: Recorder) -> None:
-    """A body that is not JSON is relayed, and vLLM's answer is the answer."""
-    sent = b"{'not': json, " + uuid.uuid4().hex.encode()
+    """A body that is not JSON to anybody is relayed, and vLLM's answer is the answer."""
+    sent = b"not json, " + uuid.uuid4().hex.encode()
     got = post(gateway_url, "/v1/chat/completions", sent, AUTHORISED)
     request, upstream = recorder.find(sent[-32:].decode())
     assert request.body == sent
     assert (got.status, got.body) == (400, upstream.body)
+
+
+def test_json_that_only_vllm_reads(gateway_url: str, recorder: Recorder) -> None:
+    """A body with NaN, which vLLM's reader takes and ours does not, is refused and not relayed."""
+    marker, sent = body(messages=MESSAGES, max_tokens=2, temperature=0.25)
+    got = post(gateway_url, "/v1/chat/completions", sent.replace(b"0.25", b"NaN"), AUTHORISED)
+    assert got.status == 400
+    assert b'"invalid_body"' in got.body
+    with pytest.raises(LookupError):
+        recorder.find(marker)
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
