@@ -60,7 +60,7 @@ class Admission:
     def admit(self, head: RequestHead, now: float) -> Client | Refusal:
         """Decides on the headers alone, before any of the body is read. `now` is time.perf_counter()."""
         if head.content_length is not None and head.content_length > self.max_body_bytes:
-            return self.too_large()
+            return request_too_large(self.max_body_bytes)
         if not self.checks_keys:
             return ANONYMOUS
         # A head that comes again on its connection was read by this gate before, with the same key in it.
@@ -80,9 +80,6 @@ class Admission:
             bucket = used.get(client.name)
             if bucket and client.bucket and bucket.per_minute == client.bucket.per_minute:
                 self._clients[digest] = msgspec.structs.replace(client, bucket=bucket)
-
-    def too_large(self) -> Refusal:
-        return request_too_large(self.max_body_bytes)
 
     def read(self, content: bytes, client: Client) -> RequestBody | Refusal:
         """The body after policy: see `read_body`."""

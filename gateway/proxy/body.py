@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.proxy.refusals import Refusal, invalid_json, too_many_members, too_many_values
+from gateway.proxy.refusals import Refusal, invalid_json, request_too_large, too_many_members, too_many_values
 
 LARGE_BYTES = 1024 * 1024
 """A body above this is gone through once only, and its structural characters are counted as it comes."""
@@ -98,20 +98,23 @@ def read_body(content: bytes, aliases: Mapping[str, str], *, may_set_priority: b
     return RequestBody(content, model, served, peek.stream is True)
 
 
-class ValueCount:
-    """Counts the structural characters of a large body as it comes: at its end there is no time for it."""
+class BodyLimit:
+    """What may come of one body. Structural characters are counted as they come: at the end there is no time for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._counted = 0
 
     def refusal(self, received: bytes | bytearray, data: bytes) -> Refusal | None:
-        """Why a body cannot be read, if it cannot.
+        """Why the body is not read on, if it is not.
 
         Args:
-            received: what has come of it, more than LARGE_BYTES.
+            received: what has come of it.
             data: the last piece of that.
         """
-        if not _MAY_BE_AN_OBJECT.match(received):
+        if len(received) > self._max_bytes:
+            return request_too_large(self._max_bytes)
+        if len(received) <= LARGE_BYTES or not _MAY_BE_AN_OBJECT.match(received):
             return None
         self._counted += len(data) - len(data.translate(None, _STRUCTURAL)) + data.count(_BLANKS)
         return too_many_values(LARGE_BYTES, MOST_VALUES) if self._counted > MOST_VALUES else None

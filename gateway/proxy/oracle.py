@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from gateway.proxy.admission import Client
-from gateway.proxy.body import LARGE_BYTES, RequestBody, ValueCount
+from gateway.proxy.body import BodyLimit, RequestBody
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import Header, RequestHead, ResponseHead
 from gateway.proxy.refusals import (
@@ -155,16 +155,14 @@ class _Exchange:
                 await relaying
 
     async def _read_request(self) -> bytes:
-        received, values = bytearray(), ValueCount()
+        received, limit = bytearray(), BodyLimit(self._plane.admission.max_body_bytes)
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise _ClientGone
             data = message.get("body", b"")
             received += data
-            if len(received) > self._plane.admission.max_body_bytes:
-                raise _Refused(self._plane.admission.too_large())
-            if len(received) > LARGE_BYTES and (refusal := values.refusal(received, data)):
+            if refusal := limit.refusal(received, data):
                 raise _Refused(refusal)
             if not message.get("more_body", False):
                 return bytes(received)

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Protocol
 
 from gateway.proxy.admission import ANONYMOUS, Client
-from gateway.proxy.body import LARGE_BYTES, RequestBody, ValueCount
+from gateway.proxy.body import BodyLimit, RequestBody
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.forwarding import ClientSide, Forwarding
 from gateway.proxy.headers import RequestHead, ResponseHead
@@ -61,7 +61,7 @@ class Relay:
         self._has_begun = False
         self._refusal: Refusal | None = None
         self._received: bytes | bytearray = b""
-        self._values: ValueCount | None = None
+        self._limit: BodyLimit | None = None
         self._first_checked_at = 0.0
         self._grew_at = 0.0
         self._grew_to = 0
@@ -127,12 +127,10 @@ class Relay:
             received += data
         else:
             self._received = bytearray(received) + data
-        if len(self._received) > self._plane.admission.max_body_bytes:
-            self.refuse(self._plane.admission.too_large())
-        elif len(self._received) > LARGE_BYTES:
-            self._values = self._values or ValueCount()
-            if refusal := self._values.refusal(self._received, data):
-                self.refuse(refusal)
+        if self._limit is None:
+            self._limit = BodyLimit(self._plane.admission.max_body_bytes)
+        if refusal := self._limit.refusal(self._received, data):
+            self.refuse(refusal)
 
     def on_request_complete(self) -> None:
         """The request's body is complete."""

@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from benchmarks.run import directory
 from tests.support.commands import command, start, stereoset
 from tests.support.processes import free_port
 from tests.support.simulated import running_simulator
+from tests.support.waiting import eventually
 
 
 async def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ async def test_a_cut_run_is_completed_by_resume(tmp_path: Path, number: signal.S
     async with running_simulator(seed=2) as url:
         process = await start(*stereoset(url, "--samples", "40", "--concurrency", "1", "--out", "run"))
         responses = tmp_path / "run" / "responses.jsonl"
-        await until(lambda: responses.exists() and responses.read_bytes().count(b"\n") > 30)
+        await eventually(lambda: responses.exists() and responses.read_bytes().count(b"\n") > 30)
         process.send_signal(number)
         _, err = await process.communicate()
         kept = responses.read_bytes().count(b"\n")
@@ -63,7 +63,7 @@ async def test_a_terminal_shows_a_bar_and_ctrl_c_leaves_a_resumable_directory(tm
         os.close(theirs)
         shown = asyncio.create_task(asyncio.to_thread(read_all, terminal))
         responses = tmp_path / "run" / "responses.jsonl"
-        await until(lambda: responses.exists() and responses.read_bytes().count(b"\n") > 120)
+        await eventually(lambda: responses.exists() and responses.read_bytes().count(b"\n") > 120)
         process.send_signal(signal.SIGINT)
         code, text = await process.wait(), await shown
         resumed, _, plain = await command("audit", "run", "--resume", "run")
@@ -86,11 +86,6 @@ def read_all(terminal: int) -> str:
         except OSError:  # EIO: nobody holds the other side any more
             os.close(terminal)
             return shown.decode()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - what is awaited is a file written by another process
-        await asyncio.sleep(0.01)
 
 
 async def test_resume_refuses_other_options(tmp_path: Path) -> None:

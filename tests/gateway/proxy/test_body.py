@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.proxy.body import MOST_VALUES, RequestBody, ValueCount, read_body
+from gateway.proxy.body import LARGE_BYTES, MOST_VALUES, BodyLimit, RequestBody, read_body
 from gateway.proxy.refusals import Refusal
 
 JSON_VALUES = st.recursive(
@@ -253,16 +253,18 @@ class TestSize:
     def test_structural_characters_are_counted(self) -> None:
         """A large body of many small values is refused as it comes; one long text, or no JSON at all, never."""
         piece = b"[]," * 50_000
-        values, received = ValueCount(), b'{"x":['
+        limit, received = BodyLimit(100_000_000), b'{"x":[' + b" " * LARGE_BYTES
         refusals = list[Refusal | None]()
         while len(refusals) < 10:
             received += piece
-            refusals.append(values.refusal(received, piece))
+            refusals.append(limit.refusal(received, piece))
 
         first = next(number for number, one in enumerate(refusals, 1) if one)
         assert first == MOST_VALUES // len(piece) + 1
-        assert ValueCount().refusal(b"--x\r\n", b"[" * (MOST_VALUES + 1)) is None
-        assert ValueCount().refusal(b'{"x":"', b"words and words " * 1_000_000) is None
+        for beginning, rest in ((b"--x\r\n", b"[" * (MOST_VALUES + 1)), (b'{"x":"', b"words and words " * 1_000_000)):
+            assert BodyLimit(100_000_000).refusal(beginning + rest, rest) is None
+            assert (found := BodyLimit(100_000).refusal(beginning + rest, rest)) is not None
+            assert "100000 bytes" in found.message
 
 
 def test_bytes_that_are_no_text() -> None:
