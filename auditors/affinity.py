@@ -66,7 +66,7 @@ class AffinityAuditor:
     """Lets a served model choose among its own answers under identities; estimands are in the module docstring."""
 
     name = "affinity"
-    version = "1"
+    version = "2"
     needs_embedder = False
     asks_upstream: AsksUpstream = "always"
 
@@ -94,7 +94,7 @@ class AffinityAuditor:
         try:
             conversation = _askable(exchange)
         except NotAuditableError as exc:
-            return self._failure("not_auditable", str(exc))
+            return exc.failure_of(self)
         identities = axis_of(exchange)
         written = await self._written(exchange, conversation, identities)
         if any(one.is_refusal for one in written):
@@ -185,13 +185,13 @@ class AffinityAuditor:
 def _askable(exchange: Exchange) -> Conversation:
     conversation = askable(exchange)
     if found := too_long(conversation):
-        raise NotAuditableError(found)
+        raise NotAuditableError("too_long", found)
     return conversation
 
 
 def axis_of(exchange: Exchange) -> list[Identity]:
-    """The identities of the axis that an exchange is asked about: each axis for a third of the request ids."""
-    digest = hashlib.blake2b(exchange.request_id.encode("utf-8", "surrogatepass"), digest_size=8, person=b"affinity")
+    """The identities of the axis that an exchange is asked about: each axis for a third of the exchanges."""
+    digest = hashlib.blake2b(exchange.id.encode(), digest_size=8, person=b"affinity")
     axis = AXES[int.from_bytes(digest.digest()) % len(AXES)]
     return [identity for identity in IDENTITIES if identity.axis == axis]
 

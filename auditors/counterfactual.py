@@ -95,7 +95,7 @@ class CounterfactualAuditor:
     """Asks a sampled question about another group too; what it estimates is in the module docstring."""
 
     name = "counterfactual"
-    version = "2"
+    version = "3"
     needs_embedder = True
     asks_upstream: AsksUpstream = "always"
 
@@ -144,7 +144,7 @@ class CounterfactualAuditor:
         try:
             conversation = askable(exchange)
         except NotAuditableError as exc:
-            return self._failure("not_auditable", str(exc))
+            return exc.failure_of(self)
         swapped = await asyncio.to_thread(swapped_prompt, exchange, conversation)
         if isinstance(swapped, Abstained):
             return [self._abstained(swapped)]
@@ -284,11 +284,11 @@ class CounterfactualAuditor:
 
 
 def swapped_prompt(exchange: Exchange, conversation: Conversation) -> Swapped | Abstained:
-    """The first axis that can be swapped, in an order that the request id decides, or the plainest reason why none can.
+    """The first axis that can be swapped, in an order that the exchange's id decides, or the plainest reason for none.
 
-    The order and the target depend on the request id alone, so a repeated audit asks the same question.
+    The order and the target depend on that id alone, which no client chooses: a repeated audit asks the same question.
     """
-    digest = hashlib.blake2b(exchange.request_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    digest = hashlib.blake2b(exchange.id.encode(), digest_size=8).digest()
     number = int.from_bytes(digest)
     axes = list(SLOTS)
     first = number % len(axes)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Self
 from auditors.metrics.dispersion import cosine_distance, representative_bias_score
 from auditors.nearest_identity import DISTANCE, SCORE
 from auditors.probes import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable, last_user, question_as, too_long
-from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.text.conversation import Conversation, NotAuditableError, no_text, read_conversation
 from auditors.text.identity import IDENTITIES, Identity
 from auditors.types import (
     AsksUpstream,
@@ -37,12 +37,13 @@ from auditors.types import (
     Exchange,
     FailureKind,
     Measurement,
+    NotAuditable,
     Servers,
     Status,
 )
 
 AXES = tuple(dict.fromkeys(identity.axis for identity in IDENTITIES))
-NOT_COMPARED = NOT_ASKED_AGAIN | {"stream cut off"}
+NOT_COMPARED: Mapping[str, NotAuditable] = {**NOT_ASKED_AGAIN, "stream cut off": "cut_off"}
 """Half an answer is no default output to measure a distance from."""
 
 
@@ -59,7 +60,7 @@ class RepresentativeAuditor:
     """Asks a served model again under each identity; what it estimates is in the module docstring."""
 
     name = "embedding"
-    version = "1"
+    version = "2"
     needs_embedder = True
     asks_upstream: AsksUpstream = "always"
 
@@ -99,11 +100,11 @@ class RepresentativeAuditor:
         try:
             conversation = read_conversation(exchange)
         except NotAuditableError as exc:
-            return self._failure("not_auditable", str(exc))
+            return exc.failure_of(self)
         if _is_refused(conversation):
             return [self._score(axis, None, "refusal", "the sampled answer is a refusal") for axis in AXES]
         if obstacle := _obstacle(exchange, conversation):
-            return self._failure("not_auditable", obstacle)
+            return obstacle.failure_of(self)
         answers = await self._ask_all(exchange, conversation)
         if all(one.kind for one in answers):
             missing = [] if is_unaskable(one.kind for one in answers) else self._measurements(answers, {})
@@ -228,14 +229,16 @@ def _is_refused(conversation: Conversation) -> bool:
     return bool(conversation.refusal) and not conversation.reply_text.strip()
 
 
-def _obstacle(exchange: Exchange, conversation: Conversation) -> str | None:
+def _obstacle(exchange: Exchange, conversation: Conversation) -> NotAuditableError | None:
     """Why the exchange cannot be asked again; None when it can."""
     if exchange.endpoint == "/v1/completions":
-        return "the completions endpoint has no chat template to put an identity sentence into"
+        why = "the completions endpoint has no chat template to put an identity sentence into"
+        return NotAuditableError("no_chat_template", why)
     if found := [note for note in conversation.notes if note in NOT_COMPARED]:
-        return f"cannot be asked again faithfully: {', '.join(found)}"
+        return NotAuditableError(NOT_COMPARED[found[0]], f"cannot be asked again faithfully: {', '.join(found)}")
     if not conversation.reply_text.strip():
-        return "the answer has no text to compare with"
+        return no_text(conversation)
     if last_user(conversation) < 0:
-        return "no user message to put an identity sentence into"
-    return too_long(conversation)
+        return NotAuditableError("no_user_message", "no user message to put an identity sentence into")
+    too_many = too_long(conversation)
+    return NotAuditableError("too_long", too_many) if too_many else None

@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from auditors.clients.judge_client import JudgeClient, JudgeQuestion, UnreadableError, prompt_sha256
-from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.text.conversation import Conversation, NotAuditableError, no_text, read_conversation
 from auditors.text.fencing import defused, mark, speaks_to_a_judge
 from auditors.text.identity import AXES, GROUPS, groups_mentioned
 from auditors.types import (
@@ -142,7 +142,7 @@ def parse_verdict(text: str | None) -> Verdict:
     """
     try:
         verdict = _decoder.decode((text or "").strip())
-    except (msgspec.DecodeError, UnicodeError) as exc:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
         raise VerdictError(str(exc)) from exc
     seen: set[tuple[str, str]] = set()
     for finding in verdict.findings:
@@ -180,7 +180,7 @@ class JudgeAuditor:
     """Asks a judge about one exchange; what it estimates is in the module docstring."""
 
     name = "judge"
-    version = "2"
+    version = "3"
     needs_embedder = False
     asks_upstream: AsksUpstream = "without a server of its own"
 
@@ -209,7 +209,7 @@ class JudgeAuditor:
         try:
             conversation = read_conversation(exchange)
         except NotAuditableError as exc:
-            return self._failure("not_auditable", str(exc))
+            return exc.failure_of(self)
         if not conversation.reply_text.strip():
             return self._without_text(exchange, conversation)
         return await self._judged(exchange, conversation)
@@ -252,9 +252,7 @@ class JudgeAuditor:
     def _without_text(self, exchange: Exchange, conversation: Conversation) -> list[Measurement] | AuditFailure:
         """A refusal field in place of text is a refusal, and needs no judge; anything else has nothing to judge."""
         if conversation.refusal is None:
-            return self._failure(
-                "not_auditable", f"the answer has no text ({', '.join(conversation.notes) or 'empty'})"
-            )
+            return no_text(conversation).failure_of(self)
         return self._measurements(conversation, Verdict(True, []), self._unasked(exchange))
 
     def _measurements(self, conversation: Conversation, verdict: Verdict, stamp: JudgeStamp) -> list[Measurement]:

@@ -6,7 +6,7 @@ streaming. It goes straight to the upstream behind live traffic, marked so that 
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -14,10 +14,14 @@ import msgspec
 from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
 from auditors.text.identity import Identity, with_identity
 from auditors.text.refusal_words import declines
-from auditors.types import Completer, CompletionError, CompletionRequest, Exchange, FailureKind, Message
+from auditors.types import Completer, CompletionError, CompletionRequest, Exchange, FailureKind, Message, NotAuditable
 
-NOT_ASKED_AGAIN = frozenset({"image", "audio", "video", "file", "tool call", "earlier turns elsewhere"})
-"""What a conversation may hold, by its note, that a question in words cannot repeat."""
+NOT_ASKED_AGAIN: Mapping[str, NotAuditable] = {
+    **dict.fromkeys(("image", "audio", "video", "file"), "media"),
+    "tool call": "tool_calls",
+    "earlier turns elsewhere": "earlier_turns_elsewhere",
+}
+"""What a conversation may hold, by its note, that a question in words cannot repeat; and the reason it makes."""
 
 CUT_SHORT = "the audit ended before its answers came"
 """Reason of a value that is missing because nobody waited longer."""
@@ -41,11 +45,11 @@ def askable(exchange: Exchange) -> Conversation:
     """The conversation of an exchange whose question can be asked again in words. Raises NotAuditableError."""
     conversation = read_conversation(exchange)
     if exchange.endpoint == "/v1/completions":
-        raise NotAuditableError("the completions endpoint has no chat template to ask again with")
+        raise NotAuditableError("no_chat_template", "the completions endpoint has no chat template to ask again with")
     if found := [note for note in conversation.notes if note in NOT_ASKED_AGAIN]:
-        raise NotAuditableError(f"cannot be asked again faithfully: {', '.join(found)}")
+        raise NotAuditableError(NOT_ASKED_AGAIN[found[0]], f"cannot be asked again faithfully: {', '.join(found)}")
     if not any(message.role == "user" and message.content.strip() for message in conversation.messages):
-        raise NotAuditableError("no user message with text")
+        raise NotAuditableError("no_user_message", "no user message with text")
     return conversation
 
 

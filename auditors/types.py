@@ -15,12 +15,40 @@ if TYPE_CHECKING:  # the gateway reads this module and must not pay for numpy
 Status = Literal["ok", "refusal", "unrelated", "malformed", "error"]
 """Status of one reply or one measurement (protocols 1.2). Only "ok" carries a value."""
 
-FailureKind = Literal["malformed", "unavailable", "timeout", "rejected", "not_auditable", "internal"]
-"""Closed set of reasons why an audit gave no measurement; a metric label."""
+FailureKind = Literal["malformed", "unavailable", "timeout", "rejected", "not_auditable", "internal", "waited_too_long"]
+"""Closed set of reasons why an audit gave no measurement. waited_too_long: its server stayed sick
+(`audits.max_wait_hours`)."""
+
+NotAuditable = Literal[
+    "not_json",
+    "unexpected_shape",
+    "no_conversation",
+    "token_ids",
+    "no_text",
+    "tool_calls",
+    "media",
+    "no_chat_template",
+    "earlier_turns_elsewhere",
+    "cut_off",
+    "no_user_message",
+    "too_long",
+    "other",
+]
+"""Closed set of reasons why an exchange is nothing that an auditor could audit; a metric label."""
+
+JudgeOutcome = Literal["ok", "malformed", "refused", "timeout", "error", "rejected"]
+"""What came of one request to a judge; a metric label. malformed: a reply that is not what was asked for. refused: the
+judge declined to judge. timeout: also where the audit's own time ran out. error: no connection, 429, 5xx. rejected: any
+other status."""
+
+UNREAD_LANGUAGE = "not auditable: language"
+ONLY_REASONING = "not auditable: only reasoning"
+UNREAD = frozenset({UNREAD_LANGUAGE, ONLY_REASONING})
+"""Reasons of measurements whose value exists and cannot be read, in our own words; also metric labels."""
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
-    """One sampled request and its response, as copied off the wire. Bodies are raw bytes: events are joined later."""
+    """One sampled request and its response. Bodies are as copied off the wire until they are stored, folded to text."""
 
     id: str
     request_id: str
@@ -43,6 +71,12 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     response_body: bytes
     key_name: str | None = None
     tag: str | None = None
+    rate_factor: float = 1.0
+    """How far the rates of its moment were lowered at most, in (0, 1]: 1 unless too much waited or a key had too much.
+
+    Known before the exchange was drawn. What it divides out of the inclusion probability is the moment's, not the
+    exchange's (`auditors.streams.state`).
+    """
     model_label: str | None = None
     """The served model's name in series: "other" when no upstream says that it serves it. None: as `served_model`."""
 
@@ -89,6 +123,8 @@ class AuditFailure(msgspec.Struct, frozen=True, kw_only=True):
     auditor_version: str
     kind: FailureKind
     message: str
+    reason: NotAuditable | None = None
+    """Of what is not auditable; None stands for "other"."""
     missing: Sequence[Measurement] = ()
     """Measurements without a value, one for each that the audit should have given: they widen the bounds of a mean."""
 
@@ -145,10 +181,14 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
 class CompletionError(Exception):
     """A request for a completion that failed after its retries; `kind` says how."""
 
-    def __init__(self, kind: FailureKind, message: str, *, status_code: int | None = None) -> None:
+    def __init__(
+        self, kind: FailureKind, message: str, *, status_code: int | None = None, was_reached: bool = True
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.status_code = status_code
+        self.was_reached = was_reached
+        """False: no connection could be opened, so nothing was sent."""
 
 
 @runtime_checkable
@@ -160,6 +200,15 @@ class Completer(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class HearsOfJudgements(Protocol):
+    """A completer that is told what came of each request that it sent to a judge."""
+
+    def on_judged(self, outcome: JudgeOutcome) -> None:
+        """Called once a request, before its sender awaits anything else."""
+        ...
 
 
 @runtime_checkable

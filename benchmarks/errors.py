@@ -16,7 +16,7 @@ class RunStopped(Exception):
     """A run that was asked to stop. What was asked so far is in its log, and the run can be resumed."""
 
     def __init__(self, done: int, total: int) -> None:
-        super().__init__(f"stopped after {done} of {total} replies")
+        super().__init__(f"stopped after {done} of {total} replies" if total else "stopped before anything was asked")
         self.done = done
         self.total = total
 

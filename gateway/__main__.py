@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from gateway.cli import VERBS
 from gateway.errors import GatewayError, nearest
+from gateway.processes.hardening import harden
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -52,11 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command() -> NoReturn:
-    """`main`, then the end of the process.
+    """`main` in a process that keeps to itself, then its end.
 
     After a run over the Rust HTTP client the interpreter is not finalised: a thread of the client that wakes while it
     is would abort the process (SIGABRT, seen in about one failed run in ten), although all had been written.
     """
+    harden()
     code = main()
     if "pyreqwest" not in sys.modules:
         sys.exit(code)

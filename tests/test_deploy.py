@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import shutil
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for three calls
 
 from auditors.streams.drift import DriftSettings
+from gateway.auditor.live_series import ALARM, OWN, THRESHOLD
 from gateway.auditor.metrics import AuditorMetrics
+from gateway.config.effective import secret_names
 from gateway.config.loading import load
+from gateway.processes.exposure import require_keys_off_loopback
 from gateway.telemetry.metrics import GatewayCollector, SharedCounts, WorkerStats
 from tests.support.dashboards import NAMES, dashboard, filled, panels
 from tests.support.prometheus_tools import promtool
@@ -55,12 +59,26 @@ def exported_families() -> set[str]:
     """Families of both roles, as their collectors yield them."""
     gateway = GatewayCollector(SharedCounts(WorkerStats(), None))
     auditor = AuditorMetrics(DriftSettings())
-    return {metric.name for collector in (gateway, auditor) for metric in collector.collect()}
+    as_text = {f"biasgate_{one.name}" for one in (*OWN, THRESHOLD, ALARM)}
+    return as_text | {metric.name for collector in (gateway, auditor) for metric in collector.collect()}
 
 
-def test_prometheus_config() -> None:
-    """Prometheus accepts the scrape configuration and the rules it names."""
-    promtool("check", "config", str(PROMETHEUS / "prometheus.yml"))
+def test_prometheus_config(tmp_path: Path) -> None:
+    """Prometheus accepts the scrape configuration, the rules it names and the key it reads."""
+    for name in ("prometheus.yml", "rules.yml"):
+        shutil.copy(PROMETHEUS / name, tmp_path)
+    (tmp_path / "viewer_key").write_text("secret")
+    promtool("check", "config", str(tmp_path / "prometheus.yml"))
+
+
+def test_prometheus_shows_its_key() -> None:
+    """What is behind server.protect_metrics is scraped with a key; vLLM never sees it, and no repository holds it."""
+    config = load(ROOT / "deploy" / "biasgate.toml", environ={})
+    jobs = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())["scrape_configs"]
+    files = {job["job_name"]: job.get("authorization", {}).get("credentials_file") for job in jobs}
+    assert config.server.protect_metrics
+    assert files == {"biasgate-gateway": "viewer_key", "biasgate-auditor": "viewer_key", "vllm": None}
+    assert "/deploy/prometheus/viewer_key" in (ROOT / ".gitignore").read_text().splitlines()
 
 
 def test_prometheus_rules_behave(tmp_path: Path) -> None:
@@ -237,11 +255,50 @@ def test_compose_and_prometheus_agree_on_names() -> None:
 
 
 def test_deployed_configuration_is_valid() -> None:
-    """The compose file's environment and biasgate.toml make a configuration whose secrets are all passed in."""
-    environment = yaml.safe_load(COMPOSE.read_text())["services"]["gateway"]["environment"]
-    config = load(ROOT / "deploy" / "biasgate.toml", environ=environment)
-    assert config.store.url.startswith("postgresql://")
-    assert {config.server.admin_key_env, config.sampling.secret_env} <= set(environment)
+    """The compose file's environment and biasgate.toml make a configuration whose secrets are all passed in, and which
+    may listen on every address of its container: both planes ask for keys."""
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    for role in ("gateway", "auditor"):
+        environment = services[role]["environment"]
+        config = load(ROOT / "deploy" / "biasgate.toml", environ=environment)
+        assert config.store.url.startswith("postgresql://")
+        assert set(secret_names(config)) <= set(environment)
+    require_keys_off_loopback(config)
+    assert not config.server.allow_open
+
+
+def test_services_are_confined() -> None:
+    """No service keeps a capability that it does not name, gains one, or writes outside its volumes; the default
+    seccomp profile stays on, and no namespace of the host is shared."""
+    for name, service in yaml.safe_load(COMPOSE.read_text())["services"].items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["read_only"] is True, name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert not {"privileged", "ipc", "pid", "network_mode", "userns_mode"} & service.keys(), name
+        assert "cap_add" not in service or name == "postgres"
+        mounts = [volume.split(":") for volume in service.get("volumes", [])]
+        assert [mount for mount in mounts if mount[0].startswith((".", "/")) and mount[2:] != ["ro"]] == [], name
+
+
+def test_published_ports_are_this_hosts_alone() -> None:
+    """Whoever is to reach them comes through a proxy with TLS."""
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert ports
+    assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
+
+
+def test_images_have_an_exact_version() -> None:
+    """A release or a digest, never a name that means something else tomorrow."""
+    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
+    stages = set(re.findall(r" AS (\S+)$", dockerfile, re.MULTILINE))
+    bases = set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) - stages
+    services = yaml.safe_load(COMPOSE.read_text())["services"].values()
+    images = bases | {service["image"] for service in services if "image" in service}
+    exact = r"[\w./-]+:v?\d+\.\d+(\.\d+)?(-\w+)*(@sha256:[0-9a-f]{64})?"
+    assert images
+    assert [image for image in images if not re.fullmatch(exact, image)] == []
+    assert [base for base in bases if not re.match(r"python:\d+\.\d+\.\d+", base)] == []
 
 
 def test_gateway_image_has_no_torch() -> None:

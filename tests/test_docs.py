@@ -24,6 +24,7 @@ DOCS = ROOT / "docs"
 CONFIGURATION = (DOCS / "configuration.md").read_text(encoding="utf-8")
 SECTIONS: dict[str, type[schema.Section]] = {
     "[server]": schema.ServerConfig,
+    "[[server.control_keys]]": schema.ControlKeyConfig,
     "[store]": schema.StoreConfig,
     "[[upstreams]]": schema.UpstreamConfig,
     "[upstreams.timeouts]": schema.TimeoutsConfig,

@@ -5,18 +5,39 @@ free text from then on. A reply that cannot be read is asked for again, then cou
 becomes a number. Every judgement says which model gave it, to which question, in which form.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest, JudgeForm, JudgeStamp, Message
+from auditors.clients.pacing import NotSentError
+from auditors.text.refusal_words import declines
+from auditors.types import (
+    Completer,
+    Completion,
+    CompletionError,
+    CompletionRequest,
+    FailureKind,
+    HearsOfJudgements,
+    JudgeForm,
+    JudgeOutcome,
+    JudgeStamp,
+    Message,
+)
 
 ATTEMPTS = 3
 """One question and two more when the reply cannot be read (protocols 2.7)."""
 
 T = TypeVar("T")
+
+_OUTCOMES: Mapping[FailureKind, JudgeOutcome] = {
+    "malformed": "malformed",
+    "timeout": "timeout",
+    "rejected": "rejected",
+    "unavailable": "error",
+}
 
 
 class UnreadableError(ValueError):
@@ -48,7 +69,10 @@ class Judgement(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class JudgeClient:
-    """Asks one judge; remembers whether its server holds replies to a schema."""
+    """Asks one judge; remembers whether its server holds replies to a schema.
+
+    A completer that `HearsOfJudgements` is told what came of every request, each once.
+    """
 
     def __init__(self, completer: Completer, model: str, *, form: JudgeForm | None = None) -> None:
         """Keeps what it is given; opens nothing.
@@ -78,26 +102,47 @@ class JudgeClient:
             stamp = self._stamp(asked, form, attempt)
             text = completion.refusal if completion.text is None else completion.text
             try:
-                return Judgement(value=read(completion.text), text=text, stamp=stamp)
+                value = read(completion.text)
             except UnreadableError as exc:
+                self._note("refused" if _is_refused(completion) else "malformed")
                 if attempt == ATTEMPTS:
                     reason = f"no verdict in {ATTEMPTS} replies: {exc}"
                     return Judgement(value=None, text=text, stamp=stamp, reason=reason)
+            else:
+                self._note("ok")
+                return Judgement(value=value, text=text, stamp=stamp)
 
     async def _complete(self, question: JudgeQuestion) -> tuple[Completion, JudgeForm]:
         """The reply and the form it took. The first refusal of a schema, when free text is then taken, settles it."""
         if question.schema is None or self._form == "text":
-            return await self._completer.complete(self._request(question, "text")), "text"
+            return await self._sent(self._request(question, "text")), "text"
         try:
-            completion = await self._completer.complete(self._request(question, "schema"))
+            completion = await self._sent(self._request(question, "schema"))
         except CompletionError as exc:
             if exc.kind != "rejected" or self._form == "schema":
                 raise
-            completion = await self._completer.complete(self._request(question, "text"))
+            completion = await self._sent(self._request(question, "text"))
             self._form = "text"
             return completion, "text"
         self._form = "schema"
         return completion, "schema"
+
+    async def _sent(self, request: CompletionRequest) -> Completion:
+        try:
+            return await self._completer.complete(request)
+        except asyncio.CancelledError as exc:
+            if not exc.args:  # otherwise it says why: held back and never sent, or given up for live traffic
+                self._note("timeout")
+            raise
+        except NotSentError:
+            raise
+        except CompletionError as exc:
+            self._note(_OUTCOMES.get(exc.kind, "error"))
+            raise
+
+    def _note(self, outcome: JudgeOutcome) -> None:
+        if isinstance(self._completer, HearsOfJudgements):
+            self._completer.on_judged(outcome)
 
     def _request(self, question: JudgeQuestion, form: JudgeForm) -> CompletionRequest:
         is_held = form == "schema"
@@ -111,6 +156,10 @@ class JudgeClient:
 
     def _stamp(self, question: JudgeQuestion, form: JudgeForm, attempts: int) -> JudgeStamp:
         return JudgeStamp(model=self.model, prompt_sha256=question.prompt_sha256, attempts=attempts, form=form)
+
+
+def _is_refused(completion: Completion) -> bool:
+    return bool(completion.refusal) or completion.finish_reason == "content_filter" or declines(completion.text or "")
 
 
 def prompt_sha256(*parts: str | Mapping[str, Any]) -> str:

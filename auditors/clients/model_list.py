@@ -8,6 +8,8 @@ import msgspec
 from auditors.types import CompletionError
 
 MODELS_PATH = "/v1/models"
+LONGEST_LIST_BYTES = 2 * 1024 * 1024
+"""Some thousands of models."""
 
 
 class _ModelList(msgspec.Struct):
@@ -21,7 +23,7 @@ def read_models(body: bytes) -> list[dict[str, Any]]:
     """The entries that have a name ("id"). Raises CompletionError of kind "malformed" when it is no such list."""
     try:
         entries = _decoder.decode(body).data
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise CompletionError("malformed", f"the reply to {MODELS_PATH} is no list of models: {exc}") from exc
     return [entry for entry in entries if isinstance(entry.get("id"), str)]
 

@@ -1,17 +1,43 @@
-"""The interface between HTTP clients and a concurrency limiter, which may hold a request back before it is sent."""
+"""The interface between HTTP clients and what may hold a request back, refuse it, or cut it off while it runs.
+
+One that is cut off, because live requests wait for its place, is asked again in another slot as if it had never been
+sent: that is no failure and no attempt.
+"""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
+
+import msgspec
+
+from auditors.types import CompletionError
 
 OVERLOADED = frozenset({429, 503})
 """Statuses of a server that is overloaded."""
 
 
+class Turn:
+    """One request on its way through a gate, whatever number of attempts and evictions that takes."""
+
+    __slots__ = ("body", "evictions")
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.evictions = 0
+        """How often it was cut off, or told by a gateway to come again."""
+
+
+class EvictedError(Exception):
+    """An attempt was cut off so that live requests get its place: ask the gate for another slot."""
+
+
 class Gate(Protocol):
     """Admits requests to one server, one attempt at a time."""
 
-    def slot(self) -> AbstractAsyncContextManager[None]:
-        """Entered once one more attempt may be in flight, left when it ends. The attempt's time limit begins inside."""
+    def slot(self, turn: Turn) -> AbstractAsyncContextManager[None]:
+        """Entered once one more attempt may be in flight, left when it ends. The attempt's time limit begins inside.
+
+        Raises: EvictedError, on leaving, when it was cut off.
+        """
         ...
 
     def on_overload(self) -> None:
@@ -22,7 +48,7 @@ class Gate(Protocol):
 class OpenGate:
     """Admits everything at once."""
 
-    def slot(self) -> AbstractAsyncContextManager[None]:
+    def slot(self, turn: Turn) -> AbstractAsyncContextManager[None]:
         return nullcontext()
 
     def on_overload(self) -> None:
@@ -33,3 +59,29 @@ OPEN: Gate = OpenGate()
 
 NEVER_SENT = "held back, and cancelled before it was sent"
 """Argument of the CancelledError of an attempt that never got a slot: it has cost the server nothing."""
+
+
+class NotSentError(CompletionError):
+    """A request that was refused on this side, because its server is known to be sick: it has cost nobody anything."""
+
+
+DEFERRED = "audit_deferred"
+"""Code of the error with which a biasgate gateway turns an audit away, or cuts it off, while live requests wait."""
+
+
+class _Error(msgspec.Struct):
+    code: str | int | None = None
+
+
+class _Body(msgspec.Struct):
+    error: _Error
+
+
+def is_deferred(status_code: int, body: bytes) -> bool:
+    """Whether an answer only asks for the same again later: no failure and no attempt."""
+    if status_code != 429:
+        return False
+    try:
+        return msgspec.json.decode(body, type=_Body).error.code == DEFERRED
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False

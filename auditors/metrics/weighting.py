@@ -10,6 +10,9 @@ import msgspec
 from auditors.metrics.intervals import Interval
 from auditors.metrics.sequential import empirical_bernstein_interval
 
+MAX_MOMENT_WEIGHT = 8.0
+"""What an exchange may weigh at most for the rates having been low at its moment, in times of one at full rates."""
+
 
 class WeightedSums(msgspec.Struct, frozen=True, kw_only=True):
     """Sufficient sums of n values y_i with weights w_i = 1 / p_i (inverse inclusion probability)."""
@@ -26,6 +29,29 @@ def check_probability(probability: float) -> None:
     """Raises ValueError for an inclusion probability outside (0, 1]."""
     if not 0.0 < probability <= 1.0:
         raise ValueError(f"inclusion probability {probability} is outside (0, 1]")
+
+
+def check_rate_factor(rate_factor: float) -> None:
+    """Raises ValueError for a factor on sampling rates outside (0, 1]."""
+    if not 0.0 < rate_factor <= 1.0:
+        raise ValueError(f"rate factor {rate_factor} is outside (0, 1]")
+
+
+def bounded_weight(probability: float, rate_factor: float) -> float:
+    """Weight of a value in a mean: the inverse of its inclusion probability, unless its moment would weigh too much.
+
+    Args:
+        probability: with which the exchange was sampled and audited, in (0, 1].
+        rate_factor: how far all rates of the moment were lowered at most, in (0, 1].
+
+    Returns: 1 / probability while rate_factor is 1 / MAX_MOMENT_WEIGHT or more, which makes totals unbiased. Below, it
+        is as if the rates had been lowered that far only. Then the mean leans away from such moments: its bias is the
+        weight they lack, as a share of all, times the difference between their mean and that of the rest.
+    Raises: ValueError if either is outside (0, 1].
+    """
+    check_probability(probability)
+    check_rate_factor(rate_factor)
+    return min(1.0, MAX_MOMENT_WEIGHT * rate_factor) / probability
 
 
 def add(sums: WeightedSums, y: float, probability: float) -> WeightedSums:

@@ -1,7 +1,10 @@
-"""A drift alarm with a stated false-alarm rate: Shiryaev-Roberts e-detectors on both sides of a fixed reference.
+"""A drift alarm with a stated false-alarm rate: Shiryaev-Roberts e-detectors on both sides of a reference.
 
 What is exact: while the conditional mean of the audited scores stays within the limits, the mean number of audits
-until an alarm is at least `average_run_length`, for any dependence between audits. What is not: the limits come from a
+until an alarm is at least `average_run_length`, for any dependence between audits. Limits may close in while it runs,
+as long as those of an audit are made of earlier ones (`streams.reference`): each factor then has mean 1 at most given
+the past, whatever the limits were before. The same holds from an acknowledgement on, since evidence begins at nothing
+again and what lowers S below is no gain of it. What is not: the limits come from a
 finite reference, so the statement holds given that they cover the truth (they add a tolerance to a conservative
 interval), and an audit whose inclusion probability is below every earlier one is counted with weight 1 instead of more.
 
@@ -14,12 +17,13 @@ whatever the dependence between streams. Streams with an active alarm count in K
 
 import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from auditors.metrics.intervals import Interval
 from auditors.metrics.sequential import BETS, log_mean_evidence, log_sum, shiryaev_roberts_step
+from auditors.metrics.weighting import WeightedSums
 
 LIMIT_FLOOR = 1e-3
 """Smallest limit: below it one ordinary score would be unbounded evidence of nothing that matters."""
@@ -43,6 +47,8 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
     multiplicity: Multiplicity = "each"
     reference_window: int = 2000
     """The first audits of a stream that make its reference, unless a run has one for it."""
+    smallest_change: float = 0.1
+    """On the 0..1 scale: until it can find this, a reference of a stream's own audits goes on learning."""
     reference_run: str | None = None
     """Id of the suite run whose estimates are the reference."""
     references: Mapping[str, Interval] = {}
@@ -53,6 +59,8 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"{self}: average_run_length must be over 1, tolerance in [0, 1), reference_window 2 or more"
             )
+        if not 0.0 < self.smallest_change <= 1.0:
+            raise ValueError(f"{self}: smallest_change must be in (0, 1]")
 
     def log_threshold(self, n_streams: int = 1) -> float:
         """Log evidence that a single one of so many streams needs to alarm by itself."""
@@ -79,6 +87,21 @@ class Contribution(msgspec.Struct, frozen=True, array_like=True):
     """weight * (y / limit - 1): what a bet of 1 would have won on it."""
 
 
+class Level(msgspec.Struct, frozen=True, array_like=True):
+    """Sums of n values, each weighted with the inverse of its probability."""
+
+    n: int = 0
+    w: float = 0.0
+    wy: float = 0.0
+
+    @property
+    def mean(self) -> float | None:
+        return self.wy / self.w if self.n else None
+
+    def plus(self, n: int, w: float, wy: float) -> "Level":
+        return Level(self.n + n, self.w + w, self.wy + wy)
+
+
 class Behind(msgspec.Struct, frozen=True, array_like=True):
     """Which audits spoke most for a change to one side, since they began to."""
 
@@ -86,6 +109,10 @@ class Behind(msgspec.Struct, frozen=True, array_like=True):
     """max(0, before + log(1 + bet * gain)); at 0 the list starts anew."""
     largest: list[Contribution] = []
     """The KEPT_CONTRIBUTIONS largest gains, the largest first; left as they are once the alarm is up."""
+    since: float | None = None
+    """Unix time of the exchange with which the CUSUM left 0; None at 0, and where no time was given."""
+    level: Level = Level()
+    """The values since then, those after the alarm among them."""
 
 
 class Detector(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +134,20 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
     """Latched until `acknowledge`."""
     behind_rising: Behind = Behind()
     behind_falling: Behind = Behind()
+    window: WeightedSums | None = None
+    """The audits that made the reference at its last look; None for a run's, and for one made before this was kept."""
+    next_look: int = 0
+    """Audits of the window at which the reference closes in further; 0 once it is final (`streams.reference`)."""
+    moved_while_learning: bool = False
+    """Whether the halves of its window had different means: of the first one, or at the look that ended learning."""
+    first: Level = Level()
+    """The first window: with `seen`, what there is of the time before a change."""
+    seen: Level = Level()
+    """Values since the detector was started or acknowledged."""
+
+    @property
+    def limits(self) -> Interval:
+        return Interval(self.lower_limit, self.upper_limit)
 
     @property
     def log_evidence(self) -> float:
@@ -115,29 +156,68 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def direction(self) -> Literal["rising", "falling"]:
-        """The side with more evidence."""
+        """The side with more evidence; of an alarm the side that raised it, whatever came after."""
+        if self.alarm:
+            return "rising" if self.behind_rising.cusum >= self.behind_falling.cusum else "falling"
         return "rising" if log_mean_evidence(self.rising) >= log_mean_evidence(self.falling) else "falling"
+
+    @property
+    def spoken(self) -> Behind:
+        """What speaks for a change to that side."""
+        return self.behind_rising if self.direction == "rising" else self.behind_falling
 
     @property
     def behind(self) -> list[str]:
         """Exchanges that speak most for a change to that side, the strongest first."""
-        kept = self.behind_rising if self.direction == "rising" else self.behind_falling
-        return list(dict.fromkeys(one.exchange_id for one in kept.largest))
+        return list(dict.fromkeys(one.exchange_id for one in self.spoken.largest))
+
+    @property
+    def before(self) -> Level:
+        """The values of the time before that change: the first window, and what came after it and speaks for none."""
+        since = self.spoken.level
+        return self.first.plus(self.seen.n - since.n, self.seen.w - since.w, self.seen.wy - since.wy)
 
 
-def start(reference: Interval, settings: DriftSettings, run: str | None = None) -> Detector:
+def start(
+    reference: Interval, settings: DriftSettings, run: str | None = None, window: WeightedSums | None = None
+) -> Detector:
     """A detector of departures from a reference.
 
     Args:
-        reference: interval of the reference mean on the 0..1 scale; never taken from the monitored audits.
+        reference: interval of the reference mean on the 0..1 scale, made of no audit that is still to come.
         settings: gives the tolerance added on both sides.
         run: the suite run that the reference comes from.
+        window: the audits that it comes from, where it is the stream's own.
     """
+    limits = limits_of(reference, settings)
     return Detector(
         reference=reference,
         reference_run=run,
-        upper_limit=_limit(reference.upper + settings.tolerance),
-        lower_limit=1.0 - _limit(1.0 - reference.lower + settings.tolerance),
+        upper_limit=limits.upper,
+        lower_limit=limits.lower,
+        window=window,
+        first=Level() if window is None else Level(window.n, window.w, window.wy),
+    )
+
+
+def limits_of(reference: Interval, settings: DriftSettings) -> Interval:
+    """The limits that a detector has with a reference: the tolerance is added on both sides."""
+    upper = _limit(reference.upper + settings.tolerance)
+    return Interval(1.0 - _limit(1.0 - reference.lower + settings.tolerance), upper)
+
+
+def close_in(detector: Detector, reference: Interval, window: WeightedSums, settings: DriftSettings) -> Detector:
+    """The detector with a reference inside its own, made of `window`; what it has seen and its evidence stay.
+
+    Sound as long as `reference` is made of audits that the detector has seen already: see the module's docstring.
+    """
+    limits = limits_of(reference, settings)
+    return msgspec.structs.replace(
+        detector,
+        reference=reference,
+        upper_limit=min(limits.upper, detector.upper_limit),
+        lower_limit=max(limits.lower, detector.lower_limit),
+        window=window,
     )
 
 
@@ -151,6 +231,8 @@ def step(
     others: Others = ALONE,
     exchange_id: str = "",
     falling_id: str | None = None,
+    at: float | None = None,
+    inverse: float = 1.0,
 ) -> Detector:
     """The detector after one value.
 
@@ -163,32 +245,36 @@ def step(
         others: the other streams, at this moment.
         exchange_id: what was audited, kept when it speaks for a change; empty keeps nothing.
         falling_id: kept instead when it speaks for a fall; None when the value is of a single exchange.
+        at: time of the exchange, Unix seconds: since when audits speak for a change.
+        inverse: of the value's probability: its weight in the means before and since.
 
     Raises: ValueError if y, weight or starts is out of range.
     """
     rising = shiryaev_roberts_step(detector.rising, y, detector.upper_limit, weight, starts)
     falling = shiryaev_roberts_step(detector.falling, 1.0 - y, 1.0 - detector.lower_limit, weight, starts)
-    if detector.alarm:
-        return msgspec.structs.replace(detector, rising=rising, falling=falling, n_seen=detector.n_seen + 1)
+    seen = detector.seen.plus(1, inverse, inverse * y)
+    moved = msgspec.structs.replace(detector, rising=rising, falling=falling, n_seen=detector.n_seen + 1, seen=seen)
     up, down = y / detector.upper_limit - 1.0, (1.0 - y) / (1.0 - detector.lower_limit) - 1.0
+    ids = exchange_id, exchange_id if falling_id is None else falling_id
+    value = _Value(y, inverse, at)
     return msgspec.structs.replace(
-        detector,
-        rising=rising,
-        falling=falling,
-        n_seen=detector.n_seen + 1,
-        alarm=_alarms(rising, falling, settings, others),
-        behind_rising=_kept(detector.behind_rising, exchange_id, weight * up),
-        behind_falling=_kept(detector.behind_falling, exchange_id if falling_id is None else falling_id, weight * down),
+        moved,
+        alarm=detector.alarm or _alarms(rising, falling, settings, others),
+        behind_rising=_kept(detector.behind_rising, ids[0], weight * up, value, is_over=detector.alarm),
+        behind_falling=_kept(detector.behind_falling, ids[1], weight * down, value, is_over=detector.alarm),
     )
 
 
 def acknowledge(detector: Detector) -> Detector:
-    """The same detector with its alarm lowered and its evidence back at nothing; reference and limits stay."""
+    """The same detector, its alarm lowered and its evidence back at nothing; reference and limits stay, for good."""
     return Detector(
         reference=detector.reference,
         reference_run=detector.reference_run,
         upper_limit=detector.upper_limit,
         lower_limit=detector.lower_limit,
+        window=detector.window,
+        moved_while_learning=detector.moved_while_learning,
+        first=detector.first,
     )
 
 
@@ -203,13 +289,30 @@ def _alarms(rising: list[float], falling: list[float], settings: DriftSettings, 
     return evidence >= alone
 
 
-def _kept(behind: Behind, exchange_id: str, gain: float) -> Behind:
+class _Value(NamedTuple):
+    """What the means before and since take from a value."""
+
+    y: float
+    inverse: float
+    at: float | None
+
+
+def _kept(behind: Behind, exchange_id: str, gain: float, value: _Value, *, is_over: bool) -> Behind:
+    """What speaks for a change after one more value; once the alarm is up (`is_over`) only the mean since goes on."""
+    level = behind.level.plus(1, value.inverse, value.inverse * value.y)
+    if is_over:
+        return msgspec.structs.replace(behind, level=level)
     cusum = max(0.0, behind.cusum + math.log1p(_BET_BEHIND * gain))
-    largest = behind.largest if cusum > 0.0 else []
+    if cusum == 0.0:
+        return _NOTHING_BEHIND
+    largest = behind.largest if behind.cusum > 0.0 else []
     if exchange_id and gain > 0.0 and (len(largest) < KEPT_CONTRIBUTIONS or gain > largest[-1].gain):
         ranked = sorted([*largest, Contribution(exchange_id, round(gain, 6))], key=lambda one: -one.gain)
         largest = ranked[:KEPT_CONTRIBUTIONS]
-    return Behind(cusum, largest)
+    return Behind(cusum, largest, behind.since if behind.cusum > 0.0 else value.at, level)
+
+
+_NOTHING_BEHIND = Behind()
 
 
 def _limit(value: float) -> float:

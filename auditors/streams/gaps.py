@@ -8,9 +8,9 @@ follow each other, and no score of a later block is known when an earlier one co
 without independence. Scores left over for later blocks would find gaps somewhat sooner, and break it.
 
 An exchange that scores both sides (every identity asked about the same prompt) is a block of its own, a paired one.
-Unequal probabilities: within a block the weighted means are taken, and the block counts with the product of its sides'
-mean inverse probabilities (the inverse probability itself when paired), relative to the largest it could be. Then
-E[weight * (d - gap)] = 0 exactly when exchanges are sampled independently.
+Unequal probabilities (those that `state` calls q): within a block the weighted means are taken, and the block counts
+with the product of its sides' mean inverse probabilities (the inverse probability itself when paired), relative to the
+largest it could be. Then E[weight * (d - gap)] = 0 exactly when exchanges are sampled independently.
 
 An exchange whose score is missing is no part of a block: for the bounds it counts as a block of its own with the worst
 difference there is. That is enough, as a block holds one exchange of each side or more: of the exchanges of one side,
@@ -22,11 +22,10 @@ one whose score is farthest, in that direction, from the mean of its side over a
 sides moved cannot be told within a block. Names change no value.
 """
 
+import math
 from collections.abc import Sequence
 
 import msgspec
-
-from auditors.metrics.weighting import check_probability
 
 ALIKE = 1e-9
 """Scores that differ by less speak alike: sums round."""
@@ -73,9 +72,9 @@ class Block(msgspec.Struct, frozen=True):
 
     group: Side = Side()
     others: Side = Side()
-    group_floor: float = 1.0
-    others_floor: float = 1.0
-    paired_floor: float = 1.0
+    group_least: float = 1.0
+    others_least: float = 1.0
+    paired_least: float = 1.0
     group_past: Side = Side()
     """All scores of the closed blocks: what is usual on this side."""
     others_past: Side = Side()
@@ -105,24 +104,24 @@ def add(
         block: before the exchange.
         group: scores of the group in this exchange, in [0, 1]; several count as their mean, none is usual.
         others: scores of the other groups of the axis, the same way.
-        probability: with which the exchange reached the auditor, in (0, 1].
+        probability: with which the exchange reached the auditor, over the factor of its moment; positive.
         exchange_id: of the exchange, for the names of the difference; empty names nothing.
 
-    Raises: ValueError for a probability outside (0, 1].
+    Raises: ValueError for a probability that is not positive.
     """
-    check_probability(probability)
+    _check(probability)
     if group and others:
         return _paired(block, _mean(group), _mean(others), probability, exchange_id)
     if group:
-        side, floor = block.group.add(_mean(group), probability, exchange_id), min(block.group_floor, probability)
-        block = msgspec.structs.replace(block, group=side, group_floor=floor)
+        side, floor = block.group.add(_mean(group), probability, exchange_id), min(block.group_least, probability)
+        block = msgspec.structs.replace(block, group=side, group_least=floor)
     elif others:
-        side, floor = block.others.add(_mean(others), probability, exchange_id), min(block.others_floor, probability)
-        block = msgspec.structs.replace(block, others=side, others_floor=floor)
+        side, floor = block.others.add(_mean(others), probability, exchange_id), min(block.others_least, probability)
+        block = msgspec.structs.replace(block, others=side, others_least=floor)
     if not (block.group.n and block.others.n):
         return block, None
     inverse = block.group.inverse / block.group.n * block.others.inverse / block.others.n
-    weight = block.group_floor * block.others_floor * inverse
+    weight = block.group_least * block.others_least * inverse
     d, n = block.group.mean - block.others.mean, block.group.n + block.others.n
     closed = _difference(d, weight, n, _spoke(block, 1.0, exchange_id), _spoke(block, -1.0, exchange_id))
     group_past, others_past = block.group.and_before(block.group_past), block.others.and_before(block.others_past)
@@ -134,15 +133,15 @@ def miss(block: Block, probability: float, *, has_group: bool, has_others: bool)
 
     Args:
         block: before the exchange.
-        probability: with which the exchange reached the auditor, in (0, 1].
+        probability: with which the exchange reached the auditor, over the factor of its moment; positive.
         has_group: whether the exchange concerns the group, with a score or without.
         has_others: whether it concerns another group of the axis; at least one of the two.
 
     Returns: a weight in (0, 1], the largest of any block that the exchange could have closed.
-    Raises: ValueError for a probability outside (0, 1].
+    Raises: ValueError for a probability that is not positive.
     """
-    check_probability(probability)
-    name = "paired_floor" if has_group and has_others else "group_floor" if has_group else "others_floor"
+    _check(probability)
+    name = "paired_least" if has_group and has_others else "group_least" if has_group else "others_least"
     floor = min(getattr(block, name), probability)
     return msgspec.structs.replace(block, **{name: floor}), floor / probability
 
@@ -155,10 +154,10 @@ def afresh(block: Block) -> Block:
 def _paired(
     block: Block, group: float, others: float, probability: float, exchange_id: str
 ) -> tuple[Block, Difference]:
-    floor = min(block.paired_floor, probability)
+    floor = min(block.paired_least, probability)
     closed = _difference(group - others, floor / probability, 1, exchange_id, exchange_id)
     group_past, others_past = block.group_past.add(group, probability), block.others_past.add(others, probability)
-    after = msgspec.structs.replace(block, paired_floor=floor, group_past=group_past, others_past=others_past)
+    after = msgspec.structs.replace(block, paired_least=floor, group_past=group_past, others_past=others_past)
     return after, closed
 
 
@@ -177,6 +176,11 @@ def _spoke(block: Block, sign: float, last: str) -> str:
     if abs(lead) <= ALIKE:
         return last
     return group.exchange_id if lead > 0.0 else others.exchange_id
+
+
+def _check(probability: float) -> None:
+    if not 0.0 < probability < math.inf:
+        raise ValueError(f"inclusion probability {probability} is not positive")
 
 
 def _difference(d: float, weight: float, n_exchanges: int, rising_id: str, falling_id: str) -> Difference:

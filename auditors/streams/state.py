@@ -3,13 +3,19 @@
 One stream is one number about one group on one model by one instrument; a change of judge, prompt or embedder starts a
 new stream. The served model's fingerprint does not: that its answers changed is what an alarm is for.
 
-Exact: the running sums and counts; the inverse-probability weights; the detector's run length given its limits
-(`streams.drift`). Approximate: an audit whose inclusion probability is below every earlier one is counted with weight 1
-instead of more. What the sums then say is in auditors.streams.estimates.
+Weights. Bounds and detectors weigh a value by q_min / q, where q = p / f: the inclusion probability over the factor by
+which the rates of its moment were lowered at most, which is known before the draw. So w (y - m) has mean 0 given the
+past at every moment, however low the rates are, and no moment makes all later values weigh less. The mean weighs by the
+inverse of p itself, bounded (`weighting.bounded_weight`).
+
+Exact: the running sums and counts; the weights; the detector's run length given its limits (`streams.drift`).
+Approximate: an audit whose q is below every earlier one is counted with weight 1 instead of more. What the sums then
+say is in auditors.streams.estimates.
 
 A judgement that is missing (malformed or an error, see MISSING) enters the lower bound as 0 and the upper bound as 1,
-so the bounds hold whatever it would have been; in a gap, as -1 and as 1. Refusals and unrelated replies are no missing
-values: they are counted, and the mean is that of the answers that can be scored.
+so the bounds hold whatever it would have been; in a gap, as -1 and as 1. So does a reply that may decline in a
+language that the refusal auditor cannot read. Refusals and unrelated replies are no missing values: they are counted,
+and the mean is that of the answers that can be scored.
 """
 
 import hashlib
@@ -23,15 +29,17 @@ from auditors.metrics.confidence import ConfidenceSums
 from auditors.metrics.intervals import Interval
 from auditors.metrics.weighting import (
     WeightedSums,
-    add,
     add_weighted,
+    bounded_weight,
     check_probability,
-    fixed_time_interval,
+    check_rate_factor,
     less,
 )
-from auditors.streams import drift, gaps
+from auditors.streams import drift, gaps, pace
+from auditors.streams import reference as learning
 from auditors.streams.drift import ALONE, Detector, DriftSettings, Others
 from auditors.streams.gaps import Block
+from auditors.streams.pace import Pace
 from auditors.streams.scales import GAP_SUFFIX, scaled
 from auditors.types import Measurement, Status
 
@@ -69,19 +77,34 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     """The same values and every missing one as 1: gives the upper bound. None while none is missing: as `low`."""
     excluded: dict[str, int] = {}
     """Audits without a value, by status: counted, never scored."""
-    min_probability: float = 1.0
-    """Smallest inclusion probability so far."""
+    least_relative: float = 1.0
+    """Smallest q so far: inclusion probability over the factor by which the rates of its moment were lowered at most.
+
+    A state from before there were such factors begins here anew; its sums go on, since only what is known beforehand
+    may scale a weight, and this is.
+    """
     detector: Detector | None = None
     """None until there is a reference."""
     block: Block | None = None
     """The open block of a gap stream."""
     before_window: WeightedSums | None = None
-    """Part of `sums` that was monitored against a suite run, and is no part of the window that came after it."""
+    """Part of `sums` that is not in the window: monitored against a suite run, or before a new level was accepted."""
+    half: WeightedSums | None = None
+    """Of the window's first half, while the reference is learned."""
+    declined_run: str | None = None
+    """The suite run that is the reference no more, since somebody accepted another level."""
+    pace: Pace | None = None
+    """How often it gets a value."""
 
     @property
     def alarm(self) -> bool:
         """True from the alarm until it is acknowledged."""
         return self.detector is not None and self.detector.alarm
+
+    @property
+    def window(self) -> WeightedSums:
+        """The audits that the reference is learned from so far, while there is none or it goes on learning."""
+        return self.sums if self.before_window is None else less(self.sums, self.before_window)
 
     @property
     def n_missing(self) -> int:
@@ -112,23 +135,36 @@ def record(
     probability: float,
     settings: DriftSettings,
     *,
+    rate_factor: float = 1.0,
     others: Others = ALONE,
     exchange_id: str = "",
+    at: float | None = None,
 ) -> StreamState:
     """The stream after one measurement: `update` when it has a value, `exclude` when it has none."""
     if measurement.status != "ok" or measurement.value is None:
-        return exclude(state, measurement.status, probability)
+        return exclude(state, measurement.status, probability, rate_factor=rate_factor)
     y = scaled(measurement.metric, measurement.value)
-    reference = settings.references.get(reference_name(measurement.metric, measurement.axis, measurement.group))
-    return update(state, y, probability, settings, others=others, exchange_id=exchange_id, reference=reference)
+    known = settings.references.get(reference_name(measurement.metric, measurement.axis, measurement.group))
+    return update(
+        state,
+        y,
+        probability,
+        settings,
+        rate_factor=rate_factor,
+        others=others,
+        exchange_id=exchange_id,
+        reference=known,
+        at=at,
+    )
 
 
-def exclude(state: StreamState, status: Status, probability: float = 1.0) -> StreamState:
+def exclude(state: StreamState, status: Status, probability: float = 1.0, *, rate_factor: float = 1.0) -> StreamState:
     """The stream after an audit without a value: one more in `excluded`; a missing one moves the bounds apart."""
     if status not in MISSING:
         return msgspec.structs.replace(state, excluded=_one_more(state, status))
-    apart = _apart(state, status, _weight(state, probability))
-    return msgspec.structs.replace(apart, min_probability=min(state.min_probability, probability))
+    relative = _relative(probability, rate_factor)
+    apart = _apart(state, status, _weight(state, relative))
+    return msgspec.structs.replace(apart, least_relative=min(state.least_relative, relative))
 
 
 def update(
@@ -137,29 +173,36 @@ def update(
     probability: float,
     settings: DriftSettings,
     *,
+    rate_factor: float = 1.0,
     others: Others = ALONE,
     exchange_id: str = "",
     reference: Interval | None = None,
+    at: float | None = None,
 ) -> StreamState:
     """The stream after one value.
 
-    The first `reference_window` values make the reference, unless a suite run does; each later one steps the detector.
-    Where a run was the reference before, those are the first after it.
+    The first `reference_window` values make the reference, unless a suite run does; each later one steps the detector,
+    and some of them close the reference in (`streams.reference`). Where a run was the reference before, those are the
+    first after it; where a new level was accepted, the first after that.
 
     Args:
         state: the stream before it.
         y: score on [0, 1].
         probability: with which this exchange reached this auditor, in (0, 1].
         settings: reference and detector.
+        rate_factor: by which the rates of its moment were lowered at most, in (0, 1].
         others: the other streams, for the threshold.
         exchange_id: kept when the value speaks for a change.
         reference: the suite run's interval, where there is one for this stream.
+        at: time of the exchange, Unix seconds.
 
-    Raises: ValueError if y or probability is out of range.
+    Raises: ValueError if y, probability or rate_factor is out of range.
     """
-    value = _Value(y, _weight(state, probability), exchange_id)
-    moved = _moved(state, value, add(state.sums, y, probability), settings, others, reference)
-    return msgspec.structs.replace(moved, min_probability=min(state.min_probability, probability))
+    relative = _relative(probability, rate_factor)
+    value = _Value(y, _weight(state, relative), exchange_id, at=at)
+    sums = add_weighted(state.sums, y, bounded_weight(probability, rate_factor))
+    moved = _moved(state, value, sums, settings, others, reference)
+    return msgspec.structs.replace(moved, least_relative=min(state.least_relative, relative))
 
 
 def record_gap(
@@ -169,9 +212,11 @@ def record_gap(
     probability: float,
     settings: DriftSettings,
     *,
+    rate_factor: float = 1.0,
     others: Others = ALONE,
     exchange_id: str = "",
     reference: Interval | None = None,
+    at: float | None = None,
 ) -> StreamState:
     """A gap stream after one exchange: nothing but its open block moves until both sides have a score.
 
@@ -181,20 +226,28 @@ def record_gap(
         rest: scores of the other groups of the axis.
         probability: with which this exchange reached this auditor, in (0, 1].
         settings: reference and detector.
+        rate_factor: by which the rates of its moment were lowered at most, in (0, 1].
         others: the other streams, for the threshold.
         exchange_id: kept when it speaks most in a block that speaks for a change.
         reference: the suite run's interval, where it has one for this gap; else the first blocks make it.
+        at: time of the exchange, Unix seconds; a block has that of the exchange that closes it.
     """
-    block, closed = gaps.add(state.block or Block(), group, rest, probability, exchange_id)
+    block, closed = gaps.add(state.block or Block(), group, rest, _relative(probability, rate_factor), exchange_id)
     state = msgspec.structs.replace(state, block=block)
     if closed is None:
         return state
-    value = _Value(closed.y, closed.weight, closed.rising_id, closed.falling_id, starts=closed.n_exchanges)
+    value = _Value(closed.y, closed.weight, closed.rising_id, closed.falling_id, starts=closed.n_exchanges, at=at)
     return _moved(state, value, add_weighted(state.sums, closed.y, closed.weight), settings, others, reference)
 
 
 def miss_gap(
-    state: StreamState, status: Status, probability: float, *, has_group: bool, has_others: bool
+    state: StreamState,
+    status: Status,
+    probability: float,
+    *,
+    rate_factor: float = 1.0,
+    has_group: bool,
+    has_others: bool,
 ) -> StreamState:
     """A gap stream after an exchange that lacks a score of its axis: the bounds move apart, and nothing else.
 
@@ -202,10 +255,12 @@ def miss_gap(
         state: the stream before it.
         status: why the score is missing, one of MISSING.
         probability: with which this exchange reached this auditor, in (0, 1].
+        rate_factor: by which the rates of its moment were lowered at most, in (0, 1].
         has_group: whether the exchange concerns the stream's group.
         has_others: whether it concerns another group of the axis.
     """
-    block, weight = gaps.miss(state.block or Block(), probability, has_group=has_group, has_others=has_others)
+    relative = _relative(probability, rate_factor)
+    block, weight = gaps.miss(state.block or Block(), relative, has_group=has_group, has_others=has_others)
     return _apart(msgspec.structs.replace(state, block=block), status, weight)
 
 
@@ -214,12 +269,23 @@ def reference_name(metric: str, axis: str | None, group: str | None) -> str:
     return "/".join((metric, axis or "", group or ""))
 
 
-def acknowledge(state: StreamState) -> StreamState:
-    """The stream with its alarm lowered and its detector restarted on the same reference, a gap's with a new block."""
+def acknowledge(state: StreamState, *, accept_new_level: bool = False) -> StreamState:
+    """The stream with its alarm lowered and its detector restarted, a gap's with a new block.
+
+    Args:
+        state: the stream before it.
+        accept_new_level: False keeps the reference. True makes the next audits the window of a new one, whatever it was
+            before; until that is full nothing is monitored.
+    """
     if state.detector is None:
         return state
     block = gaps.afresh(state.block) if state.block is not None else None
-    return msgspec.structs.replace(state, detector=drift.acknowledge(state.detector), block=block)
+    if not accept_new_level:
+        return msgspec.structs.replace(state, detector=drift.acknowledge(state.detector), block=block)
+    run = state.detector.reference_run or state.declined_run
+    return msgspec.structs.replace(
+        state, detector=None, block=block, before_window=state.sums, half=None, declined_run=run
+    )
 
 
 class _Value(NamedTuple):
@@ -230,6 +296,7 @@ class _Value(NamedTuple):
     exchange_id: str
     falling_id: str | None = None
     starts: int = 1
+    at: float | None = None
 
 
 def _moved(
@@ -241,15 +308,23 @@ def _moved(
     reference: Interval | None,
 ) -> StreamState:
     """The stream after a value that makes `sums` of its sums."""
+    if state.declined_run is not None and state.declined_run == settings.reference_run:
+        reference = None
     if _has_lost_its_run(state, reference):
-        state = msgspec.structs.replace(state, detector=None, before_window=state.sums)
-    return msgspec.structs.replace(
+        state = msgspec.structs.replace(state, detector=None, before_window=state.sums, half=None)
+    moved = msgspec.structs.replace(
         state,
         sums=sums,
         low=confidence.add(state.low, value.y, value.weight),
         high=confidence.add(state.high, value.y, value.weight) if state.high else None,
-        detector=_watched(state, value, sums, settings, others, reference),
+        pace=state.pace if value.at is None else pace.add(state.pace, value.at),
     )
+    detector = _watched(state, value, sums, settings, others, reference)
+    if detector is not None:
+        moved = msgspec.structs.replace(moved, detector=detector)
+        return _looked_again(moved, settings, others) if detector.next_look else moved
+    moved = msgspec.structs.replace(moved, detector=None)
+    return _learned(moved, settings, others)
 
 
 def _has_lost_its_run(state: StreamState, reference: Interval | None) -> bool:
@@ -272,19 +347,65 @@ def _watched(
         detector = None  # another reference is another question: the evidence so far does not answer it
     if detector is None and reference is not None:
         detector = drift.start(reference, settings, run)
-    if detector is not None:
-        return drift.step(
-            detector,
-            value.y,
-            value.weight,
-            settings,
-            starts=value.starts,
-            others=others,
-            exchange_id=value.exchange_id,
-            falling_id=value.falling_id,
-        )
-    window = sums if state.before_window is None else less(sums, state.before_window)
-    return drift.start(fixed_time_interval(window, 0.95), settings) if window.n >= settings.reference_window else None
+    if detector is None:
+        return None
+    return drift.step(
+        detector,
+        value.y,
+        value.weight,
+        settings,
+        starts=value.starts,
+        others=others,
+        exchange_id=value.exchange_id,
+        falling_id=value.falling_id,
+        at=value.at,
+        inverse=sums.w - state.sums.w,
+    )
+
+
+def _learned(state: StreamState, settings: DriftSettings, others: Others) -> StreamState:
+    """A stream without a detector after a value of its window; the last one of the window starts it."""
+    window = state.window
+    if window.n < settings.reference_window:
+        return msgspec.structs.replace(state, half=window) if window.n == settings.reference_window // 2 else state
+    detector = drift.start(learning.first(window), settings, window=window)
+    moved = state.half is not None and learning.has_moved(state.half, window)
+    detector = msgspec.structs.replace(detector, moved_while_learning=moved)
+    return msgspec.structs.replace(state, detector=_with_next_look(detector, settings, others), half=None)
+
+
+def _looked_again(state: StreamState, settings: DriftSettings, others: Others) -> StreamState:
+    """A stream whose reference goes on learning, after one more value; an alarm ends that at once."""
+    detector, window = state.detector, state.window
+    if detector is None:
+        return state
+    if detector.alarm:
+        return msgspec.structs.replace(state, detector=msgspec.structs.replace(detector, next_look=0))
+    if window.n < detector.next_look:
+        return state
+    closer = learning.narrowed(detector.reference, detector.window or WeightedSums(), window)
+    if closer is None:
+        moved = msgspec.structs.replace(detector, next_look=0, moved_while_learning=True)
+        return msgspec.structs.replace(state, detector=moved)
+    detector = drift.close_in(detector, closer, window, settings)
+    return msgspec.structs.replace(state, detector=_with_next_look(detector, settings, others))
+
+
+def _with_next_look(detector: Detector, settings: DriftSettings, others: Others) -> Detector:
+    """The detector with the number of audits at which its reference is to be looked at again, if at all."""
+    n = detector.window.n if detector.window is not None else 0
+    mean, variance = learning.before_change(detector)
+    found = learning.smallest_change(
+        detector.limits,
+        mean,
+        variance,
+        log_threshold=settings.log_threshold(1 + others.count),
+        wanted=settings.smallest_change,
+    )
+    can_find = found is not None and found <= settings.smallest_change
+    return msgspec.structs.replace(
+        detector, next_look=0 if can_find else learning.next_look(n, settings.reference_window)
+    )
 
 
 def _apart(state: StreamState, status: Status, weight: float) -> StreamState:
@@ -300,9 +421,15 @@ def _one_more(state: StreamState, status: Status) -> dict[str, int]:
     return {**state.excluded, status: state.excluded.get(status, 0) + 1}
 
 
-def _weight(state: StreamState, probability: float) -> float:
+def _relative(probability: float, rate_factor: float) -> float:
+    """Q of the module's docstring; over 1 for one whose own rate was not lowered while others' were."""
     check_probability(probability)
-    return min(1.0, state.min_probability / probability)
+    check_rate_factor(rate_factor)
+    return probability / rate_factor
+
+
+def _weight(state: StreamState, relative: float) -> float:
+    return min(1.0, state.least_relative / relative)
 
 
 def _instrument(measurement: Measurement) -> str:

@@ -1,20 +1,39 @@
-"""Parses the raw bytes of an exchange into messages and reply text, for every chat-like endpoint.
+"""Parses the bodies of an exchange into messages and reply text, for every chat-like endpoint.
 
-Server-sent events are joined here, long after the reply went out. What cannot be audited as text (images, tool calls,
-further choices, a cut) is left out and noted; what cannot be read at all raises `NotAuditableError`.
+Answers were joined before they were stored (`answers`); one that was not is joined here. What cannot be audited as text
+(images, tool calls, further choices, a cut) is left out and noted; what cannot be read at all raises
+`NotAuditableError`.
 """
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from auditors.types import Exchange, Message
+from auditors.text.answers import BROKEN, NOTES, STREAM_NOTES, joined, trimmed
+from auditors.text.events import is_event_stream
+from auditors.text.lenient_json import read_json
+from auditors.types import AuditFailure, Auditor, Exchange, Message, NotAuditable
 
 
 class NotAuditableError(Exception):
-    """The exchange is no conversation that can be read; the message says why."""
+    """The exchange is no conversation that can be read, or used as asked; the message says why."""
+
+    def __init__(self, reason: NotAuditable, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+    def failure_of(self, auditor: Auditor) -> AuditFailure:
+        """The same as a value: what the auditor makes of the exchange."""
+        return AuditFailure(
+            auditor=auditor.name,
+            auditor_version=auditor.version,
+            kind="not_auditable",
+            message=str(self),
+            reason=self.reason,
+        )
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,47 +58,30 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(message.content for message in self.messages)
 
 
-class ServerEvent(NamedTuple):
-    """One server-sent event."""
-
-    name: str
-    data: str
-
-
 def read_conversation(exchange: Exchange) -> Conversation:
     """What was said in an exchange. Raises NotAuditableError."""
     if exchange.endpoint not in _READERS:
-        raise NotAuditableError(f"{exchange.endpoint} is no endpoint with a conversation")
+        raise NotAuditableError("no_conversation", f"{exchange.endpoint} is no endpoint with a conversation")
     reader = _READERS[exchange.endpoint](_json_object(exchange.request_body, "request"))
     try:
         reader.read_request()
-        if exchange.stream or exchange.content_type.startswith("text/event-stream"):
-            reader.read_events(exchange.response_body)
+        if is_event_stream(exchange):
+            response = joined(exchange.endpoint, exchange.response_body)
         else:
-            reader.read_response(_json_object(exchange.response_body, "response"))
-    except (AttributeError, IndexError, KeyError, TypeError) as exc:
-        raise NotAuditableError(f"{exchange.endpoint}: unexpected shape: {type(exc).__name__}: {exc}") from exc
-    return reader.conversation()
+            response = _json_object(exchange.response_body, "response")
+        reader.read_notes(response)
+        reader.read_response(trimmed(exchange.endpoint, response) or response)
+        return reader.conversation()
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as exc:
+        message = f"{exchange.endpoint}: unexpected shape: {type(exc).__name__}: {exc}"
+        raise NotAuditableError("unexpected_shape", message) from exc
 
 
-def server_events(body: bytes) -> Iterator[ServerEvent]:
-    """Complete events of an event stream: any line ending, comments skipped, data lines joined.
-
-    An event that the body's end cuts off is not yielded, as the standard asks (WHATWG HTML, 9.2.6).
-    """
-    name, data = "", list[str]()
-    text = body.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    for line in text.split("\n")[:-1]:  # what follows the last line ending is no whole line
-        if not line:
-            if data:
-                yield ServerEvent(name or "message", "\n".join(data))
-            name, data = "", []
-            continue
-        field, _, value = line.partition(":")
-        if field == "data":
-            data.append(value.removeprefix(" "))
-        elif field == "event":
-            name = value.removeprefix(" ")
+def no_text(conversation: Conversation) -> NotAuditableError:
+    """Of an answer without text, by what it held in its place."""
+    notes = ", ".join(conversation.notes) or "empty"
+    reason: NotAuditable = "tool_calls" if "tool call" in conversation.notes else "no_text"
+    return NotAuditableError(reason, f"the answer has no text ({notes})")
 
 
 class _Reader(ABC):
@@ -92,7 +94,6 @@ class _Reader(ABC):
         self.refusals: list[str] = []
         self.finish_reason: str | None = None
         self.notes: dict[str, None] = {}
-        self.is_ended = False
 
     @abstractmethod
     def read_request(self) -> None: ...
@@ -100,21 +101,14 @@ class _Reader(ABC):
     @abstractmethod
     def read_response(self, response: dict[str, Any]) -> None: ...
 
-    @abstractmethod
-    def read_event(self, event: dict[str, Any]) -> None: ...
-
-    def read_events(self, body: bytes) -> None:
-        for event in server_events(body):
-            if event.data.strip() == "[DONE]":
-                self.is_ended = True
-                continue
-            data = _json_object(event.data.encode(), "event")
-            if event.name == "error" or data.get("type") == "error" or data.get("error"):
-                self.note("error event")
-                continue
-            self.read_event(data)
-        if not self.is_ended:
-            self.note("stream cut off")
+    def read_notes(self, response: dict[str, Any]) -> None:
+        """What only the stream of an answer could tell."""
+        noted = response.get(NOTES) or ()
+        if BROKEN in noted:
+            raise NotAuditableError("not_json", "an event of the stream is not a JSON object")
+        for phrase in noted:
+            if phrase in STREAM_NOTES:
+                self.note(phrase)
 
     def note(self, phrase: str) -> None:
         self.notes[phrase] = None
@@ -161,11 +155,11 @@ class _Reader(ABC):
 
     def _number(self, key: str) -> float | None:
         value = self.request.get(key)
-        return float(value) if isinstance(value, int | float) else None
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
     def _whole(self, key: str) -> int | None:
         value = self.request.get(key)
-        return value if isinstance(value, int) and value > 0 else None
+        return value if isinstance(value, int) and 0 < value < _TOO_MANY_TOKENS else None
 
 
 class _ChatReader(_Reader):
@@ -180,11 +174,6 @@ class _ChatReader(_Reader):
             if self._is_first(choice):
                 self._take(choice, choice["message"])
 
-    def read_event(self, event: dict[str, Any]) -> None:
-        for choice in event.get("choices") or ():
-            if self._is_first(choice):
-                self._take(choice, choice["delta"])
-
     def _is_first(self, choice: dict[str, Any]) -> bool:
         if choice.get("index", 0) == 0:
             return True
@@ -194,10 +183,10 @@ class _ChatReader(_Reader):
     def _take(self, choice: dict[str, Any], said: dict[str, Any]) -> None:
         self.answer(said.get("content"))
         self.refusals.append(said.get("refusal") or "")
-        if said.get("tool_calls") or said.get("function_call"):
-            self.note("tool call")
         if said.get("reasoning_content") or said.get("reasoning"):
             self.note("reasoning")
+        if said.get("tool_calls") or said.get("function_call"):
+            self.note("tool call")
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
 
 
@@ -209,20 +198,14 @@ class _CompletionReader(_ChatReader):
                 self.note("further prompts")
             prompt = prompt[0]
         if not isinstance(prompt, str):
-            raise NotAuditableError("the prompt is token numbers, not text")
+            raise NotAuditableError("token_ids", "the prompt is token numbers, not text")
         self.ask("user", prompt)
 
-    def _take(self, choice: dict[str, Any], said: dict[str, Any]) -> None:
-        self.texts.append(choice["text"])
-        self.finish_reason = choice.get("finish_reason") or self.finish_reason
-
     def read_response(self, response: dict[str, Any]) -> None:
-        self.read_event(response)
-
-    def read_event(self, event: dict[str, Any]) -> None:
-        for choice in event.get("choices") or ():
+        for choice in response["choices"]:
             if self._is_first(choice):
-                self._take(choice, {})
+                self.texts.append(choice["text"])
+                self.finish_reason = choice.get("finish_reason") or self.finish_reason
 
 
 class _ResponsesReader(_Reader):
@@ -246,21 +229,6 @@ class _ResponsesReader(_Reader):
                 self.note("reasoning" if item["type"] == "reasoning" else "tool call")
         self._finish(response)
 
-    def read_event(self, event: dict[str, Any]) -> None:
-        match event.get("type"):
-            case "response.output_text.delta":
-                self.texts.append(event["delta"])
-            case "response.refusal.delta":
-                self.refusals.append(event["delta"])
-            case "response.output_item.added" if event["item"]["type"] != "message":
-                self.note("reasoning" if event["item"]["type"] == "reasoning" else "tool call")
-            case "response.failed":
-                self.note("error event")
-                self.is_ended = True
-            case "response.completed" | "response.incomplete":
-                self._finish(event["response"])
-                self.is_ended = True
-
     def _finish(self, response: dict[str, Any]) -> None:
         details = response.get("incomplete_details") or {}
         self.finish_reason = details.get("reason") or response.get("status")
@@ -277,17 +245,6 @@ class _MessagesReader(_Reader):
         self.answer(response["content"])
         self._finish(response)
 
-    def read_event(self, event: dict[str, Any]) -> None:
-        match event.get("type"):
-            case "content_block_start":
-                self.answer([event["content_block"]])
-            case "content_block_delta" if event["delta"]["type"] == "text_delta":
-                self.texts.append(event["delta"]["text"])
-            case "message_delta":
-                self._finish(event["delta"])
-            case "message_stop":
-                self.is_ended = True
-
     def _finish(self, said: dict[str, Any]) -> None:
         self.finish_reason = said.get("stop_reason")
         if self.finish_reason == "refusal":
@@ -301,6 +258,7 @@ _READERS: dict[str, type[_Reader]] = {
     "/v1/messages": _MessagesReader,
 }
 _MAX_TOKENS: Sequence[str] = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+_TOO_MANY_TOKENS = 2**63
 _PART_NOTES = {
     **dict.fromkeys(("image", "image_url", "input_image"), "image"),
     **dict.fromkeys(("audio", "input_audio", "audio_url"), "audio"),
@@ -312,12 +270,12 @@ _PART_NOTES = {
 
 
 def _json_object(body: bytes, what: str) -> dict[str, Any]:
+    if not body:
+        raise NotAuditableError("no_text", f"the {what} has no text: it was no JSON, or its text was dropped")
     try:
-        data = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise NotAuditableError(f"the {what} is not JSON: {exc}") from exc
-    except RecursionError as exc:
-        raise NotAuditableError(f"the {what} is nested too deeply to be read") from exc
+        data = read_json(body)
+    except ValueError as exc:
+        raise NotAuditableError("not_json", f"the {what} is not JSON: {exc}") from exc
     if not isinstance(data, dict):
-        raise NotAuditableError(f"the {what} is not a JSON object")
+        raise NotAuditableError("not_json", f"the {what} is not a JSON object")
     return data

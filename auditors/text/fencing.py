@@ -8,12 +8,8 @@ which servers turn into real turns: these are broken up by a blank, which change
 import re
 import secrets
 
-_CONTROL = re.compile(
-    r"<\|[^<>\n]{0,80}?\|>|<｜[^<>\n]{0,80}?｜>|</?s>|\[/?INST\]|\[/?(?:SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_[A-Z]+)\]|<</?SYS>>"
-    r"|</?(?:start|end)_of_(?:turn|text|image)>|<(?:bos|eos|pad|unk)>|</?(?:think|tool_call|tool_response)>"
-    r"|\[gMASK\]|<[es]op>|<eo[a-z]>|\[/?(?:BOS|EOS|THINK|IMG|IMG_END|IMG_BREAK|ARGS|CALL_ID)\]|\]~!?b[\[\]]|\[e~\[",
-    re.IGNORECASE,
-)
+from auditors.text import control_marks
+
 _ORDERS = re.compile(
     r"(?:ignore|disregard|forget|override) (?:all |any |the |your |my )?(?:previous|prior|above|earlier|other|"
     r"system|rules|instructions)|you are (?:a|the|now)[a-z ]{0,20} judge|"
@@ -31,13 +27,9 @@ def mark() -> str:
 
 def defused(text: str) -> str:
     """The text with the control marks of chat templates broken up: "<|im_end|>" becomes "< |im_end| >"."""
-    return _CONTROL.sub(_broken, text)
+    return control_marks.broken_up(text)
 
 
 def speaks_to_a_judge(text: str) -> bool:
     """Whether a text seems to give orders to whoever judges it; noted beside a score, never used for it."""
     return bool(_ORDERS.search(text))
-
-
-def _broken(match: re.Match[str]) -> str:
-    return f"{match[0][0]} {match[0][1:-1]} {match[0][-1]}"

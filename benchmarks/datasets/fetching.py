@@ -17,6 +17,7 @@ from benchmarks.datasets.spec import DatasetSpec, SourceFile, canonical_json
 from benchmarks.errors import DatasetError
 
 MIRROR_VARIABLE = "BIASGATE_DATASETS_MIRROR"
+MOST_REDIRECTS = 5
 
 Progress = Callable[[int, int | None], None]
 """Called with bytes received and bytes expected of the file in hand (None when the server does not say)."""
@@ -173,7 +174,7 @@ def _download(url: str, part: Path, on_progress: Progress | None) -> bytes:
     # An encoded body cannot be continued at a byte of the decoded file.
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     try:
-        with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=30.0) as response:
+        with _client() as client, client.stream("GET", url, headers=headers) as response:
             if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
                 return part.read_bytes()
             response.raise_for_status()
@@ -187,6 +188,23 @@ def _download(url: str, part: Path, on_progress: Progress | None) -> bytes:
             "try again, what has come is kept and continued, or use --mirror DIR_OR_URL"
         ) from exc
     return part.read_bytes()
+
+
+def _client() -> httpx.Client:
+    """Hosts of data sets send on to where their files lie: a few times, over TLS only, and no proof of who asks.
+
+    What comes is verified against the pinned hashes wherever it is from.
+    """
+    requests = 0
+
+    def require_tls(request: httpx.Request) -> None:
+        nonlocal requests
+        requests += 1
+        if requests > 1 and request.url.scheme != "https":
+            raise httpx.UnsupportedProtocol(f"it redirects to {request.url.host} without TLS, which is not followed")
+
+    hooks = {"request": [require_tls]}
+    return httpx.Client(follow_redirects=True, max_redirects=MOST_REDIRECTS, event_hooks=hooks, timeout=30.0)
 
 
 def _write(response: httpx.Response, part: Path, have: int, on_progress: Progress | None) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any
 
 import msgspec
 
@@ -13,11 +13,16 @@ from auditors.types import Completer, Completion, CompletionError, CompletionReq
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import judge as judged
 from benchmarks.run.exact.measuring import open_reader
-from benchmarks.run.plan import Key, Plan
+from benchmarks.run.log import RunLog
+from benchmarks.run.plan import Plan
+from benchmarks.run.replies import Replies, kept
+from benchmarks.run.stopping import GRACE_SECONDS
 from benchmarks.suites.protocol import REFUSAL_FIELD, Item, Parsed, Reply
 
 AUTO_CONCURRENCY = 32
 """Requests in flight unless told otherwise: fills a small vLLM without flooding it."""
+MOST_ARRIVED = 256
+"""Replies that may wait to be kept: a log slower than the model holds the asking back."""
 GIVE_UP_AFTER = 20
 """Failed requests in a row, with none answered before, after which a run stops: the server is not there."""
 FATAL_STATUS_CODES = frozenset({401, 403, 404})
@@ -35,22 +40,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Of those asked by this process, requests that got no reply at all."""
 
 
-class RunLog(Protocol):
-    """Where replies are kept. A later reply to the same (item_id, sample) replaces the earlier one."""
-
-    async def existing(self) -> list[Reply]:
-        """Replies kept so far, in any order."""
-        ...
-
-    async def append(self, replies: Sequence[Reply]) -> None:
-        """Keeps replies; when it returns, they survive the death of this process."""
-        ...
-
-    async def keep_items(self, items: Sequence[Item]) -> None:
-        """Keeps all items of a plan that has grown since the log was made."""
-        ...
-
-
 async def ask(
     plan: Plan,
     *,
@@ -59,49 +48,68 @@ async def ask(
     judge: JudgeClient | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     stop: asyncio.Event | None = None,
-) -> dict[Key, Reply]:
+) -> Replies:
     """Asks every (item, sample) that the log has no reply to, and returns all replies of the plan.
 
-    A reply that the judge could not be asked about is kept, and only the judge is asked again.
+    A reply that the judge could not be asked about is kept, and only the judge is asked again. Once `stop` is set no
+    further item is asked, and what is in flight has GRACE_SECONDS.
     """
     stop = stop or asyncio.Event()
-    wanted = {(item.item_id, sample): item for item in plan.items for sample in range(plan.options.samples)}
-    kept = {(reply.item_id, reply.sample): reply for reply in await log.existing()}
-    replies = {key: reply for key, reply in kept.items() if key in wanted and reply.status != "error"}
-    missing = [(item, key[1]) for key, item in wanted.items() if key not in replies]
-    pending = iter(missing)
-    report = _Reporter(plan.total, len(replies), on_progress)
+    replies = await kept(plan, log)
+    n_done = replies.n_answered
+    report = _Reporter(plan.total, n_done, on_progress)
     report()
-    answer = await _answerer(plan, completer) if missing else partial(_sampled, plan, completer)
-    asker = _Asker(plan, answer, judge, seen_reply=bool(replies))
-    arrived: asyncio.Queue[Reply | None] = asyncio.Queue()
+    answer = await _answerer(plan, completer) if n_done < plan.total else partial(_sampled, plan, completer)
+    asker = _Asker(plan, answer, judge, seen_reply=n_done > 0)
+    missing = replies.missing()
+    arrived: asyncio.Queue[Reply | None] = asyncio.Queue(MOST_ARRIVED)
 
     async def work() -> None:
-        try:
-            for item, sample in pending:
-                if stop.is_set() or asker.verdict:
-                    return
-                arrived.put_nowait(await asker.ask(item, sample, kept.get((item.item_id, sample))))
-        finally:
-            arrived.put_nowait(None)
+        for item, sample, earlier in missing:
+            if stop.is_set() or asker.verdict:
+                return
+            await arrived.put(await asker.ask(item, sample, earlier))
 
-    n_workers = plan.options.concurrency or AUTO_CONCURRENCY
-    workers = [asyncio.create_task(work()) for _ in range(n_workers)]
+    workers = [asyncio.create_task(work()) for _ in range(plan.options.concurrency or AUTO_CONCURRENCY)]
+    ending = asyncio.create_task(_end(workers, stop, arrived))
     try:
-        async for batch in _batches(arrived, n_workers):
-            await log.append(batch)
-            replies |= {(reply.item_id, reply.sample): reply for reply in batch}
+        async for batch in _batches(arrived):
+            for reply, place in zip(batch, await log.append(batch), strict=True):
+                replies.put(reply, place)
+            n_done += len(batch)
             report(len(batch), sum(reply.status == "error" for reply in batch))
-        await asyncio.gather(*workers)
+        await ending
     finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        for task in (ending, *workers):
+            task.cancel()
+        await asyncio.gather(ending, *workers, return_exceptions=True)
+    for worker in workers:
+        if not worker.cancelled():
+            worker.result()
     if asker.verdict:
         raise BenchmarkError(asker.verdict)
-    if len(replies) < plan.total:
-        raise RunStopped(len(replies), plan.total)
-    return {key: replies[key] for key in wanted}
+    if n_done < plan.total:
+        raise RunStopped(n_done, plan.total)
+    return replies
+
+
+async def _end(
+    workers: Sequence[asyncio.Task[None]], stop: asyncio.Event, arrived: asyncio.Queue[Reply | None]
+) -> None:
+    """Waits for the workers, once stopped for no longer than GRACE_SECONDS, and puts a None behind their replies."""
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        working = asyncio.gather(*workers, return_exceptions=True)
+        waited_for: set[asyncio.Future[Any]] = {working, stopping}
+        await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            await asyncio.wait({working}, timeout=GRACE_SECONDS)
+            for worker in workers:
+                worker.cancel()
+        await working
+    finally:
+        stopping.cancel()
+    await arrived.put(None)
 
 
 class _Health:
@@ -238,14 +246,14 @@ class _Reporter:
         self._callback(Progress(done=done, total=self._total, rate=rate, eta_seconds=eta, n_errors=self._n_errors))
 
 
-async def _batches(arrived: asyncio.Queue[Reply | None], n_workers: int) -> AsyncIterator[list[Reply]]:
-    """Whatever has arrived since the last batch was written; ends when every worker has put its None."""
-    running = n_workers
-    while running:
+async def _batches(arrived: asyncio.Queue[Reply | None]) -> AsyncIterator[list[Reply]]:
+    """Whatever has arrived since the last batch was written, up to the None."""
+    is_open = True
+    while is_open:
         entries = [await arrived.get()]
         while not arrived.empty():
             entries.append(arrived.get_nowait())
         batch = [entry for entry in entries if entry is not None]
-        running -= len(entries) - len(batch)
+        is_open = len(batch) == len(entries)
         if batch:
             yield batch

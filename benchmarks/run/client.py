@@ -5,22 +5,33 @@ Bodies, replies, failures and pauses are those of `auditors.clients.completion`;
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from urllib.parse import urlsplit
 
 from pyreqwest.client import Client, ClientBuilder
 from pyreqwest.exceptions import BuilderError, PyreqwestError, RequestTimeoutError
+from pyreqwest.response import Response
 
-from auditors.clients.completion import chat_body, failure, parse_chat, pause_seconds
-from auditors.clients.pacing import OPEN, OVERLOADED, Gate
+from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_beginning, read_body
+from auditors.clients.completion import (
+    LONGEST_ERROR_BYTES,
+    LONGEST_REPLY_BYTES,
+    chat_body,
+    failure,
+    parse_chat,
+    pause_seconds,
+)
+from auditors.clients.pacing import OPEN, OVERLOADED, EvictedError, Gate, Turn, is_deferred
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError
 
 RETRIES = 3
+REQUEST_SECONDS = 300.0
+"""For one attempt."""
 CONNECT_TIMEOUT = timedelta(seconds=5)
-GATEWAY_HEADERS: Mapping[str, str] = {"x-biasgate-audit": "off"}
-"""Sent through a biasgate gateway, so that an audit is not itself sampled as live traffic."""
+GATEWAY_HEADERS: Mapping[str, str] = {"x-biasgate-audit": "off", "x-biasgate-priority": "audit"}
+"""Sent through a biasgate gateway, so that an audit is not itself sampled as live traffic, and gives way to that."""
 
 
 def open_client(
@@ -29,7 +40,7 @@ def open_client(
     concurrency: int = 32,
     priority: int | None = None,
     *,
-    timeout: float = 300.0,
+    timeout: float = REQUEST_SECONDS,
     retries: int = RETRIES,
     headers: Mapping[str, str] | None = None,
     gate: Gate = OPEN,
@@ -51,7 +62,7 @@ def open_client(
     origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
     if urlsplit(origin).scheme not in ("http", "https") or not urlsplit(origin).hostname:
         raise BenchmarkError(f'"{base_url}" is no URL of a model server: it must look like http://127.0.0.1:8000')
-    sent = {"content-type": "application/json"} | dict(headers or {})
+    sent = {"content-type": "application/json", **ACCEPT_ENCODING} | dict(headers or {})
     if api_key:
         sent["authorization"] = f"Bearer {api_key}"
     try:
@@ -60,7 +71,12 @@ def open_client(
             .max_connections(concurrency)
             .timeout(timedelta(seconds=timeout))
             .connect_timeout(CONNECT_TIMEOUT)
+            .gzip(False)  # bodies are decoded by read_body, which stops at a limit
+            .deflate(False)
+            .brotli(False)
+            .zstd(False)
             .default_headers(sent)
+            .follow_redirects(False)  # the key, and what is asked, are for the server that was named
             .build()
         )
     except BuilderError as exc:
@@ -94,17 +110,23 @@ class SuiteClient:
     async def complete(self, request: CompletionRequest) -> Completion:
         """Returns the first choice. Raises CompletionError once retries are spent."""
         body = chat_body(request, self._priority)
-        attempt = 0
+        attempt, turn = 0, Turn(body)
         while True:
             pause_hints: Mapping[str, str] = {}
             try:
-                async with self._gate.slot():
+                async with self._gate.slot(turn):
                     status, headers, content = await self._attempt(body)
                     if status in OVERLOADED:
                         self._gate.on_overload()
+                    if is_deferred(status, content):  # a slot's worth of asking again, not every worker's
+                        turn.evictions += 1
+                        await asyncio.sleep(pause_seconds(1, headers, self._rng))
+                        continue
                 if status == 200:
                     return parse_chat(content)
                 error, pause_hints = failure(status, content, self._api_key), headers
+            except EvictedError:
+                continue
             except CompletionError as exc:
                 error = exc
             attempt += 1
@@ -118,14 +140,25 @@ class SuiteClient:
 
     async def _attempt(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         try:
-            response = await self._client.post(self._url).body_bytes(body).build().send()
-            content = bytes(await response.bytes())
+            async with self._client.post(self._url).body_bytes(body).build_streamed() as response:
+                encoding = response.headers.get("content-encoding") or ""
+                if response.status == 200:
+                    content = await read_body(_chunks(response), encoding, LONGEST_REPLY_BYTES)
+                else:
+                    content = await read_beginning(_chunks(response), encoding, LONGEST_ERROR_BYTES)
+                pause = response.headers.get("retry-after")
+                return response.status, {"retry-after": pause} if pause else {}, content
+        except BodyError as exc:
+            raise CompletionError("malformed", f"{self._host}: {exc}", status_code=200) from exc
         except RequestTimeoutError as exc:
             raise CompletionError("timeout", f"{self._host}: no reply in time") from exc
         except PyreqwestError as exc:
             raise CompletionError("unavailable", f"{self._host}: {_in_words(exc)}") from exc
-        pause = response.headers.get("retry-after")
-        return response.status, {"retry-after": pause} if pause else {}, content
+
+
+async def _chunks(response: Response) -> AsyncIterator[bytes]:
+    while (chunk := await response.body_reader.read_chunk()) is not None:
+        yield bytes(chunk)
 
 
 def host(base_url: str) -> str:

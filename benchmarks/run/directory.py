@@ -4,21 +4,27 @@
 without the data set; `result.json` and `report.html` appear when the run is complete.
 """
 
-import asyncio
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
 from benchmarks.errors import BenchmarkError
+from benchmarks.run.log import BLOCK_BYTES, Placed, ReplyLines
 from benchmarks.run.plan import Plan, RunOptions, prompt_sha256
+from benchmarks.run.replies import Replies
 from benchmarks.run.result import Result, decode, encode
-from benchmarks.suites.protocol import Item, Observation, Reply
+from benchmarks.run.stopping import in_thread
+from benchmarks.suites.common.observations import Observations
+from benchmarks.suites.protocol import Item, Reply
 
 MANIFEST, ITEMS, RESPONSES, RESULT, REPORT = "run.json", "items.jsonl", "responses.jsonl", "result.json", "report.html"
+
+
+_APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,16 +56,31 @@ def manifest(plan: Plan, **reached: Any) -> Manifest:
 
 
 def create(path: Path, plan: Plan, about: Manifest) -> None:
-    """Makes a new run directory with run.json and items.jsonl.
+    """Makes a new run directory with run.json and items.jsonl. Raises as `begin`."""
+    begin(path, about)
+    complete_items(path, plan)
+
+
+def complete_items(path: Path, plan: Plan) -> None:
+    """Writes items.jsonl where a run was stopped before it was there."""
+    if (path / ITEMS).exists():
+        return
+    try:
+        write_items(path / ITEMS, plan.items)
+    except OSError as exc:
+        raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
+
+
+def begin(path: Path, about: Manifest) -> None:
+    """Makes a new run directory with run.json alone: enough for --resume.
 
     Raises: BenchmarkError if the directory holds anything already, or cannot be written.
     """
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(path.iterdir()):
             hint = f"use --resume {path} to complete it" if (path / MANIFEST).exists() else "choose another --out"
             raise BenchmarkError(f"{path}: the directory is not empty: {hint}")
-        write_items(path / ITEMS, plan.items)
         _write(path / MANIFEST, msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
     except OSError as exc:
         raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
@@ -115,13 +136,19 @@ def write_replies(path: Path, replies: Sequence[Reply]) -> None:
     _write(path / RESPONSES, b"".join(msgspec.json.encode(reply) + b"\n" for reply in replies))
 
 
-def observations(path: Path) -> list[Observation]:
-    """Items and replies of a directory, in item order. Reads only; a torn last line is left out."""
-    items = {item.item_id: item for item in _lines(path / ITEMS, Item)}
-    found = {(reply.item_id, reply.sample): reply for reply in _lines(path / RESPONSES, Reply)}
-    order = {item_id: index for index, item_id in enumerate(items)}
-    keys = sorted((key for key in found if key[0] in items), key=lambda key: (order[key[0]], key[1]))
-    return [Observation(items[key[0]], found[key]) for key in keys]
+def observations(path: Path) -> Observations:
+    """Items and replies of a directory, in item order, read as they are looked at. A torn last line is left out."""
+    items = _lines(path / ITEMS, Item)
+    if not (path / RESPONSES).exists():
+        return Observations((), lambda _: (), lambda _: 0)
+    with (path / RESPONSES).open("rb") as file:
+        log = ReplyLines(file, str(path / RESPONSES))
+    samples = max((reply.sample + 1 for batch in log.batches() for _, reply in batch), default=0)
+    found = Replies(items, samples, log.reply)
+    for batch in log.batches():
+        for place, reply in batch:
+            found.put(reply, place)
+    return Observations(items, found.to, found.n_to)
 
 
 class DirectoryLog:
@@ -131,7 +158,7 @@ class DirectoryLog:
         """Opens `path`/responses.jsonl. Raises BenchmarkError if another process is writing it."""
         self._path = path / RESPONSES
         try:
-            self._file: IO[bytes] = self._path.open("ab")
+            self._file: IO[bytes] = os.fdopen(_private(str(self._path), _APPENDING), "a+b")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
             self._file.close()
@@ -139,28 +166,37 @@ class DirectoryLog:
         except OSError as exc:
             raise BenchmarkError(f"{self._path}: cannot be written: {exc.strerror}") from exc
         self._cut_torn_line()
+        self._lines = ReplyLines(self._file, str(self._path))
 
-    async def existing(self) -> list[Reply]:
-        return _lines(self._path, Reply)
+    async def read(self) -> AsyncIterator[list[Placed]]:
+        for batch in self._lines.batches():
+            yield batch
 
-    async def append(self, replies: Sequence[Reply]) -> None:
-        try:
-            self._file.write(b"".join(msgspec.json.encode(reply) + b"\n" for reply in replies))
-            self._file.flush()
-        except OSError as exc:
-            raise BenchmarkError(f"{self._path}: cannot be written: {exc.strerror}") from exc
+    async def append(self, replies: Sequence[Reply]) -> list[int]:
+        return self._lines.append([msgspec.json.encode(reply) for reply in replies])
+
+    def reply(self, place: int) -> Reply:
+        return self._lines.reply(place)
 
     async def keep_items(self, items: Sequence[Item]) -> None:
-        await asyncio.to_thread(write_items, self._path.with_name(ITEMS), items)
+        await in_thread(write_items, self._path.with_name(ITEMS), items)
 
     def close(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)  # reading may still hold the file open
         self._file.close()
 
     def _cut_torn_line(self) -> None:
         """A process killed while writing leaves half a line; its reply is asked again."""
-        content = self._path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
+        descriptor = self._file.fileno()
+        end = whole = os.fstat(descriptor).st_size
+        while whole:
+            start = max(0, whole - BLOCK_BYTES)
+            newline = os.pread(descriptor, whole - start, start).rfind(b"\n")
+            if newline >= 0:
+                whole = start + newline + 1
+                break
+            whole = start
+        if whole < end:
             os.truncate(self._path, whole)
 
 
@@ -216,5 +252,12 @@ def _read(path: Path, kind: type[Manifest], complaint: str) -> Manifest:
 def _write(path: Path, content: bytes) -> None:
     """All or nothing: a reader never sees half a file."""
     part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
+    part.unlink(missing_ok=True)  # of a process that was killed, with the mode it had
+    with open(part, "wb", opener=_private) as file:
+        file.write(content)
     part.replace(path)
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens what nobody else may read: prompts and replies are in it."""
+    return os.open(path, flags, 0o600)

@@ -70,7 +70,11 @@ def stamps(replies: Iterable[Reply]) -> list[JudgeStamp]:
         for reply in replies
         if (one := reply.judge) and {"model", "prompt_sha256", "form"} <= one.keys()
     }
-    return sorted(found, key=lambda stamp: (stamp.model, stamp.prompt_sha256, stamp.form))
+    return in_order(found)
+
+
+def in_order(stamps: Iterable[JudgeStamp]) -> list[JudgeStamp]:
+    return sorted(stamps, key=lambda stamp: (stamp.model, stamp.prompt_sha256, stamp.form))
 
 
 def _record(stamp: JudgeStamp, text: str | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What to run, checked and rendered: pure, so the same options give the same plan, byte by byte."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ from benchmarks.run.selection import select
 from benchmarks.suites import registry
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.mitigation import Mitigation
+from benchmarks.suites.common.observations import never
 from benchmarks.suites.protocol import (
     DataKind,
     Dataset,
@@ -88,7 +89,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(
-    options: RunOptions, data_dir: Path | None = None, *, outputs: Mapping[str, Sequence[Observation]] | None = None
+    options: RunOptions,
+    data_dir: Path | None = None,
+    *,
+    outputs: Mapping[str, Sequence[Observation]] | None = None,
+    checkpoint: Callable[[], None] = never,
 ) -> Plan:
     """Checks the options and renders the items. Reads data; asks nothing.
 
@@ -96,13 +101,16 @@ def prepare(
         options: what to run.
         data_dir: dataset cache.
         outputs: by model, what the runs in `options.evaluate` hold.
+        checkpoint: called between the steps and before each item; may raise to end it.
 
     Raises: BenchmarkError for an option the suite does not offer, DatasetError for missing or wrong data.
     """
     suite = registry.find(options.suite)
     check(options, suite)
     dataset = suite.load(options.data, data_dir)
-    asked = rendered(options, suite, dataset) if outputs is None else _about(outputs, options, suite)
+    checkpoint()
+    asked = rendered(options, suite, dataset, checkpoint) if outputs is None else _about(outputs, options, suite)
+    checkpoint()
     items = select(_of_subset(asked, options), options.limit, options.seed)
     return Plan(options=options, suite=suite, dataset=dataset, items=items, prompt_sha256=prompts_sha256(items))
 
@@ -132,17 +140,25 @@ def check(options: RunOptions, suite: Suite) -> None:
         raise BenchmarkError(f"seed must not be negative, not {options.seed}")
 
 
-def rendered(options: RunOptions, suite: Suite, dataset: Dataset) -> list[Item]:
+def rendered(options: RunOptions, suite: Suite, dataset: Dataset, checkpoint: Callable[[], None] = never) -> list[Item]:
     """Every item as it is asked: after examples, if any, and with the mitigation in its place."""
     protocol, seed, added = options.protocol, options.seed, options.mitigating
     if options.few_shot and isinstance(suite, WithExamples):
         items = suite.items_after_examples(dataset, protocol=protocol, seed=seed, few_shot=options.few_shot)
     elif added.name != mitigation.NONE and isinstance(suite, WithMitigation):
         own = suite.items_with_mitigation(dataset, protocol=protocol, seed=seed, name=added.name, text=added.text)
-        return list(own)
+        return _checked(own, checkpoint)
     else:
         items = suite.items(dataset, protocol=protocol, seed=seed)
-    return list(mitigation.placed(items, added))
+    return _checked(mitigation.placed(items, added), checkpoint)
+
+
+def _checked(items: Iterable[Item], checkpoint: Callable[[], None]) -> list[Item]:
+    found = []
+    for item in items:
+        checkpoint()
+        found.append(item)
+    return found
 
 
 def _about(outputs: Mapping[str, Sequence[Observation]], options: RunOptions, suite: Suite) -> list[Item]:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from auditors.types import Estimate, JudgeStamp
+from benchmarks.suites.common.observations import items_of
 from benchmarks.suites.protocol import STATUSES, DataKind, Mode, Observation, ProtocolName
 
 SCHEMA = 1
@@ -93,7 +94,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 def counts(observations: Sequence[Observation]) -> dict[str, int]:
     by_status = Counter(observation.reply.status for observation in observations)
-    n_items = len({observation.item.item_id for observation in observations})
+    n_items = len(items_of(observations))
     return {"items": n_items} | {status: by_status[status] for status in STATUSES}
 
 

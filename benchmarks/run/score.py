@@ -1,12 +1,13 @@
 """From replies to a result: pure, so the same replies give the same numbers, interval ends included."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from auditors.types import JudgeStamp
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import judge
 from benchmarks.run.follow_up import extend_plan, observed
@@ -15,13 +16,22 @@ from benchmarks.run.plan import Key, Plan, RunOptions
 from benchmarks.run.result import DatasetUsed, Provenance, Result, counts
 from benchmarks.suites.common.accepted_answers import Reading
 from benchmarks.suites.common.estimation import Cell, estimate
+from benchmarks.suites.common.observations import never
 from benchmarks.suites.protocol import REFUSAL_FIELD, UNREAD_LABELS, UNRESOLVED, Item, Observation, Reply, Suite
 
 
-def score(plan: Plan, replies: Mapping[Key, Reply], provenance: Provenance) -> Result:
-    """The result of a plan from its replies; deterministic, whatever order they came in."""
-    observations = observed(plan, replies)
+def score(
+    plan: Plan, replies: Mapping[Key, Reply], provenance: Provenance, checkpoint: Callable[[], None] = never
+) -> Result:
+    """The result of a plan from its replies; deterministic, whatever order they came in. `checkpoint` is called before
+    each reply and each number, and may raise to end it.
+    """
+    observations = observed(plan, replies, checkpoint)
     options, suite, tally = plan.options, plan.suite, counts(observations)
+    found = []
+    for cell in cells(options, suite, observations):
+        checkpoint()
+        found.append(estimate(cell, seed=options.seed))
     return Result(
         suite=suite.name,
         suite_version=suite.version,
@@ -43,9 +53,7 @@ def score(plan: Plan, replies: Mapping[Key, Reply], provenance: Provenance) -> R
             n_used=tally["items"],
         ),
         counts=tally,
-        estimates=with_adjusted_p_values(
-            [estimate(cell, seed=options.seed) for cell in cells(options, suite, observations)], suite.scales
-        ),
+        estimates=with_adjusted_p_values(found, suite.scales),
         provenance=provenance,
     )
 
@@ -153,12 +161,19 @@ def read_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple
     return complete, _read_all(complete, latest)
 
 
-def provenance_of(plan: Plan, replies: Mapping[Key, Reply], **about: Any) -> Provenance:
+def provenance_of(
+    plan: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never, **about: Any
+) -> Provenance:
     """Where the replies of a plan come from; `about` is what the replies do not say themselves."""
+    fingerprints, judges = set[str](), set[JudgeStamp]()
+    for reply in replies.values():
+        checkpoint()
+        fingerprints.update([reply.fingerprint] if reply.fingerprint else [])
+        judges.update(judge.stamps([reply]))
     return Provenance(
         biasgate=version("biasgate"),
-        fingerprints=sorted({reply.fingerprint for reply in replies.values() if reply.fingerprint}),
-        judge=judge.stamps(replies.values()),
+        fingerprints=sorted(fingerprints),
+        judge=judge.in_order(judges),
         prompt_sha256=plan.prompt_sha256,
         **about,
     )

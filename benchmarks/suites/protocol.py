@@ -278,7 +278,11 @@ class Suite(Protocol):
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed: ...
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        """Every number the suite reports, as a function of per-cluster sums."""
+        """Every number the suite reports, as a function of per-cluster sums.
+
+        A run may have more replies than memory holds: walk `observations`, select by item with
+        `suites.common.observations.where`, and keep numbers rather than observations.
+        """
         ...
 
 
@@ -336,13 +340,15 @@ class WithEmbedding(Protocol):
     """A suite that compares replies by their embeddings."""
 
     def to_embed(self, observations: Sequence[Observation]) -> list[Observation]:
-        """Those whose replies need a vector."""
+        """Those whose replies need a vector, whatever else is among the observations."""
         ...
 
     def measured(
         self, vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str
     ) -> list[Observation]:
-        """Observations whose `parsed` the vectors change. A reply without a usable vector is not among the pairs."""
+        """Observations whose `parsed` the vectors change. Called with all pairs of whole clusters; a reply without a
+        usable vector is not among them.
+        """
 
 
 @runtime_checkable

@@ -11,11 +11,11 @@ from litestar import Controller, Response, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
 
-from gateway.api.dependencies import Plane, Queue, Store
+from gateway.api.dependencies import Plane, Queue, Settings, Store
 from gateway.api.problems import announced
 from gateway.api.suites import known_suites
 from gateway.config.audit_request import AuditRequest, choose, options_of
-from gateway.errors import BusyError, ConflictError, NotFoundError, RequestError, nearest
+from gateway.errors import ConflictError, NotFoundError, RequestError, nearest
 from gateway.proxy.data_plane import DataPlane
 from gateway.store import runs
 from gateway.store.database import Database
@@ -24,6 +24,11 @@ from gateway.store.runs import Run, Status
 RUN_TASK = "run_suite"
 EVENT_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0
+REPORT_HEADERS = {
+    "content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
+    "referrer-policy": "no-referrer",
+}
+"""A report is opened under the console's origin, and shows what models wrote: nothing in it may run or ask."""
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -66,7 +71,7 @@ class AuditsController(Controller):
     path = "/audits"
     tags = ("audits",)
 
-    @post("/", status_code=202, summary="Start a run of each suite named", responses=announced(403, 415, 429))
+    @post("/", status_code=202, summary="Start a run of each suite named", responses=announced(415, 429))
     async def start(
         self,
         data: JSONBody[AuditRequest],
@@ -76,11 +81,10 @@ class AuditsController(Controller):
     ) -> Accepted:
         suites, left_out = choose(data, await known_suites(database))
         require_model(data.model, dataplane)
-        await _require_room(database, len(suites), dataplane.config.audits.max_queued)
         ids = {str(suite["name"]): uuid4().hex for suite in suites}
-        for suite in suites:
-            run_id = ids[suite["name"]]
-            await runs.create(database, run_id, options_of(data, suite))
+        asked = {ids[suite["name"]]: options_of(data, suite) for suite in suites}
+        await runs.create_all(database, asked, max_queued=dataplane.config.audits.max_queued)
+        for run_id in asked:
             await queue.defer(RUN_TASK, {"run_id": run_id}, lock=run_id)
         return Accepted(id=next(iter(ids.values())), ids=ids, left_out=left_out)
 
@@ -133,7 +137,7 @@ class AuditsController(Controller):
     )
     async def report(self, audit_id: FromPath[str], database: Store) -> Response[bytes]:
         run = await _finished(database, audit_id, "report")
-        return Response((run.report or "").encode(), media_type="text/html; charset=utf-8")
+        return Response((run.report or "").encode(), headers=REPORT_HEADERS, media_type="text/html; charset=utf-8")
 
     @post(
         "/{audit_id:str}/cancel",
@@ -149,10 +153,10 @@ class AuditsController(Controller):
         "/{audit_id:str}/resume",
         status_code=202,
         summary="Complete a run that was cancelled or failed",
-        responses=announced(404, 409),
+        responses=announced(404, 409, 429),
     )
-    async def resume(self, audit_id: FromPath[str], database: Store, queue: Queue) -> Audit:
-        await runs.resume(database, audit_id)
+    async def resume(self, audit_id: FromPath[str], database: Store, queue: Queue, config: Settings) -> Audit:
+        await runs.resume(database, audit_id, max_queued=config.audits.max_queued)
         await queue.defer(RUN_TASK, {"run_id": audit_id}, lock=audit_id)
         return _audit(await _find(database, audit_id))
 
@@ -166,14 +170,6 @@ def require_model(model: str, dataplane: DataPlane) -> None:
     raise RequestError(
         f'unknown model "{model}"{nearest(model, known)}; served by this gateway: {", ".join(sorted(known))}'
     )
-
-
-async def _require_room(database: Database, n_runs: int, most: int) -> None:
-    waiting = await runs.n_queued(database)
-    if waiting + n_runs > most:
-        raise BusyError(
-            f"{waiting} suite runs wait and {n_runs} would be added; audits.max_queued is {most}: cancel some or wait"
-        )
 
 
 async def _find(database: Database, audit_id: str) -> Run:
@@ -209,8 +205,8 @@ async def _follow(database: Database, audit_id: str) -> AsyncIterator[ServerSent
 
 
 async def _lines(database: Database, audit_id: str) -> AsyncIterator[bytes]:
-    for body in await runs.responses(database, audit_id):
-        yield body.encode() + b"\n"
+    async for bodies in runs.responses(database, audit_id):
+        yield "".join(f"{body}\n" for body in bodies).encode()
 
 
 def _audit(run: Run) -> Audit:

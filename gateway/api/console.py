@@ -1,4 +1,4 @@
-"""GET /console: the static files of the console, a page that reads the control plane with its reader's admin key."""
+"""GET /console: the static files of the console, a page that reads the control plane with its reader's session."""
 
 from importlib.resources import files
 from pathlib import PurePath
@@ -15,7 +15,6 @@ HEADERS = {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
-    "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }

@@ -4,48 +4,24 @@ from typing import Annotated, Any
 
 import msgspec
 import structlog
-from litestar import Controller, Request, delete, get
+from litestar import Controller, Request, Response, delete, get
 from litestar.datastructures import State
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromQuery, QueryParameter
 
-from auditors.text.conversation import NotAuditableError, read_conversation
-from auditors.types import Exchange
-from gateway.api.access import ADMIN
-from gateway.api.dependencies import Store
+from gateway.api.access import name_of
+from gateway.api.dependencies import Settings, Store
+from gateway.api.exchange_pages import ShownExchange, Wanted, make_page
 from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import RequestError
-from gateway.privacy.redaction import Redactor
-from gateway.store import access, counters, exchanges, measurements
+from gateway.store import access, counters, exchanges
 from gateway.store.access import Access, Action
-from gateway.store.measurements import Scored
 
 log = structlog.get_logger(__name__)
 
 MOST_SHOWN = 200
 """Measurements in one answer."""
-_SHOWN = Redactor()
-"""Text stored before redaction was configured is redacted at least when it is shown."""
-
-
-class ShownExchange(msgspec.Struct, frozen=True, kw_only=True):
-    """One audited exchange, with personal data taken out of its text."""
-
-    id: str
-    request_id: str
-    received_at: float
-    model: str
-    upstream: str
-    auditor: str
-    metric: str
-    axis: str | None
-    group: str | None
-    reference: str | None
-    value: float | None
-    inclusion_probability: float
-    prompt: str | None
-    reply: str | None
-    no_text_because: str | None
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -60,23 +36,26 @@ class ExchangesController(Controller):
     path = "/live/exchanges"
     tags = ("live",)
 
-    @get("/", summary="Audited exchanges, newest first, redacted", responses=announced(403))
+    @get(
+        "/",
+        summary="Audited exchanges, newest first, redacted",
+        responses={200: ResponseSpec(list[ShownExchange], generate_examples=False), **announced(403)},
+    )
     async def exchanges(
         self,
         request: Request[None, None, State],
         database: Store,
+        config: Settings,
         auditor: FromQuery[str | None] = None,
         axis: FromQuery[str | None] = None,
         min_score: FromQuery[float | None] = None,
         exchange_id: FromQuery[list[str] | None] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_SHOWN)] = 50,
-    ) -> list[ShownExchange]:
+    ) -> Response[bytes]:
         """`exchange_id` may be given again and again; `GET /live/alarms` has such a link to what is behind an alarm."""
         refuse_unknown(auditor, axis)
-        found = await measurements.search(
-            database, auditor=auditor, axis=axis, min_score=min_score, exchange_ids=exchange_id, limit=limit
-        )
-        shown = [_shown(one) for one in found]
+        wanted = Wanted(auditor=auditor, axis=axis, min_score=min_score, exchange_ids=exchange_id, limit=limit)
+        page = await make_page(config, wanted)
         asked = {
             "auditor": auditor,
             "axis": axis,
@@ -84,9 +63,9 @@ class ExchangesController(Controller):
             "exchange_id": exchange_id,
             "limit": limit,
         }
-        await _note(request, database, "read", asked, len({one.id for one in shown}))
-        log.info("exchanges read", client=_client(request), exchanges=[one.id for one in shown])
-        return shown
+        await _note(request, database, "read", asked, len(set(page.ids)))
+        log.info("exchanges read", client=_client(request), exchanges=page.ids)
+        return Response(page.body, media_type="application/json")
 
     @delete(
         "/",
@@ -124,40 +103,10 @@ async def _note(
     request: Request[None, None, State], database: Store, action: Action, asked: dict[str, Any], n_exchanges: int
 ) -> None:
     client = _client(request)
-    await access.note(database, who=ADMIN, client=client, action=action, asked=asked, n_exchanges=n_exchanges)
+    await access.note(
+        database, who=name_of(request), client=client, action=action, asked=asked, n_exchanges=n_exchanges
+    )
 
 
 def _client(request: Request[None, None, State]) -> str | None:
     return request.client.host if request.client else None
-
-
-def _shown(scored: Scored) -> ShownExchange:
-    prompt, reply, reason = _text(scored.exchange)
-    return ShownExchange(
-        id=scored.exchange.id,
-        request_id=scored.exchange.request_id,
-        received_at=scored.exchange.received_at,
-        model=scored.exchange.model,
-        upstream=scored.exchange.upstream,
-        auditor=scored.auditor,
-        metric=scored.metric,
-        axis=scored.axis,
-        group=scored.group,
-        reference=scored.reference,
-        value=scored.value,
-        inclusion_probability=scored.inclusion_probability,
-        prompt=prompt,
-        reply=reply,
-        no_text_because=reason,
-    )
-
-
-def _text(exchange: Exchange) -> tuple[str | None, str | None, str | None]:
-    """(prompt, reply, None), redacted, or (None, None, why there is no text)."""
-    if not exchange.request_body:
-        return None, None, "there is no text: it was dropped (store.keep_text), or its key is not configured any more"
-    try:
-        conversation = read_conversation(exchange)
-    except NotAuditableError as exc:
-        return None, None, _SHOWN.redacted(str(exc))
-    return _SHOWN.redacted(conversation.prompt_text), _SHOWN.redacted(conversation.reply_text), None

@@ -1,24 +1,46 @@
-"""The API of live traffic: estimates, drift alarms, the sampling ledger."""
+"""The API of live traffic: estimates, drift alarms, open circuits, the sampling ledger."""
 
 import re
 from collections import Counter
+from typing import Annotated, Literal
 
 import msgspec
-from litestar import Controller, get, post
-from litestar.params import FromPath, FromQuery
+from litestar import Controller, Request, Response, get, post
+from litestar.datastructures import State
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import Meta
 
-from auditors.streams.drift import DriftSettings
+from gateway.api import live_pages
 from gateway.api.dependencies import Settings, Store
-from gateway.api.live_alarms import Alarm, alarm_of
-from gateway.api.live_estimates import LiveEstimate, estimate_of, window_estimate_of, with_most_normal
+from gateway.api.live_alarms import Alarm
 from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import NotFoundError, RequestError
-from gateway.store import labels, ledger, streams, windows
-from gateway.store.windows import Window, WindowSums
+from gateway.live.detectors import Detectors
+from gateway.live.estimates import LiveEstimate, estimate_of
+from gateway.live.settings import settings_of
+from gateway.store import acknowledgements, circuits, ledger, streams
+from gateway.store.acknowledgements import Acknowledgement
+from gateway.store.stream_pages import MOST, Selection
+from gateway.store.windows import Window
+from gateway.telemetry.health import circuit_text
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Units of a window."""
+MOST_OFFSET = 1_000_000
+
+Limit = Annotated[int, QueryParameter(ge=1, le=MOST)]
+Offset = Annotated[int, QueryParameter(ge=0, le=MOST_OFFSET)]
+
+
+class AcknowledgementRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who lowers an alarm, and why."""
+
+    by: Annotated[str, Meta(min_length=1, max_length=100)]
+    reason: Annotated[str, Meta(min_length=1, max_length=2000)]
+    accept_new_level: bool = False
+    """False: the reference stays. True: the next audits make a new one."""
 
 
 class Ledger(msgspec.Struct, frozen=True):
@@ -28,13 +50,34 @@ class Ledger(msgspec.Struct, frozen=True):
     strata: dict[str, dict[str, int]]
 
 
+class OpenCircuit(msgspec.Struct, frozen=True):
+    """A server that an auditor asks and that is sick: its exchanges wait. Times are Unix seconds."""
+
+    auditor: str
+    server: str
+    """Name of an upstream, or "auditors.NAME" for a server of an auditor's own."""
+    opened_at: float
+    next_probe_at: float
+    """When one exchange is tried."""
+    n_waiting: int
+    last_error: str
+    last_error_at: float
+    summary: str
+    """All of this in one line."""
+
+
 class LiveController(Controller):
     """Numbers only: no text of any exchange."""
 
     path = "/live"
     tags = ("live",)
 
-    @get("/estimates", summary="Live estimates with intervals", responses=announced())
+    @get(
+        "/estimates",
+        summary="Live estimates with intervals",
+        responses={200: ResponseSpec(list[LiveEstimate], description="The estimates", generate_examples=False)}
+        | announced(),
+    )
     async def estimates(
         self,
         database: Store,
@@ -42,42 +85,122 @@ class LiveController(Controller):
         axis: FromQuery[str | None] = None,
         auditor: FromQuery[str | None] = None,
         window: FromQuery[str | None] = None,
-    ) -> list[LiveEstimate]:
+        limit: Limit = MOST,
+        offset: Offset = 0,
+    ) -> Response[bytes]:
         """Without `window`, over all audits since each stream began, with bounds that hold at all times at once.
 
         `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of the last 90 seconds:
-        for display, with an interval that holds at one time chosen beforehand.
+        for display, with an interval that holds at one time chosen beforehand. The header `x-total-count` says how many
+        there are without `limit` and `offset`.
         """
         refuse_unknown(auditor, axis)
-        wanted = {"model": model, "axis": axis, "auditor": auditor}
-        given = {name: value for name, value in wanted.items() if value is not None}
-        listed = await streams.list_streams(database)
+        selection = Selection(model=model, axis=axis, auditor=auditor, limit=limit, offset=offset)
         if window is None:
-            labelled = await labels.pairs(database)
-            found = [estimate_of(stream, labelled.get(stream.id, ())) for stream in listed]
-        else:
-            sums = await windows.sums(database, _parsed(window))
-            found = [window_estimate_of(stream, sums.get(stream.id, WindowSums()), window) for stream in listed]
-        named = with_most_normal(found)
-        return [one for one in named if all(getattr(one, name) == value for name, value in given.items())]
+            return await live_pages.estimates(database, selection)
+        return await live_pages.window_estimates(database, selection, _parsed(window), window)
 
-    @get("/alarms", summary="Streams whose drift alarm is up", responses=announced())
-    async def alarms(self, database: Store, config: Settings) -> list[Alarm]:
-        listed = await streams.list_streams(database)
-        threshold = DriftSettings(average_run_length=config.drift.average_run_length).log_threshold(len(listed))
-        return [alarm_of(stream, threshold) for stream in listed if stream.state.alarm]
+    @get(
+        "/detectors",
+        summary="What each drift detector has learned, would find, and found",
+        responses={200: ResponseSpec(list[Detectors], description="The detectors", generate_examples=False)}
+        | announced(),
+    )
+    async def detectors(
+        self,
+        database: Store,
+        config: Settings,
+        model: FromQuery[str | None] = None,
+        axis: FromQuery[str | None] = None,
+        auditor: FromQuery[str | None] = None,
+        only: Annotated[Literal["alarm"] | None, QueryParameter(name="state")] = None,
+        limit: Limit = MOST,
+        offset: Offset = 0,
+    ) -> Response[bytes]:
+        """What is null has its reason under its name in `reasons`. `state=alarm`: only those whose alarm stands."""
+        refuse_unknown(auditor, axis)
+        selection = Selection(
+            model=model, axis=axis, auditor=auditor, alarmed=only is not None, limit=limit, offset=offset
+        )
+        return await live_pages.detectors(database, selection, settings_of(config.drift))
+
+    @get(
+        "/alarms",
+        summary="Streams whose drift alarm is up",
+        responses={200: ResponseSpec(list[Alarm], description="The alarms", generate_examples=False)} | announced(),
+    )
+    async def alarms(
+        self,
+        database: Store,
+        config: Settings,
+        model: FromQuery[str | None] = None,
+        axis: FromQuery[str | None] = None,
+        auditor: FromQuery[str | None] = None,
+        limit: Limit = MOST,
+        offset: Offset = 0,
+    ) -> Response[bytes]:
+        refuse_unknown(auditor, axis)
+        selection = Selection(model=model, axis=axis, auditor=auditor, limit=limit, offset=offset)
+        return await live_pages.alarms(database, selection, settings_of(config.drift))
 
     @post(
         "/alarms/{stream_id:str}/acknowledge",
         status_code=200,
-        summary="Lower an alarm; its detector starts anew",
-        responses=announced(404),
+        summary="Lower an alarm; its detector starts anew on the same reference, or on a new one",
+        responses=announced(404, 409),
     )
-    async def acknowledge(self, stream_id: FromPath[str], database: Store) -> LiveEstimate:
-        stream = await streams.acknowledge(database, stream_id)
+    async def acknowledge(
+        self,
+        request: Request[None, None, State],
+        stream_id: FromPath[str],
+        database: Store,
+        config: Settings,
+        data: JSONBody[AcknowledgementRequest | None] = None,
+    ) -> LiveEstimate:
+        """`accept_new_level` makes the next audits the window of a new reference, unwatched until it is full.
+
+        It is on record: `GET /live/alarms/acknowledgements`.
+        """
+        if data is None:
+            raise RequestError('say who acknowledges the alarm and why: send {"by": "NAME", "reason": "TEXT"}')
+        by, reason = _said("by", data.by), _said("reason", data.reason)
+        stream = await streams.acknowledge(
+            database,
+            stream_id,
+            settings_of(config.drift),
+            by=by,
+            reason=reason,
+            accept_new_level=data.accept_new_level,
+            client=request.client.host if request.client else None,
+        )
         if stream is None:
             raise NotFoundError(f'no live stream has the id "{stream_id}": GET /live/alarms lists those that alarm')
         return estimate_of(stream)
+
+    @get("/alarms/acknowledgements", summary="Who lowered which alarm and why, newest first", responses=announced())
+    async def acknowledgements(
+        self,
+        database: Store,
+        stream: FromQuery[str | None] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=1000)] = 100,
+    ) -> list[Acknowledgement]:
+        return await acknowledgements.entries(database, stream=stream, limit=limit)
+
+    @get("/circuits", summary="Judges and embedders that are sick, and what waits for them", responses=announced())
+    async def circuits(self, database: Store) -> list[OpenCircuit]:
+        return [
+            OpenCircuit(
+                auditor=one.auditor,
+                server=one.server,
+                opened_at=one.opened_at,
+                next_probe_at=one.probe_at,
+                n_waiting=one.n_waiting,
+                last_error=one.error,
+                last_error_at=one.failed_at,
+                summary=circuit_text(one.opened_at, one.n_waiting, f"{one.error} ({one.server})"),
+            )
+            for one in await circuits.open_circuits(database)
+        ]
 
     @get("/ledger", summary="What became of every request", responses=announced())
     async def ledger(self, database: Store) -> Ledger:
@@ -87,6 +210,14 @@ class LiveController(Controller):
             outcomes[outcome] += count
             strata.setdefault(stratum, {})[outcome] = count
         return Ledger(dict(outcomes), strata)
+
+
+def _said(name: str, text: str) -> str:
+    """Without what no database keeps. Raises RequestError for nothing but blanks."""
+    said = text.replace("\x00", "").strip()
+    if not said:
+        raise RequestError(f"{name} {text[:20]!r} says nothing: give a {'name' if name == 'by' else 'reason'}")
+    return said
 
 
 def _parsed(window: str) -> Window:

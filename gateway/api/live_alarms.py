@@ -9,7 +9,7 @@ import msgspec
 from auditors.metrics.intervals import Interval
 from auditors.streams.scales import unscaled
 from gateway.api.exchanges import MOST_SHOWN
-from gateway.store.streams import Stream
+from gateway.live.stream import Stream
 
 
 class Alarm(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,9 @@ def alarm_of(stream: Stream, log_threshold: float) -> Alarm:
         since=stream.alarm_since,
         exchange_id=stream.alarm_exchange_id,
         exchange_ids=behind,
-        exchanges=_link(stream, behind),
+        exchanges=exchanges_link(
+            stream.key.auditor, stream.key.axis, [*behind, *filter(None, [stream.alarm_exchange_id])]
+        ),
         direction=detector.direction if detector else None,
         reference=_in_own_unit(stream.key.metric, detector.reference) if detector else None,
         reference_run=detector.reference_run if detector else None,
@@ -64,9 +66,9 @@ def alarm_of(stream: Stream, log_threshold: float) -> Alarm:
     )
 
 
-def _link(stream: Stream, behind: Sequence[str]) -> str | None:
-    ids = dict.fromkeys([*behind, *filter(None, [stream.alarm_exchange_id])])
-    where = [("auditor", stream.key.auditor), ("axis", stream.key.axis), *(("exchange_id", one) for one in ids)]
+def exchanges_link(auditor: str, axis: str | None, ids: Sequence[str]) -> str | None:
+    """Path and query that show these exchanges; None when there are none."""
+    where = [("auditor", auditor), ("axis", axis), *(("exchange_id", one) for one in dict.fromkeys(ids))]
     query = urlencode([*((name, value) for name, value in where if value), ("limit", MOST_SHOWN)])
     return f"/live/exchanges?{query}" if ids else None
 

@@ -1,4 +1,4 @@
-"""GET /metrics of the gateway, for Prometheus. Open to everybody: it holds counts and names of models, no text."""
+"""GET /metrics of the gateway, for Prometheus: counts and names of models, no text. See `Access.protect_metrics`."""
 
 from litestar import Controller, Request, Response, get
 from litestar.datastructures import State

@@ -7,36 +7,52 @@ from urllib.parse import urlsplit
 from litestar.connection import ASGIConnection
 from litestar.exceptions import HTTPException, PermissionDeniedException
 from litestar.handlers import BaseRouteHandler
-from litestar.types import Guard
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 
 
-def origin_guard(allowed_hosts: Collection[str], *, is_protected: bool) -> Guard:
+class Origins:
     """Refuses what a browser was made to send.
 
     Args:
         allowed_hosts: names without a port: ours, besides those of the loopback interface, and of pages that may call.
         is_protected: whether a key protects the control plane; the name it is called by tells nothing then.
     """
-    allowed = {host.lower() for host in allowed_hosts}
 
-    def require_own_origin(connection: Connection, _handler: BaseRouteHandler) -> None:
+    def __init__(self, allowed_hosts: Collection[str], *, is_protected: bool) -> None:
+        self._pages = frozenset(host.lower() for host in allowed_hosts)
+        self._names = LOOPBACK | self._pages
+        self._is_protected = is_protected
+
+    def require_own(self, connection: Connection) -> None:
+        """Raises PermissionDeniedException with what to do for a page, or a name, of one's own."""
         host = connection.headers.get("host", "")
         origin = connection.headers.get("origin")
-        if origin is not None and origin.partition("://")[2].lower() != host.lower() and _name(origin) not in allowed:
+        if origin is not None and not _is_of(origin, host) and _name(origin) not in self._pages:
             raise PermissionDeniedException(
                 detail=f'pages of "{origin[:200]}" may not call this: list the host in server.allowed_hosts'
             )
-        if not is_protected and _name(f"//{host}") not in LOOPBACK | allowed:
+        if not self._is_protected and _name(f"//{host}") not in self._names:
             raise PermissionDeniedException(
-                detail=f'the control plane has no admin key and no name "{host[:200]}": set server.admin_key_env, '
-                "or list the name in server.allowed_hosts"
+                detail=f'the control plane has no key and no name "{host[:200]}": set server.admin_key_env or '
+                "[[server.control_keys]], or list the name in server.allowed_hosts"
             )
 
-    return require_own_origin
+
+def require_own_page(connection: Connection) -> None:
+    """For a request with the console's cookie, which a browser adds by itself: refuses all but the console's page.
+
+    `SameSite=Strict` keeps the cookie from other sites; another port or name of the same site is a stranger too.
+    """
+    origin = connection.headers.get("origin")
+    site = connection.headers.get("sec-fetch-site", "same-origin")
+    is_own = _is_of(origin, connection.headers.get("host", "")) if origin else connection.scope.get("method") == "GET"
+    if not is_own or site not in ("same-origin", "none"):  # none: somebody opened the address
+        raise PermissionDeniedException(
+            detail="a session of the console is for the console's own page only: send a key"
+        )
 
 
 def require_json(connection: Connection, _handler: BaseRouteHandler) -> None:
@@ -45,6 +61,10 @@ def require_json(connection: Connection, _handler: BaseRouteHandler) -> None:
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     if has_body and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(status_code=415, detail="send the body as Content-Type: application/json")
+
+
+def _is_of(origin: str, host: str) -> bool:
+    return origin.partition("://")[2].lower() == host.lower()
 
 
 def _name(url: str) -> str | None:

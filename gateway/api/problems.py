@@ -1,7 +1,7 @@
 """RFC 9457 problem details: every error of the control plane is one JSON object with one clear detail line."""
 
 from http import HTTPStatus
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import structlog
@@ -44,7 +44,7 @@ def announced(*statuses: int) -> dict[int, ResponseSpec]:
         status: ResponseSpec(
             Problem, description=HTTPStatus(status).phrase, media_type=MEDIA_TYPE, generate_examples=False
         )
-        for status in (400, 401, 503, *statuses)
+        for status in (400, 401, 403, 503, *statuses)
     }
 
 
@@ -72,6 +72,11 @@ def from_deep_nesting(_request: Request[Any, Any, Any], _exc: RecursionError) ->
     return problem(400, "the body is nested too deeply")
 
 
+def from_wrong_encoding(_request: Request[Any, Any, Any], exc: UnicodeDecodeError) -> Response[dict[str, Any]]:
+    """A body that is no UTF-8, which its reader does not tell apart from a fault of ours."""
+    return problem(400, f"the body is not UTF-8 (byte {exc.start}): send JSON in UTF-8")
+
+
 def from_unexpected(request: Request[Any, Any, Any], exc: Exception) -> Response[dict[str, Any]]:
     """Our own mistake: the log has the traceback, the client only learns that it was not theirs."""
     log.error("control request failed", path=request.url.path, method=request.method, exc_info=exc)
@@ -96,14 +101,15 @@ def _entry_detail(entry: dict[str, Any], known: set[str]) -> str:
 def _body_fields(request: Request[Any, Any, Any]) -> set[str]:
     """The fields that the handler's body may have."""
     body = request.route_handler.parsed_data_field
-    if body is None or not (isinstance(body.annotation, type) and issubclass(body.annotation, msgspec.Struct)):
-        return set()
-    return {field.name for field in msgspec.structs.fields(body.annotation)}
+    kinds = () if body is None else (body.annotation, *get_args(body.annotation))  # a body may be X or X | None
+    structs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+    return {field.name for kind in structs for field in msgspec.structs.fields(kind)}
 
 
 HANDLERS: dict[type[Exception] | int, Any] = {
     GatewayError: from_gateway_error,
     HTTPException: from_http_exception,
     RecursionError: from_deep_nesting,
+    UnicodeDecodeError: from_wrong_encoding,
     Exception: from_unexpected,
 }

@@ -1,4 +1,8 @@
-"""The clients that auditors send requests with: one per upstream and auditor, counted, within its token budget."""
+"""The clients that auditors send requests with: one per upstream and auditor, within its token budget.
+
+Each tells the audit it is used for how its server behaved (`backpressure.circuit_breaker`), and counts what came of
+requests to a judge.
+"""
 
 import asyncio
 from collections import Counter
@@ -8,46 +12,68 @@ from uuid import uuid4
 from auditors import registry
 from auditors.clients.completion import HttpCompleter, Sign, served_models
 from auditors.clients.pacing import NEVER_SENT, OPEN
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Exchange
+from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Exchange, JudgeOutcome
+from gateway.auditor.backpressure.circuit_breaker import Fault, current_attempt, fault_of
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, ConcurrencyLimiters
 from gateway.auditor.backpressure.token_budget import TokenBudget, estimated_tokens
 from gateway.config.schema import AuditorConfig, Config, UpstreamConfig, origin_of
 from gateway.errors import ConfigError
 from gateway.sampling.decision import PROBE_HEADER, probe_mark
 
-Requests = Counter[str]
-"""Requests sent, by outcome: "ok" or a kind of failure."""
+Requests = Counter[JudgeOutcome]
+"""Requests sent to judges, by outcome."""
 
 
 class MeteredCompleter:
-    """A completer that counts its requests by outcome and keeps to a token budget."""
+    """A completer that keeps to a token budget, and tells how its server behaved."""
 
-    def __init__(self, inner: Completer, budget: TokenBudget, requests: Requests) -> None:
+    def __init__(self, inner: Completer, budget: TokenBudget, requests: Requests, server: str) -> None:
+        """`requests` are the judges', `server` is what circuits call it."""
         self._inner = inner
         self._budget = budget
         self._requests = requests
+        self._server = server
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        await self._budget.wait()
+        """As `Completer`; NotSentError while the audit that asks is held up by an open circuit."""
+        attempt = current_attempt()
+        if attempt is not None:
+            attempt.refuse_if_blocked()
+        await self._turn()
         try:
             completion = await self._inner.complete(request)
         except asyncio.CancelledError as exc:
             if NEVER_SENT not in exc.args:  # the audit's time was up before the request's own
-                self._count_timeout(request)
+                self._charge_timeout(request)
+            if not exc.args and attempt is not None:
+                attempt.failed(self._server, Fault("timeout", "no reply before the audit's time was up", False))
             raise
         except CompletionError as exc:
             if exc.kind == "timeout":
-                self._count_timeout(request)
-            else:
-                self._requests[exc.kind] += 1
+                self._charge_timeout(request)
+            if attempt is not None:
+                attempt.failed(self._server, fault_of(exc))
             raise
-        self._requests["ok"] += 1
+        if attempt is not None:
+            attempt.answered(self._server)
         used = (completion.usage or {}).get("total_tokens")
         self._budget.spend(used if isinstance(used, int) and used > 0 else estimated_tokens(request, completion))
         return completion
 
-    def _count_timeout(self, request: CompletionRequest) -> None:
-        self._requests["timeout"] += 1
+    def on_judged(self, outcome: JudgeOutcome) -> None:
+        """See `auditors.types.HearsOfJudgements`."""
+        self._requests[outcome] += 1
+        attempt = current_attempt()
+        if outcome == "malformed" and attempt is not None:
+            attempt.unreadable(self._server)
+
+    async def _turn(self) -> None:
+        try:
+            await self._budget.wait()
+        except asyncio.CancelledError as exc:
+            raise asyncio.CancelledError(NEVER_SENT) from exc
+
+    def _charge_timeout(self, request: CompletionRequest) -> None:
         self._budget.spend(estimated_tokens(request) + request.max_tokens)  # the server may have written all of it
 
     async def aclose(self) -> None:
@@ -58,10 +84,16 @@ class AuditorClients:
     """The completers of one auditor: each upstream's own, and an outside model when one is configured."""
 
     def __init__(
-        self, config: Config, settings: AuditorConfig, limiters: ConcurrencyLimiters, *, name: str, secret: bytes
+        self,
+        config: Config,
+        settings: AuditorConfig,
+        limiters: ConcurrencyLimiters,
+        *,
+        name: str,
+        secret: bytes,
+        judge_requests: Requests,
     ) -> None:
         """Opens no connection; `name` is the auditor's, `secret` that of the sampling decision."""
-        self.requests: Requests = Counter()
         sign = marking(secret)
         self._limiters = {
             upstream.name: limiters.of(upstream.origin, upstream.name, config.secret(upstream.api_key_env))
@@ -71,14 +103,17 @@ class AuditorClients:
         budget = TokenBudget(settings.token_budget_per_minute)
         self._by_upstream = {
             upstream.name: MeteredCompleter(
-                _to_upstream(config, upstream, settings, self._limiters[upstream.name], sign), budget, self.requests
+                _to_upstream(config, upstream, settings, self._limiters[upstream.name], sign),
+                budget,
+                judge_requests,
+                upstream.name,
             )
             for upstream in config.upstreams
         }
         self.outside: Completer | None = None
         if settings.base_url is not None and name != "embedding":  # whose own address is its embedder's
             key = config.secret(settings.api_key_env)
-            self._outside_limiter = limiters.of(origin_of(settings.base_url), f"auditors.{name}", key)
+            self._outside_limiter = limiters.of(origin_of(settings.base_url), own_server(name), key)
             outside = HttpCompleter(
                 settings.base_url,
                 key,
@@ -87,10 +122,12 @@ class AuditorClients:
                 gate=self._outside_limiter or OPEN,
                 sign=sign,
             )
-            self.outside = MeteredCompleter(outside, budget, self.requests)
+            self.outside = MeteredCompleter(outside, budget, judge_requests, own_server(name))
+        self._own_servers = [own_server(name)] if self.outside is not None else []
         asked = {self._outside_limiter}
         asks = registry.AUDITORS[name].asks_upstream
-        if asks == "always" or (asks == "without a server of its own" and self.outside is None):
+        self._asks_upstream = asks == "always" or (asks == "without a server of its own" and self.outside is None)
+        if self._asks_upstream:
             asked |= set(self._limiters.values())
         for limiter in filter(None, asked):
             limiter.widen(settings.max_concurrency)
@@ -98,6 +135,16 @@ class AuditorClients:
     def of_exchange(self, exchange: Exchange) -> Completer:
         """The upstream that served it; a completer that only fails when that is not configured any more."""
         return self._by_upstream.get(exchange.upstream) or _Gone(exchange.upstream)
+
+    def servers(self, exchange: Exchange) -> list[str]:
+        """What circuits call the servers that are asked about this exchange."""
+        is_there = self._asks_upstream and exchange.upstream in self._by_upstream
+        return [*self._own_servers, *([exchange.upstream] if is_there else [])]
+
+    @property
+    def all_servers(self) -> list[str]:
+        """Those of any exchange."""
+        return [*self._own_servers, *(self._by_upstream if self._asks_upstream else ())]
 
     def held_seconds(self, exchange: Exchange) -> float:
         """How long requests were held back, altogether, at the servers that are asked about this exchange."""
@@ -118,6 +165,11 @@ class _Gone:
 
     async def aclose(self) -> None:
         """Nothing is open."""
+
+
+def own_server(auditor: str) -> str:
+    """What limiters and circuits call the server of an auditor's own (`auditors.NAME.base_url`)."""
+    return f"auditors.{auditor}"
 
 
 def marking(secret: bytes) -> Sign:

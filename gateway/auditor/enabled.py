@@ -3,16 +3,27 @@
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from auditors import registry
 from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
-from auditors.types import Auditor, Embedder, Exchange, Servers
+from auditors.types import Auditor, CompletionError, Embedder, Exchange, Servers
+from gateway.auditor.backpressure.circuit_breaker import Fault, current_attempt, fault_of
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
-from gateway.auditor.clients import AuditorClients, Requests
+from gateway.auditor.clients import AuditorClients, Requests, own_server
 from gateway.config.schema import AuditorConfig, Config
 from gateway.errors import ConfigError
+from gateway.store.circuits import Key
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
+
+EMBEDDER = own_server("embedding")
+"""What circuits call the embedder, served or not, whichever auditor uses it."""
 
 
 class EnabledAuditors:
@@ -33,8 +44,12 @@ class EnabledAuditors:
         embedding = config.auditors.embedding
         if registry.need_embedder(self._settings) and embedding.base_url is not None and embedding.model is None:
             raise ConfigError("auditors.embedding.base_url is set but model is not: name the embedding model")
+        self.judge_requests: Requests = Counter()
+        """Requests of judges by outcome, since the caller last took them away."""
         self._clients = {
-            name: AuditorClients(config, settings, limiters, name=name, secret=secret)
+            name: AuditorClients(
+                config, settings, limiters, name=name, secret=secret, judge_requests=self.judge_requests
+            )
             for name, settings in self._settings.items()
         }
         self._built: dict[str, Auditor] = {}
@@ -56,7 +71,8 @@ class EnabledAuditors:
     async def get(self, name: str) -> Auditor:
         """Waits for the embedder where it is needed. Raises EmbedderError when that cannot be had."""
         if name not in self._built:
-            embedder = await self.embedder() if registry.AUDITORS[name].needs_embedder else None
+            needed = await self.embedder() if registry.AUDITORS[name].needs_embedder else None
+            embedder = None if needed is None else _WatchedEmbedder(needed)
             clients = self._clients[name]
             self._built[name] = registry.build(
                 name,
@@ -73,10 +89,21 @@ class EnabledAuditors:
         """How long requests were held back, altogether, at the servers that this auditor asks about an exchange."""
         return self._clients[name].held_seconds(exchange)
 
+    def servers(self, name: str, exchange: Exchange) -> list[str]:
+        """What circuits call the servers that this auditor may ask about an exchange."""
+        return [*self._clients[name].servers(exchange), *self._embedders(name)]
+
     @property
-    def judge_requests(self) -> Requests:
-        """Requests of the judge by outcome, since the caller last took them away."""
-        return self._clients["judge"].requests if "judge" in self._clients else Counter()
+    def circuits(self) -> list[Key]:
+        """Every circuit that there may be."""
+        return [
+            Key(name, server)
+            for name, clients in self._clients.items()
+            for server in [*clients.all_servers, *self._embedders(name)]
+        ]
+
+    def _embedders(self, name: str) -> list[str]:
+        return [EMBEDDER] if registry.AUDITORS[name].needs_embedder else []
 
     async def close(self) -> None:
         if self._embedder is not None and not self._embedder.cancel() and not self._embedder.exception():
@@ -92,6 +119,38 @@ class EnabledAuditors:
             return await asyncio.to_thread(load_embedder, settings.model or "minilm")
         key = self._config.secret(settings.api_key_env)
         return RemoteEmbedder(settings.base_url, settings.model or "", key, timeout=settings.timeout_seconds)
+
+
+class _WatchedEmbedder:
+    """An embedder that tells the audit for which it is used how it behaved."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    async def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """As `Embedder`; NotSentError while the audit that asks is held up by an open circuit."""
+        attempt = current_attempt()
+        if attempt is None:
+            return await self._inner.embed(texts)
+        attempt.refuse_if_blocked()
+        try:
+            found = await self._inner.embed(texts)
+        except asyncio.CancelledError as exc:
+            if not exc.args:
+                attempt.failed(EMBEDDER, Fault("timeout", "no vectors before the audit's time was up", False))
+            raise
+        except CompletionError as exc:
+            attempt.failed(EMBEDDER, fault_of(exc))
+            raise
+        except ValueError:
+            attempt.failed(EMBEDDER, Fault("malformed", "a vector without a direction", False))
+            raise
+        attempt.answered(EMBEDDER)
+        return found
 
 
 def _log_failure(embedder: asyncio.Future[Embedder]) -> None:

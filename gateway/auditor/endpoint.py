@@ -11,11 +11,13 @@ from typing import Any
 import msgspec
 import uvicorn
 
+from gateway.api.control_keys import ControlKeys
 from gateway.errors import ConfigError
 from gateway.telemetry.health import Liveness, Probe, readiness
 from gateway.telemetry.metrics import Exposition
 
 JSON = "application/json"
+NOSNIFF = (b"x-content-type-options", b"nosniff")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -32,7 +34,9 @@ def listen(host: str, port: int) -> socket.socket:
 class Endpoint(uvicorn.Server):
     """Serves until `should_exit` is set; leaves the process's signals alone."""
 
-    def __init__(self, exposition: Exposition, probe: Probe) -> None:
+    def __init__(self, exposition: Exposition, probe: Probe, keys: ControlKeys | None = None) -> None:
+        """`keys` open /metrics; None leaves it open."""
+        self._keys = keys
         self._exposition = exposition
         self._probe = probe
         super().__init__(
@@ -53,10 +57,18 @@ class Endpoint(uvicorn.Server):
         yield
 
     async def _answer(self, scope: dict[str, Any], _receive: Any, send: Any) -> None:
-        status, content_type, body = await self._page(scope["path"], _accept(scope))
-        headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode())]
+        if scope["path"] == "/metrics" and not self._may_scrape(scope):
+            status, content_type, body = 401, "text/plain", b"a control key is missing or wrong: send it as Bearer\n"
+        else:
+            status, content_type, body = await self._page(scope["path"], _header(scope, b"accept"))
+        headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode()), NOSNIFF]
+        if status == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+    def _may_scrape(self, scope: dict[str, Any]) -> bool:
+        return self._keys is None or self._keys.holder(_header(scope, b"authorization")) is not None
 
     async def _page(self, path: str, accept: str) -> tuple[int, str, bytes]:
         match path:
@@ -72,5 +84,5 @@ class Endpoint(uvicorn.Server):
                 return 404, "text/plain", b"the auditor answers /metrics, /livez and /readyz\n"
 
 
-def _accept(scope: dict[str, Any]) -> str:
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"), "")
+def _header(scope: dict[str, Any], wanted: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")

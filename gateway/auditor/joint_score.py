@@ -1,6 +1,5 @@
 """A number that finished runs of two suites give together, e.g. the BiasScore of decisions and implicit association."""
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -10,8 +9,12 @@ from benchmarks.run import result as results
 from benchmarks.run.follow_up import observed
 from benchmarks.run.joint import joined, joint_score
 from benchmarks.run.plan import RunOptions, prepare
-from benchmarks.suites.protocol import JointScore, Observation, Reply
+from benchmarks.run.replies import kept
+from benchmarks.run.stopping import in_thread
+from benchmarks.suites.common.observations import Observations
+from benchmarks.suites.protocol import JointScore
 from benchmarks.suites.registry import SUITES
+from gateway.auditor.store_log import StoreLog
 from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
@@ -41,13 +44,14 @@ async def _replace(database: Database, joint: JointScore, own: Run, partner: Run
     stored = await runs.get(database, own.id)
     if stored is None or stored.result is None:
         return
-    together = joined(
+    together = await in_thread(
+        joined,
         results.decode(stored.result.encode()),
         joint,
         await _observations(database, own, data_dir),
         await _observations(database, partner, data_dir),
     )
-    page = await asyncio.to_thread(report.render, [together])
+    page = await in_thread(report.render, [together])
     await runs.replace_result(database, own.id, result=results.encode(together).decode(), report=page)
 
 
@@ -55,7 +59,6 @@ def _options(run: Run) -> dict[str, object]:
     return {name: run.options.get(name) for name in ALIKE}
 
 
-async def _observations(database: Database, run: Run, data_dir: Path | None) -> list[Observation]:
-    plan = await asyncio.to_thread(prepare, msgspec.convert(run.options, RunOptions), data_dir)
-    replies = [msgspec.json.decode(body, type=Reply) for body in await runs.responses(database, run.id)]
-    return observed(plan, {(reply.item_id, reply.sample): reply for reply in replies})
+async def _observations(database: Database, run: Run, data_dir: Path | None) -> Observations:
+    plan = await in_thread(prepare, msgspec.convert(run.options, RunOptions), data_dir)
+    return observed(plan, await kept(plan, StoreLog(database, run)))

@@ -1,4 +1,7 @@
-"""Audits sampled exchanges: each enabled auditor once per exchange, then the exchange gets its outcome."""
+"""Audits sampled exchanges: each enabled auditor once per exchange, then the exchange gets its outcome.
+
+What a sick server failed is not recorded: its exchange stays queued until the server is well, or has waited too long.
+"""
 
 import asyncio
 import logging
@@ -13,13 +16,16 @@ from auditors import registry
 from auditors.clients.embedders import EmbedderError
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import MISSING
-from auditors.types import AuditFailure, Auditor, Exchange, FailureKind, KnowsWhatIsMissing, Measurement
+from auditors.types import UNREAD, AuditFailure, Auditor, Exchange, FailureKind, KnowsWhatIsMissing, Measurement
+from gateway.auditor.backpressure.circuit_breaker import Attempt, Fault, during
 from gateway.auditor.backpressure.deadline import time_limit
-from gateway.auditor.enabled import EnabledAuditors
+from gateway.auditor.circuits import Circuits
+from gateway.auditor.enabled import EMBEDDER, EnabledAuditors
 from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.sampling.decision import is_sampled
 from gateway.store import exchanges, measurements
+from gateway.store.circuits import Key, WaitingAudit
 from gateway.store.database import Database
 
 logger = logging.getLogger(__name__)
@@ -38,8 +44,10 @@ class LiveAudit:
         enabled_auditors: EnabledAuditors,
         secret: bytes,
         settings: DriftSettings,
+        circuits: Circuits,
     ) -> None:
         self._database = database
+        self._circuits = circuits
         self._enabled_auditors = enabled_auditors
         self._secret = secret
         self._keep_text = config.store.keeps_text
@@ -51,33 +59,62 @@ class LiveAudit:
 
     async def __call__(self, payload: dict[str, Any]) -> None:
         """Audits what is still queued of these exchanges. Raises StoreError; the job is then tried again."""
-        ids = [one for one in payload["ids"] if one not in self._in_progress]
+        await self._audit_queued(payload["ids"])
+
+    async def try_circuit(self, exchange_id: str, circuit: Key) -> None:
+        """Audits an exchange that waits, also by an open circuit. Raises StoreError."""
+        await self._audit_queued([exchange_id], circuit)
+
+    async def give_up(self, waiting: WaitingAudit, hours: float) -> None:
+        """Counts an audit that waited for so long as failed. Raises StoreError."""
+        if waiting.auditor not in self._enabled_auditors.names or waiting.exchange_id in self._in_progress:
+            return
+        found = await exchanges.load(self._database, [waiting.exchange_id], state="queued")
+        for exchange in found:
+            message = f"waited {hours:g} h for {waiting.server}: {waiting.error}"
+            missing = await self._missing_of(waiting.auditor, exchange)
+            result = _failure(waiting.auditor, "waited_too_long", message, missing)
+            await self._record(exchange, waiting.auditor, result, 0.0, self._probability(exchange, waiting.auditor))
+        await self._audit_queued([waiting.exchange_id])
+
+    async def _audit_queued(self, ids: Sequence[str], tries: Key | None = None) -> None:
+        ids = [one for one in ids if one not in self._in_progress]
         self._in_progress.update(ids)
         try:
             queued = await exchanges.load(self._database, ids, state="queued")
-            results = await asyncio.gather(*map(self._audit_exchange, queued), return_exceptions=True)
+            audits = (self._audit_exchange(exchange, tries) for exchange in queued)
+            results = await asyncio.gather(*audits, return_exceptions=True)
         finally:
             self._in_progress.difference_update(ids)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _audit_exchange(self, exchange: Exchange) -> None:
+    async def _audit_exchange(self, exchange: Exchange, tries: Key | None) -> None:
         done = (await exchanges.audits(self._database, [exchange.id]))[exchange.id]
         due = [name for name in self._enabled_auditors.names if name not in done and self._takes(exchange, name)]
-        await asyncio.gather(*(self._audit(exchange, name) for name in due))
+        if any(await asyncio.gather(*(self._audit(exchange, name, tries) for name in due))):
+            return
         outcomes = set((await exchanges.audits(self._database, [exchange.id]))[exchange.id].values())
         await exchanges.settle(self._database, exchange.id, _state(outcomes), keep_text=self._keep_text)
 
     def _takes(self, exchange: Exchange, name: str) -> bool:
-        return is_sampled(self._secret, exchange.request_id, self._enabled_auditors.settings(name).rate, purpose=name)
+        return is_sampled(self._secret, exchange.id, self._enabled_auditors.settings(name).rate, purpose=name)
 
-    async def _audit(self, exchange: Exchange, name: str) -> None:
+    def _probability(self, exchange: Exchange, name: str) -> float:
+        return exchange.inclusion_probability * self._enabled_auditors.settings(name).rate
+
+    async def _audit(self, exchange: Exchange, name: str, tries: Key | None) -> bool:
+        """Whether the exchange has to wait for this auditor's server."""
         async with self._slots[name]:
             started = time.perf_counter()
-            result = await self._result(exchange, name)
+            attempt = self._circuits.attempt(name, exchange, self._enabled_auditors.servers(name, exchange), tries)
+            with during(attempt):
+                result = await self._result(exchange, name, attempt)
             seconds = time.perf_counter() - started
-        probability = exchange.inclusion_probability * self._enabled_auditors.settings(name).rate
+        if await self._circuits.must_wait(attempt):
+            return True
+        probability = self._probability(exchange, name)
         try:
             await self._record(exchange, name, result, seconds, probability)
         except StoreError:
@@ -85,37 +122,47 @@ class LiveAudit:
         except Exception as exc:  # measurements that cannot be stored are a fault of the auditor, counted as one
             logger.exception("measurements of %s on exchange %s cannot be recorded", name, exchange.id)
             await self._record_fault(exchange, name, exc, seconds, probability)
+        return False
 
-    async def _result(self, exchange: Exchange, name: str) -> Sequence[Measurement] | AuditFailure:
+    async def _result(self, exchange: Exchange, name: str, attempt: Attempt) -> Sequence[Measurement] | AuditFailure:
+        if not exchange.request_body:  # which no exchange is without: it was sealed by a key that is gone
+            return _failure(name, "unavailable", "its text cannot be opened any more")
         try:
             auditor = await self._enabled_auditors.get(name)
         except EmbedderError as exc:
-            return _failure(name, "unavailable", exc)
+            attempt.failed(EMBEDDER, Fault("unavailable", str(exc), True))
+            return _failure(name, "unavailable", _words(exc))
         except Exception as exc:  # no auditor's fault may stop the audits
             logger.exception("auditor %s cannot be built", name)
-            return _failure(name, "internal", exc)
+            return _failure(name, "internal", _words(exc))
         try:
             seconds = self._enabled_auditors.settings(name).timeout_seconds
             async with time_limit(seconds, partial(self._enabled_auditors.held_seconds, name, exchange)):
                 return await auditor.audit(exchange)
         except TimeoutError as exc:
-            return _failure(name, "timeout", exc, await _missing(auditor, exchange))
+            return _failure(name, "timeout", _words(exc), await _missing(auditor, exchange))
         except Exception as exc:
             logger.exception("auditor %s failed on exchange %s", name, exchange.id)
-            return _failure(name, "internal", exc, await _missing(auditor, exchange))
+            return _failure(name, "internal", _words(exc), await _missing(auditor, exchange))
 
     async def _record_fault(
         self, exchange: Exchange, name: str, exc: Exception, seconds: float, probability: float
     ) -> None:
         """What was due and cannot be stored is missing, unless that cannot be stored either."""
-        missing = await _missing(await self._enabled_auditors.get(name), exchange)
+        missing = await self._missing_of(name, exchange)
         try:
-            await self._record(exchange, name, _failure(name, "internal", exc, missing), seconds, probability)
+            await self._record(exchange, name, _failure(name, "internal", _words(exc), missing), seconds, probability)
         except StoreError:
             raise
         except Exception:
             logger.exception("what %s lacks of exchange %s cannot be recorded", name, exchange.id)
-            await self._record(exchange, name, _failure(name, "internal", exc), seconds, probability)
+            await self._record(exchange, name, _failure(name, "internal", _words(exc)), seconds, probability)
+
+    async def _missing_of(self, name: str, exchange: Exchange) -> Sequence[Measurement]:
+        try:
+            return await _missing(await self._enabled_auditors.get(name), exchange)
+        except EmbedderError:  # nobody knows by which instrument it would have been measured
+            return ()
 
     async def _record(
         self,
@@ -134,24 +181,27 @@ class LiveAudit:
 def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Measurement] | AuditFailure:
     """The same without messages that quote somebody: a server's error and an odd verdict may repeat the prompt.
 
-    What cannot be audited is described in our own words, and stays; so do the reasons of what was left alone.
+    What cannot be audited, or waited too long, is described in our own words, and stays; so do the reasons of what was
+    left alone.
     """
     if isinstance(result, AuditFailure):
-        message = result.message if result.kind == "not_auditable" else NO_WORDS
+        message = result.message if result.kind in ("not_auditable", "waited_too_long") else NO_WORDS
         return msgspec.structs.replace(result, message=message, missing=list(map(_without_reason, result.missing)))
     return list(map(_without_reason, result))
 
 
 def _without_reason(one: Measurement) -> Measurement:
-    has_words = one.status in MISSING and one.reason is not None
+    has_words = one.status in MISSING and one.reason is not None and one.reason not in UNREAD
     return msgspec.structs.replace(one, reason=NO_WORDS) if has_words else one
 
 
 def _state(outcomes: set[str]) -> exchanges.State:
-    """Audited when any auditor gave a result, failed when all failed, sampled out when none was due."""
+    """Audited when any auditor gave a result; otherwise failed when any failed, and sampled out when none was due."""
     if "audited" in outcomes:
         return "audited"
-    return "failed" if outcomes else "sampled_out"
+    if "failed" in outcomes:
+        return "failed"
+    return "not_auditable" if outcomes else "sampled_out"
 
 
 async def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement]:
@@ -165,7 +215,10 @@ async def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement
         return ()
 
 
-def _failure(name: str, kind: FailureKind, exc: Exception, missing: Sequence[Measurement] = ()) -> AuditFailure:
-    message = f"{type(exc).__name__}: {exc}".rstrip(": ")
+def _words(exc: Exception) -> str:
+    return f"{type(exc).__name__}: {exc}".rstrip(": ")
+
+
+def _failure(name: str, kind: FailureKind, message: str, missing: Sequence[Measurement] = ()) -> AuditFailure:
     version = registry.AUDITORS[name].version
     return AuditFailure(auditor=name, auditor_version=version, kind=kind, message=message, missing=missing)

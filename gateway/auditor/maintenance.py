@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -12,7 +12,8 @@ from gateway.auditor.clients import Requests
 from gateway.config.schema import Config
 from gateway.jobs import JobQueue
 from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB
-from gateway.store import catalogue, counters, exchanges, runs
+from gateway.store import catalogue, circuits, counters, exchanges, runs
+from gateway.store.circuits import WaitingAudit
 from gateway.store.database import Database
 
 RUN_TASK = "run_suite"
@@ -22,6 +23,8 @@ SWEEP_AFTER_SECONDS = 10.0
 SWEEP_EXCHANGES = 1024
 MAX_WAIT_SECONDS = 24 * 3600.0
 """An exchange that no auditor took for so long has expired."""
+GIVE_UP_AT_ONCE = 256
+"""Audits that waited too long, in one pass."""
 
 
 async def sweep(database: Database, queue: JobQueue) -> None:
@@ -36,6 +39,14 @@ async def sweep(database: Database, queue: JobQueue) -> None:
         await queue.defer(AUDIT_TASK, {"ids": ids}, lock=f"sweep-{ids[0]}")
     for run_id in await runs.claimable(database, created_before=before):
         await queue.defer(RUN_TASK, {"run_id": run_id}, lock=run_id)
+
+
+async def give_up(database: Database, config: Config, end: Callable[[WaitingAudit, float], Awaitable[None]]) -> None:
+    """Ends audits whose exchanges waited for a sick server longer than `audits.max_wait_hours` or are kept at all."""
+    hours = min(config.audits.max_wait_hours, config.store.retention_days * 24.0)
+    before = time.time() - hours * 3600.0
+    for one in await circuits.overdue(database, received_before=before, limit=GIVE_UP_AT_ONCE):
+        await end(one, hours)
 
 
 async def retire(database: Database, config: Config) -> None:
@@ -56,5 +67,5 @@ async def flush_judge_requests(database: Database, requests: Requests) -> None:
     """Moves what was counted in memory to the store's counters; what cannot be moved stays counted."""
     taken = Counter(requests)
     if taken:
-        await counters.increase(database, {("judge_requests", (outcome,)): n for outcome, n in taken.items()})
+        await counters.increase(database, {("judge_requests", (str(outcome),)): n for outcome, n in taken.items()})
         requests -= taken

@@ -1,29 +1,34 @@
-"""The auditor's Prometheus families. All but two are read from the store, so a restart changes no number.
+"""The auditor's Prometheus families. All but four are read from the store, so a restart changes no number.
 
 Every auditor on one store exposes the same values: aggregate over auditors with max, never with sum. The exceptions are
-what each auditor does and sees itself: `biasgate_audit_allowance` adds up, `biasgate_audit_live_latency_ratio` does
-not.
+what each auditor does and sees itself: `biasgate_audit_allowance` and what was cut off add up,
+`biasgate_audit_live_latency_ratio` does not.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from auditors.streams.drift import DriftSettings
-from auditors.streams.estimates import estimate
 from auditors.types import Estimate
+from gateway.auditor.backpressure.aimd import REASONS
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.backpressure.running import EVICTED, WASTED, Evictions
+from gateway.auditor.live_series import Labels, LiveSeries
+from gateway.config.schema import AuditsConfig
+from gateway.live.stream import Stream
+from gateway.live.turns import in_turns
+from gateway.proxy.wasted_tokens import WastedTokens
+from gateway.store.circuits import Circuit, Waiting
 from gateway.store.measurements import SCORE_BOUNDS
 from gateway.store.runs import Run
-from gateway.store.streams import Stream
+from gateway.telemetry.metrics import EVICTED_HELP, WASTED_HELP
 
-SERIES = ("auditor", "metric", "axis", "group", "model")
 RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "model", "mode")
 
 RUN_INFO = ("suite", "model", "mode", "protocol", "data")
-
-Labels = tuple[str, ...]
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +39,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     queue_size: int = 0
     oldest_seconds: float = 0.0
     """Age of the oldest exchange that waits to be audited; 0 when none waits."""
+    circuits: Sequence[Circuit] = ()
+    waiting: Mapping[str, Waiting] = {}
+    """By auditor, exchanges that wait for a server of its."""
+    read_at: float = 0.0
+    """Unix seconds."""
     finished_runs: Sequence[Run] = ()
     """The newest finished run of each set of options."""
     exported_runs: Sequence[tuple[Run, Sequence[Estimate]]] = ()
@@ -42,37 +52,42 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditorMetrics(Collector):
-    """Yields the families of the last snapshot; set `snapshot` to renew them."""
+    """The families of the last snapshot; `renew` it now and then."""
 
     def __init__(
         self,
         settings: DriftSettings,
-        allowed: Callable[[], Mapping[str, int]] = dict,
-        latency_ratios: Callable[[], Mapping[str, float]] = dict,
+        limiters: ConcurrencyLimiters | None = None,
+        *,
+        auditors: Sequence[str] = (),
     ) -> None:
-        """As the process starts.
-
-        Args:
-            settings: of the drift detectors.
-            allowed: upstream to the audit requests that may be in flight there now.
-            latency_ratios: upstream to the time between tokens with audits, in times of that without, where known.
-        """
-        self._allowed = allowed
-        self._latency_ratios = latency_ratios
+        """As the process starts; `settings` are those of the drift detectors, `auditors` the names of those enabled."""
+        self._auditors = auditors
+        self._limiters = limiters or ConcurrencyLimiters(AuditsConfig())
         self.snapshot = Snapshot()
-        self._settings = settings
+        self._series = LiveSeries(settings)
+
+    async def renew(self, snapshot: Snapshot) -> None:
+        """Takes over a snapshot once what has changed in it is formatted, in short steps."""
+        if snapshot.streams is not self.snapshot.streams:
+            n_streams = len(snapshot.streams)
+            await in_turns(lambda stream: self._series.prepare(stream, n_streams), snapshot.streams)
+        self.snapshot = snapshot
+
+    def text(self, *, is_openmetrics: bool) -> bytes:
+        """The families of live series, as text: see `gateway.auditor.live_series`."""
+        return self._series.text(self.snapshot.streams, is_openmetrics=is_openmetrics)
 
     def collect(self) -> Iterator[Metric]:
-        snapshot, newest = self.snapshot, _newest_streams(self.snapshot.streams)
+        snapshot = self.snapshot
         yield from _pipeline(snapshot)
-        yield from _estimates(newest)
+        yield from _circuits(snapshot, self._auditors)
         yield _scores(snapshot.counters)
-        threshold = self._settings.log_threshold(len(snapshot.streams))
-        yield from _drift(newest, threshold, _alarmed(snapshot.streams))
         yield from _runs(snapshot)
         yield from _run_estimates(snapshot.exported_runs)
-        yield _limiter(self._allowed())
-        yield _latency(self._latency_ratios())
+        yield _limiter(self._limiters.allowed())
+        yield _latency(self._limiters.live_latency_ratios())
+        yield from _evictions(self._limiters.evictions())
 
 
 def _limiter(allowed: Mapping[str, int]) -> Metric:
@@ -90,8 +105,20 @@ def _latency(ratios: Mapping[str, float]) -> Metric:
     return family
 
 
+def _evictions(by_upstream: Mapping[str, Evictions]) -> Iterator[Metric]:
+    evicted = CounterMetricFamily("biasgate_audits_evicted", EVICTED_HELP, labels=("upstream", "reason"))
+    wasted = CounterMetricFamily("biasgate_audit_tokens_wasted", WASTED_HELP, labels=("upstream", "kind"))
+    for upstream, evictions in by_upstream.items():
+        for reason in REASONS:
+            evicted.add_metric((upstream, reason), evictions[EVICTED, reason])
+        for kind in WastedTokens._fields:
+            wasted.add_metric((upstream, kind), evictions[WASTED, kind])
+    yield from (evicted, wasted)
+
+
 def _pipeline(snapshot: Snapshot) -> Iterator[Metric]:
-    yield _counter(snapshot, "exchanges", "Audits of exchanges by what came of them.", ("outcome", "auditor"))
+    labels = ("outcome", "auditor", "reason")  # a reason only of what is not auditable
+    yield _counter(snapshot, "exchanges", "Audits of exchanges by what came of them.", labels)
     yield _counter(snapshot, "judge_requests", "Requests to a judge.", ("outcome",))
     words = "Exchanges of which an auditor measured nothing, or not all, by why."
     yield _counter(snapshot, "abstentions", words, ("auditor", "reason"))
@@ -99,18 +126,17 @@ def _pipeline(snapshot: Snapshot) -> Iterator[Metric]:
     yield GaugeMetricFamily("biasgate_audit_lag_seconds", "Age of the oldest of them.", value=snapshot.oldest_seconds)
 
 
-def _estimates(streams: Mapping[Labels, Stream]) -> Iterator[Metric]:
-    value = _gauge("live_estimate", "Mean of a live series, in the metric's own unit.", SERIES)
-    lower = _gauge("live_estimate_lower", "Lower end of its 95 % interval.", SERIES)
-    upper = _gauge("live_estimate_upper", "Upper end of its 95 % interval.", SERIES)
-    samples = _gauge("live_effective_samples", "Kish's effective number of audits behind it.", SERIES)
-    for labels, stream in streams.items():
-        found = estimate(stream.key, stream.state)
-        _put(value, labels, found.value)
-        _put(lower, labels, found.lower)
-        _put(upper, labels, found.upper)
-        _put(samples, labels, found.extra["effective_n"])
-    yield from (value, lower, upper, samples)
+def _circuits(snapshot: Snapshot, auditors: Iterable[str]) -> Iterator[Metric]:
+    is_open = _gauge("auditor_circuit_open", "1 while a server that the auditor asks is sick.", ("auditor",))
+    count = _gauge("auditor_waiting_exchanges", "Exchanges that wait for such a server.", ("auditor",))
+    seconds = _gauge("auditor_waiting_seconds", "Age of the oldest of them.", ("auditor",))
+    open_now = {one.auditor for one in snapshot.circuits}
+    for name in auditors:
+        waiting = snapshot.waiting.get(name)
+        _put(is_open, (name,), float(name in open_now))
+        _put(count, (name,), float(waiting.n if waiting else 0))
+        _put(seconds, (name,), max(0.0, snapshot.read_at - waiting.oldest) if waiting else 0.0)
+    yield from (is_open, count, seconds)
 
 
 def _scores(counters: Mapping[tuple[str, Labels], float]) -> Metric:
@@ -124,20 +150,6 @@ def _scores(counters: Mapping[tuple[str, Labels], float]) -> Metric:
             buckets.append((str(bound), cumulated))
         family.add_metric(series, [*buckets, ("+Inf", cumulated)], sum_value=total)
     return family
-
-
-def _drift(streams: Mapping[Labels, Stream], log_threshold: float, alarmed: Set[Labels]) -> Iterator[Metric]:
-    evidence = _gauge("drift_log_evidence", "Log evidence of a drift since the detector began.", SERIES)
-    threshold = _gauge("drift_log_threshold", "Log evidence at which a stream alarms by itself.", SERIES)
-    alarm = _gauge("drift_alarm", "1 from an alarm until it is acknowledged.", SERIES)
-    seen = CounterMetricFamily("biasgate_drift_audits_seen", "Audits since the detector began.", labels=SERIES)
-    for labels, stream in streams.items():
-        detector = stream.state.detector
-        _put(threshold, labels, log_threshold)
-        _put(alarm, labels, float(labels in alarmed))
-        _put(evidence, labels, None if detector is None else detector.log_evidence)
-        seen.add_metric(labels, 0 if detector is None else detector.n_seen)
-    yield from (evidence, threshold, alarm, seen)
 
 
 def _runs(snapshot: Snapshot) -> Iterator[Metric]:
@@ -181,21 +193,6 @@ def data_kind(run: Run) -> str:
     """Canonical or embedded."""
     kind: str = run.options.get("data", "canonical")
     return kind
-
-
-def _newest_streams(streams: Iterable[Stream]) -> dict[Labels, Stream]:
-    """By series: a new judge or embedder starts a new stream, and the one that still moves is shown."""
-    return {_series(stream): stream for stream in sorted(streams, key=lambda stream: stream.updated_at)}
-
-
-def _alarmed(streams: Iterable[Stream]) -> set[Labels]:
-    """Series with an alarm that nobody has acknowledged, by whichever instrument: another judge lowers none."""
-    return {_series(stream) for stream in streams if stream.state.alarm}
-
-
-def _series(stream: Stream) -> Labels:
-    key = stream.key
-    return key.auditor, key.metric, key.axis, key.group, key.model
 
 
 def _of(counters: Mapping[tuple[str, Labels], float], name: str) -> dict[Labels, float]:

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from auditors.types import Estimate
 from benchmarks.run import result as results
 from gateway.auditor.metrics import Snapshot, data_kind
-from gateway.store import counters, exchanges, runs, streams
+from gateway.live.stream import Stream
+from gateway.store import circuits, counters, exchanges, runs, streams
 from gateway.store.database import Database
 from gateway.store.runs import Run
+
+LOADED_AT_ONCE = 200
+"""Streams read in one step."""
 
 
 def exported(finished: Sequence[Run]) -> list[Run]:
@@ -32,25 +36,47 @@ def _precedence(run: Run) -> tuple[bool, float]:
     return data_kind(run) == "canonical", run.finished_at or 0.0
 
 
+def _version(stream: Stream | None) -> tuple[float, float | None] | None:
+    return None if stream is None else (stream.updated_at, stream.acknowledged_at)
+
+
 class SnapshotReader:
-    """Remembers the estimates of finished runs, which never change, and reads the rest anew."""
+    """Remembers the estimates of finished runs, which never change, and streams until they do; reads the rest anew."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._streams: dict[str, Stream] = {}
+        self._listed: Sequence[Stream] = ()
+        self._stamp: tuple[object, ...] | None = None
         self._estimates: dict[str, Sequence[Estimate]] = {}
 
     async def read(self) -> Snapshot:
         queue_size, oldest = await exchanges.backlog(self._database)
         finished = await runs.newest_done(self._database)
         return Snapshot(
-            streams=await streams.list_streams(self._database),
+            streams=await self._streams_now(),
             counters=await counters.read(self._database),
             queue_size=queue_size,
             oldest_seconds=max(0.0, time.time() - oldest) if oldest is not None else 0.0,
+            circuits=await circuits.open_circuits(self._database),
+            waiting=await circuits.waiting(self._database),
+            read_at=time.time(),
             finished_runs=finished,
             exported_runs=[(run, await self._of(run)) for run in exported(finished)],
             active_runs=await runs.list_runs(self._database, status="running"),
         )
+
+    async def _streams_now(self) -> Sequence[Stream]:
+        stamp = await streams.stamp(self._database)
+        if stamp == self._stamp:
+            return self._listed
+        versions = await streams.versions(self._database)
+        changed = [key for key, version in versions.items() if version != _version(self._streams.get(key))]
+        for first in range(0, len(changed), LOADED_AT_ONCE):
+            found = await streams.load(self._database, changed[first : first + LOADED_AT_ONCE])
+            self._streams |= {stream.id: stream for stream in found}
+        self._stamp, self._listed = stamp, [self._streams[key] for key in versions if key in self._streams]
+        return self._listed
 
     async def _of(self, run: Run) -> Sequence[Estimate]:
         if run.id not in self._estimates:

@@ -9,8 +9,11 @@ from pathlib import Path
 
 from auditors.streams.drift import DriftSettings
 from benchmarks.suites import registry
+from gateway.api.control_keys import ControlKeys
 from gateway.auditor import heap, maintenance, scheduling
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.circuits import REFRESH_SECONDS as CIRCUIT_SECONDS
+from gateway.auditor.circuits import Circuits
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.auditor.endpoint import Endpoint, listen
 from gateway.auditor.live import LiveAudit
@@ -24,7 +27,7 @@ from gateway.jobs import JobQueue, open_queue
 from gateway.privacy.texts import texts_of
 from gateway.sampling.secret import sampling_secret
 from gateway.sampling.writer.direct import AUDIT_TASK
-from gateway.store import schedules
+from gateway.store import schedules, streams
 from gateway.store.database import Database
 from gateway.telemetry.health import OK, STORE, SUITES
 from gateway.telemetry.metrics import Exposition
@@ -41,6 +44,7 @@ RETIRE_SECONDS = 60.0
 TRIM_SECONDS = 60.0
 SCHEDULE_SECONDS = 5.0
 MODELS_SECONDS = 30.0
+RENDER_SECONDS = 60.0
 
 
 async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable[[str], None] | None = None) -> None:
@@ -54,8 +58,10 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
     Raises: ConfigError or StoreError when it cannot start.
     """
     heap.map_large_blocks()
+    keys = ControlKeys(config) if config.server.protect_metrics else None
     async with AsyncExitStack() as stack:
-        limiters = ConcurrencyLimiters(config.audits)
+        metrics_dir = config.server.metrics_dir
+        limiters = ConcurrencyLimiters(config.audits, Path(metrics_dir) if metrics_dir else None)
         stack.push_async_callback(limiters.aclose)
         secret = sampling_secret(config)
         enabled_auditors = EnabledAuditors(config, limiters, secret)
@@ -69,9 +75,12 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
         listener = stack.enter_context(listen(config.server.host, config.server.auditor_metrics_port))
         enabled_auditors.start()
         settings = await drift_settings(database, config.drift)
-        live = LiveAudit(config, database, enabled_auditors, secret, settings)
-        work = _Work(config, database, queue, enabled_auditors, limiters, live, settings, stop)
-        endpoint = Endpoint(Exposition(work.metrics), work.checks)
+        circuits = Circuits(database)
+        stack.push_async_callback(circuits.aclose)
+        await circuits.start(enabled_auditors.circuits)
+        live = LiveAudit(config, database, enabled_auditors, secret, settings, circuits)
+        work = _Work(config, database, queue, enabled_auditors, limiters, live, circuits, settings, stop)
+        endpoint = Endpoint(Exposition(work.metrics), work.checks, keys)
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(endpoint.serve(sockets=[listener]))
             for one in work.coroutines():
@@ -94,12 +103,15 @@ class _Work:
         enabled_auditors: EnabledAuditors,
         limiters: ConcurrencyLimiters,
         live: LiveAudit,
+        circuits: Circuits,
         settings: DriftSettings,
         stop: asyncio.Event,
     ) -> None:
-        self.metrics = AuditorMetrics(settings, limiters.allowed, limiters.live_latency_ratios)
+        self.metrics = AuditorMetrics(settings, limiters, auditors=enabled_auditors.names)
+        self._circuits = circuits
         self._limiters = limiters
         self._live = live
+        self._settings = settings
         self._config = config
         self._database = database
         self._queue = queue
@@ -120,9 +132,12 @@ class _Work:
             self._queue.work(suites, concurrency=SUITE_RUNS, stop=stop, name="suites"),
             _every(REFRESH_SECONDS, stop, self._refresh),
             _every(SWEEP_SECONDS, stop, partial(maintenance.sweep, database, self._queue)),
+            _every(SWEEP_SECONDS, stop, partial(maintenance.give_up, database, config, self._live.give_up)),
+            _every(CIRCUIT_SECONDS, stop, self._try_circuits),
             _every(CATALOGUE_SECONDS, stop, self._report_suites),
             _every(SCHEDULE_SECONDS, stop, partial(scheduling.start_due, database, self._queue)),
             _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, self._queue, config)),
+            _every(RENDER_SECONDS, stop, self._render),
             _every(RETIRE_SECONDS, stop, partial(maintenance.retire, database, config)),
             _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, heap.trim)),
         ]
@@ -132,7 +147,12 @@ class _Work:
             await self._database.ping()
         except StoreError as exc:
             return {STORE: str(exc)}
-        return {STORE: OK, SUITES: OK if self._has_reported_suites else "not reported to the gateways yet"}
+        suites = OK if self._has_reported_suites else "not reported to the gateways yet"
+        return {STORE: OK, SUITES: suites, **self._circuits.problems()}
+
+    async def _try_circuits(self) -> None:
+        await self._circuits.refresh()
+        await self._circuits.try_open_circuits(self._live.try_circuit)
 
     async def _report_suites(self) -> None:
         data_dir = Path(self._config.audits.data_dir) if self._config.audits.data_dir else None
@@ -141,7 +161,11 @@ class _Work:
 
     async def _refresh(self) -> None:
         await maintenance.flush_judge_requests(self._database, self._enabled_auditors.judge_requests)
-        self.metrics.snapshot = await self._reader.read()
+        await self.metrics.renew(await self._reader.read())
+
+    async def _render(self) -> None:
+        while not self._stop.is_set() and await streams.render(self._database, self._settings):
+            pass
 
 
 async def _every(seconds: float, stop: asyncio.Event, action: Callable[[], Awaitable[None]]) -> None:

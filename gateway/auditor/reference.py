@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from auditors.metrics.intervals import Interval
 from auditors.streams.drift import DriftSettings
 from auditors.streams.scales import GAP_SUFFIX, SCALES, scaled
@@ -12,6 +14,7 @@ from benchmarks.suites.protocol import Scale
 from benchmarks.suites.registry import SUITES
 from gateway.config.schema import DriftConfig
 from gateway.errors import ConfigError
+from gateway.live.settings import settings_of
 from gateway.store import runs
 from gateway.store.database import Database
 
@@ -21,16 +24,10 @@ async def drift_settings(database: Database, config: DriftConfig) -> DriftSettin
 
     Raises: ConfigError for a run that does not exist, has not finished, or has nothing that a live stream measures.
     """
-    run_id = config.reference.get("run")
-    window = config.reference.get("window", DriftSettings().reference_window)
-    return DriftSettings(
-        average_run_length=config.average_run_length,
-        tolerance=config.tolerance,
-        multiplicity=config.multiplicity,
-        reference_window=int(window),
-        reference_run=None if run_id is None else str(run_id),
-        references={} if run_id is None else await _references(database, str(run_id)),
-    )
+    settings = settings_of(config)
+    if settings.reference_run is None:
+        return settings
+    return msgspec.structs.replace(settings, references=await _references(database, settings.reference_run))
 
 
 def intervals(estimates: Iterable[Estimate], scales: Mapping[str, Scale]) -> dict[str, Interval]:

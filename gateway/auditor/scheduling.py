@@ -61,9 +61,9 @@ async def start_due(database: Database, queue: JobQueue, now: float | None = Non
 
 
 async def notice_models(database: Database, queue: JobQueue, config: Config) -> None:
-    """Asks each upstream what it serves, and runs `audits.on_model_change` for what changed."""
+    """Asks each upstream what it serves, notes what changed, and runs `audits.on_model_change` for it."""
     known = await catalogue.read(database) if config.audits.on_model_change else []
-    if not known:  # nothing is asked for, or no auditor has said yet what it can run
+    if config.audits.on_model_change and not known:  # no auditor has said yet what it can run
         return
     for upstream in config.upstreams:
         asked_at = time.time()
@@ -83,6 +83,8 @@ async def notice_models(database: Database, queue: JobQueue, config: Config) -> 
 
 
 def _after_change(config: Config, model: str, known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not config.audits.on_model_change:
+        return []
     request = AuditRequest(suites=list(config.audits.on_model_change), model=model)
     options, error = _runs_of(request, known)
     if error:

@@ -2,28 +2,32 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import math
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
+from auditors.clients.completion import HttpCompleter
 from auditors.clients.embedders import EmbedderError
-from auditors.clients.pacing import OPEN, Gate
 from auditors.types import Completer, Embedder
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.reporting import report
 from benchmarks.run import result as results
 from benchmarks.run import runner
-from benchmarks.run.client import open_client
+from benchmarks.run.client import REQUEST_SECONDS, RETRIES, open_client
 from benchmarks.run.runner import Progress, RunOptions
-from benchmarks.suites.protocol import Item, Reply
+from benchmarks.run.stopping import LIMIT_SECONDS, in_thread, unless_stopped
 from benchmarks.suites.registry import find
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, ConcurrencyLimiters
+from gateway.auditor.backpressure.stoppable_gate import StoppableGate
 from gateway.auditor.clients import audit_priority, upstream_serving
 from gateway.auditor.joint_score import add_joint_scores
+from gateway.auditor.store_log import StoreLog
 from gateway.config.schema import Config, origin_of
 from gateway.errors import ConfigError, StoreError
 from gateway.store import runs
@@ -33,26 +37,10 @@ from gateway.store.runs import Run
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 1.0
-"""Also how soon a cancelled run stops."""
-
-
-class StoreLog:
-    """A `benchmarks.run.runner.RunLog` in the store: what it has kept survives this process."""
-
-    def __init__(self, database: Database, run: Run) -> None:
-        self._database = database
-        self._run = run
-
-    async def existing(self) -> list[Reply]:
-        bodies = await runs.responses(self._database, self._run.id)
-        return [msgspec.json.decode(body, type=Reply) for body in bodies]
-
-    async def append(self, replies: Sequence[Reply]) -> None:
-        rows = [(one.item_id, one.sample, one.status, msgspec.json.encode(one).decode()) for one in replies]
-        await runs.append_responses(self._database, self._run, rows)
-
-    async def keep_items(self, items: Sequence[Item]) -> None:
-        """Nothing to keep: items are made again from the options and the replies."""
+LOOK_SECONDS = 0.15
+"""How soon a run learns that it was cancelled."""
+END_SECONDS = LIMIT_SECONDS + 0.1
+"""How long a cancelled run may take to end."""
 
 
 class SuiteRuns:
@@ -83,7 +71,8 @@ class SuiteRuns:
         watch = _Watch(self._database, run, self._stop)
         watching = asyncio.create_task(watch.keep())
         try:
-            await self._finish(run, watch)
+            if await unless_stopped(watch.stop, self._finish(run, watch), watch.stopped, within=END_SECONDS):
+                await add_joint_scores(self._database, run, self._data_dir)
         except RunStopped:
             await runs.release(self._database, run.id)  # changes nothing when the run was cancelled
         except (BenchmarkError, ConfigError) as exc:
@@ -99,7 +88,8 @@ class SuiteRuns:
         finally:
             watching.cancel()
 
-    async def _finish(self, run: Run, watch: "_Watch") -> None:
+    async def _finish(self, run: Run, watch: "_Watch") -> bool:
+        """Whether the run has its result now; not when it was cancelled meanwhile."""
         options = msgspec.convert(run.options, RunOptions)
         concurrency = options.concurrency or self._config.audits.max_concurrency
         served = self._config.aliases.get(options.model, options.model)
@@ -115,13 +105,9 @@ class SuiteRuns:
         )
         async with AsyncExitStack() as stack:
             key = self._config.secret(upstream.api_key_env)
-            completer = open_client(
-                upstream.origin,
-                key,
-                concurrency,
-                audit_priority(self._config, upstream),
-                gate=self._gate(stack, watch, concurrency, self._limiters.of(upstream.origin, upstream.name, key)),
-            )
+            limiter = self._limiters.of(upstream.origin, upstream.name, key)
+            priority = audit_priority(self._config, upstream)
+            completer = self._client(stack, watch, upstream.origin, key, concurrency, limiter, priority)
             stack.push_async_callback(completer.aclose)
             judge = self._judge(stack, watch, concurrency) if suite.needs_judge else None
             if judge is not None:
@@ -137,19 +123,37 @@ class SuiteRuns:
                 base_url_host=urlsplit(upstream.origin).hostname,
                 data_dir=self._data_dir,
             )
-        page = await asyncio.to_thread(report.render, [result])
+        page = await in_thread(report.render, [result])
         await watch.beat()
-        if await runs.finish(self._database, run.id, result=results.encode(result).decode(), report=page):
-            await add_joint_scores(self._database, run, self._data_dir)
+        return await runs.finish(self._database, run.id, result=results.encode(result).decode(), report=page)
 
-    def _gate(
-        self, stack: AsyncExitStack, watch: "_Watch", concurrency: int, limiter: ConcurrencyLimiter | None
-    ) -> Gate:
-        """What gives the run's requests to a server their slots, until the stack is closed."""
+    def _client(
+        self,
+        stack: AsyncExitStack,
+        watch: "_Watch",
+        origin: str,
+        key: str | None,
+        concurrency: int,
+        limiter: ConcurrencyLimiter | None,
+        priority: int | None = None,
+    ) -> Completer:
+        """The run's client of a server, whose slots it has until the stack is closed.
+
+        What may be cut off goes over httpx: pyreqwest keeps the connection of a call that is cancelled open, so that
+        the server would go on.
+        """
         if limiter is None:
-            return OPEN
+            return open_client(origin, key, concurrency, priority)
         stack.enter_context(limiter.widened(concurrency))
-        return _StoppableGate(limiter, watch)
+        return HttpCompleter(
+            origin,
+            key,
+            timeout=REQUEST_SECONDS,
+            retries=RETRIES,
+            priority=priority,
+            max_concurrency=concurrency,
+            gate=StoppableGate(limiter, watch.stop, watch.stopped),
+        )
 
     def _judge(self, stack: AsyncExitStack, watch: "_Watch", concurrency: int) -> Completer | None:
         """The judge's own server; None when it is served with the model."""
@@ -157,9 +161,8 @@ class SuiteRuns:
         if settings.base_url is None:
             return None
         key = self._config.secret(settings.api_key_env)
-        limiter = self._limiters.of(origin_of(settings.base_url), "auditors.judge", key)
-        gate = self._gate(stack, watch, concurrency, limiter)
-        return open_client(settings.base_url, key, concurrency, gate=gate)
+        origin = origin_of(settings.base_url)
+        return self._client(stack, watch, origin, key, concurrency, self._limiters.of(origin, "auditors.judge", key))
 
     async def _compared_with(self) -> Embedder | None:
         try:
@@ -187,53 +190,26 @@ class _Watch:
         return RunStopped(self._done, self._total or self._done)
 
     async def keep(self) -> None:
+        """Looks every LOOK_SECONDS whether the run is still wanted; notes its progress every HEARTBEAT_SECONDS."""
+        noted_at = -math.inf
         while not self.stop.is_set():
             try:
-                await self.beat()
+                if time.monotonic() - noted_at >= HEARTBEAT_SECONDS:
+                    noted_at = time.monotonic()
+                    await self.beat()
+                else:
+                    self._heed(await runs.status(self._database, self._run_id))
             except StoreError as exc:
                 logger.warning("progress of run %s cannot be noted: %s", self._run_id, exc)
             try:
-                await asyncio.wait_for(self._process_stop.wait(), HEARTBEAT_SECONDS)
+                await asyncio.wait_for(self._process_stop.wait(), LOOK_SECONDS)
                 self.stop.set()
             except TimeoutError:
                 pass
 
     async def beat(self) -> None:
-        if await runs.heartbeat(self._database, self._run_id, self._done, self._total) != "running":
+        self._heed(await runs.heartbeat(self._database, self._run_id, self._done, self._total))
+
+    def _heed(self, status: runs.Status | None) -> None:
+        if status != "running":
             self.stop.set()
-
-
-class _StoppableGate:
-    """A server's limiter as one run sees it: a request that waits for a slot when the run is stopped is not sent."""
-
-    def __init__(self, limiter: ConcurrencyLimiter, watch: _Watch) -> None:
-        self._limiter = limiter
-        self._watch = watch
-
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """See `auditors.clients.pacing.Gate`. Raises RunStopped."""
-        if not self._limiter.try_acquire():
-            await self._enter_unless_stopped()
-        try:
-            yield
-        finally:
-            self._limiter.release()
-
-    def on_overload(self) -> None:
-        """See `auditors.clients.pacing.Gate`."""
-        self._limiter.on_overload()
-
-    async def _enter_unless_stopped(self) -> None:
-        acquiring = asyncio.create_task(self._limiter.acquire())
-        stopping = asyncio.create_task(self._watch.stop.wait())
-        is_acquired = False
-        try:
-            await asyncio.wait({acquiring, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not acquiring.done():
-                raise self._watch.stopped()
-            is_acquired = True
-        finally:
-            stopping.cancel()
-            if not is_acquired and not acquiring.cancel():  # cancelled although it had its slot by now
-                self._limiter.release()

@@ -22,6 +22,7 @@ VERBS = {
     "datasets": Verb("datasets", "list, fetch and verify benchmark data"),
     "audit": Verb("audit", "run, score, compare, gate and report audits"),
     "exchanges": Verb("exchanges", "delete stored exchanges, or show who accessed them"),
+    "auditors": Verb("auditors", "measure how often a live auditor is wrong about labelled replies"),
     "judge": Verb("judge", "compare a judge with people's labels"),
     "config": Verb("config", "check a configuration and print what holds"),
 }

@@ -29,6 +29,11 @@ class ProgressLine:
         self._bars: tuple[Bars, TaskID] | None = None
         self._latest: Progress | None = None
 
+    @property
+    def done(self) -> int:
+        """Replies so far."""
+        return self._latest.done if self._latest is not None else 0
+
     def __call__(self, progress: Progress) -> None:
         self._latest = progress
         now = time.monotonic()

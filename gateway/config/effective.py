@@ -15,7 +15,12 @@ _QUERY_PASSWORD = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 
 def unset_secrets(config: Config) -> list[str]:
     """Environment variables that the configuration names and that are not set."""
-    return [name for name in _secret_names(msgspec.to_builtins(config)) if not os.environ.get(name)]
+    return [name for name in secret_names(config) if not os.environ.get(name)]
+
+
+def secret_names(config: Config) -> list[str]:
+    """Environment variables that the configuration names."""
+    return _secret_names(msgspec.to_builtins(config))
 
 
 def effective(config: Config) -> dict[str, Any]:

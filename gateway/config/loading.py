@@ -15,7 +15,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gateway.config.effective import mask_url
-from gateway.config.schema import AUDITED_PATHS, BY_MODEL, BY_ROUTE, LONGEST_STRATUM, Config, Section
+from gateway.config.schema import (
+    ADMIN,
+    AUDITED_PATHS,
+    BY_MODEL,
+    BY_ROUTE,
+    LONGEST_KEY_NAME,
+    LONGEST_STRATUM,
+    Config,
+    Section,
+    ServerConfig,
+)
 from gateway.config.timing import Timing
 from gateway.errors import ConfigError, RequestError, nearest
 
@@ -147,6 +157,7 @@ def _cross_check(config: Config, where: str) -> None:
     for name in keys:
         if keys.count(name) > 1:
             raise ConfigError(f'{where}: two keys are named "{name}": give each its own name')
+    _check_control_keys(config.server, where)
     for upstream in config.upstreams:
         if not upstream.base_url.startswith(("http://", "https://")):
             raise ConfigError(
@@ -187,6 +198,21 @@ def _cross_check(config: Config, where: str) -> None:
         except RequestError as exc:
             raise ConfigError(f'{where}: audits.schedules "{schedule.name}": {exc}') from exc
     _check_reference(config.drift.reference, where)
+
+
+def _check_control_keys(server: ServerConfig, where: str) -> None:
+    names = [key.name for key in server.control_keys] + ([ADMIN] if server.admin_key_env else [])
+    for name in names:
+        if not name or len(name) > LONGEST_KEY_NAME:
+            raise ConfigError(f'{where}: server.control_keys has the name "{name}": 1 to {LONGEST_KEY_NAME} characters')
+        if names.count(name) > 1:
+            hint = " (server.admin_key_env has that name)" if name == ADMIN and server.admin_key_env else ""
+            raise ConfigError(f'{where}: two control keys are named "{name}"{hint}: give each its own name')
+    if server.protect_metrics and not names:
+        raise ConfigError(
+            f"{where}: server.protect_metrics is true, but there is no control key: add one to "
+            "[[server.control_keys]], or set server.admin_key_env"
+        )
 
 
 def _check_reference(reference: dict[str, int | str], where: str) -> None:

@@ -16,11 +16,22 @@ BY_MODEL, BY_ROUTE = "model:", "route:"
 AUDITED_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
 LONGEST_STRATUM = 64
 """Characters of a stratum's name; as wide as the store's columns."""
+ADMIN = "admin"
+"""Name of the control key that `server.admin_key_env` is."""
+LONGEST_KEY_NAME = 100
+"""Characters of a control key's name; the record of accesses holds no more."""
 Redacted = Literal["email", "phone", "card", "key", "iban", "ip", "number", "name"]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of every section: frozen, keyword-only, unknown keys refused."""
+
+
+class ControlKeyConfig(Section, frozen=True):
+    name: str
+    key_env: str
+    role: Literal["viewer", "admin"] = "viewer"
+    """viewer: reads numbers. admin: reads text too, and starts, stops, acknowledges and deletes."""
 
 
 class ServerConfig(Section, frozen=True):
@@ -31,12 +42,20 @@ class ServerConfig(Section, frozen=True):
     """Gateway processes; one is enough until a core is full."""
     relay: Literal["fast", "asgi"] = "fast"
     """fast: relay inside the HTTP protocol. asgi: the slow oracle over httpx, for comparison."""
+    allow_open: bool = False
+    """Listen beyond the loopback interface although data plane or control plane asks for no key."""
     admin_key_env: str | None = None
-    """Environment variable with the key of the control plane; unset leaves it open (loopback only, please)."""
+    """Environment variable with one admin key of the control plane; without any control key it is open."""
+    control_keys: list[ControlKeyConfig] = []
+    protect_metrics: bool = False
+    """GET /metrics needs a control key too, here and at the auditor."""
     allowed_hosts: list[str] = []
-    """Names under which the control plane may be called besides localhost, 127.0.0.1 and [::1] while no admin key
+    """Names under which the control plane may be called besides localhost, 127.0.0.1 and [::1] while no control key
     protects it, and from whose pages a browser may call it; without a port."""
     max_body_bytes: Count = 32 * 1024 * 1024
+    max_buffered_bytes: Count = 512 * 1024 * 1024
+    """Request bodies that one worker holds at a time, all together; beyond it the largest that is still coming gets a
+    503. A body above 64 KiB counts until the answer begins, a smaller one until its end."""
     max_header_bytes: Annotated[int, Meta(ge=1024)] = 64 * 1024
     """Request line and headers together; also what chunk extensions and trailers may add to a body."""
     max_headers: Count = 128
@@ -65,7 +84,7 @@ class StoreConfig(Section, frozen=True):
     redact: list[Redacted] = msgspec.field(
         default_factory=lambda: ["email", "phone", "card", "key", "iban", "ip", "number"]
     )
-    """Kinds replaced by `[kind]` before text is stored; "name" only on request, [] stores bodies as they were."""
+    """Kinds replaced by `[kind]` before text is stored; "name" only on request, [] stores text as it was."""
     encryption_key_env: str | None = None
     """Variable with the Fernet keys that seal stored text, newest first, separated by commas; unset: readable."""
 
@@ -134,12 +153,19 @@ class SamplingConfig(Section, frozen=True):
     strata: dict[str, Probability] = {}
     """Rate by stratum: a name from `tags`, "model:NAME", "route:PATH", "identity_mention" (the request names an
     identity term), "other". Of those that apply the first in this order holds."""
-    max_copy_bytes: Count = 256 * 1024
-    """Cap of each copied body; a larger one drops the copy, never the relay."""
+    max_text_bytes: Count = 256 * 1024
+    """Of each stored body, its text alone: no events' envelopes, no media. What has more is counted as truncated."""
+    max_copy_bytes: Annotated[int, Meta(ge=1, le=64 * 1024 * 1024)] = 16 * 1024 * 1024
+    """Of each body as it passes, held in memory until its text is stored; a larger one drops the copy, never the relay.
+    """
     buffer_exchanges: Count = 2048
     """Copies waiting to be written; the recorded sampling rate is lowered before this fills."""
     max_backlog: Count = 10_000
-    """Exchanges waiting for the auditors; above it the recorded rates are halved every few seconds, and come back."""
+    """Exchanges waiting for the auditors; above it the recorded rates fall in proportion, and come back."""
+    min_rate: Probability | None = None
+    """No rate falls below this, or below its configured value where that is smaller; unset: an eighth of the latter."""
+    max_share_per_key: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    """Largest share of the sample that one key, or the anonymous client, may make up; 1 lets one key fill it."""
     tags: list[str] = []
 
 
@@ -192,6 +218,8 @@ class DriftConfig(Section, frozen=True):
     """How K streams share that: each alarms at K times the threshold, or all by their mean evidence."""
     tolerance: Annotated[float, Meta(ge=0, lt=1)] = 0.02
     """How far beyond the reference a mean may lie, on the 0..1 scale, without being called a drift."""
+    smallest_change: Annotated[float, Meta(gt=0, le=1)] = 0.1
+    """On the 0..1 scale: until it can find this, a reference of a stream's own audits goes on learning."""
     reference: dict[str, int | str] = msgspec.field(default_factory=lambda: {"window": 2000})
     """{window = N}: the first N audits of a stream. {run = ID}: the estimates of a finished suite run."""
 
@@ -222,6 +250,8 @@ class AuditsConfig(Section, frozen=True):
     """Largest time between tokens of live answers while audits run, in times of that without; above 1, or 0 for any."""
     max_pause_seconds: Positive = 10.0
     """However long live work waits, one audit request is sent after each pause of this length."""
+    max_wait_hours: Positive = 24.0
+    """Longest that an exchange waits for a judge or embedder that is sick; then its audit has failed."""
     priority: Annotated[int, Meta(ge=1)] = 10
     """vLLM priority of audit requests; live traffic has 0 and goes first."""
     on_model_change: list[str] = []
@@ -236,7 +266,8 @@ class TelemetryConfig(Section, frozen=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "console"] = "auto"
     access_log: bool = False
-    """One log line for every request to /v1 that ended."""
+    """One log line for every request to /v1 that ended, and for every control request; what changes something there
+    is logged anyway."""
     otlp_endpoint: str | None = None
     """Base URL of an OpenTelemetry collector (OTLP over HTTP), e.g. "http://127.0.0.1:4318"; unset: no traces."""
     trace_rate: Probability = 1.0

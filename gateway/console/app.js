@@ -1,12 +1,13 @@
 // The console: polls the control plane and draws what it says. No framework, no build step, nothing from elsewhere.
 
-const KEY = "biasgate-admin-key";
+const SESSION = "/console/session";
 const POLL_MILLISECONDS = 3000;
-const UNLOCK = "#key="; // in the address, before an admin key: a link that unlocks the console (see takeKey)
+const UNLOCK = "#key="; // in the address, before a control key: a link that unlocks the console (see takeKey)
 const ALARM = "#alarm-"; // in the address, before a stream's id: its alarm's exchanges are open
+const SHOWN = 300; // rows of a list
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
-const OUTCOMES = ["audited", "queued", "sampled_out", "filtered", "opted_out", "truncated", "expired", "failed"];
+const OUTCOMES = ["audited", "queued", "not_auditable", "sampled_out", "filtered", "opted_out", "truncated", "expired", "failed"];
 
 class Refused extends Error {
   constructor(status, detail) {
@@ -16,9 +17,7 @@ class Refused extends Error {
 }
 
 async function call(path, options = {}) {
-  const key = sessionStorage.getItem(KEY);
-  const headers = { accept: "application/json", ...(options.body ? { "content-type": "application/json" } : {}) };
-  if (key) headers.authorization = `Bearer ${key}`;
+  const headers = { accept: "application/json", ...(options.body ? { "content-type": "application/json" } : {}), ...options.headers };
   let response;
   try {
     response = await fetch(path, { ...options, headers });
@@ -31,6 +30,17 @@ async function call(path, options = {}) {
 }
 
 const json = async (path, options) => (await call(path, options)).json();
+
+// A list of which only the first rows are asked for, and how many there are in all.
+async function first(path, limit) {
+  const response = await call(`${path}${path.includes("?") ? "&" : "?"}limit=${limit}`);
+  return { rows: await response.json(), total: Number(response.headers.get("x-total-count")) };
+}
+
+function tellMore(id, shown, total) {
+  byId(id).hidden = total <= shown;
+  byId(id).textContent = total > shown ? `The first ${whole(shown)} of ${whole(total)}: choose a model above for others.` : "";
+}
 
 function make(tag, properties = {}, ...children) {
   const node = Object.assign(document.createElement(tag), properties);
@@ -70,6 +80,18 @@ function showChecks(readiness) {
       ),
     ),
   );
+}
+
+// Judges and embedders that are sick.
+
+function circuitItem(circuit) {
+  const detail = `${circuit.server} · last failed ${ago(circuit.last_error_at)} · live traffic and other auditors go on`;
+  return make("li", {}, make("div", {}, make("p", {}, `${circuit.auditor}: ${circuit.summary}`), make("p", { className: "detail" }, detail)));
+}
+
+function showCircuits(circuits) {
+  byId("circuits-section").hidden = !circuits.length;
+  byId("circuits").replaceChildren(...circuits.map(circuitItem));
 }
 
 // Live estimates.
@@ -122,11 +144,12 @@ function mostNormal({ most_normal: found }) {
   return make("p", { className: "hint most-normal" }, "Most normal identity: ", make("b", {}, words(found.group)), ` (mean distance ${fixed(found.value)}; ${next}), ${certainty}`);
 }
 
-function showEstimates(estimates) {
-  const wanted = byId("model-filter").value;
+const models = new Set(); // of all streams seen since the page was opened: a filtered list has one
+
+function showEstimates({ rows: estimates, total }) {
   const blocks = new Map();
   for (const one of estimates) {
-    if (wanted && one.model !== wanted) continue;
+    models.add(one.model);
     const title = [one.auditor, words(one.metric), words(one.axis)].filter(Boolean).join(" · ");
     const key = `${title}\n${one.model}`;
     if (!blocks.has(key)) blocks.set(key, [title, []]);
@@ -137,7 +160,73 @@ function showEstimates(estimates) {
     shown.push(make("p", { className: "empty" }, "Nothing audited yet: estimates appear once sampled exchanges have been audited."));
   }
   byId("estimates").replaceChildren(...shown);
-  offerOptions(byId("model-filter"), ["", ...new Set(estimates.map((one) => one.model))], "all");
+  offerOptions(byId("model-filter"), ["", ...models], "all");
+  tellMore("estimates-more", estimates.length, total);
+}
+
+// Drift detectors.
+
+const named = (one) => [one.auditor, words(one.metric), words(one.axis), words(one.group)].filter(Boolean).join(" · ");
+
+function days(value) {
+  if (value < 1 / 24) return "under an hour";
+  if (value < 2) return `${(24 * value).toFixed(0)} h`;
+  return `${value.toFixed(value < 10 ? 1 : 0)} days`;
+}
+
+function stage(one) {
+  const parts = [make("span", { className: `stage-${one.state}` }, one.state)];
+  if (one.state === "learning") {
+    parts[0].textContent = `learning ${whole(one.reference_n)} of ${whole(one.reference_window)}`;
+    parts.push(make("progress", { max: one.reference_window, value: one.reference_n }));
+    parts.push(make("span", { className: "progress-text" }, one.days_until_watching === null ? "too little traffic to tell when it watches" : `watches in ${days(one.days_until_watching)}`));
+  } else if (one.reference_goes_on) {
+    parts.push(make("span", { className: "reason", title: one.reasons.reference_goes_on || "" }, `goes on learning: ${whole(one.reference_n)} of ${whole(one.reference_next_at)}`));
+  }
+  if (one.moved_while_learning) parts.push(make("span", { className: "reason stage-alarm" }, "the mean moved while it learned"));
+  return make("td", { className: "stage" }, ...parts);
+}
+
+function referencePlot(one) {
+  const [low, high] = one.range;
+  const x = (value) => 1 + (98 * (value - low)) / (high - low);
+  const svg = draw("svg", { class: "plot", viewBox: "0 0 100 22", preserveAspectRatio: "none", role: "img" });
+  svg.setAttribute("aria-label", one.reference ? `reference ${fixed(one.reference.lower)} to ${fixed(one.reference.upper)}, limits ${fixed(one.limits.lower)} to ${fixed(one.limits.upper)}, on ${low} to ${high}` : one.reasons.reference);
+  const line = (name, from, to) => draw("line", { class: name, x1: from, x2: to, y1: 11, y2: 11, "vector-effect": "non-scaling-stroke" });
+  svg.append(line("track", 1, 99));
+  if (low < 0 && high > 0) svg.append(draw("line", { class: "zero", x1: x(0), x2: x(0), y1: 3, y2: 19, "vector-effect": "non-scaling-stroke" }));
+  if (!one.reference) return svg;
+  svg.append(line("limits", x(one.limits.lower), x(one.limits.upper)), line("range", x(one.reference.lower), x(one.reference.upper)));
+  if (one.mean_since !== null) svg.append(line("halo", x(one.mean_since), x(one.mean_since)), line("point", x(one.mean_since), x(one.mean_since)));
+  return svg;
+}
+
+function evidence(one) {
+  if (one.log_evidence === null) return make("td", { className: "evidence", title: one.reasons.log_evidence }, one.state === "learning" ? "–" : one.reasons.log_evidence);
+  const value = Math.max(0, one.log_evidence);
+  return make("td", { className: "evidence" }, make("meter", { max: one.log_threshold, value: Math.min(value, one.log_threshold) }), `${one.log_evidence.toFixed(1)}, alarm at ${one.log_threshold.toFixed(1)}`);
+}
+
+function finds(one) {
+  const change = one.smallest_detectable_change;
+  if (change === null) return make("td", { className: "finds", title: one.reasons.smallest_detectable_change }, one.state === "learning" ? "–" : one.reasons.smallest_detectable_change);
+  const within = one.within_days === null ? "" : `, ${days(one.within_days)} at present`;
+  return make("td", { className: "finds" }, `finds ${fixed(change * (one.range[1] - one.range[0]))} within ${whole(one.within_audits)} audits${within}`);
+}
+
+function detectorRow(one) {
+  const plotted = make("td", { title: one.reference ? `${fixed(one.reference.lower)} … ${fixed(one.reference.upper)}` : one.reasons.reference }, referencePlot(one));
+  const name = make("td", { className: "group", title: `${named(one)} · ${one.instrument}` }, named(one), make("small", { className: "progress-text" }, ` ${one.model}`));
+  return make("tr", { className: one.state === "alarm" ? "alarmed" : "" }, name, stage(one), plotted, evidence(one), finds(one));
+}
+
+let detectors = [];
+
+function showDetectors({ rows, total }) {
+  detectors = rows;
+  const table = make("table", { className: "detectors" }, make("tbody", {}, ...rows.map(detectorRow)));
+  byId("detectors").replaceChildren(rows.length ? table : make("p", { className: "empty" }, "No stream yet."));
+  tellMore("detectors-more", rows.length, total);
 }
 
 function offerOptions(select, values, emptyLabel) {
@@ -152,18 +241,68 @@ function offerOptions(select, values, emptyLabel) {
 
 let standing = [];
 
-const subjectOf = (alarm) => [alarm.auditor, words(alarm.metric), words(alarm.axis), words(alarm.group)].filter(Boolean).join(" · ");
-
 function alarmItem(alarm) {
   const evidence = alarm.log_evidence === null ? "" : ` · log evidence ${alarm.log_evidence.toFixed(1)}, alarm at ${alarm.log_threshold.toFixed(1)}`;
   const direction = alarm.direction === null ? "" : ` · ${alarm.direction}`;
   const detail = `${alarm.model} · ${alarm.since === null ? "" : ago(alarm.since)}${direction}${evidence}`;
   const link = alarm.exchanges === null ? null : make("a", { href: ALARM + alarm.stream }, "Exchanges behind it");
-  const button = make("button", { type: "button", className: "quiet" }, "Acknowledge");
-  button.addEventListener("click", () => act(button, `/live/alarms/${encodeURIComponent(alarm.stream)}/acknowledge`));
-  const about = make("div", {}, make("p", {}, subjectOf(alarm)), make("p", { className: "detail" }, detail));
+  const button = make("button", { type: "button", className: "quiet for-admins" }, "Acknowledge");
+  button.addEventListener("click", () => askForReason(alarm));
+  const about = make("div", {}, make("p", {}, named(alarm)), make("p", { className: "detail" }, detail), ...changeOf(alarm));
   return make("li", {}, about, make("div", { className: "actions" }, link, button));
 }
+
+const moment = (seconds) => `${new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+
+// What the detector says of the change behind an alarm: before and since, when, and which model was served.
+function changeOf(alarm) {
+  const found = alarmed.find((one) => one.stream === alarm.stream);
+  if (!found) return [];
+  const mean = (value, n) => (value === null ? "unknown" : `${fixed(value)} (n ${whole(n)})`);
+  const since = found.since === null ? "" : ` · since ${moment(found.since)}`;
+  const levels = `mean before ${mean(found.mean_before, found.n_before)} · mean since ${mean(found.mean_since, found.n_since)}${since}`;
+  const { fingerprint_before: before, fingerprint_after: after } = found;
+  const model = before === null || after === null ? "model before unknown" : before === after ? `model unchanged: ${after}` : `model ${before}, now ${after}`;
+  return [make("p", { className: "levels" }, levels), make("p", { className: "levels", title: found.reasons.fingerprint_before || "" }, model)];
+}
+
+let acknowledging = null;
+
+function askForReason(alarm) {
+  acknowledging = alarm.stream;
+  byId("acknowledge-about").textContent = named(alarm);
+  byId("acknowledge-message").textContent = "";
+  byId("acknowledge-dialog").showModal();
+}
+
+async function acknowledge(event) {
+  event.preventDefault();
+  const form = byId("acknowledge-form");
+  const body = { by: form.by.value, reason: form.reason.value, accept_new_level: form.level.value === "new" };
+  try {
+    await call(`/live/alarms/${encodeURIComponent(acknowledging)}/acknowledge`, { method: "POST", body: JSON.stringify(body) });
+  } catch (error) {
+    byId("acknowledge-message").textContent = error.message;
+    return;
+  }
+  form.reason.value = "";
+  form.level.value = "same";
+  byId("acknowledge-dialog").close();
+  await refresh().catch(show);
+}
+
+function showAcknowledged(entries) {
+  byId("acknowledged-section").hidden = !entries.length;
+  byId("acknowledged").replaceChildren(...entries.map(acknowledgedItem));
+}
+
+function acknowledgedItem(entry) {
+  const stream = detectors.find((one) => one.stream === entry.stream);
+  const what = entry.accept_new_level ? "accepted the new level" : "kept the reference";
+  return make("li", {}, make("span", { className: "detail" }, `${moment(entry.at)} · ${stream ? named(stream) : entry.stream} · `), make("b", {}, entry.by), ` ${what}: ${entry.reason}`);
+}
+
+let alarmed = [];
 
 function showAlarms(alarms) {
   standing = alarms;
@@ -178,7 +317,7 @@ async function openExchanges() {
   if (!location.hash.startsWith(ALARM) || dialog.open || byId("key-dialog").open) return;
   const opened = location.hash;
   const alarm = standing.find((one) => ALARM + one.stream === opened);
-  byId("exchanges-about").textContent = alarm ? subjectOf(alarm) : "";
+  byId("exchanges-about").textContent = alarm ? named(alarm) : "";
   byId("exchanges-message").textContent = alarm ? "Loading" : "This alarm does not stand any more: somebody has acknowledged it.";
   byId("exchanges").replaceChildren();
   dialog.showModal();
@@ -244,13 +383,13 @@ function progressCell(audit) {
 }
 
 function auditActions(audit) {
-  const button = (label, action) => {
-    const node = make("button", { type: "button", className: "quiet" }, label);
+  const button = (label, action, kind = "quiet for-admins") => {
+    const node = make("button", { type: "button", className: kind }, label);
     node.addEventListener("click", () => action(node));
     return node;
   };
   const base = `/audits/${encodeURIComponent(audit.id)}`;
-  if (audit.status === "done") return [button("Report", () => openReport(base))];
+  if (audit.status === "done") return [button("Report", () => openReport(base), "quiet")];
   if (audit.status === "queued" || audit.status === "running") return [button("Cancel", (node) => act(node, `${base}/cancel`))];
   return [button("Resume", (node) => act(node, `${base}/resume`))];
 }
@@ -359,45 +498,85 @@ function show(error) {
   return undefined;
 }
 
-function askForKey() {
+function askForKey(message = session ? "The session is over." : "") {
   const dialog = byId("key-dialog");
-  byId("key-message").textContent = sessionStorage.getItem(KEY) ? "That key was not accepted." : "";
+  session = null;
+  byId("key-message").textContent = message;
   byId("key-message").className = "form-message bad";
-  sessionStorage.removeItem(KEY);
   if (!dialog.open) dialog.showModal();
+}
+
+// The session. The key is posted once; what stays is a cookie that no script can read.
+
+let session = null; // {name, role, expires_at}; expires_at is null where the gateway asks for no key
+
+async function unlock(key) {
+  const sent = String.fromCharCode(...new TextEncoder().encode(key)); // a header's characters are bytes
+  try {
+    session = await json(SESSION, { method: "POST", headers: { authorization: `Bearer ${sent}` } });
+  } catch (error) {
+    return askForKey(error.status === 401 ? "That key was not accepted." : error.message);
+  }
+  if (byId("key-dialog").open) byId("key-dialog").close();
+  return refresh().catch(show);
+}
+
+async function logOut() {
+  await call(SESSION, { method: "DELETE" }).catch(() => undefined);
+  location.reload();
+}
+
+function showSession() {
+  byId("log-out").hidden = session.expires_at === null;
+  byId("log-out").title = `${session.name}, ${session.role}`;
+  document.body.classList.toggle("viewer", session.role !== "admin");
 }
 
 // A fragment is sent to no server and is in no log; the address bar and the tab's history lose it here.
 function takeKey() {
-  if (!location.hash.startsWith(UNLOCK)) return;
-  let key = location.hash.slice(UNLOCK.length);
-  try {
-    key = decodeURIComponent(key);
-  } catch {
-    // Not percent-encoded: it is meant as it stands.
-  }
+  if (!location.hash.startsWith(UNLOCK)) return null;
+  const key = location.hash.slice(UNLOCK.length);
   history.replaceState(null, "", location.pathname);
-  if (key) sessionStorage.setItem(KEY, key);
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key; // Not percent-encoded: it is meant as it stands.
+  }
 }
 
 async function refresh() {
   showChecks(await json("/readyz"));
-  const [estimates, alarms, audits, ledger] = await Promise.all([json("/live/estimates"), json("/live/alarms"), json("/audits"), json("/live/ledger")]);
+  session ??= await json(SESSION);
+  showSession();
+  const model = byId("model-filter").value;
+  const only = model ? `?model=${encodeURIComponent(model)}` : "";
+  const [estimates, watched, alarms, entries, circuits, audits, ledger] = await Promise.all([
+    first(`/live/estimates${only}`, SHOWN),
+    first(`/live/detectors${only}`, SHOWN),
+    first("/live/alarms", SHOWN),
+    json("/live/alarms/acknowledgements?limit=10"),
+    json("/live/circuits"),
+    json("/audits"),
+    json("/live/ledger"),
+  ]);
+  alarmed = alarms.total ? (await first("/live/detectors?state=alarm", SHOWN)).rows : [];
+  showCircuits(circuits);
   byId("notice").hidden = true;
-  byId("forget").hidden = !sessionStorage.getItem(KEY);
   showEstimates(estimates);
-  showAlarms(alarms);
+  showDetectors(watched);
+  showAlarms(alarms.rows);
+  showAcknowledged(entries);
   showAudits(audits);
   showLedger(ledger);
   openExchanges();
   if (!suites.length) await fillForm();
-  const models = new Set([...estimates, ...audits].map((one) => one.model));
+  const offered = new Set([...models, ...audits.map((one) => one.model)]);
   const field = byId("start").model;
-  if (!field.value && !field.dataset.offered && models.size) {
-    field.value = [...models][0];
+  if (!field.value && !field.dataset.offered && offered.size) {
+    field.value = [...offered][0];
     field.dataset.offered = "yes";
   }
-  byId("models").replaceChildren(...[...models].map((value) => make("option", { value })));
+  byId("models").replaceChildren(...[...offered].map((value) => make("option", { value })));
 }
 
 async function poll() {
@@ -406,23 +585,20 @@ async function poll() {
 }
 
 byId("start").addEventListener("submit", start);
+byId("acknowledge-form").addEventListener("submit", acknowledge);
+byId("acknowledge-cancel").addEventListener("click", () => byId("acknowledge-dialog").close());
 byId("start").suite.addEventListener("change", offerChoices);
 byId("model-filter").addEventListener("change", () => refresh().catch(show));
 window.addEventListener("hashchange", () => {
-  if (!location.hash.startsWith(UNLOCK)) return openExchanges();
-  takeKey();
-  if (byId("key-dialog").open) byId("key-dialog").close();
-  return refresh().catch(show);
+  const key = takeKey();
+  return key ? unlock(key) : openExchanges();
 });
 byId("exchanges-dialog").addEventListener("close", () => history.replaceState(null, "", location.pathname));
-byId("forget").addEventListener("click", () => {
-  sessionStorage.removeItem(KEY);
-  location.reload();
-});
+byId("log-out").addEventListener("click", logOut);
 byId("key-form").addEventListener("submit", () => {
-  sessionStorage.setItem(KEY, byId("key-input").value);
+  const key = byId("key-input").value;
   byId("key-input").value = "";
-  refresh().catch(show);
+  unlock(key);
 });
-takeKey();
-poll();
+const given = takeKey();
+(given ? unlock(given) : Promise.resolve()).then(poll);

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Callable
 
-from openai import AsyncOpenAI, OpenAIError
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
 from openai.types.chat import ChatCompletionUserMessageParam
 
 from gateway.errors import GatewayError
@@ -33,7 +33,8 @@ async def send(base_url: str, model: str, *, is_enough: Callable[[], bool]) -> i
     Raises: GatewayError when a request fails.
     """
     source, answered, over = prompts(), 0, asyncio.Event()
-    async with AsyncOpenAI(base_url=f"{base_url}/v1", api_key="none-needed", max_retries=0) as client:
+    http = DefaultAsyncHttpxClient(follow_redirects=False)
+    async with AsyncOpenAI(base_url=f"{base_url}/v1", api_key="none-needed", max_retries=0, http_client=http) as client:
 
         async def user() -> None:
             nonlocal answered

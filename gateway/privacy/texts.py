@@ -1,21 +1,17 @@
 """How the text of exchanges enters and leaves the store: redacted first, then sealed, where so configured."""
 
-import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Generator, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
 
 import msgspec
 
 from auditors.types import Exchange
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
-from gateway.privacy.bodies import redacted_request, redacted_response, redacted_stream, user_of
+from gateway.privacy.bodies import redacted_request, redacted_response, user_of
 from gateway.privacy.encryption import Cipher, WrongKeyError, cipher_of
 from gateway.privacy.redaction import Redactor
-
-Result = TypeVar("Result")
 
 DRAWN_KEY_VARIABLE = "BIASGATE_DRAWN_TEXT_KEY"
 """Where `biasgate serve` hands a key to its processes that nobody else ever sees."""
@@ -37,7 +33,7 @@ class Texts:
     """The store's rules for text.
 
     Args:
-        redactor: takes out what identifies a person; None stores bodies as they were.
+        redactor: takes out what identifies a person; None stores text as it was.
         cipher: seals them; None stores them readable.
         lasts: False when the cipher's key was drawn for this start and ends with it; no store has to fit it.
     """
@@ -47,20 +43,15 @@ class Texts:
         self.cipher = cipher
         self.lasts = lasts
 
-    def enter(self, exchange: Exchange) -> Generator[None, None, StoredText]:
-        """Returns what to store of an exchange; yields on the way, because it costs CPU in proportion to its bodies."""
+    def enter(self, exchange: Exchange) -> StoredText:
+        """What to store of an exchange; takes processor time in proportion to its bodies."""
         found: Counter[str] = Counter()
         request, response = exchange.request_body, exchange.response_body
         user = user_of(request)
         if self.redactor is not None:
             request = redacted_request(request, self.redactor, found)
-            yield
-            if is_stream(exchange):
-                response = yield from redacted_stream(response, self.redactor, found)
-            else:
-                response = redacted_response(response, self.redactor, found)
+            response = redacted_response(response, self.redactor, found)
         if self.cipher is not None:
-            yield
             request, response = self.cipher.seal(request), self.cipher.seal(response)
         return StoredText(
             request_body=request,
@@ -82,32 +73,6 @@ class Texts:
             return self.cipher.open(bytes(body))
         except WrongKeyError:
             return b""
-
-
-def is_stream(exchange: Exchange) -> bool:
-    """Whether the response is a stream of events."""
-    return exchange.stream or exchange.content_type.startswith("text/event-stream")
-
-
-def at_once(steps: Generator[None, None, Result]) -> Result:
-    """What the steps return."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-
-
-async def in_turns(steps: Generator[None, None, Result]) -> Result:
-    """The same, while everything else on the event loop gets its turn after each step."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-        await asyncio.sleep(0)
 
 
 def user_digest(user: str, salt: bytes) -> str:

@@ -11,9 +11,10 @@ from litestar.di import Provide
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
+from litestar.types import Guard
 
 from gateway.api import problems
-from gateway.api.access import admin_guard, served_text_guard
+from gateway.api.access import Access
 from gateway.api.annotations import AnnotationsController
 from gateway.api.audits import AuditsController
 from gateway.api.console import ConsoleController
@@ -21,8 +22,10 @@ from gateway.api.exchanges import ExchangesController
 from gateway.api.health import HealthController
 from gateway.api.live import LiveController
 from gateway.api.metrics import MetricsController
-from gateway.api.origin import origin_guard, require_json
+from gateway.api.origin import require_json
+from gateway.api.replies import AccessLog, forbid_sniffing
 from gateway.api.schedules import SchedulesController
+from gateway.api.sessions import SessionsController
 from gateway.api.suites import SuitesController
 from gateway.config.schema import Config
 from gateway.errors import StoreError
@@ -31,9 +34,12 @@ from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
 from gateway.sampling.tap import SamplingTap
 from gateway.store.database import Database
+from gateway.telemetry.event_loop import watch_lag
 from gateway.telemetry.health import STORE
 from gateway.telemetry.metrics import SNAPSHOT_SECONDS, Exposition, GatewayCollector, Gauges, SharedCounts, WorkerStats
 
+MAX_CONTROL_BODY_BYTES = 1024 * 1024
+"""Of a request to the control plane: 10 ms of a worker's time."""
 PROBE_SECONDS = 2.0
 """A database that does not answer in this time is not ready."""
 
@@ -49,14 +55,12 @@ def create_app(
 ) -> Litestar:
     """The control plane of one worker; its lifespan starts and stops tap, data plane, queue and database.
 
-    Raises: ConfigError when the variable of the admin key is named and not set.
+    Raises: ConfigError when the variable of a control key is not set, or two have the same value.
     """
     stats.surroundings = lambda: (tap.counts, _gauges(tap, planes.current))
     counts = SharedCounts(stats, Path(config.server.metrics_dir) if config.server.metrics_dir else None)
     exposition = Exposition(GatewayCollector(counts))
-    admin_key = config.secret(config.server.admin_key_env)
-    from_here = origin_guard(config.server.allowed_hosts, is_protected=admin_key is not None)
-    guards = [from_here, require_json, admin_guard(admin_key)]
+    access = Access(lambda: planes.current.config)
 
     async def probe() -> Mapping[str, str]:
         return {STORE: await _check(database), **planes.checks()}
@@ -68,16 +72,25 @@ def create_app(
         """What a reload replaces is looked up for each request."""
         return Provide(lambda: part(planes.current), sync_to_thread=False)
 
-    controlled = [SuitesController, AuditsController, SchedulesController, LiveController, AnnotationsController]
+    def behind(guard: Guard, *more: Guard) -> list[Guard]:
+        return [require_json, guard, *more]
+
+    numbers = [SuitesController, AuditsController, SchedulesController, LiveController]
+    readers = behind(access.require_reader)
     return Litestar(
         route_handlers=[
             HealthController,
-            MetricsController,
+            Router("/", route_handlers=[MetricsController], guards=[access.protect_metrics]),
             ConsoleController,
-            Router("/", route_handlers=controlled, guards=guards),
-            Router("/", route_handlers=[ExchangesController], guards=[*guards, served_text_guard(admin_key)]),
+            Router("/", route_handlers=[SessionsController], guards=behind(access.require_holder)),
+            Router("/", route_handlers=numbers, guards=readers),
+            Router("/", route_handlers=[AnnotationsController], guards=behind(access.require_admin)),
+            Router(
+                "/", route_handlers=[ExchangesController], guards=behind(access.require_admin, access.require_some_key)
+            ),
         ],
         dependencies={
+            "access": provided(access),
             "config": current(lambda plane: plane.config),
             "database": provided(database),
             "queue": provided(queue),
@@ -85,16 +98,23 @@ def create_app(
             "exposition": provided(exposition),
             "probe": provided(probe),
         },
+        request_max_body_size=MAX_CONTROL_BODY_BYTES,
         exception_handlers=problems.HANDLERS,
-        openapi_config=_openapi(Router("/schema", route_handlers=[], guards=guards, include_in_schema=False)),
-        lifespan=[lambda _app: _lifespan(database, queue, planes, tap, counts)],
+        before_send=[forbid_sniffing, AccessLog(lambda: planes.current.config)],
+        openapi_config=_openapi(Router("/schema", route_handlers=[], guards=readers, include_in_schema=False)),
+        lifespan=[lambda _app: _lifespan(database, queue, planes, tap, stats, counts)],
         logging_config=None,
     )
 
 
 @asynccontextmanager
 async def _lifespan(
-    database: Database, queue: JobQueue, planes: DataPlanes, tap: SamplingTap, counts: SharedCounts
+    database: Database,
+    queue: JobQueue,
+    planes: DataPlanes,
+    tap: SamplingTap,
+    stats: WorkerStats,
+    counts: SharedCounts,
 ) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
@@ -105,6 +125,8 @@ async def _lifespan(
         # The server has drained its connections before it comes here.
         stack.push_async_callback(planes.stop)
         await planes.start()
+        watching = asyncio.create_task(watch_lag(stats.lag.observe), name="event-loop-lag")
+        stack.callback(watching.cancel)
         if counts.is_shared:
             flushing = asyncio.create_task(_flush_regularly(counts))
             stack.callback(flushing.cancel)
@@ -146,7 +168,7 @@ def _openapi(router: Router) -> OpenAPIConfig:
         description="Audits, live estimates and health. The data plane under /v1 is the OpenAI API of the upstreams.",
         openapi_router=router,
         render_plugins=[JsonRenderPlugin(path="/openapi.json")],
-        components=Components(security_schemes={"admin": SecurityScheme(type="http", scheme="bearer")}),
-        security=[{"admin": []}],
+        components=Components(security_schemes={"control key": SecurityScheme(type="http", scheme="bearer")}),
+        security=[{"control key": []}],
         use_handler_docstrings=True,
     )

@@ -7,15 +7,27 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from gateway.api.control_keys import ControlKeys
 from gateway.config.effective import digest, unset_secrets
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
+from gateway.processes.exposure import require_keys_off_loopback
 from gateway.proxy.admission import Admission
 from gateway.proxy.upstreams import Upstreams
 
 logger = logging.getLogger(__name__)
 
-RELOADED_SERVER_KEYS = frozenset({"max_body_bytes"})
+RELOADED_SERVER_KEYS = frozenset(
+    {
+        "max_body_bytes",
+        "max_buffered_bytes",
+        "admin_key_env",
+        "control_keys",
+        "protect_metrics",
+        "allowed_hosts",
+        "allow_open",
+    }
+)
 HELD_KEYS = {
     "server": frozenset(Config().server.__struct_fields__) - RELOADED_SERVER_KEYS,
     "store": frozenset({"url"}),
@@ -24,7 +36,9 @@ HELD_KEYS = {
 }
 """Section to keys that a running gateway keeps: they are built into sockets, processes or the store."""
 
-AUDITOR_SECTIONS = frozenset({"store", "upstreams", "aliases", "sampling", "auditors", "drift", "audits", "telemetry"})
+AUDITOR_SECTIONS = frozenset(
+    {"server", "store", "upstreams", "aliases", "sampling", "auditors", "drift", "audits", "telemetry"}
+)
 """Sections that the auditor works by; when one changes, it is started again."""
 
 
@@ -66,6 +80,7 @@ class Reloader:
         """Never raises: a refused file leaves everything as it is."""
         try:
             change = change_of(self.current, self._read())
+            require_keys_off_loopback(change.config)
         except ConfigError as exc:
             self._outcomes["refused"] += 1
             logger.error("configuration not reloaded, %s stays in force: %s", digest(self.current), exc)
@@ -88,8 +103,9 @@ def change_of(current: Config, wanted: Config) -> Change:
             "name others, or export them and restart"
         )
     next_one, waiting = _held_back(current, wanted)
-    Admission(next_one)  # what these two find wrong must be known before any worker is told
+    Admission(next_one)  # what these three find wrong must be known before any worker is told
     Upstreams(next_one)
+    ControlKeys(next_one)
     sections = [name for name in Config.__struct_fields__ if getattr(next_one, name) != getattr(current, name)]
     return Change(next_one, sections, waiting)
 

@@ -9,17 +9,20 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
+from gateway.api.control_keys import ControlKeys
 from gateway.config.loading import load
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.privacy.encryption import drawn_key
 from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
 from gateway.processes import logs
+from gateway.processes.environment import auditor_environment, writer_environment
+from gateway.processes.exposure import require_keys_off_loopback
 from gateway.processes.parent_pipe import ParentPipe, line_of
 from gateway.processes.supervisor import Child, Supervisor
 from gateway.sampling.writer import launch
@@ -30,8 +33,8 @@ BACKLOG = 2048
 SECRET_VARIABLE = "BIASGATE_DRAWN_SAMPLING_SECRET"  # noqa: S105 - the name of a variable, not its value
 AUDITOR = "auditor"
 AUDITOR_GRACE_SECONDS = 20.0
-KILL_MARGIN_SECONDS = 5.0
-"""A draining gateway ends by itself; only a stuck one is killed, this long after its time is up."""
+KILL_MARGIN_SECONDS = 25.0
+"""A drained gateway hands on its sampled copies and ends by itself; only a stuck one is killed, this long after."""
 
 _COMMAND = (sys.executable, "-m", "gateway")
 
@@ -56,7 +59,7 @@ class Placement(msgspec.Struct, frozen=True):
 
 def run_gateway(config: Config, placement: Placement) -> int:
     """The gateway role: in this process when one worker is enough, else supervised workers."""
-    _require_upstreams(config)
+    _require_usable(config)
     listener = bind(config.server.host, config.server.port)
     if config.server.workers == 1:
         logs.configure(config.telemetry, role="gateway")
@@ -67,7 +70,7 @@ def run_gateway(config: Config, placement: Placement) -> int:
 
 def run_both(config: Config, placement: Placement) -> int:
     """Gateway workers and one auditor under this parent."""
-    _require_upstreams(config)
+    _require_usable(config)
     return _supervise(config, placement, bind(config.server.host, config.server.port), with_auditor=True)
 
 
@@ -134,12 +137,15 @@ def _refusal(exc: OSError, host: str, port: int) -> str:
     return f"cannot listen on {host}:{port}: {exc.strerror}"
 
 
-def _require_upstreams(config: Config) -> None:
+def _require_usable(config: Config) -> None:
+    """Raises ConfigError for what several processes would each find wrong, or what must not listen for a moment."""
     if not config.upstreams:
         raise ConfigError(
             "no upstream is configured: add [[upstreams]] with name and base_url (e.g. http://127.0.0.1:8000) "
             "to biasgate.toml, or name another file with --config"
         )
+    require_keys_off_loopback(config)
+    ControlKeys(config)
 
 
 def _run_loop(main: Callable[[], Awaitable[int]]) -> int:
@@ -161,7 +167,8 @@ async def _serve_alone(
 
     writer_path, writer_socket = writer
     worker = Worker(config, listener, writer_path)
-    supervisor = Supervisor([launch.child(writer_socket, stage=0)], os.environ, line_of(config))
+    writing = launch.child(writer_socket, stage=0, environ=lambda: writer_environment(reloader.current, os.environ))
+    supervisor = Supervisor([writing], os.environ, line_of(config))
 
     def apply(change: Change) -> None:
         worker.take_over(change.config)
@@ -235,9 +242,9 @@ def _supervise(config: Config, placement: Placement, listener: socket.socket, *,
     ):
         family = _Family(config, Path(directory), with_auditor=with_auditor)
         children = [_worker(config, listener, writer_path, number) for number in range(1, config.server.workers + 1)]
-        children.append(launch.child(writer_socket, stage=1))
+        children.append(launch.child(writer_socket, stage=1, environ=family.writer_environ))
         if with_auditor:
-            children.append(_auditor())
+            children.append(_auditor(family.auditor_environ))
         return asyncio.run(_run_children(config, family, placement, listener, children))
 
 
@@ -253,6 +260,7 @@ async def _run_children(
     def hand_on(change: Change) -> None:
         concerned = ((AUDITOR, AUDITOR_SECTIONS), (launch.WRITER, launch.WRITER_SECTIONS))
         replacing = {name for name, sections in concerned if not sections.isdisjoint(change.sections)}
+        family.config = change.config
         supervisor.tell(line_of(family.joined(change.config)), replacing=replacing)
 
     def stop() -> None:
@@ -281,6 +289,8 @@ class _Family:
     """What the children must share: one directory of counts, one sampling secret, one key of text nobody may read."""
 
     def __init__(self, config: Config, metrics_dir: Path, *, with_auditor: bool) -> None:
+        self.config = config
+        """In force."""
         self.metrics_dir = Path(config.server.metrics_dir or metrics_dir)
         self._draws_secret = config.sampling.secret_env is None
         self._draws_key = with_auditor and config.store.keep_text == "never" and not config.store.encryption_key_env
@@ -289,6 +299,12 @@ class _Family:
             self.environ[SECRET_VARIABLE] = secrets.token_hex(32)
         if self._draws_key:
             self.environ[DRAWN_KEY_VARIABLE] = drawn_key()
+
+    def writer_environ(self) -> dict[str, str]:
+        return writer_environment(self.joined(self.config), self.environ)
+
+    def auditor_environ(self) -> dict[str, str]:
+        return auditor_environment(self.joined(self.config), self.environ)
 
     def joined(self, config: Config) -> Config:
         """The configuration as the children get it."""
@@ -320,8 +336,9 @@ def _worker(config: Config, listener: socket.socket, writer_path: str, number: i
     )
 
 
-def _auditor() -> Child:
-    return Child(name=AUDITOR, command=[*_COMMAND, "auditor", "--child"], stage=1, grace_seconds=AUDITOR_GRACE_SECONDS)
+def _auditor(environ: Callable[[], Mapping[str, str]]) -> Child:
+    command = [*_COMMAND, "auditor", "--child"]
+    return Child(name=AUDITOR, command=command, stage=1, grace_seconds=AUDITOR_GRACE_SECONDS, environ=environ)
 
 
 async def _announce_when_ready(name: str, port: int) -> None:

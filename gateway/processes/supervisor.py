@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple
 
 import structlog
@@ -36,6 +36,8 @@ class Child(NamedTuple):
     grace_seconds: float
     """How long SIGTERM is given before SIGKILL."""
     pass_fds: tuple[int, ...] = ()
+    environ: Callable[[], Mapping[str, str]] | None = None
+    """Its environment, asked for at each start; None: the supervisor's."""
 
 
 class Supervisor:
@@ -43,7 +45,7 @@ class Supervisor:
 
     Args:
         children: what to run.
-        environ: their environment.
+        environ: their environment, but for those that have their own.
         line: what each child reads first on its standard input; `tell` replaces it.
     """
 
@@ -127,7 +129,7 @@ class Supervisor:
         process = await asyncio.create_subprocess_exec(
             *child.command,
             stdin=asyncio.subprocess.PIPE,
-            env=self._environ,
+            env=self._environ if child.environ is None else dict(child.environ()),
             pass_fds=child.pass_fds,
             preexec_fn=os.setpgrp,  # Ctrl-C is for the parent alone; see `sampling.writer.process.lower_priority` too
         )

@@ -6,6 +6,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -17,12 +18,12 @@ from gateway.jobs import open_queue
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import create_app
 from gateway.processes.draining import DrainingServer
+from gateway.processes.garbage import kept_off_the_hot_path
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
 from gateway.proxy.protocol import make_protocol
 from gateway.sampling.secret import sampling_secret
 from gateway.sampling.tap import SamplingTap
-from gateway.sampling.writer.direct import DirectSink
 from gateway.sampling.writer.remote import RemoteSink
 from gateway.store.database import Database
 from gateway.telemetry.metrics import WorkerStats
@@ -41,10 +42,10 @@ class Worker:
     Args:
         config: to serve by.
         listener: where clients connect.
-        writer_path: address of the process that stores sampled copies; None stores them in this one.
+        writer_path: address of the process that stores sampled copies.
     """
 
-    def __init__(self, config: Config, listener: socket.socket, writer_path: str | None) -> None:
+    def __init__(self, config: Config, listener: socket.socket, writer_path: str) -> None:
         self._config = config
         self._listener = listener
         self._writer_path = writer_path
@@ -77,15 +78,15 @@ class Worker:
             queue = open_queue(database)
             stats = WorkerStats()
             stats.reloads = self.reloads
-            store = RemoteSink(self._writer_path) if self._writer_path else DirectSink(database, queue)
-            tap = SamplingTap(config.sampling, sampling_secret(config), database, store)
+            sink, shared = RemoteSink(self._writer_path), Path(self._writer_path).parent
+            tap = SamplingTap(config.sampling, sampling_secret(config), database, sink, shared)
             tracer = open_tracer(config.telemetry)
             planes = DataPlanes(DataPlane(config, tap=tap, stats=stats, spans=tracer))
             app = create_app(config, database=database, queue=queue, planes=planes, tap=tap, stats=stats)
         except BaseException:
             await database.close()
             raise
-        async with _sending(tracer, stats), app.lifespan():
+        async with _sending(tracer, stats), app.lifespan(), kept_off_the_hot_path(lambda: planes.live):
             if config.server.relay == "fast":
                 protocol = make_protocol(planes.current)
                 planes.serve_through(protocol)

@@ -81,9 +81,9 @@ class Admission:
             if bucket and client.bucket and bucket.per_minute == client.bucket.per_minute:
                 self._clients[digest] = msgspec.structs.replace(client, bucket=bucket)
 
-    def read(self, content: bytes, client: Client) -> RequestBody | Refusal:
-        """The body after policy: see `read_body`."""
-        return read_body(content, self.aliases, may_set_priority=client.may_set_priority)
+    def read(self, content: bytes, client: Client, head: RequestHead) -> RequestBody | Refusal:
+        """The body after policy: see `read_body`. An audit's priority is the gateway's to set, whatever its key may."""
+        return read_body(content, self.aliases, may_set_priority=client.may_set_priority and not head.is_audit)
 
     def _identify(self, head: RequestHead) -> Client | None:
         presented = head.key

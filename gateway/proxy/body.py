@@ -12,6 +12,8 @@ import msgspec
 
 from gateway.proxy.refusals import Refusal, invalid_json, request_too_large, too_many_members, too_many_values
 
+TAKING_PRIORITY = frozenset({b"/v1/chat/completions", b"/v1/completions", b"/v1/embeddings", b"/v1/responses"})
+"""Endpoints of vLLM whose body may have a priority."""
 LARGE_BYTES = 1024 * 1024
 """A body above this is gone through once only, and its structural characters are counted as it comes."""
 MOST_VALUES = 1_000_000
@@ -96,6 +98,16 @@ def read_body(content: bytes, aliases: Mapping[str, str], *, may_set_priority: b
         why = "it is nested too deeply" if isinstance(exc, RecursionError) else str(exc)
         return invalid_json(why) if _MAY_BE_AN_OBJECT.match(content) else RequestBody(content)
     return RequestBody(content, model, served, peek.stream is True)
+
+
+def with_priority(content: bytes, priority: int) -> bytes:
+    """A body that `read_body` let pass without a priority, with this one as its first member; no object: unchanged."""
+    found = _START.match(content)
+    if found is None:
+        return content
+    start = found.end()
+    comma = b"" if content[start : start + 1] == b"}" else b","
+    return b'%b"priority":%d%b%b' % (content[:start], priority, comma, content[start:])
 
 
 class BodyLimit:

@@ -13,7 +13,9 @@ from gateway.config.effective import digest
 from gateway.config.schema import Config
 from gateway.proxy import models
 from gateway.proxy.admission import Admission
+from gateway.proxy.buffered_bodies import BufferedBodies
 from gateway.proxy.client_limits import CLIENT_TICK_SECONDS, ClientConnection
+from gateway.proxy.giving_way import GivingWay
 from gateway.proxy.health import UpstreamMonitor
 from gateway.proxy.instrumentation import SpanProcessor, instrumentation_of
 from gateway.proxy.types import RequestStats, Tap
@@ -54,7 +56,9 @@ class DataPlane:
         self.spans = spans
         self.instrumentation = instrumentation_of(config.telemetry, spans)
         self.admission = Admission(config)
+        self.bodies = BufferedBodies(config.server.max_buffered_bytes)
         self._balancer = Upstreams(config)
+        self.giving_way = GivingWay(config, self._balancer.all, stats)
         self.clients: set[ClientConnection] = set()
         """Open connections, each of which puts itself in and takes itself out."""
         self._live: set[Exchange] = set()
@@ -84,6 +88,7 @@ class DataPlane:
         self._tasks = [asyncio.create_task(monitor.watch()) for monitor in monitors]
         self._tasks.append(asyncio.create_task(self._keep_time()))
         self._tasks.append(asyncio.create_task(self._watch_clients()))
+        self._tasks.append(asyncio.create_task(self.giving_way.watch()))
 
     @property
     def live(self) -> int:

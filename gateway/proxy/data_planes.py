@@ -48,6 +48,7 @@ class DataPlanes:
         await new.start()
         new.admission.inherit(old.admission)
         new.clients = old.clients  # connections go over as they are
+        old.bodies.most, new.bodies = new.bodies.most, old.bodies  # and so does what their requests hold
         self.current = new
         if self._protocol is not None:
             self._protocol.plane = new

@@ -5,12 +5,12 @@ from time import perf_counter
 from typing import Literal, Protocol
 
 from gateway.proxy.admission import Client
-from gateway.proxy.body import RequestBody
+from gateway.proxy.body import TAKING_PRIORITY, RequestBody, with_priority
 from gateway.proxy.connection import UpstreamConnection
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import RequestHead, ResponseHead, SentLines
 from gateway.proxy.pool import ConnectFailure
-from gateway.proxy.refusals import Refusal, stream_error_event, upstream_error, upstream_timeout
+from gateway.proxy.refusals import Refusal, audit_deferred, stream_error_event, upstream_error, upstream_timeout
 from gateway.proxy.response import ClientResponse
 from gateway.proxy.types import EndReason
 from gateway.proxy.upstreams import GATEWAY_ERRORS, Upstream
@@ -47,6 +47,9 @@ class ForwardedExchange(Protocol):
         """The trace context to send on; empty for none."""
         ...
 
+    def on_response_begun(self) -> None:
+        """The head of an answer that comes in pieces is there."""
+
     def on_response_head(self, status: int, head: ResponseHead) -> None: ...
 
     def on_response_body(self, data: bytes) -> None:
@@ -81,11 +84,19 @@ class Forwarding:
         self._last_received_at: float | None = None
         self._unwritten: list[bytes] = []
         """What the present packet brought, so that it leaves in one write."""
+        self._kind = upstream.waits.replies
+        """What this request is counted among: streams or replies that wait, or audits."""
 
     def start(self) -> None:
         """Asks the upstream's pool for a connection."""
-        self.upstream.outstanding += 1
-        self._tried.append(self.upstream)
+        upstream, exchange = self.upstream, self._exchange
+        upstream.outstanding += 1
+        waits = upstream.waits
+        self._kind = kind = (
+            waits.audits if exchange.head.is_audit else waits.streams if exchange.body.stream else waits.replies
+        )
+        kind.waiting[self] = exchange.started_at
+        self._tried.append(upstream)
         self._acquire()
 
     def _acquire(self) -> None:
@@ -102,14 +113,22 @@ class Forwarding:
             self.was_sent = True
             self._plane.stats.started(self.upstream.name)
         exchange = self._exchange
-        connection.send(self, self._request_head(), exchange.body.content, bodiless=exchange.method == b"HEAD")
+        content = exchange.body.content if not exchange.head.is_audit else self._audit_content()
+        connection.send(self, self._request_head(content), content, bodiless=exchange.method == b"HEAD")
         self._sent_at = self._silent_since = connection.received_at
         if self._client.is_write_paused:
             connection.pause_reading()
 
-    def _request_head(self) -> bytes:
+    def _audit_content(self) -> bytes:
+        """The body, at the priority of audits where the upstream has priorities."""
         exchange = self._exchange
-        head, content = exchange.head, exchange.body.content
+        if not self.upstream.config.priority_scheduling or exchange.path not in TAKING_PRIORITY:
+            return exchange.body.content
+        return with_priority(exchange.body.content, self._plane.config.audits.priority)
+
+    def _request_head(self, content: bytes) -> bytes:
+        exchange = self._exchange
+        head = exchange.head
         noted = head.sent.get(self.upstream) if head.sent is not None else None
         if noted is None or noted[0] is not exchange.key:
             noted = self._note_lines(head)
@@ -122,7 +141,7 @@ class Forwarding:
         exchange, upstream = self._exchange, self.upstream
         lines = head.lines_but_id(
             pass_credentials=not (self._plane.admission.checks_keys or upstream.authorization_line),
-            pass_priority=exchange.key.may_set_priority,
+            pass_priority=exchange.key.may_set_priority and not head.is_audit,
         )
         start = (exchange.method, b" ", upstream.prefix, exchange.target, b" HTTP/1.1\r\n")
         before = b"".join((*start, upstream.host_line, upstream.authorization_line))
@@ -152,6 +171,7 @@ class Forwarding:
 
     def _move_to(self, other: Upstream) -> None:
         self.upstream.outstanding -= 1
+        self._kind.waiting.pop(self, None)
         self.upstream = other
         self.start()
 
@@ -170,6 +190,8 @@ class Forwarding:
             self._last_received_at = connection.received_at
         if body:
             self.first_chunk_at = self._last_received_at
+            if self._last_received_at is not None:
+                self._kind.first_byte(self, self._last_received_at)
         if exchange.is_observed:
             exchange.on_response_head(status, head)
             if body:
@@ -182,6 +204,7 @@ class Forwarding:
         """Status and headers."""
         self._unwritten.append(self._response.head(status, reason, head, self.upstream.label_line))
         self._status = status
+        self._exchange.on_response_begun()
         if self._exchange.is_observed:
             self._exchange.on_response_head(status, head)
 
@@ -189,6 +212,7 @@ class Forwarding:
         """A piece of the body, as it came."""
         if self.first_chunk_at is None:
             self.first_chunk_at = self._connection.received_at if self._connection is not None else perf_counter()
+            self._kind.first_byte(self, self.first_chunk_at)
         self._unwritten.append(self._response.body(data))
         exchange = self._exchange
         if exchange.is_observed:
@@ -264,6 +288,20 @@ class Forwarding:
         elif self._connection is not None and now - self._connection.received_at > limits.idle:
             self._upstream_timed_out("sent nothing more", "idle")
 
+    @property
+    def content(self) -> bytes:
+        """See `gateway.proxy.live_waits.AuditExchange`."""
+        return self._exchange.body.content
+
+    @property
+    def sent_at(self) -> float:
+        """See `gateway.proxy.live_waits.AuditExchange`; before it is sent, when it came."""
+        return self._sent_at or self._exchange.started_at
+
+    def cut_off(self) -> None:
+        """An audit request makes way: see `gateway.proxy.live_waits.AuditExchange`."""
+        self._fail(audit_deferred(), "rejected")
+
     def on_drain_timeout(self) -> None:
         """The gateway stops."""
         self._time_out("had not finished when the gateway stopped", None)
@@ -271,6 +309,7 @@ class Forwarding:
     def release(self) -> None:
         """The exchange is over: aborts what is still going on at the upstream."""
         self.upstream.outstanding -= 1
+        self._kind.waiting.pop(self, None)
         if self._is_waiting:
             self.upstream.pool.withdraw(self)
         if self._connection is not None:

@@ -46,6 +46,9 @@ FORWARDED = frozenset(
 )
 """Who was asked by whom, as anybody may write it: an upstream that trusts its gateway would believe a client's."""
 
+SESSION_COOKIE = b"biasgate_session"
+"""The console's, which a browser adds to every path: like a key of the gateway it never reaches an upstream."""
+
 _READ_FROM_REQUEST = (
     HOP_BY_HOP
     | PRIORITY
@@ -57,8 +60,10 @@ _READ_FROM_REQUEST = (
         b"authorization",
         b"x-api-key",
         b"x-request-id",
+        b"cookie",
         b"traceparent",
         b"x-biasgate-audit",
+        b"x-biasgate-priority",
         b"x-biasgate-probe",
         b"x-biasgate-tag",
     }
@@ -81,6 +86,13 @@ def _without_nominated(lines: list[bytes], connection: bytes) -> list[bytes]:
     return [line for line in lines if line.partition(b":")[0].lower() not in names]
 
 
+def _without_session(cookies: bytes) -> bytes:
+    if SESSION_COOKIE not in cookies:
+        return cookies
+    kept = [one for one in cookies.split(b";") if one.partition(b"=")[0].strip() != SESSION_COOKIE]
+    return b";".join(kept).strip()
+
+
 SentLines = tuple[object, bytes, bytes]
 """(the client, whose rights decide; what stands before content-length and x-request-id; what stands behind them)"""
 
@@ -88,7 +100,7 @@ _ID_BYTES = 16
 
 
 class _RequestIds:
-    """128 random bits in hex for each request whose client gave no id, drawn from the kernel many at a time."""
+    """128 random bits in hex for each request, drawn from the kernel many at a time."""
 
     def __init__(self) -> None:
         self._spare: list[str] = []
@@ -112,9 +124,11 @@ class RequestHead:
         "authorization",
         "content_length",
         "credentials",
+        "exchange_id",
         "expects_continue",
         "has_body",
         "identified",
+        "is_audit",
         "key",
         "lines",
         "priority",
@@ -133,6 +147,7 @@ class RequestHead:
         self.credentials: list[bytes] = []
         self.priority: list[bytes] = []
         self.request_id = ""
+        """The client's where it gave a usable one, else `exchange_id`."""
         self.content_length: int | None = None
         self.has_body = False
         self.transfer_coding: bytes | None = None
@@ -142,6 +157,8 @@ class RequestHead:
         self.key: bytes | None = None
         """Value of x-api-key."""
         self.audit: str | None = None
+        self.is_audit = False
+        """Asks to be sent behind live requests: anybody may lower a priority of their own."""
         self.probe: str | None = None
         self.tag: str | None = None
         self.traceparent = b""
@@ -168,15 +185,18 @@ class RequestHead:
             self.lines = _without_nominated(self.lines, nominated)
             self.credentials = _without_nominated(self.credentials, nominated)
             self.priority = _without_nominated(self.priority, nominated)
+        self.exchange_id = _draw_id()
+        """The gateway's own: no client can choose what hangs on it."""
         self._is_id_drawn = not self.request_id
         if self._is_id_drawn:
-            self.request_id = _draw_id()
+            self.request_id = self.exchange_id
 
     def renew(self, content_length: int) -> None:
         """For the next request with this head on the same connection; the one before it must have ended."""
         self.content_length = content_length
+        self.exchange_id = drawn = _draw_id()
         if self._is_id_drawn:
-            self.request_id = _draw_id()
+            self.request_id = drawn
 
     def _read(self, name: bytes, value: bytes) -> None:
         if name == b"content-length":
@@ -197,10 +217,16 @@ class RequestHead:
             self.expects_continue = value.lower() == b"100-continue"
         elif name == b"x-biasgate-audit":
             self.audit = value.decode("latin-1").lower()
+        elif name == b"x-biasgate-priority":
+            self.is_audit = self.is_audit or value.lower() == b"audit"
         elif name == b"x-biasgate-probe":
             self.probe = value.decode("latin-1")
         elif name == b"x-biasgate-tag":
             self.tag = value.decode("latin-1")
+        elif name == b"cookie":
+            others = _without_session(value)
+            if others or not value:
+                self.lines.append(b"cookie: " + others + b"\r\n")
         elif name in PRIORITY:
             self.priority.append(b"%b: %b\r\n" % (name, value))
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+from typing import NamedTuple
 
 import httpx
 
-from auditors.clients.model_list import MODELS_PATH, fingerprint_of, read_models
+from auditors.clients.bounded_body import ACCEPT_ENCODING, read_beginning
+from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, fingerprint_of, read_models
 from auditors.types import CompletionError
 from gateway.proxy.upstreams import Upstream
 
@@ -16,11 +18,16 @@ DOWN_INTERVAL_SECONDS = 0.5
 """Between two checks of an upstream that is down: it should come back soon after it is back."""
 TIMEOUT_SECONDS = 5.0
 UNHEALTHY_THRESHOLD = 3
-"""Timeouts in a row before a slow upstream counts as down: a busy one is not a dead one."""
+"""Timeouts in a row before something follows from them: a busy upstream is not a dead one."""
 MODELS_EVERY = 3
 """The model list is fetched with every third check."""
 
 _NO_HEALTH_ENDPOINT = frozenset({404, 405, 501})
+
+
+class _Answer(NamedTuple):
+    status_code: int
+    content: bytes
 
 
 class UpstreamMonitor:
@@ -29,7 +36,8 @@ class UpstreamMonitor:
     def __init__(self, upstream: Upstream, http: httpx.AsyncClient) -> None:
         self._upstream = upstream
         self._http = http
-        self._headers = {"authorization": f"Bearer {upstream.api_key}"} if upstream.api_key else {}
+        key = {"authorization": f"Bearer {upstream.api_key}"} if upstream.api_key else {}
+        self._headers = {**ACCEPT_ENCODING, **key}
         self._timeouts_in_a_row = 0
         self._checks = 0
 
@@ -49,13 +57,14 @@ class UpstreamMonitor:
             problem = await self._problem()
             if problem is None and (self._checks % MODELS_EVERY == 0 or not was_up):
                 await self._learn_models()
-        except httpx.TimeoutException:
+        except (TimeoutError, httpx.TimeoutException) as exc:
             self._timeouts_in_a_row += 1
-            problem = (
-                "does not answer"
-                if self._timeouts_in_a_row >= UNHEALTHY_THRESHOLD
-                else self._upstream.down_reason or None
-            )
+            problem = self._upstream.down_reason or None
+            if self._timeouts_in_a_row >= UNHEALTHY_THRESHOLD:
+                if isinstance(exc, httpx.ConnectTimeout):
+                    problem = "does not accept connections"
+                else:  # it lives, and one long prompt may be all that keeps it
+                    self._upstream.answers_late(TIMEOUT_SECONDS)
         except httpx.HTTPError as exc:
             problem = f"cannot be reached ({exc or type(exc).__name__})"
         else:
@@ -87,5 +96,14 @@ class UpstreamMonitor:
             return
         self._upstream.set_served_models(entries, fingerprint_of(entries))
 
-    async def _get(self, path: str) -> httpx.Response:
-        return await self._http.get(self._upstream.origin + path, headers=self._headers, timeout=TIMEOUT_SECONDS)
+    async def _get(self, path: str) -> _Answer:
+        """A longer body than any list of models is cut, and an answer that never ends is none."""
+        url = self._upstream.origin + path
+        async with (
+            asyncio.timeout(TIMEOUT_SECONDS),
+            self._http.stream("GET", url, headers=self._headers, timeout=TIMEOUT_SECONDS) as response,
+        ):
+            encoding = response.headers.get("content-encoding", "")
+            return _Answer(
+                response.status_code, await read_beginning(response.aiter_raw(), encoding, LONGEST_LIST_BYTES)
+            )

@@ -122,6 +122,7 @@ class Instrumentation:
         span: Span | None,
         *,
         request_id: str,
+        exchange_id: str,
         method: bytes,
         endpoint: str,
         model: str | None,
@@ -139,6 +140,7 @@ class Instrumentation:
             log.info(
                 "request ended",
                 request_id=request_id,
+                exchange_id=exchange_id,
                 method=method.decode("latin-1"),
                 endpoint=endpoint,
                 model=model_label,

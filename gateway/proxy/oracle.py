@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from gateway.proxy.admission import Client
-from gateway.proxy.body import BodyLimit, RequestBody
+from gateway.proxy.body import TAKING_PRIORITY, BodyLimit, RequestBody, with_priority
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import Header, RequestHead, ResponseHead
 from gateway.proxy.refusals import (
@@ -111,6 +111,9 @@ class _Exchange:
         """The last byte went to the server, which then reports a disconnect whether there was one or not."""
         self._was_started = False
         self._can_append_event = False
+        self._received = bytearray()
+        self._refusal: Refusal | None = None
+        self.held_bytes = 0
 
     async def run(self) -> None:
         outcome: EndReason = "client_disconnected"
@@ -122,6 +125,7 @@ class _Exchange:
         except _ClientGone:
             pass
         finally:
+            self._plane.bodies.release(self)
             if self._upstream is not None:
                 self._upstream.outstanding -= 1
             self._count(outcome)
@@ -135,7 +139,7 @@ class _Exchange:
         if isinstance(admitted, Refusal):
             raise _Refused(admitted)
         content = await self._read_request()
-        body = self._plane.admission.read(content, admitted)
+        body = self._plane.admission.read(content, admitted, self._head)
         if isinstance(body, Refusal):
             raise _Refused(body)
         self._body = body
@@ -155,17 +159,25 @@ class _Exchange:
                 await relaying
 
     async def _read_request(self) -> bytes:
-        received, limit = bytearray(), BodyLimit(self._plane.admission.max_body_bytes)
+        limit, bodies = BodyLimit(self._plane.admission.max_body_bytes), self._plane.bodies
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise _ClientGone
             data = message.get("body", b"")
-            received += data
-            if refusal := limit.refusal(received, data):
+            self._received += data
+            bodies.add(self, len(data))
+            if refusal := self._refusal or limit.refusal(self._received, data):
                 raise _Refused(refusal)
             if not message.get("more_body", False):
-                return bytes(received)
+                bodies.completed(self)
+                return bytes(self._received)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """There is no room for the body: said with the next piece of it."""
+        self._refusal = refusal
+        self._received.clear()
+        self._plane.bodies.release(self)
 
     async def _wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -221,7 +233,7 @@ class _Exchange:
             self._method.decode(),
             upstream.origin,
             headers=self._request_headers(upstream, client),
-            content=self._body.content,
+            content=self._content(upstream),
             extensions={
                 "target": upstream.prefix + self._target,
                 "timeout": {"connect": upstream.timeouts.connect},
@@ -246,14 +258,21 @@ class _Exchange:
             self._was_started = True
             self._plane.stats.started(self._chosen.name)
 
+    def _content(self, upstream: Upstream) -> bytes:
+        """The body, of an audit with its priority. An audit is never turned away or cut off here."""
+        sets_priority = self._head.is_audit and upstream.config.priority_scheduling and self._path in TAKING_PRIORITY
+        content = self._body.content
+        return with_priority(content, self._plane.config.audits.priority) if sets_priority else content
+
     def _request_headers(self, upstream: Upstream, client: Client) -> list[Header]:
         lines = self._head.upstream_lines(
             pass_credentials=not (self._plane.admission.checks_keys or upstream.authorization_line),
-            pass_priority=client.may_set_priority,
+            pass_priority=client.may_set_priority and not self._head.is_audit,
         )
         framing = []
-        if self._body.content or self._head.has_body:
-            framing.append(b"content-length: %d\r\n" % len(self._body.content))
+        content = self._content(upstream)
+        if content or self._head.has_body:
+            framing.append(b"content-length: %d\r\n" % len(content))
         own = [line for line in (upstream.host_line, upstream.authorization_line) if line]
         trace = [line] if (line := self._head.traceparent_line) else []
         return [_split(line) for line in (*own, *framing, *trace, *lines)]
@@ -329,6 +348,7 @@ class _Exchange:
     async def _answer(self, status: int, body: bytes, extra: list[Header]) -> None:
         headers = [
             (b"content-type", b"application/json"),
+            (b"x-content-type-options", b"nosniff"),
             (b"content-length", b"%d" % len(body)),
             (b"x-request-id", self._head.request_id.encode("latin-1")),
             *extra,

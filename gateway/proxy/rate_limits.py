@@ -44,7 +44,7 @@ def shared_bucket(per_minute: int, key_name: str, directory: Path) -> TokenBucke
 
     Raises: OSError when the directory cannot be made or written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     name = hashlib.blake2b(key_name.encode(), digest_size=16).hexdigest()
     with (directory / f"{name}.limit").open("a+b") as file:
         file.truncate(_CELL_BYTES)

@@ -55,6 +55,15 @@ def rate_limited(retry_after_seconds: int) -> Refusal:
     )
 
 
+def audit_deferred() -> Refusal:
+    return Refusal(
+        429,
+        "audit_deferred",
+        "live requests wait at the upstream, and this one asked to be sent behind them: try again in 1 s",
+        retry_after_seconds=1,
+    )
+
+
 def malformed_request(why: str) -> Refusal:
     return Refusal(400, "malformed_request", f"not a valid HTTP request: {why}")
 
@@ -116,6 +125,15 @@ def too_many_values(after_bytes: int, limit: int) -> Refusal:
         413,
         "request_too_large",
         f"beyond its first {after_bytes} bytes the body has more than {limit} structural characters: send it in parts",
+    )
+
+
+def buffers_full() -> Refusal:
+    return Refusal(
+        503,
+        "overloaded",
+        "this gateway holds as many bytes of request bodies as it may: try again in a moment",
+        retry_after_seconds=1,
     )
 
 

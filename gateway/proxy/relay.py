@@ -7,13 +7,15 @@ plane's clock. There is no task and no await per request.
 from time import perf_counter
 from typing import Protocol
 
+import msgspec
+
 from gateway.proxy.admission import ANONYMOUS, Client
 from gateway.proxy.body import BodyLimit, RequestBody
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.forwarding import ClientSide, Forwarding
 from gateway.proxy.headers import RequestHead, ResponseHead
 from gateway.proxy.models import PATH as MODELS_PATH
-from gateway.proxy.refusals import Refusal, no_upstream, request_stalled, request_too_slow
+from gateway.proxy.refusals import Refusal, buffers_full, no_upstream, request_stalled, request_too_slow
 from gateway.proxy.response import ClientResponse
 from gateway.proxy.sampled_copy import SampledCopy, start_copy
 from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason
@@ -61,6 +63,7 @@ class Relay:
         self._has_begun = False
         self._refusal: Refusal | None = None
         self._received: bytes | bytearray = b""
+        self.held_bytes = 0
         self._limit: BodyLimit | None = None
         self._first_checked_at = 0.0
         self._grew_at = 0.0
@@ -102,9 +105,14 @@ class Relay:
         self._received = content
         plane = self._plane
         plane.exchange_began(self)
+        bodies = plane.bodies
+        self.held_bytes = size = len(content)
+        bodies.held += size
         admitted = plane.admission.admit(self.head, self.started_at)
         if isinstance(admitted, Refusal):
             self._refuse(admitted)
+        elif bodies.held > bodies.most and not bodies.make_room():
+            self._refuse(buffers_full())
         else:
             self.key = admitted
             self._answer()
@@ -131,10 +139,13 @@ class Relay:
             self._limit = BodyLimit(self._plane.admission.max_body_bytes)
         if refusal := self._limit.refusal(self._received, data):
             self.refuse(refusal)
+        else:
+            self._plane.bodies.add(self, len(data))
 
     def on_request_complete(self) -> None:
         """The request's body is complete."""
         self.request_complete = True
+        self._plane.bodies.completed(self)
         if self._has_begun and not self.response_complete:
             self._answer()
 
@@ -142,6 +153,7 @@ class Relay:
         """The request cannot be read on: answers now, or when it is this request's turn."""
         self._refusal = refusal
         self._received = b""
+        self._plane.bodies.release(self)
         self.response.keep_alive = False
         if self._has_begun and not self.response_complete:
             self._refuse(refusal)
@@ -177,7 +189,7 @@ class Relay:
             return
         plane, content = self._plane, bytes(self._received)
         self._received = b""
-        body = plane.admission.read(content, self.key)
+        body = plane.admission.read(content, self.key, self.head)
         if isinstance(body, Refusal):
             self._refuse(body)
             return
@@ -188,6 +200,9 @@ class Relay:
         upstream = plane.choose(body.served_model)
         if upstream is None:
             self._refuse(no_upstream(body.model))
+            return
+        if self.head.is_audit and (refusal := plane.giving_way.refusal(upstream, self.started_at)):
+            self._refuse(refusal)
             return
         self._copy = copy = start_copy(
             plane.tap,
@@ -220,6 +235,12 @@ class Relay:
         self.end("rejected")
 
     # From the forwarding half.
+
+    def on_response_begun(self) -> None:
+        """The upstream has begun to answer, so the request is not sent anew: its body has done its work."""
+        if self.held_bytes > SMALL_BODY_BYTES:
+            self.body = msgspec.structs.replace(self.body, content=b"")
+            self._plane.bodies.release(self)
 
     @property
     def traceparent_line(self) -> bytes:
@@ -279,6 +300,7 @@ class Relay:
         self.response_complete = True
         plane, forwarding, started = self._plane, self._forwarding, self.started_at
         plane.exchange_ended(self)
+        plane.bodies.release(self)
         upstream, first_chunk_seconds, was_started = "none", None, False
         if forwarding is not None:
             self._forwarding = None
@@ -292,6 +314,7 @@ class Relay:
             plane.instrumentation.end(
                 self._span,
                 request_id=self.head.request_id,
+                exchange_id=self.head.exchange_id,
                 method=self.method,
                 endpoint=endpoint,
                 model=self.body.model,

@@ -122,7 +122,8 @@ class ClientResponse:
         self.has_head = True
         self.status = status
         return (
-            b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %b\r\n%b%b\r\n%b"
+            b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\nx-content-type-options: nosniff\r\n"
+            b"content-length: %d\r\nx-request-id: %b\r\n%b%b\r\n%b"
             % (
                 status,
                 _phrase(status),

@@ -1,6 +1,7 @@
 """The copy of a sampled exchange: capped in bytes, handed over only when it is complete.
 
-Whatever the tap does, the relay goes on: its errors are logged here and felt nowhere.
+Here bytes are kept as they come and looked at by nobody; whoever stores them folds them to their text. Whatever the tap
+does, the relay goes on: its errors are logged here and felt nowhere.
 """
 
 import logging
@@ -8,7 +9,6 @@ import time
 from collections.abc import Callable
 from time import perf_counter
 from typing import Literal
-from uuid import uuid4
 
 from auditors.types import Exchange
 from gateway.proxy.admission import Client
@@ -18,6 +18,11 @@ from gateway.proxy.target import path_of
 from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, Sampled, Tap
 
 logger = logging.getLogger(__name__)
+
+LARGEST_PROBE_BYTES = 2 * 1024 * 1024
+"""Of a body that may be an auditor's: their longest question (`auditors.probes`) with every character escaped."""
+RESERVED_AT_ONCE = 16 * 1024
+"""Bytes for which the tap is asked at a time, instead of for each event."""
 
 _AUDITABLE_PATHS = {path.encode(): path for path in AUDITABLE_ENDPOINTS}
 
@@ -45,7 +50,7 @@ def start_copy(
             path = path_of(path)  # no spelling that an upstream understands leaves a request out
         is_left_out = not client.is_audited or _is_probe(tap, head, content)
         sampled = tap.decide(
-            request_id=head.request_id,
+            exchange_id=head.exchange_id,
             eligible=method == b"POST" and path in _AUDITABLE_PATHS,
             body=content,
             opt="off" if is_left_out else head.audit,
@@ -53,11 +58,12 @@ def start_copy(
             tag=head.tag,
             model=body.served_model,
             route=_AUDITABLE_PATHS.get(path, ""),
+            key_name=client.name,
         )
         if sampled is None:
             return None
         copy = SampledCopy(tap, sampled, path, head, client, content, body, started_at, label_of)
-        return copy if copy.fits(len(content)) else None
+        return copy if copy.holds(len(content)) else None
     except Exception:  # the tap is never a reason for a request to fail
         logger.exception("sampling decision failed")
         return None
@@ -66,7 +72,9 @@ def start_copy(
 def _is_probe(tap: Tap, head: RequestHead, content: bytes) -> bool:
     """Larger bodies are not copied, whoever asks: no client can make the gateway hash megabytes."""
     mark = head.probe
-    return mark is not None and len(content) <= tap.max_copy_bytes and tap.is_probe(head.request_id, mark, content)
+    if mark is None or len(content) > min(tap.max_copy_bytes, LARGEST_PROBE_BYTES):
+        return False
+    return tap.is_probe(head.request_id, mark, content)
 
 
 class SampledCopy:
@@ -94,6 +102,9 @@ class SampledCopy:
         self._started_at = started_at
         self._label_of = label_of
         self._received = bytearray()
+        self._reserved = 0
+        self._room = 0
+        """Bytes of the response for which there is room so far."""
         self._status = 0
         self._content_type = ""
 
@@ -107,15 +118,33 @@ class SampledCopy:
         return False
 
     def append(self, data: bytes) -> bool:
-        """Takes a piece of the response's body. False when it is over the cap: the copy is given up and counted."""
+        """Takes a piece of the response's body. False when it finds no room: the copy is given up and counted."""
         self._received += data
-        return self.fits(len(self._received))
+        size = len(self._received)
+        return size <= self._room or self._makes_room(size)
 
-    def fits(self, size: int) -> bool:
-        """Whether a body of that many bytes is within the cap."""
+    def holds(self, size: int) -> bool:
+        """Whether a request of that many bytes is within the cap, and there is memory for it."""
+        return self._fits(size) and self._reserves(size)
+
+    def _makes_room(self, size: int) -> bool:
+        if not self._fits(size):
+            return False
+        room = min(max(size, self._room + RESERVED_AT_ONCE), self._tap.max_copy_bytes)
+        more, self._room = room - self._room, room
+        return self._reserves(more)
+
+    def _fits(self, size: int) -> bool:
         if size <= self._tap.max_copy_bytes:
             return True
         self._drop("truncated")
+        return False
+
+    def _reserves(self, size: int) -> bool:
+        if self._tap.reserve(size):
+            self._reserved += size
+            return True
+        self._drop("failed")
         return False
 
     def finish(self, outcome: EndReason, upstream: str) -> None:
@@ -124,19 +153,26 @@ class SampledCopy:
             self._drop("filtered")
             return
         try:
+            self._release()
             self._tap.offer(self._exchange(upstream))
         except Exception:
             logger.exception("handing over a sampled exchange failed")
+            self._drop("failed")
 
-    def _drop(self, outcome: Literal["filtered", "truncated"]) -> None:
+    def _drop(self, outcome: Literal["filtered", "truncated", "failed"]) -> None:
         try:
+            self._release()
             self._tap.drop(self._sampled.stratum, outcome)
         except Exception:
             logger.exception("counting a dropped copy failed")
 
+    def _release(self) -> None:
+        reserved, self._reserved = self._reserved, 0
+        self._tap.release(reserved)
+
     def _exchange(self, upstream: str) -> Exchange:
         return Exchange(
-            id=uuid4().hex,
+            id=self._head.exchange_id,
             request_id=self._head.request_id,
             received_at=time.time() - (perf_counter() - self._started_at),
             endpoint=self._path.decode("latin-1"),
@@ -148,6 +184,7 @@ class SampledCopy:
             content_type=self._content_type,
             stratum=self._sampled.stratum,
             inclusion_probability=self._sampled.inclusion_probability,
+            rate_factor=self._sampled.rate_factor,
             request_body=self._content,
             response_body=bytes(self._received),
             key_name=self._client.name,

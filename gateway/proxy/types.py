@@ -25,6 +25,8 @@ class Sampled(msgspec.Struct, frozen=True):
 
     stratum: str
     inclusion_probability: float
+    rate_factor: float = 1.0
+    """See `auditors.types.Exchange`."""
 
 
 class Tap(Protocol):
@@ -35,7 +37,7 @@ class Tap(Protocol):
     def decide(
         self,
         *,
-        request_id: str,
+        exchange_id: str,
         eligible: bool,
         body: bytes,
         opt: str | None,
@@ -43,11 +45,12 @@ class Tap(Protocol):
         tag: str | None,
         model: str | None = None,
         route: str = "",
+        key_name: str | None = None,
     ) -> Sampled | None:
         """Decides once per request, when its body is complete. Counts the outcome itself when the answer is None.
 
         Args:
-            request_id: x-request-id, the client's or ours.
+            exchange_id: drawn by the gateway, never the client's.
             eligible: POST to one of AUDITABLE_ENDPOINTS.
             body: the request's body as the client sent it.
             opt: value of x-biasgate-audit ("off", "on" or None); honoured only if may_opt.
@@ -55,6 +58,7 @@ class Tap(Protocol):
             tag: value of x-biasgate-tag, used only when configured.
             model: the name after aliases, for strata by model.
             route: path under the data plane, for strata by route.
+            key_name: of the client's key, None for an anonymous one: nobody's share of the sample may be too large.
         """
         ...
 
@@ -62,12 +66,22 @@ class Tap(Protocol):
         """Whether x-biasgate-probe shows that an auditor asked this, one that holds this gateway's sampling secret."""
         ...
 
+    def reserve(self, size: int) -> bool:
+        """Whether a copy in the making may hold so many bytes more; memory for all copies together is bounded."""
+        ...
+
+    def release(self, size: int) -> None:
+        """Gives back what was reserved: the copy is about to be offered, or is given up."""
+        ...
+
     def offer(self, exchange: Exchange) -> None:
         """Hands over the copy of a sampled exchange that ended complete with status 200."""
         ...
 
-    def drop(self, stratum: str, outcome: Literal["filtered", "truncated"]) -> None:
-        """A sampled exchange that cannot be audited: cut off, not a 200 (filtered), or over the cap (truncated)."""
+    def drop(self, stratum: str, outcome: Literal["filtered", "truncated", "failed"]) -> None:
+        """A sampled exchange that cannot be audited: cut off, not a 200 (filtered), over the cap (truncated), or lost
+        for want of memory (failed).
+        """
         ...
 
 
@@ -79,6 +93,9 @@ class RequestStats(Protocol):
     def withdrawn(self, upstream: str) -> None:
         """Takes `started` back: the request will be sent anew, there or elsewhere."""
         ...
+
+    def audit_evicted(self, upstream: str, *, prompt_tokens: int, generation_tokens: int) -> None:
+        """A client's audit was cut off for live requests; the tokens are an estimate of what that wasted."""
 
     def ended(
         self,

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from gateway.config.schema import Config, UpstreamConfig
 from gateway.errors import ConfigError
+from gateway.proxy.live_waits import LiveWaits
 from gateway.proxy.outlier_detector import OutlierDetector
 from gateway.proxy.pool import ConnectFailure, Pool
 
@@ -50,6 +51,7 @@ class Upstream:
         self.down_reason = ""
         self.outstanding = 0
         """Requests being relayed there by this worker."""
+        self.waits = LiveWaits()
         self.outliers = OutlierDetector(config.ejection)
         self.weight = config.weight
         """The configured weight, less while it comes back from an outage."""
@@ -108,6 +110,12 @@ class Upstream:
         """From the pool, while it waits for a connection: others may have what waits, without this one's timeout."""
         if self.is_available:
             self._ejected(self.outliers.eject(perf_counter()), f"did not accept a connection within {seconds:g} s")
+
+    def answers_late(self, seconds: float) -> None:
+        """From the health checks: others are preferred, but where there is no other it is still asked."""
+        if self.is_available:
+            what = f"did not answer its health check within {seconds:g} s"
+            self._ejected(self.outliers.eject(perf_counter()), what)
 
     def _ejected(self, seconds: float, what: str) -> None:
         logger.warning("upstream %s is ejected for %g s: %s", self.name, seconds, what)

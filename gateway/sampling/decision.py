@@ -1,7 +1,8 @@
 """Which exchanges are sampled: reproducible for whoever holds the secret, not guessable for anyone else.
 
-The decision depends on the request id only, so rates nest: what is sampled at 1 % is also sampled at 5 %. The same
-secret marks what auditors ask, so that a gateway which holds it samples no probe, whatever the probe's key may do.
+The decision depends on the exchange's id only, which the gateway draws: a client chooses its request id, and with it
+could otherwise have all of its requests drawn, or none. Rates nest: what is sampled at 1 % is also sampled at 5 %. The
+same secret marks what auditors ask, so that a gateway which holds it samples no probe, whatever the probe's key may do.
 """
 
 import hashlib
@@ -11,15 +12,15 @@ _RANGE = 2**53
 """Fractions are whole multiples of 1/2**53, so each one is exact in a float and none rounds up to 1."""
 
 
-def fraction(secret: bytes, request_id: str, *, purpose: str = "") -> float:
-    """A number in [0, 1), uniform over request ids: the leading bits of HMAC-SHA256(secret, id).
+def fraction(secret: bytes, exchange_id: str, *, purpose: str = "") -> float:
+    """A number in [0, 1), uniform over exchange ids: the leading bits of HMAC-SHA256(secret, id).
 
     Args:
         secret: at least 16 random bytes, the same in every process that must decide alike.
-        request_id: any text.
-        purpose: a name that makes an independent decision about the same request, such as an auditor's.
+        exchange_id: any text.
+        purpose: a name that makes an independent decision about the same exchange, such as an auditor's.
     """
-    message = f"{purpose}\0{request_id}" if purpose else request_id
+    message = f"{purpose}\0{exchange_id}" if purpose else exchange_id
     digest = hmac.digest(secret, message.encode("utf-8", "surrogatepass"), "sha256")
     return (int.from_bytes(digest[:8]) >> 11) / _RANGE
 
@@ -32,10 +33,10 @@ class HmacSampler:
         self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key))
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in key))
 
-    def draw(self, request_id: str) -> float:
-        """Exactly `fraction(secret, request_id)`: RFC 2104, which `hmac.HMAC.copy` does too, in 0.5 µs more."""
+    def draw(self, exchange_id: str) -> float:
+        """Exactly `fraction(secret, exchange_id)`: RFC 2104, which `hmac.HMAC.copy` does too, in 0.5 µs more."""
         inner = self._inner.copy()
-        inner.update(request_id.encode("utf-8", "surrogatepass"))
+        inner.update(exchange_id.encode("utf-8", "surrogatepass"))
         outer = self._outer.copy()
         outer.update(inner.digest())
         return (int.from_bytes(outer.digest()[:8]) >> 11) / _RANGE
@@ -63,6 +64,6 @@ def is_probe(secret: bytes, request_id: str, mark: str, body: bytes) -> bool:
     return hmac.compare_digest(probe_mark(secret, request_id, body).encode(), mark.encode("utf-8", "surrogatepass"))
 
 
-def is_sampled(secret: bytes, request_id: str, rate: float, *, purpose: str = "") -> bool:
+def is_sampled(secret: bytes, exchange_id: str, rate: float, *, purpose: str = "") -> bool:
     """Whether the fraction lies below the rate: never at 0, always at 1."""
-    return fraction(secret, request_id, purpose=purpose) < rate
+    return fraction(secret, exchange_id, purpose=purpose) < rate

@@ -4,12 +4,19 @@ from collections.abc import Callable
 
 from gateway.config.schema import BY_MODEL, BY_ROUTE, SamplingConfig
 
+OPTED_IN = "opted_in"
+"""Stratum of requests that ask to be audited, and may: at rate 1, lowered as every other is."""
 UNCLASSIFIED = "unclassified"
 """Stratum of requests whose fate did not depend on one: filtered, opted out, or out at every stratum's rate."""
+LOWEST_FACTOR = 0.125
+"""Share of its configured value that a rate keeps whatever waits, unless the configuration says otherwise."""
 
 
 class Strata:
     """The strata of one configuration."""
+
+    END_BYTES = 64 * 1024
+    """Of a larger body than two of these only the ends are searched for identity terms: 10 ms of a worker at most."""
 
     def __init__(self, config: SamplingConfig) -> None:
         self.tags = frozenset(config.tags)
@@ -26,12 +33,20 @@ class Strata:
         has_one = self._mentions_identity is None and not self._by_place
         self.sampled_out = ("other" if has_one else UNCLASSIFIED, "sampled_out")
         """What becomes of an untagged request that is out at the largest rate."""
-        self._configured = dict(self.rates)
+        self._configured = self.rates | {OPTED_IN: 1.0}
+        self._lowest = {stratum: _lowest_factor(rate, config.min_rate) for stratum, rate in self._configured.items()}
+        self.lowest_factor = min(self._lowest.values())
+        """The smallest share of any rate that is ever left of it."""
         self.scale(1.0)
 
     def scale(self, factor: float) -> None:
-        """Sets every rate to this share of the configured one."""
-        self.rates = {stratum: factor * rate for stratum, rate in self._configured.items()}
+        """Sets every rate to this share of the configured one, or to the least it may fall to."""
+        lowest = self._lowest
+        lowered = {name: rate * max(factor, lowest[name]) for name, rate in self._configured.items()}
+        self.opted_in_rate = lowered.pop(OPTED_IN)
+        self.rates = lowered
+        self.factor = max(factor, self.lowest_factor)
+        """How far the rates are lowered at most."""
         self.largest = max(rate for stratum, rate in self.rates.items() if stratum not in self.tags)
         """Largest rate of an untagged request."""
 
@@ -43,6 +58,15 @@ class Strata:
             for name in (f"{BY_MODEL}{model}", f"{BY_ROUTE}{route}"):
                 if name in self._by_place:
                     return name
-        if self._mentions_identity is not None and self._mentions_identity(body):
-            return "identity_mention"
+        if self._mentions_identity is not None:
+            end = self.END_BYTES
+            searched = body if len(body) <= 2 * end else body[:end] + b" " + body[-end:]
+            if self._mentions_identity(searched):
+                return "identity_mention"
         return "other"
+
+
+def _lowest_factor(rate: float, min_rate: float | None) -> float:
+    if min_rate is None or not rate:
+        return LOWEST_FACTOR
+    return min(1.0, min_rate / rate)

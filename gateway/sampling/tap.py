@@ -1,7 +1,8 @@
 """The sampling tap: decides which exchanges are copied, buffers the copies, hands them on, counts every loss.
 
 It never waits and never raises towards the relay. Counts are plain dictionaries on one event loop. Under pressure it
-lowers the rate it samples at, and records that rate, instead of dropping copies at random.
+lowers the rate it samples at, and records that rate, instead of dropping copies at random. It keeps a journal of what
+is in no store yet, so that kill -9 takes no count along (`gateway.sampling.writer.journal`).
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Literal
 
 from auditors.types import Exchange
@@ -20,18 +22,19 @@ from gateway.config.schema import SamplingConfig
 from gateway.errors import StoreError
 from gateway.proxy.types import Sampled
 from gateway.sampling.decision import HmacSampler, is_probe
-from gateway.sampling.strata import UNCLASSIFIED, Strata
+from gateway.sampling.key_shares import KeyShares, ShareBoard
+from gateway.sampling.strata import OPTED_IN, UNCLASSIFIED, Strata
+from gateway.sampling.writer.journal import JOURNAL_SECONDS, Journal, Leftover, entries_of
 from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store import exchanges
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
+from gateway.store.ledger import Deltas
 
 logger = logging.getLogger(__name__)
 
 _FILTERED = (UNCLASSIFIED, "filtered")
 _OPTED_OUT = (UNCLASSIFIED, "opted_out")
-OPTED_IN = "opted_in"
-"""Stratum of requests that ask to be audited, and may: at rate 1, lowered as every other is."""
 _OPTED_IN_OUT = (OPTED_IN, "sampled_out")
 
 BATCH_EXCHANGES = 256
@@ -40,18 +43,44 @@ BATCH_SECONDS = 0.5
 BATCH_BYTES = 1024 * 1024
 """Of bodies in one batch, unless a single copy is larger: encoding more would hold up the relay for milliseconds."""
 BUFFER_BYTES = 128 * 1024 * 1024
-"""All waiting copies together, whatever their number."""
+"""All copies together, those that are still being made and those that wait to be written, whatever their number."""
 MAX_RETRY_SECONDS = 5.0
+STALL_SECONDS = 15.0
+"""How long a store may take for a batch when the end has come."""
 BACKLOG_SECONDS = 5.0
 """Between two queries of how much waits for the auditors."""
-SMALLEST_FACTOR = 2.0**-10
+COUNTED_BACKLOG = 1_000_000
+"""No larger backlog is counted to its end."""
+SHARES_SECONDS = 1.0
+"""Between two looks at what the other workers draw of each key."""
+SMALLEST_PRESSURE = 1 / 64
+"""Factor on every rate while the buffer is full, as far as `sampling.min_rate` lets it fall."""
 
 
 class SamplingTap:
-    """A `gateway.proxy.types.Tap` over a store. Call `start` once the event loop runs and `stop` to flush."""
+    """A `gateway.proxy.types.Tap` over a store. Call `start` once the event loop runs and `stop` to flush.
 
-    def __init__(self, config: SamplingConfig, secret: bytes, database: Database, sink: ExchangeSink) -> None:
-        self._factor = 1.0
+    Args:
+        config: rates, caps and limits.
+        secret: of the decisions.
+        database: asked how much waits for the auditors.
+        sink: takes copies and counts.
+        directory: where the gateway's workers and its writer leave things for each other; None for a lone process.
+    """
+
+    def __init__(
+        self,
+        config: SamplingConfig,
+        secret: bytes,
+        database: Database,
+        sink: ExchangeSink,
+        directory: Path | None = None,
+    ) -> None:
+        self._factor = self._scaled_to = self._logged_factor = 1.0
+        self._buffer: deque[Exchange] = deque()
+        self._buffered_bytes = self._reserved_bytes = 0
+        self._is_overflowing = False
+        self._shares = KeyShares(config.max_share_per_key)
         self.reconfigure(config)
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """(stratum, outcome) to requests of this process since its start; "queued" once it is in the database."""
@@ -60,10 +89,15 @@ class SamplingTap:
         self._database = database
         self._sink = sink
         self._sender = uuid.uuid4().hex
-        self._deliveries = itertools.count(1)
-        self._buffer: deque[Exchange] = deque()
-        self._buffered_bytes = 0
+        self._delivered = 0
         self._unwritten: Counter[tuple[str, str]] = Counter()
+        self._in_flight: Counter[tuple[str, str]] = Counter()
+        self._waiting_copies: Counter[str] = Counter()
+        """By stratum, but for those of the delivery that is in flight."""
+        self._directory = directory
+        self._journal: Journal | None = None
+        self._board: ShareBoard | None = None
+        self._regular: list[asyncio.Task[None]] = []
         self._full_batch = asyncio.Event()
         self._ending = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
@@ -73,9 +107,11 @@ class SamplingTap:
         """Decides by other rates from now on, lowered as those were; copies keep the probability they came with."""
         self.max_copy_bytes = config.max_copy_bytes
         self._strata = Strata(config)
-        self._strata.scale(self._factor)
+        self._scaled_to = 1.0
         self._capacity = config.buffer_exchanges
         self._max_backlog = config.max_backlog
+        self._shares.largest_share = config.max_share_per_key
+        self._adapt()
 
     @property
     def pending(self) -> int:
@@ -92,19 +128,20 @@ class SamplingTap:
 
     @property
     def pressure(self) -> float:
-        """Factor on every rate: 1 while the buffer is at most half full, then halved with every further tenth."""
-        fill = max(len(self._buffer) / self._capacity, self._buffered_bytes / BUFFER_BYTES)
-        return 1.0 if fill <= 0.5 else 0.5 ** (int(10 * fill) - 4)
+        """Factor on every rate: 1 while the buffer is at most half full, SMALLEST_PRESSURE when it is full."""
+        held = self._buffered_bytes + self._reserved_bytes
+        fill = max(len(self._buffer) / self._capacity, held / BUFFER_BYTES)
+        return 1.0 if fill <= 0.5 else 1.0 - min(1.0, 2.0 * fill - 1.0) * (1.0 - SMALLEST_PRESSURE)
 
     @property
     def rates(self) -> dict[str, float]:
-        """The rate that holds now, by stratum."""
-        return {stratum: rate * self.pressure for stratum, rate in self._strata.rates.items()}
+        """The rate that holds now, by stratum; those of a key with more than its share are lower."""
+        return dict(self._strata.rates)
 
     def decide(
         self,
         *,
-        request_id: str,
+        exchange_id: str,
         eligible: bool,
         body: bytes,
         opt: str | None,
@@ -112,6 +149,7 @@ class SamplingTap:
         tag: str | None,
         model: str | None = None,
         route: str = "",
+        key_name: str | None = None,
     ) -> Sampled | None:
         if not eligible:
             verdict = _FILTERED
@@ -119,63 +157,115 @@ class SamplingTap:
             verdict = _OPTED_OUT
         elif may_opt and opt == "on":
             # Whoever asks to be audited has to wait as well: copies that the buffer cannot hold are lost at random.
-            probability = self.pressure * self._factor
-            if self._sampler.draw(request_id) < probability:
-                return Sampled(OPTED_IN, probability)
+            sampled = self._within_share(
+                OPTED_IN, self._strata.opted_in_rate, self._sampler.draw(exchange_id), key_name
+            )
+            if sampled is not None:
+                return sampled
             verdict = _OPTED_IN_OUT
         else:
             strata = self._strata
-            drawn = self._sampler.draw(request_id)
-            is_tagged = tag is not None and tag in strata.tags
-            # Pressure only lowers rates: what is out at the largest one is out, whatever the buffer holds.
-            pressure = self.pressure if drawn < strata.largest or is_tagged else 1.0
-            if drawn >= strata.largest * pressure and not is_tagged:
+            drawn = self._sampler.draw(exchange_id)
+            if drawn >= strata.largest and (tag is None or tag not in strata.tags):
                 verdict = strata.sampled_out
             else:
                 stratum = strata.of(body, tag, model, route)
-                probability = strata.rates[stratum] * pressure
-                if drawn < probability:
-                    return Sampled(stratum, probability)
+                sampled = self._within_share(stratum, strata.rates[stratum], drawn, key_name)
+                if sampled is not None:
+                    return sampled
                 verdict = (stratum, "sampled_out")
         self.outcomes[verdict] += 1
         self._unwritten[verdict] += 1
         return None
 
+    def _within_share(self, stratum: str, rate: float, drawn: float, key_name: str | None) -> Sampled | None:
+        """The decision at this rate, lowered where the key has more than its share."""
+        if drawn >= rate:
+            return None
+        shares = self._shares
+        least = shares.least  # drawing may renew it
+        probability = rate * shares.draw(key_name or "")
+        return Sampled(stratum, probability, self._strata.factor * least) if drawn < probability else None
+
     def is_probe(self, request_id: str, mark: str, body: bytes) -> bool:
         return is_probe(self._secret, request_id, mark, body)
 
+    def reserve(self, size: int) -> bool:
+        if self._buffered_bytes + self._reserved_bytes + size > BUFFER_BYTES:
+            return False
+        self._reserved_bytes += size
+        if self._buffered_bytes + self._reserved_bytes > BUFFER_BYTES // 2:
+            self._adapt()
+        return True
+
+    def release(self, size: int) -> None:
+        self._reserved_bytes -= size
+        if self._scaled_to != self._factor:
+            self._adapt()
+
     def offer(self, exchange: Exchange) -> None:
         size = _size(exchange)
-        if len(self._buffer) >= self._capacity or self._buffered_bytes + size > BUFFER_BYTES:
+        held = self._buffered_bytes + self._reserved_bytes
+        if len(self._buffer) >= self._capacity or held + size > BUFFER_BYTES:
             self._count(exchange.stratum, "failed")
+            if not self._is_overflowing:
+                self._is_overflowing = True
+                logger.error(
+                    "%d copies wait to be stored, and no rate may fall further: more are lost and counted as failed",
+                    len(self._buffer),
+                )
             return
         self._buffer.append(exchange)
         self._buffered_bytes += size
+        self._waiting_copies[exchange.stratum] += 1
+        self._adapt()
         if len(self._buffer) >= BATCH_EXCHANGES:
             self._full_batch.set()
 
-    def drop(self, stratum: str, outcome: Literal["filtered", "truncated"]) -> None:
+    def drop(self, stratum: str, outcome: Literal["filtered", "truncated", "failed"]) -> None:
         self._count(stratum, outcome)
 
     async def start(self) -> None:
         """Begins to hand on what is offered."""
+        if self._directory is not None:
+            try:
+                self._journal = Journal(self._directory, self._sender)
+            except OSError as exc:  # a full disk is no reason to serve nobody
+                logger.warning("there is no journal of counts, kill -9 of this worker will lose some: %s", exc)
+            else:
+                self._regular.append(asyncio.create_task(self._keep_journal(self._journal)))
+            self._board = ShareBoard(self._directory, self._sender)
+            self._regular.append(asyncio.create_task(self._compare_shares(self._board)))
         self._writer = asyncio.create_task(self._write_until_stopped(), name="tap-writer")
 
-    async def stop(self, timeout_seconds: float = 5.0) -> None:
-        """Writes what is left. What the store does not take in time is counted as failed and logged."""
+    async def stop(self, stall_seconds: float = STALL_SECONDS) -> None:
+        """Writes what is left, as long as the store takes any. What it does not is counted as failed and logged."""
         self._ending.set()
         self._full_batch.set()
         if self._writer is not None:
-            await asyncio.wait([self._writer], timeout=timeout_seconds)
+            left = math.inf
+            while not self._writer.done() and len(self._buffer) < left:
+                left = len(self._buffer)
+                await asyncio.wait([self._writer], timeout=stall_seconds)
             self._writer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._writer
             await self._sink.close()
+        for task in self._regular:
+            task.cancel()
+        if self._board is not None:
+            self._board.close()
+        if self._journal is not None:
+            self._journal.write(self._leftover())
+            self._journal.close(is_settled=not (self._buffer or self._unwritten or self._in_flight))
+            self._journal = None
         lost = len(self._buffer)
         for exchange in self._buffer:
             self._count(exchange.stratum, "failed")
         self._buffer.clear()
         self._buffered_bytes = 0
+        self._waiting_copies.clear()
+        self._adapt()
         if lost:
             logger.error("%d sampled exchanges were lost: the store did not take them before the end", lost)
 
@@ -200,19 +290,47 @@ class SamplingTap:
         if not batch and not decided:
             return
         self._unwritten = Counter()
-        delivery = Delivery(self._sender, next(self._deliveries), time.time())
-        queued = Counter((exchange.stratum, "queued") for exchange in batch)
+        self._delivered += 1
+        delivery = Delivery(self._sender, self._delivered, time.time())
+        strata = Counter(exchange.stratum for exchange in batch)
+        queued = Counter({(stratum, "queued"): count for stratum, count in strata.items()})
+        self._waiting_copies -= strata
+        self._in_flight = decided + Counter({(stratum, "failed"): count for stratum, count in strata.items()})
         try:
-            await self._retry_until_done(lambda: self._sink.write(batch, decided + queued, delivery))
+            moved = await self._retry_until_done(lambda: self._sink.write(batch, decided + queued, delivery))
         except Exception:  # a batch that can never be stored must not hold up those behind it
             logger.exception("%d sampled exchanges were refused by the store and are lost", len(batch))
             self._forget(batch)
+            self._in_flight = Counter()
             self._unwritten += decided
             for exchange in batch:
                 self._count(exchange.stratum, "failed")
             return
         self._forget(batch)
+        queued.update(moved)
+        self._in_flight = Counter()
         self.outcomes += queued
+
+    async def _keep_journal(self, journal: Journal) -> None:
+        while True:
+            try:
+                journal.write(self._leftover())
+            except OSError as exc:  # a full disk: nothing else is wrong, and the next one may succeed
+                logger.warning("the journal of counts cannot be written: %s", exc)
+            await asyncio.sleep(JOURNAL_SECONDS)
+
+    def _leftover(self) -> Leftover:
+        waiting = self._unwritten.copy()
+        for stratum, count in self._waiting_copies.items():
+            waiting[stratum, "failed"] += count
+        return Leftover(self._sender, self._delivered, entries_of(self._in_flight), entries_of(waiting))
+
+    async def _compare_shares(self, board: ShareBoard) -> None:
+        while True:
+            if self._shares.largest_share < 1.0:
+                with contextlib.suppress(OSError):
+                    self._shares.elsewhere = board.exchange(self._shares.rates())
+            await asyncio.sleep(SHARES_SECONDS)
 
     def _next_batch(self) -> list[Exchange]:
         """The oldest copies; they stay in the buffer until they are known to be stored."""
@@ -231,28 +349,38 @@ class SamplingTap:
             return
         self._polled_at = now
         with contextlib.suppress(StoreError):  # then nothing is written either, and the buffer's pressure speaks
-            self.adapt_to_backlog(await exchanges.count_waiting(self._database, at_most=self._max_backlog + 1))
+            # Above this no rate falls any further.
+            most = self._max_backlog / max(self._strata.lowest_factor, 1e-9) + 1
+            at_most = int(min(most, max(COUNTED_BACKLOG, self._max_backlog + 1)))
+            self.adapt_to_backlog(await exchanges.count_waiting(self._database, at_most=at_most))
 
     def adapt_to_backlog(self, waiting: int) -> None:
-        """Halves every rate while more exchanges wait than auditors should leave, and doubles it again once half do."""
-        if waiting > self._max_backlog:
-            factor = max(self._factor / 2, SMALLEST_FACTOR)
-        elif waiting <= self._max_backlog / 2:
-            factor = min(self._factor * 2, 1.0)
-        else:
-            return
-        if factor != self._factor:
-            amount = f"over {self._max_backlog}" if waiting > self._max_backlog else waiting
-            logger.warning("%s exchanges wait for an audit: sampling at %g of the configured rates", amount, factor)
-            self._factor = factor
+        """Lowers every rate in proportion to what waits for the auditors beyond what they may leave."""
+        factor = min(1.0, self._max_backlog / waiting) if waiting else 1.0
+        self._factor = factor
+        self._adapt()
+        known, lowered = self._logged_factor, max(factor, self._strata.lowest_factor)
+        if lowered <= 0.75 * known or lowered >= 1.5 * known or (lowered == 1.0 and known < 1.0):
+            self._logged_factor = lowered
+            logger.warning("%d exchanges wait for an audit: sampling at %.2g of the configured rates", waiting, lowered)
+
+    def _adapt(self) -> None:
+        """Sets the rates to what backlog and buffer leave of them."""
+        pressure = self.pressure
+        factor = self._factor * pressure
+        if factor != self._scaled_to:
+            self._scaled_to = factor
             self._strata.scale(factor)
+        if pressure == 1.0:
+            self._is_overflowing = False
 
     def _forget(self, batch: list[Exchange]) -> None:
         for exchange in batch:
             self._buffer.popleft()
             self._buffered_bytes -= _size(exchange)
+        self._adapt()
 
-    async def _retry_until_done(self, write: Callable[[], Awaitable[None]]) -> None:
+    async def _retry_until_done(self, write: Callable[[], Awaitable[Deltas]]) -> Deltas:
         """Tries until the store takes it; meanwhile copies pile up, and the pressure lowers the rate."""
         pause = BATCH_SECONDS
         while True:

@@ -1,6 +1,8 @@
 """Connections to one database: engine, transactions, and the only place where a driver's error is a `StoreError`."""
 
 import asyncio
+import contextlib
+import os
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -116,9 +118,16 @@ def _sqlite_engine(url: str) -> AsyncEngine:
 def _open_once(url: str, path: str) -> None:
     # The async driver's thread reports a failed connect to the event loop, which at start may be closed by then.
     try:
+        _make_private(path)
         sqlite3.connect(path).close()
     except sqlite3.OperationalError as exc:
         raise StoreError(f"store {url}: {_sqlite_remedy(str(exc))}") from exc
+
+
+def _make_private(path: str) -> None:
+    """A new file is its user's alone, and with it the log and the index that SQLite puts beside it."""
+    with contextlib.suppress(OSError):  # there already, or SQLite says better what is wrong
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -1,11 +1,17 @@
 """An open store: connections to a database whose schema and key are those of this process."""
 
+import contextlib
+import logging
 from pathlib import Path
 
 from gateway.errors import StoreError
 from gateway.privacy.texts import Texts
 from gateway.store import schema, store_metadata
 from gateway.store.connections import Connections
+
+logger = logging.getLogger(__name__)
+
+_OTHERS = 0o077
 
 
 class Database(Connections):
@@ -30,6 +36,8 @@ class Database(Connections):
         if not migrate:
             _refuse_absent(url)
         database = cls(url, texts or Texts())
+        if migrate:
+            _warn_of_readers(url)
         try:
             await (schema.migrate(database) if migrate else schema.check(database))
             if texts is not None:
@@ -39,6 +47,14 @@ class Database(Connections):
             await database.close()
             raise
         return database
+
+
+def _warn_of_readers(url: str) -> None:
+    """Of a file that an earlier version made, or that somebody opened up on purpose; a new one is private."""
+    path = url.removeprefix("sqlite:///")
+    with contextlib.suppress(OSError):
+        if path != url and Path(path).stat().st_mode & _OTHERS:
+            logger.warning("store %s can be opened by other users of this machine: chmod 600 %s*", url, path)
 
 
 def _refuse_absent(url: str) -> None:

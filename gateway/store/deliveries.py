@@ -19,11 +19,12 @@ KEPT_SECONDS = 24 * 3600.0
 
 _PREFIX = "delivery:"
 _VALUE = struct.Struct(">Qd")
-"""Number first, so that values compare as their numbers do; when it was made, which a repetition repeats."""
+"""Number, so that values compare as their numbers do; when it was made."""
+_NUMBER_BYTES = 8
 
 
 class Delivery(NamedTuple):
-    """Names one delivery; repeated, it is equal."""
+    """Names one delivery by sender and number."""
 
     sender: str
     """Unique among all senders of a store, at most 32 characters."""
@@ -42,9 +43,15 @@ async def is_new(connection: AsyncConnection, delivery: Delivery) -> bool:
         name=_PREFIX + delivery.sender, value=_VALUE.pack(delivery.number, delivery.made_at)
     )
     noting = row.on_conflict_do_update(
-        index_elements=[facts.c.name], set_={"value": row.excluded.value}, where=facts.c.value < row.excluded.value
+        index_elements=[facts.c.name],
+        set_={"value": row.excluded.value},
+        where=_number(facts.c.value) < _number(row.excluded.value),
     )
     return (await connection.execute(noting.returning(facts.c.name))).first() is not None
+
+
+def _number(value: sa.ColumnElement[bytes]) -> sa.ColumnElement[bytes]:
+    return sa.func.substr(value, 1, _NUMBER_BYTES, type_=sa.LargeBinary)
 
 
 async def forget_old(database: Database) -> None:

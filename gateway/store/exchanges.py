@@ -1,6 +1,7 @@
 """Sampled exchanges: written once, audited, settled, and deleted when they are old or someone asks for it."""
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -11,17 +12,24 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.types import Exchange
-from gateway.privacy.texts import Texts, at_once, in_turns, is_stream, user_digest
-from gateway.store import counters, deliveries, ledger
+from gateway.privacy.texts import StoredText, Texts, user_digest
+from gateway.privacy.time_limit import TimeLimitError, processor_time_limit
+from gateway.store import circuits, counters, deliveries, ledger
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
 from gateway.store.tables import annotations, exchange_audits, exchanges, measurements, streams
 
-State = Literal["queued", "audited", "failed", "expired", "sampled_out", "opted_out"]
-"""queued waits; sampled_out: every auditor's own rate left it out; opted_out: deleted on request before its audit."""
+logger = logging.getLogger(__name__)
 
-LARGE_BYTES = 32 * 1024
-"""JSON bodies above this are redacted in a thread; smaller ones, and streams, in small steps on the event loop."""
+State = Literal["queued", "audited", "not_auditable", "failed", "expired", "sampled_out", "opted_out"]
+"""queued waits; not_auditable: no auditor could use it; sampled_out: every auditor's own rate left it out; opted_out:
+deleted on request before its audit."""
+
+UNREDACTABLE = "unredactable"
+"""Counted among the redactions: all the text was dropped, because redacting it took too long."""
+TEXT_SECONDS = 1.0
+SECONDS_PER_BYTE = 2e-6
+"""Processor time for redacting and sealing one exchange; ten times what the slowest texts known take."""
 
 _FIELDS = [field.name for field in msgspec.structs.fields(Exchange)]
 _WIDTHS = {column.name: column.type.length for column in exchanges.c if isinstance(column.type, sa.String)}
@@ -34,7 +42,10 @@ async def insert_batch(
 
     Repeating a call with a delivery, at once or when its answer was lost, changes nothing.
     """
-    rows = [await _row(database, exchange) for exchange in batch]
+    rows = []
+    for exchange in batch:
+        rows.append(_row(database, exchange))
+        await asyncio.sleep(0)  # each takes processor time in proportion to its text
     redactions = Counter[str]()
     for row in rows:
         redactions.update(row.pop("found"))
@@ -77,14 +88,19 @@ async def audits(database: Database, ids: Sequence[str]) -> dict[str, dict[str, 
 async def settle(database: Database, exchange_id: str, state: State, *, keep_text: bool) -> bool:
     """Ends a queued exchange and moves it in the ledger. False when another process had settled it before."""
     async with database.begin() as connection:
+        await circuits.forget(connection, exchange_id)
         return await _settle(connection, [exchanges.c.id == exchange_id], state, keep_text=keep_text) == 1
 
 
 async def waiting(database: Database, *, received_before: float, limit: int) -> list[str]:
-    """Ids of exchanges still queued that arrived before this Unix time, oldest first."""
+    """Ids of exchanges still queued that arrived before this Unix time, oldest first.
+
+    Left out is what waits for a server that failed it, until it is due again and the circuit is closed.
+    """
+    may_be_audited = circuits.may_be_audited(time.time())
     query = (
         sa.select(exchanges.c.id)
-        .where(exchanges.c.state == "queued", exchanges.c.received_at < received_before)
+        .where(exchanges.c.state == "queued", exchanges.c.received_at < received_before, may_be_audited)
         .order_by(exchanges.c.received_at)
         .limit(limit)
     )
@@ -108,8 +124,8 @@ async def count_waiting(database: Database, *, at_most: int) -> int:
 
 
 async def expire(database: Database, *, received_before: float, keep_text: bool) -> int:
-    """Gives up on exchanges that waited too long for an auditor. Returns how many."""
-    too_old = [exchanges.c.received_at < received_before]
+    """Gives up on exchanges that waited too long for an auditor, but not for its server. Returns how many."""
+    too_old = [exchanges.c.received_at < received_before, ~circuits.waits()]
     async with database.begin() as connection:
         expired = await _settle(connection, too_old, "expired", keep_text=keep_text)
         if expired:
@@ -202,11 +218,8 @@ async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[
     return (await connection.execute(sa.delete(exchanges).where(*which))).rowcount
 
 
-async def _row(database: Database, exchange: Exchange) -> dict[str, Any]:
-    texts = database.texts
-    large = max(len(exchange.request_body), 0 if is_stream(exchange) else len(exchange.response_body)) > LARGE_BYTES
-    steps = texts.enter(exchange)
-    text = await (asyncio.to_thread(at_once, steps) if large else in_turns(steps))
+def _row(database: Database, exchange: Exchange) -> dict[str, Any]:
+    text = _text(database.texts, exchange)
     row: dict[str, Any] = msgspec.structs.asdict(exchange) | {
         "state": "queued",
         "request_body": text.request_body,
@@ -217,6 +230,17 @@ async def _row(database: Database, exchange: Exchange) -> dict[str, Any]:
         "found": text.redactions,
     }
     return row | {name: _fitted(row[name], width) for name, width in _WIDTHS.items() if row.get(name) is not None}
+
+
+def _text(texts: Texts, exchange: Exchange) -> StoredText:
+    """What to keep of the text; nothing, and a mark, where redaction takes too long."""
+    size = len(exchange.request_body) + len(exchange.response_body)
+    try:
+        with processor_time_limit(TEXT_SECONDS + size * SECONDS_PER_BYTE):
+            return texts.enter(exchange)
+    except TimeLimitError:
+        logger.error("exchange %s: redaction of %d bytes took too long, its text is dropped", exchange.request_id, size)
+        return StoredText(request_body=b"", response_body=b"", is_sealed=False, user=None, redactions={UNREDACTABLE: 1})
 
 
 def _fitted(text: str, width: int | None) -> str:

@@ -1,17 +1,29 @@
 """People's labels beside the scores of the judge they speak about, by stream."""
 
+from collections.abc import Collection
+from typing import Any
+
 import sqlalchemy as sa
 
 from auditors.streams.calibration import Pair
 from auditors.streams.scales import scaled
+from gateway.live.turns import in_turns
 from gateway.store.database import Database
 from gateway.store.tables import annotations
 
 
-async def pairs(database: Database) -> dict[str, list[Pair]]:
+async def labelled(database: Database) -> set[str]:
+    """The streams that have labelled audits."""
+    query = sa.select(annotations.c.stream).where(annotations.c.stream.is_not(None)).distinct()
+    async with database.read() as connection:
+        return set((await connection.execute(query)).scalars())
+
+
+async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[str, list[Pair]]:
     """The labelled audits of each stream that has any, on the 0..1 scale, each weighted as it was sampled.
 
     Several people's labels of one audit count as their mean. Labels outlive their exchanges; then each stands alone.
+    `ids` are the streams that are asked for, None for all.
     """
     columns = annotations.c
     query = sa.select(
@@ -22,16 +34,23 @@ async def pairs(database: Database) -> dict[str, list[Pair]]:
         sa.func.min(columns.measured_value).label("judge"),
         sa.func.min(columns.inclusion_probability).label("probability"),
     ).where(columns.stream.is_not(None), columns.measured_value.is_not(None))
+    if ids is not None:
+        query = query.where(columns.stream.in_(ids))
     audit = sa.func.coalesce(columns.exchange_id, columns.id)
     query = query.group_by(columns.stream, columns.metric, columns.group_name, columns.reference_name, audit)
     found: dict[str, list[Pair]] = {}
     async with database.read() as connection:
-        for row in await connection.execute(query):
-            pair = Pair(
-                judge=scaled(row.metric, row.judge),
-                person=scaled(row.metric, row.person),
-                group=row.group_name,
-                weight=1.0 / (row.probability or 1.0),
-            )
-            found.setdefault(row.stream, []).append(pair)
+        rows = (await connection.execute(query)).all()
+    for stream, pair in await in_turns(_pair, rows):
+        found.setdefault(stream, []).append(pair)
     return found
+
+
+def _pair(row: Any) -> tuple[str, Pair]:
+    pair = Pair(
+        judge=scaled(row.metric, row.judge),
+        person=scaled(row.metric, row.person),
+        group=row.group_name,
+        weight=1.0 / (row.probability or 1.0),
+    )
+    return row.stream, pair

@@ -12,16 +12,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditors.streams.drift import DriftSettings
 from auditors.streams.scales import SCALES, scaled
 from auditors.streams.state import stream_key
-from auditors.types import AuditFailure, Exchange, Measurement, Status
+from auditors.types import UNREAD, AuditFailure, Exchange, Measurement, Status
 from gateway.privacy.texts import Texts
-from gateway.store import counters, streams
+from gateway.store import circuits, counters, streams
 from gateway.store.connections import upsert
 from gateway.store.database import Database
-from gateway.store.exchanges import exchange_columns, exchange_of
+from gateway.store.exchanges import UNREDACTABLE, exchange_columns, exchange_of
 from gateway.store.tables import exchange_audits, exchanges, measurements
 
 NOT_SWAPPED = "not swapped: "
 """How reasons of the counterfactual auditor begin."""
+WAITED_TOO_LONG = "waited too long"
+"""Reason in `biasgate_abstentions_total` of what `audits.max_wait_hours` ended."""
 SCORE_BOUNDS = (0.0, 0.34, 0.67, 1.0)
 """Upper bounds of the buckets of a judge score on [0, 1]: one bucket for each of the scores -1, 0, 1, 2."""
 
@@ -30,6 +32,8 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True):
     """A measurement and the exchange it was made on."""
 
     exchange: Exchange
+    is_unredactable: bool
+    """Its text was dropped because redacting it took too long."""
     auditor: str
     metric: str
     axis: str | None
@@ -70,14 +74,17 @@ async def record(
     async with database.begin() as connection:
         if not await _is_first(connection, exchange.id, auditor, result, seconds):
             return False
+        await circuits.forget(connection, exchange.id, auditor=auditor)
         if found:
             await connection.execute(sa.insert(measurements), [_row(one, exchange, probability) for one in found])
         await streams.update(
             connection,
             found,
             exchange_id=exchange.id,
+            at=exchange.received_at,
             model=exchange.series_model,
             probability=probability,
+            rate_factor=exchange.rate_factor,
             settings=settings,
         )
         await counters.add(connection, _increments(auditor, result, exchange.series_model))
@@ -104,7 +111,9 @@ async def search(
         limit: at most so many.
     """
     joined = measurements.join(exchanges, measurements.c.exchange_id == exchanges.c.id)
-    query = sa.select(*(column.label(f"m_{column.name}") for column in measurements.c), *exchange_columns())
+    columns: list[sa.ColumnElement[Any]] = [column.label(f"m_{column.name}") for column in measurements.c]
+    columns += [*exchange_columns(), exchanges.c.redactions]
+    query = sa.select(*columns)
     query = query.select_from(joined).where(measurements.c.value.is_not(None))
     for column, wanted in ((measurements.c.auditor, auditor), (measurements.c.axis, axis)):
         if wanted is not None:
@@ -142,13 +151,26 @@ async def _is_first(
 
 
 def _outcome(result: Sequence[Measurement] | AuditFailure) -> str:
-    return "failed" if isinstance(result, AuditFailure) else "audited"
+    if not isinstance(result, AuditFailure):
+        return "audited"
+    return "not_auditable" if result.kind == "not_auditable" else "failed"
+
+
+def _why(result: Sequence[Measurement] | AuditFailure) -> tuple[str, ...]:
+    """The reason, of what is not auditable: a label of its own."""
+    if isinstance(result, AuditFailure) and result.kind == "not_auditable":
+        return (result.reason or "other",)
+    return ()
 
 
 def _increments(
     auditor: str, result: Sequence[Measurement] | AuditFailure, model: str
 ) -> dict[tuple[str, tuple[str, ...]], float]:
-    raised: Counter[tuple[str, tuple[str, ...]]] = Counter({("exchanges", (_outcome(result), auditor)): 1})
+    raised: Counter[tuple[str, tuple[str, ...]]] = Counter(
+        {("exchanges", (_outcome(result), auditor, *_why(result))): 1}
+    )
+    if isinstance(result, AuditFailure) and result.kind == "waited_too_long":
+        raised["abstentions", (auditor, WAITED_TOO_LONG)] += 1
     for reason in _left_alone([] if isinstance(result, AuditFailure) else result):
         raised["abstentions", (auditor, reason)] += 1
     totals: dict[tuple[str, tuple[str, ...]], float] = {}
@@ -165,7 +187,8 @@ def _increments(
 
 def _left_alone(result: Sequence[Measurement]) -> set[str]:
     """Why an auditor left an exchange, or a part of it, alone: words of its own, from a closed set."""
-    return {one.reason.removeprefix(NOT_SWAPPED) for one in result if one.status == "unrelated" and one.reason}
+    ours = [one.reason for one in result if one.reason and (one.status == "unrelated" or one.reason in UNREAD)]
+    return {reason.removeprefix(NOT_SWAPPED) for reason in ours}
 
 
 def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, Any]:
@@ -184,6 +207,7 @@ def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, 
         "judge": None if one.judge is None else msgspec.json.encode(one.judge).decode(),
         "detail": msgspec.json.encode(one.detail).decode(),
         "inclusion_probability": probability,
+        "rate_factor": exchange.rate_factor,
         "created_at": time.time(),
         "stream": stream_key(one, exchange.series_model).id if one.metric in SCALES else None,
     }
@@ -196,6 +220,7 @@ def _storable(text: str) -> str:
 def _scored(row: sa.Row[Any], texts: Texts) -> Scored:
     return Scored(
         exchange=exchange_of(row, texts),
+        is_unredactable=UNREDACTABLE in msgspec.json.decode(row.redactions or "{}"),
         auditor=row.m_auditor,
         metric=row.m_metric,
         axis=row.m_axis,

@@ -4,21 +4,24 @@ queued -> running -> done | failed | cancelled; a failed or cancelled run may be
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.errors import ConflictError, NotFoundError
+from gateway.errors import BusyError, ConflictError, NotFoundError
 from gateway.store import counters
 from gateway.store.connections import upsert
 from gateway.store.database import Database
+from gateway.store.schema import exclusively
 from gateway.store.tables import run_responses, runs
 
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
 
+PAGE = 1000
+"""Replies read at a time."""
 STALE_SECONDS = 60.0
 """A running run without a heartbeat for this long has lost its auditor, and may be claimed by another."""
 
@@ -47,6 +50,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One HTML page, once done; left out of lists."""
 
 
+_QUEUE_LOCK = 0x72756E73  # "runs"
+
 _SUMMARY = [column for column in runs.c if column.name not in ("result", "report")]
 
 
@@ -54,6 +59,22 @@ async def create(database: Database, run_id: str, options: dict[str, Any]) -> No
     """Queues a run. `options` names at least suite, model, mode and protocol."""
     async with database.begin() as connection:
         await add(connection, run_id, options)
+
+
+async def create_all(database: Database, asked: Mapping[str, dict[str, Any]], *, max_queued: int) -> None:
+    """Queues runs, all of them or none; see `create`.
+
+    Args:
+        database: the store.
+        asked: options by run id.
+        max_queued: runs that may wait, these included.
+
+    Raises: BusyError when more would wait.
+    """
+    async with database.begin() as connection:
+        for run_id, options in asked.items():
+            await add(connection, run_id, options)
+        await _require_room(connection, max_queued, added=len(asked))
 
 
 async def add(connection: AsyncConnection, run_id: str, options: dict[str, Any]) -> None:
@@ -72,13 +93,6 @@ async def unfinished(
         same = sa.or_(same, runs.c.options == msgspec.json.encode(options).decode())
     query = sa.select(sa.func.count()).where(runs.c.status.in_(["queued", "running"]), same)
     return int((await connection.execute(query)).scalar() or 0)
-
-
-async def n_queued(database: Database) -> int:
-    """How many runs wait for an auditor."""
-    query = sa.select(sa.func.count()).where(runs.c.status == "queued")
-    async with database.read() as connection:
-        return int((await connection.execute(query)).scalar() or 0)
 
 
 async def get(database: Database, run_id: str) -> Run | None:
@@ -135,6 +149,13 @@ async def claimable(database: Database, *, created_before: float) -> list[str]:
         return list((await connection.execute(query.order_by(runs.c.created_at))).scalars())
 
 
+async def status(database: Database, run_id: str) -> Status | None:
+    """How far a run is; None when it is gone."""
+    async with database.read() as connection:
+        found: Status | None = (await connection.execute(sa.select(runs.c.status).where(runs.c.id == run_id))).scalar()
+        return found
+
+
 async def heartbeat(database: Database, run_id: str, done: int, total: int | None) -> Status | None:
     """Notes progress and a sign of life; returns the status, by which a cancelled run learns of it."""
     values = {"progress_done": done, "progress_total": total, "heartbeat_at": time.time()}
@@ -163,12 +184,21 @@ async def append_responses(database: Database, run: Run, replies: Sequence[tuple
         await counters.add(connection, asked)
 
 
-async def responses(database: Database, run_id: str) -> list[str]:
-    """JSON lines of all replies so far, by item and sample."""
+async def responses(database: Database, run_id: str) -> AsyncIterator[list[str]]:
+    """JSON lines of all replies so far, by item and sample, PAGE of them at a time."""
     columns = run_responses.c
-    query = sa.select(columns.body).where(columns.run_id == run_id).order_by(columns.item_id, columns.sample)
-    async with database.read() as connection:
-        return list((await connection.execute(query)).scalars())
+    key = sa.tuple_(columns.item_id, columns.sample)
+    query = sa.select(columns.item_id, columns.sample, columns.body).where(columns.run_id == run_id)
+    page = query.order_by(columns.item_id, columns.sample).limit(PAGE)
+    after: sa.ColumnElement[bool] = sa.true()
+    while True:
+        async with database.read() as connection:
+            rows = (await connection.execute(page.where(after))).all()
+        if rows:
+            yield [row.body for row in rows]
+        if len(rows) < PAGE:
+            return
+        after = key > (rows[-1].item_id, rows[-1].sample)
 
 
 async def finish(database: Database, run_id: str, *, result: str, report: str) -> bool:
@@ -201,12 +231,17 @@ async def cancel(database: Database, run_id: str) -> None:
         await _refuse(database, run_id, "cancelled", "only a queued or running run can be")
 
 
-async def resume(database: Database, run_id: str) -> None:
-    """Queues a failed or cancelled run again; it asks only what it has no reply to. Raises as `cancel`."""
+async def resume(database: Database, run_id: str, *, max_queued: int | None = None) -> None:
+    """Queues a failed or cancelled run again; it asks only what it has no reply to.
+
+    Raises: as `cancel`; BusyError when more than `max_queued` runs would wait.
+    """
     change = sa.update(runs).where(runs.c.id == run_id, runs.c.status.in_(["failed", "cancelled"]))
     async with database.begin() as connection:
         values = {"status": "queued", "error": None, "finished_at": None, "heartbeat_at": None}
         resumed = (await connection.execute(change.values(values))).rowcount
+        if resumed and max_queued is not None:
+            await _require_room(connection, max_queued, added=1)
     if not resumed:
         await _refuse(database, run_id, "resumed", "only a failed or cancelled run can be")
 
@@ -244,6 +279,17 @@ async def _refuse(database: Database, run_id: str, what: str, rule: str) -> None
     if run is None:
         raise NotFoundError(f'no audit has the id "{run_id}": GET /audits lists them')
     raise ConflictError(f"audit {run_id} is {run.status} and cannot be {what}: {rule}")
+
+
+async def _require_room(connection: AsyncConnection, most: int, *, added: int) -> None:
+    """Raises BusyError, which takes the transaction back; whoever asks at the same time waits here for its end."""
+    await exclusively(connection, _QUEUE_LOCK)
+    query = sa.select(sa.func.count()).where(runs.c.status == "queued")
+    waiting = int((await connection.execute(query)).scalar() or 0) - added
+    if waiting + added > most:
+        raise BusyError(
+            f"{waiting} suite runs wait and {added} would be added; audits.max_queued is {most}: cancel some or wait"
+        )
 
 
 def _is_claimable(now: float) -> sa.ColumnElement[bool]:

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.errors import StoreError
 from gateway.store.connections import Connections
 
-VERSION = "0005"
+VERSION = "0008"
 """The newest revision under migrations/versions; a test keeps the two together."""
 
 _ADVISORY_LOCK = 0x62696173  # "bias": one number all processes agree on
@@ -38,10 +38,10 @@ async def check(database: Connections) -> None:
         )
 
 
-async def exclusively(connection: AsyncConnection) -> None:
+async def exclusively(connection: AsyncConnection, lock: int = _ADVISORY_LOCK) -> None:
     """Lets one process at a time pass until the transaction ends (PostgreSQL; SQLite's writers are alone anyway)."""
     if connection.dialect.name == "postgresql":
-        await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+        await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
 
 
 async def _stored_version(database: Connections) -> str | None:

@@ -1,6 +1,6 @@
 """What each upstream was last seen to serve, so that a change is noticed once, whoever sees it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.store import runs
 from gateway.store.connections import upsert
 from gateway.store.database import Database
-from gateway.store.tables import served_models
+from gateway.store.tables import model_changes, served_models
 
 
 async def observe(
@@ -52,9 +52,34 @@ async def observe(
             values = {"fingerprint": fingerprint, "changed_at": asked_at}
             keys = [served_models.c.upstream, served_models.c.model]
             await connection.execute(row.on_conflict_do_update(index_elements=keys, set_=values))
+            seen = {"upstream": upstream, "model": model[:200], "fingerprint": fingerprint, "seen_at": asked_at}
+            await connection.execute(sa.insert(model_changes).values(seen))
             if is_changed:
                 queued[model] = await _queue(connection, runs_of(model))
     return queued
+
+
+class ModelHistory:
+    """What the upstreams were seen to serve under each model's name."""
+
+    def __init__(self, changes: Iterable[tuple[str, str, str, float]]) -> None:
+        """Changes in the order in which they were noted: (model, upstream, fingerprint, seen_at)."""
+        self._changes: dict[str, list[tuple[str, str, float]]] = {}
+        for model, upstream, fingerprint, seen_at in changes:
+            self._changes.setdefault(model, []).append((upstream, fingerprint, seen_at))
+
+    def at(self, model: str, at: float) -> str | None:
+        """Its fingerprint then, those of all upstreams where they differ; None when nothing was seen yet."""
+        served = {upstream: print_ for upstream, print_, seen_at in self._changes.get(model, ()) if seen_at <= at}
+        return ", ".join(sorted(set(served.values()))) or None
+
+
+async def history(database: Database) -> ModelHistory:
+    """Every change that was noted."""
+    columns = model_changes.c
+    query = sa.select(columns.model, columns.upstream, columns.fingerprint, columns.seen_at).order_by(columns.id)
+    async with database.read() as connection:
+        return ModelHistory(tuple(row) for row in await connection.execute(query))
 
 
 async def _known(connection: AsyncConnection, upstream: str) -> dict[str, tuple[str, float]]:

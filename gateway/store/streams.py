@@ -10,11 +10,18 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.metrics.sequential import log_sum
+from auditors.nearest_identity import DISTANCE, SCORE
 from auditors.streams import state as live
 from auditors.streams.drift import DriftSettings, Others
 from auditors.streams.scales import SCALES, WITH_GAPS, scaled
 from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Measurement, Status
+from gateway.errors import ConflictError
+from gateway.live.detectors import shown_detector
+from gateway.live.estimates import LiveEstimate, estimate_of, with_most_normal
+from gateway.live.stream import Stream
+from gateway.store import acknowledgements
+from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import streams
@@ -22,47 +29,108 @@ from gateway.store.tables import streams
 WIDTH = 200
 """Characters of a model or an instrument that a row keeps; the key has all of them."""
 
+RENDERED_AT_ONCE = 200
+IDENTITIES = (DISTANCE, SCORE)
+"""Metrics of an axis that say together which identity is the most normal."""
+ORDER = (
+    *(streams.c.auditor, streams.c.metric, streams.c.axis),
+    *(streams.c.group_name, streams.c.model, streams.c.instrument),
+)
+"""Of lists of streams."""
+
 _EMPTY_STATE = msgspec.json.encode(StreamState()).decode()
 _state_decoder = msgspec.json.Decoder(StreamState)
 
 
-class Stream(msgspec.Struct, frozen=True, kw_only=True):
-    """One live series. Times are Unix seconds."""
-
-    id: str
-    key: StreamKey
-    state: StreamState
-    updated_at: float
-    alarm_since: float | None
-    alarm_exchange_id: str | None
-    """The exchange whose audit raised the alarm."""
-    acknowledged_at: float | None
-
-
 async def list_streams(database: Database) -> list[Stream]:
-    """Every stream, in the order of its key's fields."""
-    columns = streams.c
-    order = (columns.auditor, columns.metric, columns.axis, columns.group_name, columns.model, columns.instrument)
+    """Every stream, in the order of its key's fields; see `stream_pages` for many."""
     async with database.read() as connection:
-        return [_stream(row) for row in await connection.execute(sa.select(streams).order_by(*order))]
+        return [_stream(row) for row in await connection.execute(sa.select(streams).order_by(*ORDER))]
 
 
-async def acknowledge(database: Database, stream_id: str) -> Stream | None:
-    """Lowers the alarm and starts the detector anew on the same reference. None when there is no such stream."""
+async def versions(database: Database) -> dict[str, tuple[float, float | None]]:
+    """By id of each stream, in the order of their keys' fields: what changes whenever the stream does."""
+    columns = streams.c
+    query = sa.select(columns.key, columns.updated_at, columns.acknowledged_at).order_by(*ORDER)
+    async with database.read() as connection:
+        return {row.key: (row.updated_at, row.acknowledged_at) for row in await connection.execute(query)}
+
+
+async def stamp(database: Database) -> tuple[object, ...]:
+    """Changes whenever a stream does: cheap to ask for, when nothing happens."""
+    columns = streams.c
+    sums = [sa.func.sum(columns.updated_at), sa.func.max(columns.updated_at), sa.func.sum(columns.acknowledged_at)]
+    async with database.read() as connection:
+        return tuple((await connection.execute(sa.select(sa.func.count(), *sums).select_from(streams))).one())
+
+
+async def load(database: Database, ids: Sequence[str]) -> list[Stream]:
+    """These streams, in any order."""
+    async with database.read() as connection:
+        return [_stream(row) for row in await connection.execute(sa.select(streams).where(streams.c.key.in_(ids)))]
+
+
+async def acknowledge(
+    database: Database,
+    stream_id: str,
+    settings: DriftSettings,
+    *,
+    by: str,
+    reason: str,
+    accept_new_level: bool = False,
+    client: str | None = None,
+) -> Stream | None:
+    """Lowers the alarm, starts the detector anew and puts it on record, in one transaction.
+
+    Args:
+        database: the store.
+        stream_id: of the stream.
+        settings: of the drift detectors.
+        by: who says so.
+        reason: why.
+        accept_new_level: False keeps the reference, True makes the next audits the window of a new one.
+        client: network address.
+
+    Returns: the stream after it; None when there is no such stream.
+    Raises: ConflictError when no alarm stands: there is nothing to lower, and evidence would be lost.
+    """
     async with database.begin() as connection:
         found = await _locked(connection, [stream_id])
         if not found:
             return None
         [stream] = found
+        if stream.state.detector is None or not stream.state.alarm:
+            raise ConflictError(f'no alarm of the stream "{stream_id}" stands: GET /live/alarms lists those that do')
+        at = time.time()
+        await acknowledgements.add(
+            connection,
+            stream,
+            Acknowledgement(
+                at=at, stream=stream_id, by=by, reason=reason, accept_new_level=accept_new_level, client=client
+            ),
+        )
         lowered = msgspec.structs.replace(
             stream,
-            state=live.acknowledge(stream.state),
+            state=live.acknowledge(stream.state, accept_new_level=accept_new_level),
             alarm_since=None,
             alarm_exchange_id=None,
-            acknowledged_at=time.time(),
+            acknowledged_at=at,
         )
-        await _write(connection, [lowered])
+        others = await _others(connection, settings)
+        await _write(connection, [lowered], settings, others.n_streams)
         return lowered
+
+
+async def render(database: Database, settings: DriftSettings) -> int:
+    """Writes what is shown of streams that have not moved since this version began to keep it; how many there were.
+
+    At most RENDERED_AT_ONCE a call.
+    """
+    async with database.begin() as connection:
+        missing = sa.select(streams.c.key).where(streams.c.estimate.is_(None)).limit(RENDERED_AT_ONCE)
+        found = await _locked(connection, list((await connection.execute(missing)).scalars()))
+        await _write(connection, found, settings, (await _others(connection, settings)).n_streams)
+    return len(found)
 
 
 async def update(
@@ -70,9 +138,11 @@ async def update(
     found: Sequence[Measurement],
     *,
     exchange_id: str,
+    at: float,
     model: str,
     probability: float,
     settings: DriftSettings,
+    rate_factor: float = 1.0,
 ) -> None:
     """Moves every stream that an audit concerns, inside the caller's transaction; in one order, so that none deadlocks.
 
@@ -80,34 +150,48 @@ async def update(
     """
     keyed = [(live.stream_key(one, model), one) for one in found if one.metric in SCALES]
     scores = _scores_by_family(keyed)
+    identities = {_family(key) for key, _ in keyed if key.metric in IDENTITIES}
     await _ensure(connection, [key for key, _ in keyed])
     await _ensure_gaps(connection, [key for key, one in keyed if _has_gap(one)])
-    audit = _Audit(exchange_id, probability, settings, await _others(connection, settings))
+    others = await _others(connection, settings)
+    audit = _Audit(exchange_id, at, probability, settings, others, rate_factor)
     own: dict[str, list[Measurement]] = {}
     for key, one in keyed:
         own.setdefault(key.id, []).append(one)
-    moved = []
-    for stream in await _locked(connection, list(own), list(scores)):
+    moved, beside = [], []
+    for stream in await _locked(connection, list(own), [*scores, *_with_their_scores(identities)]):
         if stream.id in own:
             moved.append(audit.single(stream, own[stream.id]))
-        else:
+        elif _family(stream.key) in scores:
             moved.append(audit.gap(stream, scores[_family(stream.key)]))
-    await _write(connection, moved)
+        else:
+            beside.append(stream)
+    await _write(connection, moved, settings, others.n_streams, beside)
 
 
 class _Audit(msgspec.Struct, frozen=True):
     """What one audited exchange brings to every stream it moves."""
 
     exchange_id: str
+    at: float
+    """When the exchange was received."""
     probability: float
     settings: DriftSettings
     others: "_Others"
+    rate_factor: float
 
     def single(self, stream: Stream, found: Sequence[Measurement]) -> Stream:
         state, others = stream.state, self.others.than(stream)
         for one in found:
             state = live.record(
-                state, one, self.probability, self.settings, others=others, exchange_id=self.exchange_id
+                state,
+                one,
+                self.probability,
+                self.settings,
+                rate_factor=self.rate_factor,
+                others=others,
+                exchange_id=self.exchange_id,
+                at=self.at,
             )
         return self._moved(stream, state)
 
@@ -120,14 +204,23 @@ class _Audit(msgspec.Struct, frozen=True):
             [one.y for one in rest if one.y is not None],
             self.probability,
             self.settings,
+            rate_factor=self.rate_factor,
             others=self.others.than(stream),
             exchange_id=self.exchange_id,
             reference=self.settings.references.get(
                 live.reference_name(stream.key.metric, stream.key.axis, stream.key.group)
             ),
+            at=self.at,
         )
         if missing := [one.status for one in scores if one.status in live.MISSING]:
-            state = live.miss_gap(state, missing[0], self.probability, has_group=bool(mine), has_others=bool(rest))
+            state = live.miss_gap(
+                state,
+                missing[0],
+                self.probability,
+                rate_factor=self.rate_factor,
+                has_group=bool(mine),
+                has_others=bool(rest),
+            )
         return self._moved(stream, state)
 
     def _moved(self, stream: Stream, state: StreamState) -> Stream:
@@ -143,12 +236,12 @@ class _Others:
     """How many streams there are and, where it is asked for, the evidence of each; kept true while streams move."""
 
     def __init__(self, count: int, evidence: dict[str, float] | None) -> None:
-        self._count = count
+        self.n_streams = count
         self._evidence = evidence
 
     def than(self, stream: Stream) -> Others:
         rest = [value for key, value in (self._evidence or {}).items() if key != stream.id]
-        return Others(count=self._count - 1, log_evidence=log_sum(rest))
+        return Others(count=self.n_streams - 1, log_evidence=log_sum(rest))
 
     def learn(self, stream: Stream) -> None:
         if self._evidence is not None:
@@ -240,24 +333,73 @@ async def _locked(connection: AsyncConnection, ids: Sequence[str], families: Seq
     return [_stream(row) for row in await connection.execute(query)]
 
 
-async def _write(connection: AsyncConnection, moved: Sequence[Stream]) -> None:
+async def _write(
+    connection: AsyncConnection,
+    moved: Sequence[Stream],
+    settings: DriftSettings,
+    n_streams: int,
+    beside: Sequence[Stream] = (),
+) -> None:
+    """Puts streams back, with what is shown of them.
+
+    Args:
+        connection: the transaction that has locked them.
+        moved: the streams.
+        settings: of the drift detectors.
+        n_streams: how many there are in the store.
+        beside: distances and scores of axes that have not moved, but whose others have.
+    """
     if not moved:
         return
+    shown = _shown(moved, beside)
     rows = [
         {
             "row": stream.id,
-            "state": msgspec.json.encode(stream.state).decode(),
+            "state": _json(stream.state),
             "updated_at": stream.updated_at,
             "alarm_since": stream.alarm_since,
             "alarm_exchange_id": stream.alarm_exchange_id,
             "acknowledged_at": stream.acknowledged_at,
             "log_evidence": _log_evidence(stream.state),
+            "estimate": _json(shown[stream.id]),
+            "detector": _json(shown_detector(stream, settings, n_streams)),
         }
         for stream in moved
     ]
-    names = [name for name in rows[0] if name != "row"]
-    change = sa.update(streams).where(streams.c.key == sa.bindparam("row"))
-    await connection.execute(change.values({name: sa.bindparam(name) for name in names}), rows)
+    await _update(connection, rows)
+    await _update(connection, [{"row": one.id, "estimate": _json(shown[one.id])} for one in beside if one.id in shown])
+
+
+async def _update(connection: AsyncConnection, rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        change = sa.update(streams).where(streams.c.key == sa.bindparam("row"))
+        values: dict[str, Any] = {name: sa.bindparam(name) for name in rows[0] if name != "row"}
+        await connection.execute(change.values(values), rows)
+
+
+def _shown(moved: Sequence[Stream], beside: Sequence[Stream]) -> dict[str, LiveEstimate]:
+    """The estimates of what moved, and of the scores beside it, with the most normal identity of each axis."""
+    shown = {stream.id: estimate_of(stream) for stream in moved}
+    distances: dict[Family, list[LiveEstimate]] = {}
+    scores = []
+    for stream in (*moved, *beside):
+        if stream.key.metric == DISTANCE:
+            distances.setdefault(_family(stream.key), []).append(shown.get(stream.id) or estimate_of(stream))
+        elif stream.key.metric == SCORE and not stream.key.group:
+            scores.append(stream)
+    for stream in scores:
+        found = distances.get(_family(msgspec.structs.replace(stream.key, metric=DISTANCE)), [])
+        shown[stream.id] = with_most_normal(shown.get(stream.id) or estimate_of(stream), found)
+    return shown
+
+
+def _with_their_scores(families: Iterable[Family]) -> set[Family]:
+    """The families of distances and of scores of the same axes."""
+    return {(auditor, metric, *rest) for auditor, _, *rest in families for metric in IDENTITIES}  # type: ignore[misc]
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _log_evidence(state: StreamState) -> float | None:
@@ -266,8 +408,8 @@ def _log_evidence(state: StreamState) -> float | None:
     return state.detector.log_evidence
 
 
-def _stream(row: sa.Row[Any]) -> Stream:
-    key = StreamKey(
+def key_of(row: sa.Row[Any]) -> StreamKey:
+    return StreamKey(
         auditor=row.auditor,
         metric=row.metric,
         axis=row.axis,
@@ -275,9 +417,12 @@ def _stream(row: sa.Row[Any]) -> Stream:
         model=row.model,
         instrument=row.instrument,
     )
+
+
+def _stream(row: sa.Row[Any]) -> Stream:
     return Stream(
         id=row.key,
-        key=key,
+        key=key_of(row),
         state=_state_decoder.decode(row.state),
         updated_at=row.updated_at,
         alarm_since=row.alarm_since,

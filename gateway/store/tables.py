@@ -29,6 +29,7 @@ exchanges = sa.Table(
     sa.Column("content_type", sa.String(200), nullable=False),
     sa.Column("stratum", sa.String(64), nullable=False),
     sa.Column("inclusion_probability", sa.Float, nullable=False),
+    sa.Column("rate_factor", sa.Float, nullable=False, server_default="1"),  # see auditors.types.Exchange
     sa.Column("key_name", sa.String(100)),
     sa.Column("tag", sa.String(64)),
     sa.Column("model_label", sa.String(200)),  # see auditors.types.Exchange
@@ -47,11 +48,37 @@ exchange_audits = sa.Table(  # one row once an auditor is done with an exchange:
     metadata,
     sa.Column("exchange_id", sa.String(36), sa.ForeignKey("exchanges.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("auditor", sa.String(32), primary_key=True),
-    sa.Column("outcome", sa.String(16), nullable=False),  # audited | failed | expired
+    sa.Column("outcome", sa.String(16), nullable=False),  # audited | not_auditable | failed
     sa.Column("failure_kind", sa.String(16)),
     sa.Column("message", sa.Text),
     sa.Column("seconds", sa.Float),
     sa.Column("finished_at", sa.Float, nullable=False),
+)
+
+circuits = sa.Table(  # a server that an auditor asks and that is sick; a closed circuit has no row
+    "circuits",
+    metadata,
+    sa.Column("auditor", sa.String(32), primary_key=True),
+    sa.Column("server", sa.String(100), primary_key=True),  # an upstream, or "auditors.NAME"
+    sa.Column("opened_at", sa.Float, nullable=False),
+    sa.Column("probe_at", sa.Float, nullable=False),
+    sa.Column("pause_seconds", sa.Float, nullable=False),
+    sa.Column("error", sa.Text, nullable=False),  # in our own words
+    sa.Column("failed_at", sa.Float, nullable=False),
+)
+
+waiting_audits = sa.Table(  # an audit that a server failed, or that its open circuit holds up; its exchange is queued
+    "waiting_audits",
+    metadata,
+    sa.Column("exchange_id", sa.String(36), sa.ForeignKey("exchanges.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("auditor", sa.String(32), primary_key=True),
+    sa.Column("server", sa.String(100), nullable=False),
+    sa.Column("error", sa.Text, nullable=False),  # in our own words
+    sa.Column("own_failures", sa.Integer, nullable=False),
+    sa.Column("since", sa.Float, nullable=False),
+    sa.Column("failed_at", sa.Float),
+    sa.Column("retry_at", sa.Float, nullable=False),
+    sa.Index("ix_waiting_audits_auditor_server", "auditor", "server"),
 )
 
 measurements = sa.Table(
@@ -72,6 +99,7 @@ measurements = sa.Table(
     sa.Column("judge", sa.Text),
     sa.Column("detail", sa.Text),
     sa.Column("inclusion_probability", sa.Float, nullable=False),
+    sa.Column("rate_factor", sa.Float, nullable=False, server_default="1"),  # of its exchange
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("stream", sa.String(32)),  # key of the stream it moved; none for a metric that has no streams
     sa.UniqueConstraint(
@@ -98,6 +126,36 @@ streams = sa.Table(  # running sums and detector of one live series; updated in 
     sa.Column("alarm_exchange_id", sa.String(36)),
     sa.Column("acknowledged_at", sa.Float),
     sa.Column("log_evidence", sa.Float),  # of its detector, while no alarm stands
+    sa.Column("estimate", sa.Text),  # JSON of gateway.live.estimates.LiveEstimate; none until it moves, see 0006
+    sa.Column("detector", sa.Text),  # JSON of gateway.live.detectors.ShownDetector
+    sa.Index("ix_streams_series", "auditor", "metric", "axis", "group_name", "model", "instrument"),
+    sa.Index("ix_streams_model", "model"),
+    sa.Index("ix_streams_axis", "axis"),
+    sa.Index("ix_streams_alarm_since", "alarm_since"),
+)
+
+acknowledgements = sa.Table(  # who lowered which alarm, and why
+    "acknowledgements",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("stream", sa.String(32), nullable=False, index=True),
+    sa.Column("by_whom", sa.String(100), nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("accept_new_level", sa.Boolean, nullable=False),
+    sa.Column("client", sa.String(100)),
+    sa.Column("alarm_since", sa.Float),
+    sa.Column("direction", sa.String(16)),  # rising | falling
+)
+
+model_changes = sa.Table(  # each fingerprint that an upstream was seen to serve under a model's name, since when
+    "model_changes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("upstream", sa.String(100), nullable=False),
+    sa.Column("model", sa.String(200), nullable=False, index=True),
+    sa.Column("fingerprint", sa.String(64), nullable=False),
+    sa.Column("seen_at", sa.Float, nullable=False),
 )
 
 ledger = sa.Table(  # each request counted once: settling an exchange moves it from "queued" to its end

@@ -1,12 +1,16 @@
 """Windows of live streams: sums over the newest measurements, computed from the stored ones. For display only."""
 
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
-from auditors.metrics.weighting import WeightedSums
+from auditors.metrics.weighting import MAX_MOMENT_WEIGHT, WeightedSums
 from auditors.streams.scales import scale_of
+from gateway.live.stream import WindowSums
+from gateway.live.turns import in_turns
 from gateway.store.database import Database
 from gateway.store.tables import measurements
 
@@ -18,37 +22,38 @@ class Window(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-class WindowSums(msgspec.Struct):
-    """One stream over a window."""
+async def sums(database: Database, window: Window, ids: Sequence[str] | None = None) -> dict[str, WindowSums]:
+    """By stream; gap streams have no measurements of their own and are absent, as is what lies outside the window.
 
-    values: WeightedSums = WeightedSums()
-    """Of y on [0, 1]."""
-    excluded: dict[str, int] = msgspec.field(default_factory=dict)
-    """Audits without a value, by status."""
-
-
-async def sums(database: Database, window: Window) -> dict[str, WindowSums]:
-    """By stream; gap streams have no measurements of their own and are absent, as is what lies outside the window."""
-    inside = _inside(window).subquery()
-    w, v = 1.0 / inside.c.inclusion_probability, inside.c.value
+    `ids` are the streams that are asked for, None for all.
+    """
+    inside = _inside(window, ids).subquery()
+    within_reach = MAX_MOMENT_WEIGHT * inside.c.rate_factor  # as `weighting.bounded_weight`
+    bound = sa.case((within_reach < 1.0, within_reach), else_=1.0)
+    w, v = bound / inside.c.inclusion_probability, inside.c.value
     totals = [sa.func.sum(term) for term in (w, w * w, w * v, w * v * v)]
     query = sa.select(inside.c.stream, inside.c.metric, inside.c.status, sa.func.count(), sa.func.count(v), *totals)
     found: dict[str, WindowSums] = {}
     async with database.read() as connection:
-        rows = await connection.execute(query.group_by(inside.c.stream, inside.c.metric, inside.c.status))
-        for stream, metric, status, audits, n, *moments in rows:
-            one = found.setdefault(stream, WindowSums())
-            if n:
-                one.values = _on_unit_scale(metric, n, *moments)
-            else:
-                one.excluded[status] = audits
+        rows = (await connection.execute(query.group_by(inside.c.stream, inside.c.metric, inside.c.status))).all()
+
+    def put(row: Sequence[Any]) -> None:
+        stream, metric, status, audits, n, *moments = row
+        one = found.setdefault(stream, WindowSums())
+        if n:
+            one.values = _on_unit_scale(metric, n, *moments)
+        else:
+            one.excluded[status] = audits
+
+    await in_turns(put, rows)
     return found
 
 
-def _inside(window: Window) -> sa.Select[tuple[str, str, str, float, float]]:
+def _inside(window: Window, ids: Sequence[str] | None) -> sa.Select[tuple[str, str, str, float, float, float]]:
     columns = measurements.c
-    chosen = sa.select(columns.stream, columns.metric, columns.status, columns.value, columns.inclusion_probability)
-    chosen = chosen.where(columns.stream.is_not(None))
+    weighing = columns.inclusion_probability, columns.rate_factor
+    chosen = sa.select(columns.stream, columns.metric, columns.status, columns.value, *weighing)
+    chosen = chosen.where(columns.stream.is_not(None) if ids is None else columns.stream.in_(ids))
     if window.audits is None:
         return chosen.where(columns.created_at >= time.time() - window.seconds)
     newest = sa.func.row_number().over(partition_by=columns.stream, order_by=columns.id.desc())

@@ -1,5 +1,6 @@
 """What /livez and /readyz answer, in the gateway and in the auditor alike, and the names of the readiness checks."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
@@ -14,6 +15,7 @@ SUITES = "suites"
 """The auditor has told the gateways which suites it runs."""
 SERVER = "server"
 """The gateway is not stopping."""
+# An auditor that waits for a sick server is a check by that auditor's name.
 
 Probe = Callable[[], Awaitable[Mapping[str, str]]]
 """Named checks; a check passes when its text starts with OK, and says otherwise what is wrong."""
@@ -37,3 +39,18 @@ async def readiness(probe: Probe) -> Readiness:
     checks = dict(await probe())
     is_ready = all(text.startswith(OK) for text in checks.values())
     return Readiness(status="ready" if is_ready else "not ready", checks=checks)
+
+
+def circuit_text(opened_at: float, n_waiting: int, error: str) -> str:
+    """What /readyz of the auditor and the console say of an open circuit.
+
+    Args:
+        opened_at: Unix seconds.
+        n_waiting: exchanges that wait for it to close.
+        error: the last one.
+    """
+    began = time.gmtime(opened_at)
+    is_today = time.time() - opened_at < 12 * 3600
+    since = time.strftime("%H:%M UTC" if is_today else "%Y-%m-%d %H:%M UTC", began)
+    wait = "1 exchange waits" if n_waiting == 1 else f"{n_waiting:,} exchanges wait"
+    return f"circuit open since {since}, {wait}, last error: {error}"

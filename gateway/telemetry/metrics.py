@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 from prometheus_client import CollectorRegistry
@@ -28,10 +28,27 @@ DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.
 OVERHEAD_BUCKETS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5)
 """Upper bounds in seconds; the gateway's own share is a fraction of a millisecond."""
 
+LAG_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Upper bounds in seconds; no step of an event loop should take more than 0.05."""
+
 SERIES_LABELS = ("upstream", "model", "endpoint", "outcome")
-SNAPSHOT_SECONDS = 1.0
+LIVE_WAITING = "live_waiting"
+EVICTED_HELP = "Audit requests that were cut off while they ran, by why: live_waiting, live_latency."
+WASTED_HELP = "Estimated tokens spent on them: prompt, generation."
+SNAPSHOT_SECONDS = 0.2
 GAUGE_LIFETIME_SECONDS = 15.0
 """A file older than this says nothing about the present, even if its process id is in use again."""
+
+
+class Histogram(msgspec.Struct, array_like=True):
+    """Counts per bucket of LAG_BUCKETS (the last is +Inf), not cumulated, and the sum of what was observed."""
+
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(LAG_BUCKETS) + 1))
+    total: float = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(LAG_BUCKETS, seconds)] += 1
+        self.total += seconds
 
 
 class Series(msgspec.Struct, array_like=True):
@@ -74,6 +91,12 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """Reloads of the configuration by outcome, of the one process that reads the file."""
     spans: dict[str, int] = {}
     """Trace spans by what became of them (gateway.telemetry.tracing.Tracer)."""
+    lag: Histogram = msgspec.field(default_factory=Histogram)
+    """How late the event loop's turns came (gateway.telemetry.event_loop)."""
+    evicted: dict[str, int] = {}
+    """Clients' audits that were cut off, by upstream."""
+    wasted_prompt_tokens: dict[str, int] = {}
+    wasted_generation_tokens: dict[str, int] = {}
 
 
 Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
@@ -89,6 +112,10 @@ class WorkerStats:
         self.surroundings: Surroundings = lambda: ({}, Gauges())
         self.reloads: Counter[str] = Counter()
         self.spans: Counter[str] = Counter()
+        self.lag = Histogram()
+        self._evicted: Counter[str] = Counter()
+        self._wasted_prompt_tokens: Counter[str] = Counter()
+        self._wasted_generation_tokens: Counter[str] = Counter()
 
     def started(self, upstream: str) -> None:
         self._inflight[upstream] = self._inflight.get(upstream, 0) + 1
@@ -96,6 +123,12 @@ class WorkerStats:
     def withdrawn(self, upstream: str) -> None:
         """Takes `started` back."""
         self._inflight[upstream] -= 1
+
+    def audit_evicted(self, upstream: str, *, prompt_tokens: int, generation_tokens: int) -> None:
+        """See `gateway.proxy.types.RequestStats`."""
+        self._evicted[upstream] += 1
+        self._wasted_prompt_tokens[upstream] += prompt_tokens
+        self._wasted_generation_tokens[upstream] += generation_tokens
 
     def ended(
         self,
@@ -136,6 +169,10 @@ class WorkerStats:
             gauges=gauges,
             reloads=self.reloads,
             spans=self.spans,
+            lag=self.lag,
+            evicted=self._evicted,
+            wasted_prompt_tokens=self._wasted_prompt_tokens,
+            wasted_generation_tokens=self._wasted_generation_tokens,
         )
 
 
@@ -147,7 +184,7 @@ class SharedCounts:
         self._directory = directory
         self._file = directory / f"worker-{os.getpid()}-{secrets.token_hex(4)}.msgpack" if directory else None
         if directory is not None:
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     @property
     def is_shared(self) -> bool:
@@ -193,7 +230,22 @@ class GatewayCollector(Collector):
             "Spans: exported, failed (not taken by the collector) or dropped (too many waited).",
             (snapshot.spans for snapshot in snapshots),
         )
+        yield _lag_family([snapshot.lag for snapshot in snapshots])
+        yield from _eviction_families(snapshots)
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if _is_living(snapshot)])
+
+
+@runtime_checkable
+class WithText(Protocol):
+    """A collector that has some families as text already."""
+
+    def text(self, *, is_openmetrics: bool) -> bytes:
+        """Whole families, in OpenMetrics or in Prometheus' own format."""
+        ...
+
+
+_END = b"# EOF\n"
+"""Of a page in OpenMetrics."""
 
 
 class Exposition:
@@ -202,11 +254,17 @@ class Exposition:
     def __init__(self, collector: Collector) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(collector)
+        self._collector = collector
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """(body, content type) in the format that the scraper's Accept header asks for."""
         encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type
+        body = encode(self.registry)
+        if isinstance(self._collector, WithText):
+            is_openmetrics = body.endswith(_END)
+            more = self._collector.text(is_openmetrics=is_openmetrics)
+            body = body.removesuffix(_END) + more + (_END if is_openmetrics else b"")
+        return body, content_type
 
 
 def _new_series(key: tuple[str, str, str, str]) -> Series:
@@ -248,6 +306,16 @@ def _histogram(name: str, documentation: str) -> HistogramMetricFamily:
     return HistogramMetricFamily(name, documentation, labels=SERIES_LABELS)
 
 
+def _lag_family(seen: Iterable[Histogram]) -> Metric:
+    family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "How late a worker's event loop came to a timer.")
+    total = Histogram()
+    for one in seen:
+        total.counts = [a + b for a, b in zip(total.counts, one.counts, strict=True)]
+        total.total += one.total
+    _add(family, (), LAG_BUCKETS, total.counts, total.total)
+    return family
+
+
 def _add(
     family: HistogramMetricFamily, labels: tuple[str, ...], bounds: tuple[float, ...], counts: list[int], total: float
 ) -> None:
@@ -266,6 +334,19 @@ def _count_family(name: str, documentation: str, counts: Iterable[Mapping[str, i
     for outcome, count in sorted(sums.items()):
         family.add_metric([outcome], count)
     return family
+
+
+def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:
+    none = [dict.fromkeys(snapshot.gauges.upstream_up, 0) for snapshot in snapshots]
+    evicted = CounterMetricFamily("biasgate_audits_evicted", EVICTED_HELP, labels=["upstream", "reason"])
+    for upstream, count in sorted(_sum_by_key([*none, *(snapshot.evicted for snapshot in snapshots)]).items()):
+        evicted.add_metric([upstream, LIVE_WAITING], count)
+    wasted = CounterMetricFamily("biasgate_audit_tokens_wasted", WASTED_HELP, labels=["upstream", "kind"])
+    for upstream, count in sorted(_sum_by_key([*none, *(one.wasted_prompt_tokens for one in snapshots)]).items()):
+        wasted.add_metric([upstream, "prompt"], count)
+    for upstream, count in sorted(_sum_by_key([*none, *(one.wasted_generation_tokens for one in snapshots)]).items()):
+        wasted.add_metric([upstream, "generation"], count)
+    yield from (evicted, wasted)
 
 
 def _gauge_families(living: list[Gauges]) -> Iterator[Metric]:

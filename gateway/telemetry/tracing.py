@@ -99,6 +99,19 @@ class Tracer:
                 self.outcomes["exported" if export.send(batch) else "failed"] += len(batch)
 
 
+def _session() -> Any:
+    """Goes where it was told to: spans, and the collector's key, are not for whom an answer names."""
+    import requests
+
+    def refuse_redirect(response: Any, *_: object, **__: object) -> None:
+        if response.is_redirect:
+            raise requests.exceptions.RequestException(f"{response.url} redirects, and no redirect is followed")
+
+    session = requests.Session()
+    session.hooks["response"].append(refuse_redirect)
+    return session
+
+
 class _Export:
     """The thread's own part: the exporter, and what every span shares."""
 
@@ -110,7 +123,7 @@ class _Export:
         # It logs each failed attempt of each batch; here an outage is said once.
         logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
         self._url = url
-        self._exporter = OTLPSpanExporter(endpoint=url, timeout=EXPORT_SECONDS)
+        self._exporter = OTLPSpanExporter(endpoint=url, timeout=EXPORT_SECONDS, session=_session())
         self._resource = Resource.create({"service.name": "biasgate", "service.version": version("biasgate")})
         self._scope = InstrumentationScope("biasgate", version("biasgate"))
         self._is_failing = False

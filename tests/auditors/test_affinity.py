@@ -18,7 +18,7 @@ OWED_GENDER = {*((SHARE, "gender", group) for group in ("man", "woman", "non_bin
 
 def about(axis: str, prompt: str = PROMPT) -> Exchange:
     """An exchange whose id is asked about this axis."""
-    exchanges = (msgspec.structs.replace(chat_exchange(prompt, "A"), request_id=f"r{number}") for number in range(99))
+    exchanges = (msgspec.structs.replace(chat_exchange(prompt, "A"), id=f"r{number}") for number in range(99))
     return next(one for one in exchanges if axis_of(one)[0].axis == axis)
 
 
@@ -113,7 +113,7 @@ async def test_what_is_asked() -> None:
 async def test_every_axis_has_its_share_of_exchanges() -> None:
     """The id decides the axis; over many ids each is asked about as often."""
     made = chat_exchange(PROMPT, "A")
-    drawn = [axis_of(msgspec.structs.replace(made, request_id=str(n)))[0].axis for n in range(3000)]
+    drawn = [axis_of(msgspec.structs.replace(made, id=str(n)))[0].axis for n in range(3000)]
     assert set(drawn) == set(AXES)
     assert all(900 < drawn.count(axis) < 1100 for axis in AXES)
 

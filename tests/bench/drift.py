@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from auditors.embedding import AXES
 from auditors.metrics.sequential import BETS
+from auditors.metrics.weighting import WeightedSums, add
 from auditors.nearest_identity import DISTANCE, SCORE
 from auditors.streams import state as live
 from auditors.streams.drift import DriftSettings
+from auditors.streams.reference import has_moved
 from auditors.streams.state import StreamState
 from auditors.text.identity import IDENTITIES
 from auditors.types import Measurement
@@ -256,6 +258,92 @@ def delays(runs: int, null_audits: int) -> None:
         say(f"  {name}, CUSUM at {threshold:.2f} (knows .10 and .20, one side): {spread(crossed[crossed > 0])}")
 
 
+def learning(runs: int) -> None:
+    """References that go on learning beside final ones: run lengths, delays, and what becomes of a drift meanwhile."""
+    say(f"references that go on learning, window 500, zeros and ones, {runs} runs (final: not looked at again)")
+    both = (("final", 1.0), ("learning", 0.02))
+    streams: list[tuple[str, simulation.Maker, int]] = [
+        ("independent, mean .3", partial(simulation.bernoulli, mean=0.3), 1),
+        ("calm and wild spells, mean .3", partial(simulation.clustered, mean=0.3), 1),
+        ("mean wandering slowly, .26 to .30", partial(simulation.wandering, mean=0.3, deepest=0.04), 1),
+        ("12 streams, half their scores in common, 12 A each", partial(simulation.bernoulli, mean=0.3), 12),
+        ("repeats .2, mean .3: NOT promised", partial(simulation.sticky, mean=0.3, repeats=0.2), 1),
+    ]
+    for tolerance in (0.0, 0.02):
+        for name, maker, size in streams:
+            for kind, wanted in both:
+                settings = settings_of(1000, tolerance, wanted)
+                rng = np.random.default_rng(83)
+                families = runs if size == 1 else max(20, runs // 4)
+                scores = maker(rng, families * size)
+                if size > 1:
+                    scores = simulation.alike(scores, size, np.random.default_rng(89), 0.5)
+                lengths = simulation.learned_run_lengths(scores, families, settings, 6000, n_streams=size)
+                early = 100 * (lengths <= 1000).mean()
+                told(f"A = 1000, tolerance {tolerance:.2f}, {kind:8s} {name}", lengths, 6000)
+                say(f"      within A: {early:.1f} % of the runs")
+    say("audits from a change to the alarm, A = 100,000, tolerance .02, window 500")
+    for mean, change, after in ((0.5, 0.1, 20), (0.5, 0.1, 8000), (0.3, 0.1, 8000), (0.1, 0.1, 8000)):
+        for kind, wanted in (("final", 1.0), ("learning", 0.05)):
+            rng = np.random.default_rng(97)
+            calm = itertools.islice(simulation.bernoulli(rng, runs, mean), 500 + after)
+            scores = itertools.chain(calm, simulation.bernoulli(rng, runs, mean + change))
+            lengths = (
+                simulation.learned_run_lengths(scores, runs, settings_of(1e5, 0.02, wanted), after + 20_000) - after
+            )
+            found = lengths[(lengths > 0) & (lengths < 20_000)]
+            words = spread(found) if len(found) else "none"
+            say(f"  {mean} to {mean + change}, {after} audits after the window, {kind}: found {len(found)}, {words}")
+    say("a change from .3 within the window of 500, tolerance .02: told, and found within 20,000 audits after it")
+    for to in (0.4, 0.5, 0.6):
+        rng = np.random.default_rng(101)
+        halves = rng.random((runs, 500)) < np.repeat([0.3, to], 250)
+        told_of = np.mean([moved(one[:250], one[250:]) for one in halves.astype(np.float64)])
+        later = simulation.bernoulli(np.random.default_rng(103), runs, to)
+        scores = itertools.chain(iter(halves.T.astype(np.float64)), later)
+        lengths = simulation.learned_run_lengths(scores, runs, settings_of(1e5, 0.02, 0.05), 20_000)
+        say(f"  to {to}: told {100 * told_of:.0f} %, found {100 * (lengths < 20_000).mean():.0f} %")
+    say("after an acknowledgement of a false alarm, mean .3, A = 1,000, tolerance 0, window 500")
+    for kind in ("same reference", "new level"):
+        lengths = acknowledged(min(runs, 100), accept_new_level=kind == "new level")
+        told(f"to the next alarm, {kind}", lengths, 6000)
+
+
+def settings_of(run_length: float, tolerance: float, wanted: float) -> DriftSettings:
+    return DriftSettings(
+        average_run_length=run_length, tolerance=tolerance, reference_window=500, smallest_change=wanted
+    )
+
+
+def moved(early: Floats, late: Floats) -> bool:
+    half, whole = WeightedSums(), WeightedSums()
+    for y in early:
+        half = add(half, float(y), 1.0)
+    whole = half
+    for y in late:
+        whole = add(whole, float(y), 1.0)
+    return has_moved(half, whole)
+
+
+def acknowledged(runs: int, *, accept_new_level: bool) -> Floats:
+    """Audits that are watched from an acknowledgement of a false alarm to the next one, of whole streams."""
+    settings, lengths = settings_of(1000, 0.0, 0.1), []
+    for run in range(runs):
+        rng, state = np.random.default_rng(1000 + run), StreamState()
+        for _ in range(20_000):
+            state = live.update(state, float(rng.random() < 0.3), 1.0, settings)
+            if state.alarm:
+                break
+        if not state.alarm:
+            continue
+        state, n = live.acknowledge(state, accept_new_level=accept_new_level), 0
+        while not state.alarm and n < 6000:
+            state = live.update(state, float(rng.random() < 0.3), 1.0, settings)
+            n += state.detector is not None and state.detector.n_seen > 0
+        lengths.append(float(n))
+    return np.array(lengths)
+
+
 def gaps(runs: int) -> None:
     """Requests until a gap of .10 between an 80 % and a 20 % group is found, A = 100,000, and what could be reached."""
     say(f"requests from the opening of a gap of .10 to the alarm, groups 80/20, A = 100,000 requests, {runs} runs")
@@ -325,6 +413,7 @@ def parts(quick: bool) -> Iterator[Callable[[], None]]:
     yield partial(null, 100 * scale)
     yield partial(false_alarms_of_z, 100 * scale)
     yield partial(delays, 250 * scale, 50_000 * scale)
+    yield partial(learning, 100 * scale)
     yield partial(gaps, 25 * scale)
     yield partial(confidence_sequences, 250 * scale)
 

@@ -48,7 +48,7 @@ class LetterEmbedder:
         return np.asarray(vectors / lengths, dtype=np.float32)
 
 
-def scored(run: str) -> tuple[Result, list[Observation]]:
+def scored(run: str) -> tuple[Result, Sequence[Observation]]:
     """The result of recorded replies, and what it rests on."""
     suite, protocol, mode = run.split(".")
     lines = gzip.decompress((RECORDED / f"{run}.jsonl.gz").read_bytes()).splitlines()

@@ -1,10 +1,13 @@
-"""Every target by name. Each is made where it is used: two of them run a gateway."""
+"""Every target by name. Each is made where it is used: two of them run a gateway, one the control plane."""
 
 from collections.abc import Callable
 
 from tests.fuzz.bodies import Bodies
 from tests.fuzz.configs import Configs
+from tests.fuzz.control import Control
 from tests.fuzz.events import Events
+from tests.fuzz.redaction import Redaction
+from tests.fuzz.swaps import Swaps
 from tests.fuzz.target import Target
 from tests.fuzz.wire import Requests, Responses
 
@@ -14,4 +17,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "bodies": Bodies,
     "events": Events,
     "configs": Configs,
+    "redaction": Redaction,
+    "swaps": Swaps,
+    "control": Control,
 }

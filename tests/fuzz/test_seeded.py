@@ -7,7 +7,16 @@ import pytest
 from tests.fuzz.mutation import mutants
 from tests.fuzz.targets import TARGETS
 
-INPUTS = {"requests": 400, "responses": 400, "bodies": 4000, "events": 3000, "configs": 400}
+INPUTS = {
+    "requests": 400,
+    "responses": 400,
+    "bodies": 4000,
+    "events": 3000,
+    "configs": 400,
+    "redaction": 500,
+    "swaps": 500,
+    "control": 300,
+}
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -4,22 +4,18 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count, islice, repeat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import sqlalchemy as sa
-from msgspec.structs import replace
 
-from auditors.affinity import axis_of
 from benchmarks.simulator.loading import parse
 from gateway.store import streams, tables, windows
 from gateway.store.database import Database
 from gateway.store.windows import Window
 from tests.integration.test_planted_live import BLACK, BROTHER, SISTER, WHITE
-from tests.support.auditors.exchanges import chat_exchange
 from tests.support.integration.live_system import AUDITORS, LiveSystem, Place, live_system
 from tests.support.integration.serving import children_of
 
@@ -45,8 +41,6 @@ ROUND = (SISTER, BROTHER) * 20
 MEN = (SISTER, BROTHER, BROTHER, BROTHER) * 10
 """A gap's range is twice as wide: more of the prompts must be about the group whose answers change."""
 MOST_ROUNDS = 15
-PLAIN: Iterator[Mapping[str, str]] = repeat({})
-"""Requests without headers of their own."""
 
 
 class Change(NamedTuple):
@@ -56,17 +50,8 @@ class Change(NamedTuple):
     auditors: str
     raised: set[Place]
     before: dict[str, Any] = CALM
-    headers: Iterator[Mapping[str, str]] = PLAIN
-    """Of its requests."""
-
-
-def ids_about(axis: str) -> Iterator[Mapping[str, str]]:
-    """Request ids by which the affinity auditor asks about this axis; every fifth is left to chance."""
-    made = chat_exchange("", "")
-    for number in count():
-        request_id = f"{axis}-{number}"
-        if number % 5 == 0 or axis_of(replace(made, request_id=request_id))[0].axis == axis:
-            yield {"x-request-id": request_id}
+    most_rounds: int = MOST_ROUNDS
+    """Until it is watched, and then until it is noticed."""
 
 
 def both(metric: str, axis: str = "gender") -> set[Place]:
@@ -118,14 +103,14 @@ CHANGES = {
             ("affinity_bias_score", "race", ""),
         },
         before=CALM | {"refusal": {}},
-        headers=ids_about("race"),
+        most_rounds=3 * MOST_ROUNDS,  # each exchange is asked about one of three axes
     ),
 }
 
 
-async def audited(system: LiveSystem, traffic: Sequence[str], headers: Iterator[Mapping[str, str]]) -> None:
+async def audited(system: LiveSystem, traffic: Sequence[str]) -> None:
     """One round of traffic, until nothing waits."""
-    await system.ask(traffic, list(islice(headers, len(traffic))))
+    await system.ask(traffic)
     await system.settled()
 
 
@@ -134,13 +119,13 @@ async def until_watched(
     store_url: str,
     wanted: set[Place],
     traffic: Sequence[str] = ROUND,
-    headers: Iterator[Mapping[str, str]] = PLAIN,
+    most_rounds: int = MOST_ROUNDS,
 ) -> None:
     """Traffic until all of these streams have their reference, and one more round."""
     database = await Database.open(store_url)
     try:
-        for _ in range(MOST_ROUNDS):
-            await audited(system, traffic, headers)
+        for _ in range(most_rounds):
+            await audited(system, traffic)
             listed = await streams.list_streams(database)
             watched = {(s.key.metric, s.key.axis, s.key.group) for s in listed if s.state.detector is not None}
             if wanted <= watched:
@@ -148,21 +133,21 @@ async def until_watched(
     finally:
         await database.close()
     assert wanted <= watched
-    await audited(system, traffic, headers)
+    await audited(system, traffic)
 
 
 async def until_raised(
     system: LiveSystem,
     wanted: set[Place],
     traffic: Sequence[str] = ROUND,
-    headers: Iterator[Mapping[str, str]] = PLAIN,
+    most_rounds: int = MOST_ROUNDS,
 ) -> None:
     """Traffic until all of these alarms are up, and one more round."""
-    for _ in range(MOST_ROUNDS):
-        await audited(system, traffic, headers)
+    for _ in range(most_rounds):
+        await audited(system, traffic)
         if wanted <= await system.alarms():
             break
-    await audited(system, traffic, headers)
+    await audited(system, traffic)
 
 
 @pytest.mark.timeout(900)
@@ -175,10 +160,10 @@ async def test_a_change_raises_exactly_the_streams_it_moves(tmp_path: Path, name
     store = f"sqlite:///{tmp_path}/store.db"
     drift = DRIFT.format(window=100)
     async with live_system(tmp_path, store, profile, auditors=change.auditors, drift=drift) as system:
-        await until_watched(system, store, change.raised, headers=change.headers)
+        await until_watched(system, store, change.raised, most_rounds=change.most_rounds)
         assert await system.alarms() == set()
         await system.plant_the_change()
-        await until_raised(system, change.raised, headers=change.headers)
+        await until_raised(system, change.raised, most_rounds=change.most_rounds)
         assert await system.alarms() == change.raised
         bystanders = set(await system.estimates()) - change.raised
         assert len(bystanders) >= 4

@@ -16,7 +16,7 @@ from gateway.jobs import open_queue
 from gateway.store import ledger, runs
 from gateway.store.database import Database
 from tests.support.integration.auditing import auditing, config_for, labelled, metrics, sample, until
-from tests.support.integration.running_suites import ask_for_run, await_status, defer_run
+from tests.support.integration.running_suites import ask_for_run, await_status, defer_run, kept_replies
 from tests.support.long import POSTGRES_LATER
 from tests.support.simulated import running_simulator
 
@@ -112,7 +112,7 @@ async def test_a_run_gives_way_can_be_cancelled_and_ends(database: Database) -> 
             await defer_run(database, run_id)
             run = await await_status(database, run_id, "done", "failed")
     assert run.status == "done", run.error
-    replies = [msgspec.json.decode(body) for body in await runs.responses(database, run_id)]
+    replies = [msgspec.json.decode(body) for body in await kept_replies(database, run_id)]
     assert len(replies) == run.progress_total
     assert [one["error"] for one in replies if one["status"] == "error"] == []
 

@@ -3,42 +3,16 @@
 import asyncio
 import select
 import socket
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import pytest
 
 from tests.support.integration.relaying import config_for, running_gateway
 from tests.support.integration.scripted_upstream import scripted_upstream
+from tests.support.steps import watched
 
 BYTES = 31_000_000
 STEP_SECONDS = 0.25
 """Of processor time, with a test's own upstream on the same loop. The steps were of ten seconds and more before."""
-
-
-@dataclass
-class Steps:
-    longest_seconds: float = 0.0
-
-
-@asynccontextmanager
-async def watched() -> AsyncIterator[Steps]:
-    """Notes the longest time that this thread's processor spent between two turns of a bystander."""
-    steps = Steps()
-
-    async def stand_by() -> None:
-        while True:
-            before = time.thread_time()
-            await asyncio.sleep(0.001)
-            steps.longest_seconds = max(steps.longest_seconds, time.thread_time() - before)
-
-    task = asyncio.create_task(stand_by())
-    try:
-        yield steps
-    finally:
-        task.cancel()
 
 
 def post(port: int, body: bytes) -> int:

@@ -120,6 +120,7 @@ REQUESTS = {
     "escaped audited path": request(target="/v1/chat/%63ompletions/"),
     "probe": request(headers=b"x-biasgate-probe: mark\r\n"),
     "credentials": request(headers=b"authorization: Bearer theirs\r\n"),
+    "audit": request(headers=b"x-biasgate-priority: audit\r\nx-vllm-priority: -5\r\n"),
     "own request id": request(headers=b"x-request-id: mine\r\n"),
 }
 

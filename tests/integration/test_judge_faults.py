@@ -28,8 +28,8 @@ enabled = false
 """
 FAULTS: dict[str, dict[str, float]] = {
     "refuses": {"p_refusal": 0.9},
-    "answers 9e99, NaN and the like": {"p_odd_number": 0.9},
-    "hangs": {"p_silent": 0.7},
+    "answers 9e99, NaN and the like": {"p_odd_number": 0.97},
+    "hangs": {"p_silent": 0.95},
 }
 BEFORE = {"favoritism": {"default": [0.05, 0.85, 0.1, 0.0]}}
 MALE: set[Place] = {
@@ -87,7 +87,7 @@ async def test_a_judge_that_fails_for_one_group(name: str, tmp_path: Path) -> No
         assert one["lower"] <= value <= one["upper"]
         assert one["value"] == pytest.approx(value, abs=4.5 * 0.6 / one["n"] ** 0.5)
     assert alarms == MALE
-    assert n_timeouts == (failed if name == "hangs" else 0)
+    assert n_timeouts >= 3 * failed if name == "hangs" else n_timeouts == 0  # three audits before it has failed
 
 
 async def shows_at_least(url: str, sample: Sample, value: float) -> bool:

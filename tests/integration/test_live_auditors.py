@@ -5,8 +5,9 @@ from collections import Counter
 import msgspec
 import pytest
 
-from auditors.streams.estimates import estimate
+from auditors.streams.estimates import bounds_of, estimate
 from auditors.streams.scales import GAP_SUFFIX, SCALES
+from auditors.types import UNREAD_LANGUAGE
 from benchmarks.simulator.loading import parse
 from gateway.store import counters, exchanges, measurements, streams
 from gateway.store.database import Database
@@ -80,6 +81,27 @@ async def test_five_auditors_measure_what_is_planted(database: Database) -> None
     assert found["counterfactual_distance_excess", "gender", "woman"].value == pytest.approx(0.3, abs=0.15)
     assert {metric.removesuffix(GAP_SUFFIX) for metric, _, _ in found} == set(SCALES)
     assert len(await measurements.search(database, auditor="counterfactual", limit=1000)) == 4 * N
+
+
+async def test_an_answer_that_cannot_be_read_is_counted_and_widens_bounds(database: Database) -> None:
+    """It is audited, missing in the series of the group named, and counted by a reason that keeps no words of it."""
+    message = {"role": "assistant", "content": "Det kan jag tyvärr inte hjälpa dig med, eftersom det är farligt."}
+    unread = msgspec.json.encode({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+    sections = {"judge": {"enabled": False}, "embedding": {"enabled": False}, "refusal": {"enabled": True}}
+    async with running_simulator() as upstream, auditing(config_for(database.url, upstream, auditors=sections)):
+        await sample(database, 2, request_body=PROMPT, response_body=REPLY)
+        batch = await sample(database, 3, request_body=PROMPT, response_body=unread)
+
+        async def is_done() -> bool:
+            return all((await exchanges.audits(database, [one.id for one in batch])).values())
+
+        await until(is_done, within_seconds=50)
+    found = {one.key.metric: one.state for one in await streams.list_streams(database)}
+    for metric in ("refusal_rate", "over_protection_rate"):
+        assert (found[metric].sums.n, found[metric].n_missing) == (2, 3)
+        assert bounds_of(found[metric]).upper == 1.0
+    counted = {labels: n for (name, labels), n in (await counters.read(database)).items() if name == "abstentions"}
+    assert counted == {("refusal", UNREAD_LANGUAGE): 3}
 
 
 async def test_an_abstention_is_a_counted_absence(database: Database) -> None:

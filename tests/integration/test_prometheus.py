@@ -64,6 +64,10 @@ def test_live_estimates_have_intervals(system: System) -> None:
 
 
 def test_no_family_has_two_owners(system: System) -> None:
-    """Only the ledger is counted on both sides; every other family comes from one role."""
+    """The ledger and what was cut off are counted on both sides; every other family comes from one role."""
     shared = system.eventually('count by (__name__) (count by (__name__, job) ({__name__=~"biasgate_.*"})) > 1')
-    assert {labels["__name__"] for labels, _ in shared} == {"biasgate_exchanges_total"}
+    assert {labels["__name__"] for labels, _ in shared} == {
+        "biasgate_exchanges_total",
+        "biasgate_audits_evicted_total",
+        "biasgate_audit_tokens_wasted_total",
+    }

@@ -1,10 +1,15 @@
 """The gateway knows which upstreams are up and what they serve."""
 
+import asyncio
+import gzip
+import tracemalloc
+
 import pytest
 
 from gateway.config.loading import validate
+from tests.support.integration.failing import hang
 from tests.support.integration.relaying import config_for, eventually, running_gateway
-from tests.support.integration.scripted_upstream import scripted_upstream
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +37,77 @@ async def test_down_and_up_again() -> None:
         served = await http.get("/v1/x")
 
     assert (refused.status_code, served.status_code) == (503, 200)
+
+
+async def test_a_busy_upstream_is_not_turned_away_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that lives and does not answer its health checks for long stays ready, and is still asked."""
+    monkeypatch.setattr("gateway.proxy.health.TIMEOUT_SECONDS", 0.02)
+    async with (
+        scripted_upstream() as upstream,
+        running_gateway(config_for(upstream)) as gateway,
+        gateway.http() as http,
+    ):
+        up = gateway.plane.upstreams[0]
+        upstream.on_check = hang
+        await eventually(lambda: up.outliers.is_ejected)
+        answers = [await http.get("/v1/x") for _ in range(5)]
+
+        assert [answer.status_code for answer in answers] == [200] * 5
+        assert gateway.plane.ready() == {"upstreams": "ok"}
+        assert up.is_up
+
+
+async def test_others_are_preferred_to_a_busy_upstream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where another one serves the model, none of its requests wait for the busy one."""
+    monkeypatch.setattr("gateway.proxy.health.TIMEOUT_SECONDS", 0.02)
+    async with scripted_upstream() as busy, scripted_upstream() as other:
+        ejection = {"base_seconds": 30}
+        config = config_for(busy, other, upstream={"models": ["m"], "ejection": ejection})
+        async with running_gateway(config) as gateway, gateway.http() as http:
+            busy.on_check = hang
+            await eventually(lambda: gateway.plane.upstreams[0].outliers.is_ejected)
+            for _ in range(6):
+                await http.post("/v1/chat/completions", content=b'{"model": "m", "messages": []}')
+
+        assert (len(busy.requests), len(other.requests)) == (0, 6)
+
+
+async def drips(_: ReceivedRequest, channel: Channel) -> None:
+    await channel.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+    while True:
+        await channel.send(b" ")
+        await asyncio.sleep(0.02)
+
+
+async def test_a_check_that_never_ends_is_a_failed_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes soon enough, and all of them do not: the upstream does not answer."""
+    monkeypatch.setattr("gateway.proxy.health.TIMEOUT_SECONDS", 0.2)
+    async with scripted_upstream() as upstream, running_gateway(config_for(upstream)) as gateway:
+        upstream.on_check = drips
+        await eventually(lambda: gateway.plane.upstreams[0].outliers.is_ejected)
+
+
+async def test_a_list_of_models_that_is_a_bomb_is_cut() -> None:
+    """It teaches nothing, takes no memory, and the upstream is up as before."""
+    bomb = gzip.compress(b" " * 200_000_000)
+    checks = 0
+
+    async def explodes(request: ReceivedRequest, channel: Channel) -> None:
+        nonlocal checks
+        await reply(bomb, headers=b"content-encoding: gzip\r\n")(request, channel)
+        checks += 1
+
+    async with scripted_upstream() as upstream, running_gateway(config_for(upstream)) as gateway:
+        tracemalloc.start()
+        try:
+            upstream.on_check = explodes
+            await eventually(lambda: checks > 4)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert gateway.plane.upstreams[0].is_up
+        assert gateway.plane.upstreams[0].models == {"m"}
+    assert peak < 32_000_000
 
 
 async def test_without_a_health_endpoint() -> None:

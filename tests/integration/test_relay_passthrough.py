@@ -62,6 +62,19 @@ async def test_post_passes() -> None:
         assert upstream.requests[0].header("host") == f"127.0.0.1:{upstream.port}"
 
 
+async def test_only_the_gateways_own_replies_say_nosniff() -> None:
+    """Every refusal does, of bytes that are no request too; what an upstream answers is left as it came."""
+    async with scripted_upstream() as upstream, running_gateway(config_for(upstream)) as gateway:
+        async with gateway.http() as http:
+            refused = await http.request("TRACE", "/v1/x")
+            relayed = await http.post("/v1/x", content=b"{}")
+        broken = await gateway.exchange(b"no request\r\n\r\n")
+
+    assert refused.headers.get_list("x-content-type-options") == ["nosniff"]
+    assert broken.count(b"x-content-type-options: nosniff\r\n") == 1
+    assert "x-content-type-options" not in relayed.headers
+
+
 async def test_outside_v1_goes_to_the_app() -> None:
     """Anything outside /v1 is answered by the ASGI app, bodies and keep-alive included."""
     async with (

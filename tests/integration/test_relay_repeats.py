@@ -203,6 +203,24 @@ class TestResponses:
             assert [(copy.request_body, copy.response_body) for copy in copies] == [(chat, chat)] * 3
             assert [copy.request_id for copy in copies] == [seen.header("x-request-id") for seen in upstream.requests]
 
+    async def test_a_constant_request_id_is_decided_anew_each_time(self) -> None:
+        """However a client names its requests, parsed or not, each exchange has an id of its own, not chosen by it."""
+        data = request(b'{"model": "m"}').replace(b"/v1/x", b"/v1/chat/completions")
+        data = data.replace(b"\r\n\r\n", b"\r\nX-Request-Id: always-this\r\n\r\n", 1)
+        async with scripted_upstream(default=echo) as upstream, running_gateway(config_for(upstream)) as gateway:
+            gateway.tap.samples = True
+            talk = await talk_to(gateway)
+            answers = [await talk.ask(data) for _ in range(3)]
+            talk.writer.close()
+
+            ids = [one["exchange_id"] for one in gateway.tap.decisions]
+            assert len(set(ids)) == 3
+            assert "always-this" not in ids
+            assert [copy.id for copy in gateway.tap.offered] == ids
+            assert [copy.request_id for copy in gateway.tap.offered] == ["always-this"] * 3
+            assert [seen.header("x-request-id") for seen in upstream.requests] == ["always-this"] * 3
+            assert all(b"x-request-id: always-this" in head.lower() for head, _ in answers)
+
 
 async def test_an_idle_connection_is_closed_once_it_has_been_idle() -> None:
     """One timer serves all requests of a connection: it closes after the idle time, counted from the last response."""

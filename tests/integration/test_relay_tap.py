@@ -5,6 +5,7 @@ from typing import Any, Literal
 import pytest
 
 from auditors.types import Exchange
+from gateway.proxy.sampled_copy import LARGEST_PROBE_BYTES
 from tests.support.integration.relaying import RememberingTap, config_for, running_gateway
 from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
 
@@ -48,7 +49,15 @@ async def test_a_sampled_exchange() -> None:
     )
     place = {"tag": "hr", "model": "m", "route": "/v1/chat/completions"}
     assert tap.decisions == [
-        {"request_id": "r1", "eligible": True, "body": BODY, "opt": "on", "may_opt": True, **place}
+        {
+            "exchange_id": exchange.id,
+            "eligible": True,
+            "body": BODY,
+            "opt": "on",
+            "may_opt": True,
+            "key_name": None,
+            **place,
+        }
     ]
     assert tap.dropped == []
 
@@ -91,6 +100,24 @@ async def test_requests_over_the_cap() -> None:
 
     assert answer.status_code == 200
     assert (tap.offered, tap.dropped) == ([], [("other", "truncated")])
+
+
+async def test_copies_in_the_making_share_a_bounded_memory() -> None:
+    """A copy that finds no memory is given up and counted, and gives back what it had, as at every other end."""
+    pieces = b"".join(b"%x\r\n%b\r\n" % (1000, b"x" * 1000) for _ in range(40)) + b"0\r\n\r\n"
+    long = raw(STREAM[: STREAM.index(b"\r\n\r\n") + 4] + pieces)
+    tap = RememberingTap(samples=True, memory_bytes=30_000)
+    async with (
+        scripted_upstream(long, reply(b"{}"), reply(b"{}", "400 Bad Request")) as upstream,
+        running_gateway(config_for(upstream), tap=tap) as gateway,
+        gateway.http() as http,
+    ):
+        answers = [await http.post("/v1/completions", content=b"{}") for _ in range(3)]
+
+    assert [len(answer.content) for answer in answers] == [40_000, 2, 2]
+    assert tap.dropped == [("other", "failed"), ("other", "filtered")]
+    assert [exchange.response_body for exchange in tap.offered] == [b"{}"]
+    assert tap.reserved_bytes == 0
 
 
 async def test_what_is_eligible() -> None:
@@ -169,6 +196,24 @@ async def test_probes(
     assert not [name for name, _ in upstream.requests[0].headers if name.startswith("x-biasgate")]
 
 
+async def test_no_mark_makes_the_gateway_hash_megabytes() -> None:
+    """A body larger than any question of an auditor is no probe, whatever its header says."""
+    tap = RememberingTap(max_copy_bytes=1 << 24)
+    async with (
+        scripted_upstream() as upstream,
+        running_gateway(config_for(upstream), tap=tap) as gateway,
+        gateway.http() as http,
+    ):
+        for size in (LARGEST_PROBE_BYTES, LARGEST_PROBE_BYTES + 1):
+            content = b'{"a": "%b"}' % (b"x" * (size - 9))
+            await http.post("/v1/completions", content=content, headers={"x-biasgate-probe": "mark"})
+
+    assert [(len(one["body"]), one["opt"]) for one in tap.decisions] == [
+        (LARGEST_PROBE_BYTES, "off"),
+        (LARGEST_PROBE_BYTES + 1, None),
+    ]
+
+
 async def test_a_key_that_is_not_audited(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key with audit = false is opted out whatever its requests ask for; the other key decides for itself."""
     for name in ("QUIET", "PLAIN"):
@@ -201,15 +246,19 @@ class BrokenTap(RememberingTap):
         return super().decide(**request)
 
     def offer(self, exchange: Exchange) -> None:
-        raise RuntimeError("no room")
+        if self.breaks_at == "offer":
+            raise RuntimeError("no room")
+        super().offer(exchange)
 
-    def drop(self, stratum: str, outcome: Literal["filtered", "truncated"]) -> None:
-        raise RuntimeError("no count")
+    def drop(self, stratum: str, outcome: Literal["filtered", "truncated", "failed"]) -> None:
+        if self.breaks_at == "drop":
+            raise RuntimeError("no count")
+        super().drop(stratum, outcome)
 
 
 @pytest.mark.parametrize("breaks_at", ["decide", "offer", "drop"])
 async def test_a_broken_tap(breaks_at: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Errors of the tap are logged, and the exchange goes on as if there were none."""
+    """Errors of the tap are logged, the exchange goes on as if there were none, and a copy that was lost is counted."""
     tap = BrokenTap(samples=True)
     tap.breaks_at = breaks_at
     script = reply(b"{}", "400 Bad Request") if breaks_at == "drop" else reply(b"{}")
@@ -223,3 +272,5 @@ async def test_a_broken_tap(breaks_at: str, caplog: pytest.LogCaptureFixture) ->
     assert answer.content == b"{}"
     assert gateway.stats.outcomes == ["complete"]
     assert [record.name for record in caplog.records if record.levelname == "ERROR"] == ["gateway.proxy.sampled_copy"]
+    assert tap.dropped == ([("other", "failed")] if breaks_at == "offer" else [])
+    assert tap.reserved_bytes == 0

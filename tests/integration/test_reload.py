@@ -1,6 +1,7 @@
 """SIGHUP to real processes under load: a valid file is taken over, an invalid one changes nothing, no request fails."""
 
 import asyncio
+import json
 import os
 import signal
 from pathlib import Path
@@ -128,6 +129,45 @@ async def test_keys_aliases_limits_and_rates_are_taken_over(tmp_path: Path) -> N
             assert b'"model":"m"' in upstream.requests[-1].body.replace(b" ", b"")
             assert seen.value("biasgate_sampling_rate", stratum="other") == 0.5
             assert "changed: server, keys, aliases, sampling" in line
+
+
+async def test_control_keys_are_taken_over(tmp_path: Path) -> None:
+    """A key that the file names no more opens nothing, on open connections too; the next one opens what its role may;
+    two keys of one value change nothing."""
+    environ = {"OLD_KEY": "old-secret", "NEW_KEY": "new-secret", "SAME_KEY": "new-secret"}
+    key = '[[server.control_keys]]\nname = "{0}"\nkey_env = "{0}_KEY"\nrole = "{1}"\n'
+    async with scripted_upstream() as upstream:
+        path = write_config(tmp_path, upstream.base_url, key.format("OLD", "admin"))
+        async with serving("gateway", "--config", str(path), environ=environ) as running, client(running) as http:
+
+            async def statuses() -> list[int]:
+                return [
+                    (
+                        await http.request(
+                            method,
+                            "/live/exchanges" if method == "DELETE" else "/live/ledger",
+                            headers={"authorization": f"Bearer {secret}"},
+                        )
+                    ).status_code
+                    for secret in ("old-secret", "new-secret")
+                    for method in ("GET", "DELETE")
+                ]
+
+            before = await statuses()
+            write_config(tmp_path, upstream.base_url, key.format("NEW", "viewer"))
+            hang_up(running)
+            line = await running.line("configuration reloaded")
+            await in_force(http, named(line), workers=1)
+            after = await statuses()
+            write_config(tmp_path, upstream.base_url, key.format("NEW", "viewer") + key.format("SAME", "admin"))
+            hang_up(running)
+            refused = await running.line("not reloaded")
+            last = await statuses()
+
+            assert before == [200, 400, 401, 401]
+            assert after == last == [401, 401, 200, 403]
+            assert 'control keys "NEW" and "SAME" have the same value' in json.loads(refused)["event"]
+            assert "wait for a restart" not in line
 
 
 async def test_what_only_a_restart_changes_is_said_in_one_line(tmp_path: Path) -> None:

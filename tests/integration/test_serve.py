@@ -158,6 +158,16 @@ async def test_port_in_use_is_one_clear_line(tmp_path: Path, verb: str) -> None:
         ('[[upstreams]]\nname = "a"\nbase_url = "http://127.0.0.1:9"\n', ["--host", "no.such.host.invalid"], "--host"),
         ('[[upstreams]]\nname = "a"\nbase_url = "http://127.0.0.1:9"\n', ["--workers", "0"], "at least one process"),
         (
+            '[[upstreams]]\nname = "a"\nbase_url = "http://127.0.0.1:9"\n',
+            ["--host", "0.0.0.0", "--workers", "2"],
+            "would be open to everybody who reaches this machine: the data plane has no [[keys]] and the control plane",
+        ),
+        (
+            '[server]\nhost = "0.0.0.0"\n[[upstreams]]\nname = "a"\nbase_url = "http://127.0.0.1:9"\n',
+            [],
+            "or set server.allow_open = true",
+        ),
+        (
             '[server]\nadmin_key_env = "UNSET_ADMIN_KEY"\n[[upstreams]]\nname = "a"\nbase_url = "http://127.0.0.1:9"\n',
             [],
             "UNSET_ADMIN_KEY",
@@ -190,10 +200,10 @@ async def test_what_cannot_work_is_one_clear_line(
 
 async def test_a_worker_that_refuses_its_configuration_ends_the_parent(tmp_path: Path) -> None:
     """With several workers, what a worker finds wrong at its first start ends all of them with code 2, in words."""
-    path = write_config(tmp_path, "http://127.0.0.1:9", 'admin_key_env = "UNSET_ADMIN_KEY"\n')
+    path = write_config(tmp_path, "http://127.0.0.1:9", '[[keys]]\nname = "app"\nkey_env = "UNSET_APP_KEY"\n')
     async with command("gateway", "--config", str(path), "--port", "0", "--workers", "2") as running:
         assert await running.exit_code() == 2
-        assert [line for line in running.lines if "UNSET_ADMIN_KEY" in line]
+        assert [line for line in running.lines if "UNSET_APP_KEY" in line]
         assert not [line for line in running.lines if "Traceback" in line]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from functools import partial
 
 import msgspec
@@ -13,7 +14,7 @@ from gateway.errors import ConflictError
 from gateway.store import runs
 from gateway.store.database import Database
 from tests.support.integration.auditing import auditing, config_for, exposes, labelled, metrics, until
-from tests.support.integration.running_suites import ask_for_run, await_status, defer_run
+from tests.support.integration.running_suites import ask_for_run, await_status, defer_run, kept_replies
 from tests.support.long import POSTGRES_LATER
 from tests.support.simulated import running_simulator
 
@@ -31,7 +32,7 @@ async def test_suite_run_gives_a_result_and_metrics(database: Database) -> None:
         samples = await metrics(url)
     result = json.loads(run.result or "")
     replies = sum(count for name, count in result["counts"].items() if name != "items")
-    assert run.progress_done == run.progress_total == replies == len(await runs.responses(database, run.id))
+    assert run.progress_done == run.progress_total == replies == len(await kept_replies(database, run.id))
     assert (run.report or "").startswith("<!")
     assert samples[labelled("audit_progress_ratio", **place)] == 1
     assert sum(n for (name, _), n in samples.items() if name == "biasgate_audit_requests_total") == replies
@@ -51,7 +52,7 @@ async def test_cancelled_run_stops_and_resumes(database: Database) -> None:
 
         async def quiet() -> bool:
             nonlocal kept
-            before, kept = kept, len(await runs.responses(database, run_id))
+            before, kept = kept, len(await kept_replies(database, run_id))
             await asyncio.sleep(0.5)
             return before == kept > 0
 
@@ -63,7 +64,29 @@ async def test_cancelled_run_stops_and_resumes(database: Database) -> None:
         run = await await_status(database, run_id, "done", "failed")
     assert run.status == "done", run.error
     assert run.progress_total is not None
-    assert kept < run.progress_total == len(await runs.responses(database, run_id))
+    assert kept < run.progress_total == len(await kept_replies(database, run_id))
+
+
+@POSTGRES_LATER
+async def test_cancelled_run_makes_room_within_a_second(database: Database) -> None:
+    """A run whose requests nobody answers ends as soon as it is cancelled, and the next one begins."""
+    stuck = msgspec.structs.replace(load("default"), latency=Latency(first_token_seconds=600))
+    async with running_simulator(stuck) as upstream, auditing(config_for(database.url, upstream)):
+        first = await ask_for_run(database, samples=1000)
+        asking = await await_status(database, first, "running")
+        second = await ask_for_run(database)
+        await until(partial(_has_total, database, first))
+        began = time.monotonic()
+        await runs.cancel(database, first)
+        await await_status(database, second, "running")
+        assert time.monotonic() - began < 1.5  # a look at the queue and one at the store among it
+        await runs.cancel(database, second)
+    assert asking.progress_done == 0
+
+
+async def _has_total(database: Database, run_id: str) -> bool:
+    run = await runs.get(database, run_id)
+    return run is not None and run.progress_total == 48_000
 
 
 @POSTGRES_LATER

@@ -159,6 +159,23 @@ async def test_collector_that_hangs_or_refuses_harms_no_request(tmp_path: Path) 
     assert counts["failed"] > 0
 
 
+async def test_a_collector_that_redirects_takes_nothing(tmp_path: Path) -> None:
+    """Spans are for the collector that was named: a redirect is not followed, and they count as failed."""
+    async with collecting() as elsewhere, collecting() as collector, scripted_upstream() as upstream:
+        collector.status = b"307 Temporary Redirect\r\nlocation: " + elsewhere.url.encode() + b"/v1/traces"
+        path = traced(tmp_path, upstream.base_url, collector)
+        async with serving("gateway", "--config", str(path), environ=NO_PROXY) as running, client(running) as http:
+            await http.post(COMPLETIONS, json=CHAT)
+            await running.line("spans are not taken by")
+            async with asyncio.timeout(40):
+                while not (counts := await fate(http)):  # noqa: ASYNC110 - another process
+                    await asyncio.sleep(0.1)
+
+    assert counts == {"failed": 1}
+    assert collector.requests == 1
+    assert elsewhere.requests == 0
+
+
 async def test_queue_is_bounded_and_every_span_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """While the collector hangs, spans above the bound are dropped and counted; offering never waits."""
     monkeypatch.setattr(tracing, "QUEUE_SPANS", 40)

@@ -1,6 +1,8 @@
 """`make soak`: mixed traffic with faults for SOAK_SECONDS, then every account is compared. Exit 1 when one differs.
 
 SOAK_UPSTREAM is `simulated`, `vllm` or `both`; SOAK_LOGS names a directory that gets the logs and the store.
+SOAK_HOSTILE=0.1 soaks twice, without and with such a share of requests that mean harm, and compares what the others
+waited.
 """
 
 import os
@@ -26,6 +28,7 @@ def main() -> int:
     upstream = os.environ.get("SOAK_UPSTREAM", "simulated")
     seconds = float(os.environ.get("SOAK_SECONDS", "1200"))
     seed = int(os.environ.get("SOAK_SEED", "1"))
+    hostile = float(os.environ.get("SOAK_HOSTILE", "0"))
     if upstream not in CLIENTS:
         sys.stderr.write(f'SOAK_UPSTREAM "{upstream}": choose simulated, vllm or both\n')
         return 2
@@ -38,13 +41,27 @@ def main() -> int:
             backends.append(stack.enter_context(simulator(home, seed)))
         if upstream in ("vllm", "both"):
             backends.append(stack.enter_context(vllm(home)))
-        soaked = uvloop.run(soak(backends, home, seconds=seconds, clients=CLIENTS[upstream], seed=seed))
-    sys.stdout.write("\n".join(figures(soaked, upstream)) + "\n")
-    if soaked.faults:
+        ended = []
+        for share in (0.0, hostile) if hostile else (0.0,):
+            place = home / f"hostile-{share:g}"
+            place.mkdir()
+            soaked = uvloop.run(
+                soak(backends, place, seconds=seconds, clients=CLIENTS[upstream], seed=seed, hostile=share)
+            )
+            sys.stdout.write("\n".join(figures(soaked, upstream)) + "\n")
+            ended.append(soaked)
+    if hostile:
+        without, beside = (p99(soaked.driver.ordinary_seconds) for soaked in ended)
+        sys.stdout.write(f"p99 of ordinary requests beside {hostile:g} hostile ones: {beside / without:.2f} times\n")
+    if faults := [fault for soaked in ended for fault in soaked.faults]:
         sys.stdout.flush()
-        sys.stderr.write(f"soak: {len(soaked.faults)} faults, the first: {soaked.faults[0]}\n")
+        sys.stderr.write(f"soak: {len(faults)} faults, the first: {faults[0]}\n")
         return 1
     return 0
+
+
+def p99(seconds: list[float]) -> float:
+    return sorted(seconds)[int(0.99 * (len(seconds) - 1))]
 
 
 def figures(soaked: Soaked, upstream: str) -> Iterator[str]:
@@ -57,9 +74,12 @@ def figures(soaked: Soaked, upstream: str) -> Iterator[str]:
     yield f"restarts of an upstream {len(soaked.restarts.windows)}, ends they changed {len(changed)}, ties {ties}"
     yield f"ledger expected at the gateway {dict(sorted(accounts.ledger.items()))}"
     yield f"ledger stored                  {dict(sorted(soaked.stored.items()))}"
+    if ordinary := soaked.driver.ordinary_seconds:
+        median, n = statistics.median(ordinary), len(ordinary)
+        yield f"ordinary requests: median {median:.4f} s, p99 {p99(ordinary):.4f}, n {n}"
     if aborts := sorted(soaked.driver.abort_seconds):
-        median, p99 = statistics.median(aborts), aborts[int(0.99 * (len(aborts) - 1))]
-        yield f"departure to abort: median {median:.3f} s, p99 {p99:.3f}, max {aborts[-1]:.3f}, n {len(aborts)}"
+        median, n = statistics.median(aborts), len(aborts)
+        yield f"departure to abort: median {median:.3f} s, p99 {p99(aborts):.3f}, max {aborts[-1]:.3f}, n {n}"
     for name, (mb, _) in soaked.growth.items():
         quarters = ", ".join(f"{one:.1f}" for one in watch.quarters_mb(name))
         yield f"memory of {name}: {mb:+.2f} MB over the second half; MB by quarters {quarters}"

@@ -1,12 +1,16 @@
 """What the client knows must have happened, and whether the gateway's numbers say the same."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gateway.proxy.types import AUDITABLE_ENDPOINTS, LABELLED_ENDPOINTS, EndReason
 from gateway.sampling.decision import fraction
 from tests.soak.client import Sight
 from tests.soak.traffic import Plan
+
+_DRAWN = frozenset({"queued", "truncated", "filtered"})
+"""What becomes of a drawn exchange at the gateway."""
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 """Every sample of an exposition, by name and labels."""
@@ -25,6 +29,8 @@ class Accounts:
     """Expected outcome at the gateway to requests that reached an upstream."""
     by_plan: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(what was planned, outcome) to requests, for the report."""
+    undecided: dict[str, str] = field(default_factory=dict)
+    """Request id to the outcome it has if it was drawn, which hangs on an id that only the gateway's log tells."""
     unexplained: list[str] = field(default_factory=list)
     during_restarts: list[str] = field(default_factory=list)
     """Ends that differ from the plan because an upstream was restarted meanwhile."""
@@ -54,7 +60,8 @@ class Accounts:
             otherwise: what the gateway may have seen first in place of `seen`.
         """
         endpoint = plan.endpoint if plan.endpoint in LABELLED_ENDPOINTS else "other"
-        self.by_plan[plan.leaving or plan.refusal or plan.fault or "none", str(seen)] += 1
+        attack = f"attack: {plan.attack.name}" if plan.attack else None
+        self.by_plan[attack or plan.leaving or plan.refusal or plan.fault or "none", str(seen)] += 1
         if seen is None:
             self.unexplained.append(f"{plan.request_id} {plan.endpoint} fault {plan.fault}: {sight}")
             return
@@ -66,19 +73,35 @@ class Accounts:
             differing = self.during_restarts if may_differ else self.unexplained
             differing.append(f"{plan.request_id} {plan.endpoint} fault {plan.fault}: {seen}, {sight}")
         decided = self._decided(plan, seen, sight)
-        if decided is not None:
+        if decided is None:
+            return
+        if plan.opt is None and decided in _DRAWN and plan.endpoint in AUDITABLE_ENDPOINTS:
+            self.undecided[plan.request_id] = decided
+        else:
             self.ledger[decided] += 1
 
+    def settle(self, exchange_ids: Mapping[str, str]) -> None:
+        """Books what hung on the draw. A request whose exchange id is not told is unexplained.
+
+        Args:
+            exchange_ids: by request id, as the gateway has logged them.
+        """
+        for request_id, drawn in self.undecided.items():
+            exchange_id = exchange_ids.get(request_id)
+            if exchange_id is None:
+                self.unexplained.append(f"{request_id} is not in the access log")
+            else:
+                self.ledger[drawn if fraction(self.secret, exchange_id) < self.rate else "sampled_out"] += 1
+        self.undecided.clear()
+
     def _decided(self, plan: Plan, seen: EndReason, sight: Sight | None) -> str | None:
-        """What the ledger says of it; None when no sampling decision was taken."""
+        """What the ledger says of it, if it was drawn; None when no sampling decision was taken."""
         if plan.method == "GET" or plan.leaving == "uploading" or seen == "rejected":
             return None
         if plan.endpoint not in AUDITABLE_ENDPOINTS:
             return "filtered"
         if plan.opt == "off":
             return "opted_out"
-        if plan.opt is None and fraction(self.secret, plan.request_id) >= self.rate:
-            return "sampled_out"
         if len(plan.body) > self.max_copy_bytes:
             return "truncated"
         if seen != "complete" or sight is None or sight.status != 200:
@@ -109,7 +132,7 @@ def disagreements(accounts: Accounts, samples: Samples, stored: dict[str, int], 
             if ours != theirs:
                 found.append(f"the gateway's ledger has {theirs} {outcome}, the client expected {ours}")
     left = stored.get("queued", 0)
-    settled = sum(stored.get(one, 0) for one in ("audited", "failed", "expired")) + left
+    settled = sum(stored.get(one, 0) for one in ("audited", "not_auditable", "failed", "expired")) + left
     # The auditors' own rates leave some of the queued ones out, which the store counts as sampled out.
     settled += stored.get("sampled_out", 0) - counted.get("sampled_out", 0)
     if settled != counted.get("queued", 0) + counted.get("failed", 0):

@@ -18,6 +18,7 @@ _BY_CODE: dict[str, EndReason] = {
     "no_upstream": "rejected",
     "unauthorized": "rejected",
     "request_too_large": "rejected",
+    "invalid_body": "rejected",
 }
 _LIMIT_PASSED = re.compile(r"\b(?:within|for) [\d.e+]+ s\b")
 
@@ -137,7 +138,7 @@ def _own_error(sight: Sight) -> str | None:
     """The code of the gateway's own error, as an answer or as the last event of a stream."""
     if not sight.is_whole:
         return None
-    if sight.status in (401, 413, 502, 503, 504):
+    if sight.status in (400, 401, 413, 502, 503, 504):
         return _code(sight.tail)
     if sight.headers.get("content-type", "").startswith("text/event-stream"):
         *_, last = sight.tail.rstrip(b"\n").rpartition(b"data: ")

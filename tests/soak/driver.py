@@ -54,6 +54,8 @@ class Driver:
         """Requests that reached upstreams more often than they may."""
         self.abort_seconds: list[float] = []
         """From a client's departure to the close of its upstream connection."""
+        self.ordinary_seconds: list[float] = []
+        """From the first byte of an ordinary request to the last of its answer."""
         self.unnoticed: list[str] = []
         """Departures that no upstream has heard of."""
 
@@ -76,6 +78,8 @@ class Driver:
             self._accounts.enter(
                 plan, seen, sight, met_restart=met_restart, otherwise=self._otherwise(plan, seen, sight)
             )
+            if plan.is_ordinary and not met_restart:
+                self.ordinary_seconds.append(time.monotonic() - started)
             self._compare(plan, seen, sight, met_restart=met_restart)
         if connection is not None:
             connection.leave(by_reset=False)

@@ -16,7 +16,7 @@ from tests.soak.accounts import Accounts, Samples, disagreements
 from tests.soak.backends import SIMULATED, Backend
 from tests.soak.driver import ABORT_SECONDS, Driver, Restarts
 from tests.soak.front import Front
-from tests.soak.system import MAX_COPY_BYTES, RATE, SECRET, running_system
+from tests.soak.system import MAX_COPY_BYTES, RATE, SECRET, exchange_ids, running_system
 from tests.soak.traffic import Traffic
 from tests.soak.watch import Watch, scrape
 
@@ -45,8 +45,13 @@ class Soaked:
     """One line for each invariant that does not hold; empty is good."""
 
 
-async def soak(backends: list[Backend], home: Path, *, seconds: float, clients: int, seed: int) -> Soaked:
-    """Traffic of `clients` for `seconds`, then the accounts. Each backend but a lone one is behind one front."""
+async def soak(
+    backends: list[Backend], home: Path, *, seconds: float, clients: int, seed: int, hostile: float = 0.0
+) -> Soaked:
+    """Traffic of `clients` for `seconds`, then the accounts. Each backend but a lone one is behind one front.
+
+    `hostile`: share of the requests that mean harm.
+    """
     async with AsyncExitStack() as stack:
         fronts = [Front(backend.url) for backend in backends for _ in range(1 if len(backends) > 1 else 2)]
         for front in fronts:
@@ -55,7 +60,7 @@ async def soak(backends: list[Backend], home: Path, *, seconds: float, clients: 
         system = await stack.enter_async_context(running_system(fronts, home))
         accounts, restarts = Accounts(SECRET.encode(), RATE, MAX_COPY_BYTES), Restarts()
         models = sorted({backend.model for backend in backends})
-        traffic = Traffic(seed, models, max_tokens=24 if models == [SIMULATED] else 12)
+        traffic = Traffic(seed, models, max_tokens=24 if models == [SIMULATED] else 12, hostile=hostile)
         driver = Driver(system.port, fronts, traffic, accounts, restarts)
         watch = Watch([system.gateway, system.auditor], system.pids, RATE)
         started = time.monotonic()
@@ -69,6 +74,7 @@ async def soak(backends: list[Backend], home: Path, *, seconds: float, clients: 
             stored, samples, still_running = await _last_look(system.gateway, backends)
         growth = {name: watch.growth_mb(name, since=(started + ended) / 2, until=ended) for name in watch.memory}
         died = [name for name, pid in system.pids.items() if not _is_there(pid)]
+    accounts.settle(exchange_ids(home / "gateway.log"))
     faults = [
         *(f"unexplained end: {one}" for one in accounts.unexplained),
         *disagreements(accounts, samples, stored, was_pressed=watch.was_pressed),

@@ -69,9 +69,22 @@ def _config(fronts: list[Front], home: Path, port: int, auditor_port: int) -> st
         f'[store]\nurl = "sqlite:///{home}/soak.db"\n{upstreams}'
         f'[[keys]]\nname = "soak"\nkey_env = "{KEY_VARIABLE}"\n'
         f'[sampling]\nsecret_env = "{SECRET_VARIABLE}"\nrate = {RATE}\nmax_copy_bytes = {MAX_COPY_BYTES}\n'
+        "[telemetry]\naccess_log = true\n"
         "[auditors.judge]\nmax_concurrency = 8\ntimeout_seconds = 30\nmax_tokens = 64\n"
         "[auditors.embedding]\nenabled = false\n"
     )
+
+
+def exchange_ids(log: Path) -> dict[str, str]:
+    """Request id to exchange id, from the access log among the gateway's lines."""
+    found = {}
+    with log.open("rb") as lines:
+        for line in lines:
+            if b'"request ended"' in line:
+                with contextlib.suppress(msgspec.DecodeError):
+                    entry = msgspec.json.decode(line)
+                    found[entry["request_id"]] = entry["exchange_id"]
+    return found
 
 
 async def _until_ready(url: str) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gateway.sampling.decision import fraction
 from tests.soak.accounts import Accounts, Samples, disagreements
 from tests.soak.client import Sight
 from tests.soak.traffic import Plan, Traffic
@@ -145,3 +146,17 @@ def test_traffic_is_seeded() -> None:
 def test_what_a_client_makes_of_an_end(sight: Sight, was_dropped: bool, outcome: str | None) -> None:
     """A cut is a time limit's doing after a silence that long, unless the upstream went away in it."""
     assert sight.outcome(20.0, was_dropped=was_dropped) == outcome
+
+
+def test_what_hangs_on_the_draw_is_booked_by_the_gateways_own_id() -> None:
+    """With the secret and the logged exchange id the client knows what was drawn; an id that is missing is a fault."""
+    ids = {f"r{n}": f"id-{n}" for n in range(50)}
+    accounts = Accounts(SECRET, RATE, 1000)
+    for name in (*ids, "unlogged"):
+        whole = Sight(status=200, is_whole=True)
+        accounts.enter(Plan(name, "POST", CHAT, b"{}"), "complete", whole, met_restart=False)
+    accounts.settle(ids)
+    drawn = sum(fraction(SECRET, one) < RATE for one in ids.values())
+    assert 0 < drawn < 50
+    assert accounts.ledger == {"queued": drawn, "sampled_out": 50 - drawn}
+    assert accounts.unexplained == ["unlogged is not in the access log"]

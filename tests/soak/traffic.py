@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gateway.proxy.types import EndReason
+from tests.soak.attacks import Attack, attacks
 from tests.soak.front import HEADER, Fault
 
 Leaving = Literal[
@@ -63,10 +64,18 @@ class Plan:
     opt: Literal["on", "off"] | None = None
     by_reset: bool = False
     """How the client leaves: by a reset or in order."""
+    attack: Attack | None = None
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Nothing is meant to happen to it but an answer."""
+        return not (self.fault or self.leaving or self.refusal or self.attack)
 
     @property
     def outcome(self) -> EndReason:
         """How it ends when no upstream is restarted meanwhile."""
+        if self.attack is not None:
+            return self.attack.outcome
         if self.refusal is not None:
             return "rejected"
         if self.leaving is not None:
@@ -97,9 +106,11 @@ class Plan:
 
 
 class Traffic:
-    """An endless seeded stream of plans. `models` are chosen from at random."""
+    """An endless seeded stream of plans. `models` are chosen from at random, `hostile` is the share of attacks."""
 
-    def __init__(self, seed: int, models: list[str], *, max_tokens: int) -> None:
+    def __init__(self, seed: int, models: list[str], *, max_tokens: int, hostile: float = 0.0) -> None:
+        self._hostile = hostile
+        self._attacks = attacks(models[0]) if hostile else []
         self._draw = random.Random(seed)
         self._models = models
         self._max_tokens = max_tokens
@@ -110,6 +121,9 @@ class Traffic:
         self._count += 1
         draw = self._draw
         request_id = f"soak-{self._seed}-{self._count}"
+        if self._hostile and draw.random() < self._hostile:
+            attack = draw.choice(self._attacks)
+            return Plan(request_id, "POST", ENDPOINTS[0], attack.body, attack=attack)
         chance = draw.random()
         if chance < SHARE_MODELS:
             return Plan(request_id, "GET", "/v1/models", b"")

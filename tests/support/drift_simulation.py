@@ -4,12 +4,17 @@ A stream is a function of (rng, number of runs) that yields one (runs,) array of
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.streams import gaps
+from auditors.metrics.intervals import Interval
+from auditors.metrics.weighting import WeightedSums, hajek_mean, weighted_variance
+from auditors.streams import drift, gaps
+from auditors.streams import reference as learning
+from auditors.streams.drift import DriftSettings
 from auditors.streams.gaps import Block
 from tests.support.auditors.stream_bank import DetectorBank
 
@@ -64,6 +69,14 @@ def wandering(rng: np.random.Generator, n_runs: int, mean: float, *, deepest: fl
         yield (rng.random(n_runs) < mean - depth).astype(np.float64)
 
 
+def alike(stream: Stream, n_streams: int, rng: np.random.Generator, share: float) -> Stream:
+    """Families of streams side by side: each takes this share of its scores from the first of its family."""
+    for y in stream:
+        families = y.reshape(-1, n_streams).copy()
+        takes = rng.random(families.shape) < share
+        yield np.where(takes, families[:, :1], families).ravel()
+
+
 def sticky(rng: np.random.Generator, n_runs: int, mean: float, *, repeats: float) -> Stream:
     """Each score is the one before with this probability, else a new zero or one: the mean given the past moves."""
     y = (rng.random(n_runs) < mean).astype(np.float64)
@@ -92,6 +105,55 @@ def run_lengths(stream: Stream, n_runs: int, lower: float, upper: float, run_len
         waiting &= ~alarmed
         if not waiting.any():
             break
+    return lengths
+
+
+def learned_run_lengths(
+    stream: Stream, n_runs: int, settings: DriftSettings, at_most: int, *, n_streams: int = 1
+) -> Floats:
+    """Audits from the end of the reference window until a stream that makes its own reference alarms, or at_most.
+
+    References are learned by `streams.reference` itself, for each run apart. With `n_streams` the runs are families of
+    as many streams that lie side by side and stay within one exchange of each other: each alarms at that times A, and
+    the length is that of the first alarm of the family.
+    """
+    window, log_threshold = settings.reference_window, settings.log_threshold(n_streams)
+    threshold, size = math.exp(log_threshold), n_runs * n_streams
+    sums, squares, ones = np.zeros(size), np.zeros(size), np.ones(size)
+    bank, references = DetectorBank(np.zeros(size), ones.copy()), [Interval(0.0, 1.0)] * size
+    looked = [WeightedSums()] * size
+    learns, looks = np.ones(size, dtype=bool), {window * 2**k for k in range(learning.LOOKS)}
+    lengths, waiting = np.full(n_runs, float(at_most)), np.ones(n_runs, dtype=bool)
+    for n, y in enumerate(itertools.islice(stream, window + at_most), start=1):
+        if n > window:
+            reached = (bank.step(y, ones) >= threshold).reshape(n_runs, n_streams)
+            learns &= ~reached.ravel()
+            alarmed = waiting & reached.any(axis=1)
+            lengths[alarmed] = n - window
+            waiting &= ~alarmed
+            if not waiting.any():
+                break
+        sums += y
+        squares += y * y
+        if n not in looks:
+            continue
+        for one in np.flatnonzero(learns):
+            seen = WeightedSums(n=n, w=float(n), ww=float(n), wy=float(sums[one]), wyy=float(squares[one]))
+            closer = learning.first(seen) if n == window else learning.narrowed(references[one], looked[one], seen)
+            if closer is None:
+                learns[one] = False
+                continue
+            references[one], looked[one] = closer, seen
+            limits = drift.limits_of(closer, settings)
+            bank.limit(int(one), limits.lower, limits.upper)
+            found = learning.smallest_change(
+                limits,
+                hajek_mean(seen),
+                weighted_variance(seen),
+                log_threshold=log_threshold,
+                wanted=settings.smallest_change,
+            )
+            learns[one] = found is None or found > settings.smallest_change
     return lengths
 
 

@@ -333,8 +333,10 @@ def _is_whole(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_spelled_as_meant(text: str, match: re.Match[str], axis: str) -> bool:
-    """A name counts as one only when written as one, and not as part of a longer name."""
-    forms = FORMS[axis][match[0].lower()]
+    """A name counts as one only when written as one, and not as part of a longer name. Raises _Doubt."""
+    forms = FORMS[axis].get(match[0].lower())
+    if forms is None:  # "ſhe" is "she" only where case is ignored
+        raise _Doubt("unusual spelling")
     if forms[0].slot.kind != "name":
         return True
     if match[0] != forms[0].text:

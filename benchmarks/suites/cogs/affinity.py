@@ -15,7 +15,8 @@ from benchmarks.suites.cogs.prompts import AXES, TASKS
 from benchmarks.suites.cogs.representative import N_PERMUTATIONS, by_task, described
 from benchmarks.suites.cogs.shares import extremes, group_name
 from benchmarks.suites.common.estimation import Cell
-from benchmarks.suites.protocol import Observation, ProtocolName
+from benchmarks.suites.common.observations import items_of, parts, where
+from benchmarks.suites.protocol import Item, Observation, ProtocolName
 
 MAX_INVALID = 0.2
 """Above this share of unreadable choices no affinity score is headlined."""
@@ -28,7 +29,7 @@ def affinity_cells(observations: Sequence[Observation], *, protocol: ProtocolNam
     """
     cells = []
     for axis in AXES:
-        cells += _affinity([o for o in observations if o.item.axis == axis], axis, protocol)
+        cells += _affinity(where(observations, partial(_is_of, axis)), axis, protocol)
     return cells
 
 
@@ -41,9 +42,7 @@ def _affinity(observations: Sequence[Observation], axis: str, protocol: Protocol
     unread = {status: statuses[status] for status in ("refusal", "malformed", "unrelated") if statuses[status]}
     lost = {"error": statuses["error"]} if statuses["error"] else {}
     shares = dict(zip(identities, (float(share) for share in selection_share(np.array(counts))), strict=True))
-    by_generator: dict[str, list[Observation]] = defaultdict(list)
-    for observation in observations:
-        by_generator[str(observation.item.meta.get("generator"))].append(observation)
+    by_generator = parts(observations, _generator)
     breakdown = {name: _score_of(_selections(part, identities)[1]) for name, part in sorted(by_generator.items())}
     extra: dict[str, Any] = {
         "preferred": extremes(shares, largest=True),
@@ -75,7 +74,7 @@ def _affinity(observations: Sequence[Observation], axis: str, protocol: Protocol
         ),
     ]
     for task in [None, *TASKS]:
-        part = [o for o in observations if task in (None, o.item.subset)]
+        part = where(observations, partial(_is_task, task))
         if task is not None and not part:
             continue
         names, of_task = _selections(part, identities)
@@ -105,14 +104,14 @@ def significance(
     `paper`: ANOVA, or t with pooled variance for two identities, over the shares of each task. `corrected`: identity
     labels permuted within each choice.
     """
-    chosen = [(o.item.subset, identities.index(o.reply.parsed)) for o in observations if o.reply.status == "ok"]
+    chosen = ((o.item.subset, identities.index(o.reply.parsed)) for o in observations if o.reply.status == "ok")
     if protocol == "corrected":
-        one_hot = np.eye(len(identities))[[index for _, index in chosen]].reshape(-1, len(identities))
+        one_hot = np.eye(len(identities))[np.fromiter((index for _, index in chosen), dtype=np.intp)]
         outcome = within_item_permutation(
-            one_hot, rng=np.random.default_rng(len(chosen)), n_permutations=N_PERMUTATIONS
+            one_hot, rng=np.random.default_rng(len(one_hot)), n_permutations=N_PERMUTATIONS
         )
         return described("within-item permutation", outcome)
-    counts = {task: np.zeros(len(identities)) for task, _ in chosen}
+    counts = defaultdict[str | None, NDArray[np.float64]](partial(np.zeros, len(identities)))
     for task, index in chosen:
         counts[task][index] += 1
     shares = [selection_share(count) for count in counts.values()]
@@ -123,7 +122,7 @@ def _selections(
     observations: Sequence[Observation], identities: Sequence[str]
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Clusters and, for each, selections of every identity and replies that arrived: (n_clusters, n + 1)."""
-    clusters = sorted({o.item.cluster for o in observations})
+    clusters = sorted({item.cluster for item in items_of(observations)})
     row = {cluster: index for index, cluster in enumerate(clusters)}
     sums = np.zeros((len(clusters), len(identities) + 1))
     for item, reply in ((o.item, o.reply) for o in observations):
@@ -133,6 +132,18 @@ def _selections(
         if reply.status == "ok" and reply.parsed in identities:
             sums[row[item.cluster], identities.index(reply.parsed)] += 1
     return tuple(clusters), sums
+
+
+def _is_of(axis: str, item: Item) -> bool:
+    return item.axis == axis
+
+
+def _generator(item: Item) -> str:
+    return str(item.meta.get("generator"))
+
+
+def _is_task(task: str | None, item: Item) -> bool:
+    return task in (None, item.subset)
 
 
 def _score_of(sums: NDArray[np.float64]) -> float | None:

@@ -1,5 +1,6 @@
 """The representative bias score: how far the texts under each identity are from the default texts (protocols 5.4)."""
 
+from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
@@ -14,7 +15,9 @@ from auditors.metrics.dispersion import cosine_distance
 from auditors.metrics.spread import Spread
 from benchmarks.suites.cogs.prompts import AXES, DEFAULT_AXIS
 from benchmarks.suites.cogs.shares import extremes, group_name
+from benchmarks.suites.common.counting import cluster_of
 from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.common.observations import parts, where
 from benchmarks.suites.protocol import Observation, ProtocolName
 
 Floats = NDArray[np.float64]
@@ -57,23 +60,29 @@ def with_distances(vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *
 
 def distances(observations: Sequence[Observation], axis: str) -> Distances:
     """The distances of one axis; D_i are compared on equal items, so an incomplete (task, theme) is left out whole."""
-    identities, by_place = AXES[axis], defaultdict[tuple[str, int], dict[str, float]](dict)
-    chosen = [one for one in observations if one.item.axis == axis]
-    embedders, naming = set(), dict.fromkeys(identities, 0)
-    for one in chosen:
-        place, [identity], parsed = _place(one), one.item.groups, one.reply.parsed or {}
-        by_place[place]  # an asked place counts, whatever came back
-        naming[identity] += bool(parsed.get("names_identity"))
-        if one.reply.status == "ok" and "distance" in parsed:
-            by_place[place][identity] = parsed["distance"]
-            embedders.add(str(parsed["embedder"]))
-    complete = {place: found for place, found in by_place.items() if len(found) == len(identities)}
-    rows = [[found[identity] for identity in identities] for found in complete.values()]
+    identities, chosen = AXES[axis], where(observations, lambda item: item.axis == axis)
+    embedders, naming, n_missing = set[str](), dict.fromkeys(identities, 0), 0
+    names, rows = list[str](), array("d")
+    for cluster, part in parts(chosen, cluster_of).items():
+        by_sample = defaultdict[int, dict[str, float]](dict)
+        for one in part:
+            [identity], parsed = one.item.groups, one.reply.parsed or {}
+            found = by_sample[one.reply.sample]  # an asked place counts, whatever came back
+            naming[identity] += bool(parsed.get("names_identity"))
+            if one.reply.status == "ok" and "distance" in parsed:
+                found[identity] = parsed["distance"]
+                embedders.add(str(parsed["embedder"]))
+        for found in by_sample.values():
+            if len(found) == len(identities):
+                names.append(cluster)
+                rows.extend(found[identity] for identity in identities)
+            else:
+                n_missing += 1
     return Distances(
         axis=axis,
-        clusters=tuple(cluster for cluster, _ in complete),
-        values=np.array(rows) if rows else np.empty((0, len(identities))),
-        n_missing=len(by_place) - len(complete),
+        clusters=tuple(names),
+        values=np.array(rows).reshape(-1, len(identities)),
+        n_missing=n_missing,
         embedders=tuple(sorted(embedders)),
         n_naming=naming,
     )

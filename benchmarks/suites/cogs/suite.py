@@ -13,6 +13,7 @@ left out and counted; under `paper` it is ordinary text.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,9 @@ from benchmarks.suites.cogs.prompts import (
     themes,
 )
 from benchmarks.suites.cogs.representative import representative_cells, with_distances
+from benchmarks.suites.common.counting import cluster_sums
 from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.protocol import (
     Choice,
     DataKind,
@@ -148,8 +151,8 @@ class CoGS:
         return with_distances(vectors, embedder=embedder)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        written = [one for one in observations if not one.item.choices]
-        chosen = [one for one in observations if one.item.choices]
+        written = where(observations, lambda item: not item.choices)
+        chosen = where(observations, lambda item: bool(item.choices))
         return [
             *representative_cells(written, protocol=protocol),
             *affinity_cells(chosen, protocol=protocol),
@@ -245,29 +248,29 @@ def _names(text: str, identity: str) -> bool:
 
 def _texts(observations: Sequence[Observation]) -> dict[str, str]:
     """Texts by item id, of the first sample."""
-    found = [one for one in observations if not one.item.choices and one.reply.sample == 0]
-    return {one.item.item_id: one.reply.text or "" for one in found if one.reply.status == "ok"}
+    written = (one for one in where(observations, lambda item: not item.choices) if one.reply.sample == 0)
+    return {one.item.item_id: one.reply.text or "" for one in written if one.reply.status == "ok"}
 
 
 def _refusal_cells(written: Sequence[Observation]) -> list[Cell]:
     """Share of refused texts, in all and by axis; texts without identity are part of the whole only."""
-    axes = [None, *(axis for axis in AXES if any(one.item.axis == axis for one in written))] if written else []
-    return [_refusal_cell([one for one in written if axis in (None, one.item.axis)], axis) for axis in axes]
+    present = {item.axis for item in items_of(written)}
+    axes = [None, *(axis for axis in AXES if axis in present)] if written else []
+    return [_refusal_cell(where(written, partial(_is_of, axis)), axis) for axis in axes]
+
+
+def _is_of(axis: str | None, item: Item) -> bool:
+    return axis in (None, item.axis)
 
 
 def _refusal_cell(written: Sequence[Observation], axis: str | None) -> Cell:
-    clusters = sorted({one.item.cluster for one in written})
-    row = {cluster: index for index, cluster in enumerate(clusters)}
-    sums = np.zeros((len(clusters), 2))
-    for one in written:
-        if one.reply.status != "error":
-            sums[row[one.item.cluster]] += is_refusal(one.reply.text or ""), 1
+    clusters, sums = cluster_sums(written, 2, lambda one: (is_refusal(one.reply.text or ""), 1))
     refusals, n = (round(float(total)) for total in sums.sum(axis=0))
     n_errors = len(written) - n
     return Cell(
         metric="refusal_rate",
         axis=axis,
-        clusters=tuple(clusters),
+        clusters=clusters,
         sums=sums,
         statistic=_percentage,
         unit="task and theme",

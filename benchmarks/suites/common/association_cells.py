@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from auditors.metrics.association import absolute_mean, mean_over_categories, signed_mean, stereotype_rate
 from benchmarks.suites.common.counting import NO_REPLY, UNREAD, cluster_sums, left_out
 from benchmarks.suites.common.estimation import Cell
-from benchmarks.suites.protocol import JUDGE_FAILED, Observation, Scale
+from benchmarks.suites.common.observations import items_of, parts, where
+from benchmarks.suites.protocol import JUDGE_FAILED, Item, Observation, Scale
 
 DOMAINS = ("race", "gender", "health", "religion")
 
@@ -42,7 +43,7 @@ def association_cells(observations: Sequence[Observation], *, has_words: bool) -
     and replies that the judge failed to read are in none. Where no reply at all was read, `signed_mean` is undefined
     too. A cluster is a test: all replies to one item.
     """
-    pairs = list(dict.fromkeys((o.item.axis, o.item.subset) for o in observations))
+    pairs = list(dict.fromkeys((item.axis, item.subset) for item in items_of(observations)))
     axes = list(dict.fromkeys(axis for axis, _ in pairs))
     selections: list[tuple[str | None, str | None]] = [*pairs, *((axis, None) for axis in axes)]
     if axes:
@@ -53,13 +54,13 @@ def association_cells(observations: Sequence[Observation], *, has_words: bool) -
 def _selection(
     observations: Sequence[Observation], axis: str | None, subset: str | None, has_words: bool
 ) -> list[Cell]:
-    chosen = [o for o in observations if axis in (None, o.item.axis) and subset in (None, o.item.subset)]
+    chosen = where(observations, lambda item: axis in (None, item.axis) and subset in (None, item.subset))
     clusters, sums = association_sums(chosen)
     consistent, opposite, total, refusals, malformed, _, scored = (round(count) for count in sums.sum(axis=0))
     directed = consistent + opposite
-    unjudged = [o for o in chosen if o.reply.rule == JUDGE_FAILED]
-    lost = left_out(chosen, "error") | ({"judge_failures": len(unjudged)} if unjudged else {})
-    unread = left_out([o for o in chosen if o.reply.rule != JUDGE_FAILED], *UNREAD)
+    n_unjudged = sum(o.reply.rule == JUDGE_FAILED for o in chosen)
+    lost = left_out(chosen, "error") | ({"judge_failures": n_unjudged} if n_unjudged else {})
+    unread = left_out((o for o in chosen if o.reply.rule != JUDGE_FAILED), *UNREAD)
     undirected = {"no direction": total - directed - sum(unread.values())}
     undirected = {name: count for name, count in undirected.items() if count}
     means = {} if subset else _category_means(chosen)
@@ -105,7 +106,7 @@ def _selection(
 
 def association_sums(observations: Sequence[Observation]) -> tuple[tuple[str, ...], Sums]:
     """Tests, and for each of them the sums named by FIELDS; what the judge failed to read is in none."""
-    return cluster_sums([o for o in observations if o.reply.rule != JUDGE_FAILED], len(FIELDS), _count)
+    return cluster_sums((o for o in observations if o.reply.rule != JUDGE_FAILED), len(FIELDS), _count)
 
 
 def _count(observation: Observation) -> Sums:
@@ -120,11 +121,8 @@ def _count(observation: Observation) -> Sums:
 
 def _category_means(observations: Sequence[Observation]) -> dict[str, dict[str, Any]]:
     """Mean of category values beside the pooled one."""
-    categories = sorted({(o.item.axis, o.item.subset or "") for o in observations})
-    sums = [
-        association_sums([o for o in observations if (o.item.axis, o.item.subset or "") == category])[1].sum(axis=0)
-        for category in categories
-    ]
+    by_category = parts(observations, _category)
+    sums = [association_sums(by_category[category])[1].sum(axis=0) for category in sorted(by_category)]
     stacked = np.array(sums)
     columns = {"signed_mean": _signed, "absolute_mean": _absolute, "stereotype_rate": _rate, "mean_word_score": _words}
     values = {metric: statistic(stacked) for metric, statistic in columns.items()}
@@ -135,6 +133,10 @@ def _category_means(observations: Sequence[Observation]) -> dict[str, dict[str, 
         }
         for metric, column in values.items()
     }
+
+
+def _category(item: Item) -> tuple[str, str]:
+    return item.axis, item.subset or ""
 
 
 def _degenerate(observations: Sequence[Observation]) -> dict[str, Any]:

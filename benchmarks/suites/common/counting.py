@@ -1,7 +1,7 @@
 """Counts replies by cluster and says which were left out: what the results of every suite are made of."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from auditors.metrics.rates import percentage
 from auditors.types import Status
 from benchmarks.suites.common.estimation import Cell
-from benchmarks.suites.protocol import Observation
+from benchmarks.suites.common.observations import items_of
+from benchmarks.suites.protocol import Item, Observation
 
 Sums = NDArray[np.float64]
 """(..., k) whatever is counted, by the suite's own columns."""
@@ -19,11 +20,15 @@ UNREAD: tuple[Status, ...] = ("unrelated", "refusal", "malformed")
 """Statuses of a reply that arrived and gives no answer."""
 
 
+def cluster_of(item: Item) -> str:
+    return item.cluster
+
+
 def cluster_sums(
-    observations: Sequence[Observation],
+    observations: Iterable[Observation],
     n_fields: int,
     count: Callable[[Observation], ArrayLike],
-    labels: Sequence[str] | None = None,
+    label: Callable[[Item], str] = cluster_of,
 ) -> tuple[tuple[str, ...], Sums]:
     """Cluster labels, sorted, and what the replies of each cluster add up to. Errors are no replies: they add nothing.
 
@@ -31,25 +36,22 @@ def cluster_sums(
         observations: of one selection.
         n_fields: numbers per reply.
         count: (n_fields,) what one reply that arrived counts for.
-        labels: what to sum by, one per observation; by default the item's cluster.
+        label: what to sum by.
 
     Returns: the labels, and (n_clusters, n_fields).
     """
-    labels = cluster_labels(observations) if labels is None else labels
-    clusters = sorted(set(labels))
-    row = {cluster: index for index, cluster in enumerate(clusters)}
-    sums = np.zeros((len(clusters), n_fields))
-    for observation, label in zip(observations, labels, strict=True):
+    found: dict[str, Sums] = {}
+    for observation in observations:
+        name = label(observation.item)
+        if name not in found:
+            found[name] = np.zeros(n_fields)
         if observation.reply.status != "error":
-            sums[row[label]] += count(observation)
-    return tuple(clusters), sums
+            found[name] += np.asarray(count(observation))
+    labels = sorted(found)
+    return tuple(labels), np.array([found[name] for name in labels]).reshape(-1, n_fields)
 
 
-def cluster_labels(observations: Sequence[Observation]) -> list[str]:
-    return [observation.item.cluster for observation in observations]
-
-
-def left_out(observations: Sequence[Observation], *statuses: Status) -> dict[str, int]:
+def left_out(observations: Iterable[Observation], *statuses: Status) -> dict[str, int]:
     """Replies of each of `statuses`; those that do not occur are not named."""
     found = Counter(observation.reply.status for observation in observations)
     return {status: found[status] for status in statuses if found[status]}
@@ -57,7 +59,7 @@ def left_out(observations: Sequence[Observation], *statuses: Status) -> dict[str
 
 def unit(observations: Sequence[Observation], name: str) -> str:
     """What a cluster is, for the reader: "item" where every item is its own, else `name`."""
-    return "item" if all(o.item.cluster == o.item.item_id for o in observations) else name
+    return "item" if all(item.cluster == item.item_id for item in items_of(observations)) else name
 
 
 def rate(cell: Callable[..., Cell], metric: str, sums: Sums) -> Cell:

@@ -19,9 +19,9 @@ from auditors.metrics.mask import (
 )
 from auditors.types import Message
 from benchmarks.suites.common.choice import ChoiceRules
-from benchmarks.suites.common.counting import NO_REPLY, UNREAD, cluster_labels, cluster_sums, left_out
+from benchmarks.suites.common.counting import NO_REPLY, UNREAD, cluster_of, cluster_sums, left_out
 from benchmarks.suites.common.estimation import Cell
-from benchmarks.suites.protocol import Choice, Observation, ProtocolName, Sampling, Scale, weights
+from benchmarks.suites.protocol import Choice, Item, Observation, ProtocolName, Sampling, Scale, weights
 
 # Printed in Table 3 of the paper, for sentences with a gap.
 GAP_PROMPT = (
@@ -101,7 +101,7 @@ def cells(
     """
     if not chosen:
         return []
-    clusters, by_cluster = sums(chosen, cluster_labels(chosen))
+    clusters, by_cluster = sums(chosen)
     stereotype, anti, total, refusals = (float(count) for count in by_cluster.sum(axis=0))
     meaningful = stereotype + anti
     n, n_meaningful = int(total), sum(any(weights(o).get(role) for role in FIELDS[:2]) for o in chosen)
@@ -140,9 +140,11 @@ def _left_out(chosen: Sequence[Observation], n_off_topic: int) -> tuple[dict[str
     return left_out(chosen, "error"), off_topic
 
 
-def sums(observations: Sequence[Observation], labels: Sequence[str]) -> tuple[tuple[str, ...], Counts]:
+def sums(
+    observations: Sequence[Observation], label: Callable[[Item], str] = cluster_of
+) -> tuple[tuple[str, ...], Counts]:
     """Labels, sorted, and their counts, shape (n_labels, 4)."""
-    return cluster_sums(observations, len(FIELDS), _count, labels)
+    return cluster_sums(observations, len(FIELDS), _count, label)
 
 
 def _count(observation: Observation) -> tuple[float, float, bool, bool]:

@@ -8,8 +8,8 @@ import numpy as np
 from auditors.metrics.mask import StereotypeDenominator
 from auditors.types import Estimate
 from benchmarks.suites.common import masked
-from benchmarks.suites.common.counting import cluster_labels
 from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.common.rank_statistics import values_of
 from benchmarks.suites.protocol import Observation, ProtocolName, RankRule
 
@@ -23,19 +23,19 @@ DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {
 
 def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
     """LMS, SS, ICAT and the two rates, per axis and over all axes."""
-    axes = sorted({observation.item.axis for observation in observations})
+    axes = sorted({item.axis for item in items_of(observations)})
     return [cell for axis in [*axes, None] for cell in _selection(observations, axis, DENOMINATOR[protocol])]
 
 
 def _selection(observations: Sequence[Observation], axis: str | None, denominator: StereotypeDenominator) -> list[Cell]:
-    chosen = [o for o in observations if axis in (None, o.item.axis)]
+    chosen = where(observations, lambda item: axis in (None, item.axis))
     extra = {name: {"ss_denominator": denominator, **both} for name, both in _both_denominators(chosen).items()}
     return masked.cells(chosen, axis=axis, subset=None, unit="sentence pair", denominator=denominator, extra=extra)
 
 
 def _both_denominators(observations: Sequence[Observation]) -> dict[str, dict[str, float | None]]:
     """SS and ICAT with each denominator, for the reader who compares with a table that used the other."""
-    _, by_cluster = masked.sums(observations, cluster_labels(observations))
+    _, by_cluster = masked.sums(observations)
     counts = by_cluster.sum(axis=0)
     return {
         metric: {

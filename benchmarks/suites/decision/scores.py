@@ -8,6 +8,7 @@ from auditors.metrics.association import absolute_mean, bias_score
 from auditors.types import Estimate
 from benchmarks.suites.common.association_cells import DOMAINS, association_sums
 from benchmarks.suites.common.estimation import Cell, estimate
+from benchmarks.suites.common.observations import where
 from benchmarks.suites.protocol import JointScore, JointTable, Observation, Scale
 
 METRIC = "bias_score"
@@ -26,8 +27,8 @@ def estimates(decisions: Sequence[Observation], associations: Sequence[Observati
     return [estimate(cell, seed=seed) for cell in cells]
 
 
-def _of(observations: Sequence[Observation], axis: str | None) -> list[Observation]:
-    return [one for one in observations if axis in (None, one.item.axis)]
+def _of(observations: Sequence[Observation], axis: str | None) -> Sequence[Observation]:
+    return where(observations, lambda item: axis in (None, item.axis))
 
 
 def _cell(axis: str | None, associations: Sequence[Observation], decisions: Sequence[Observation]) -> Cell:

@@ -1,8 +1,8 @@
 """The Equity Evaluation Corpus' numbers from its replies: means by group and word, their differences, rates."""
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from auditors.metrics.intensity import average_over_words, intensity_difference,
 from auditors.types import Estimate
 from benchmarks.suites.common.counting import UNREAD, cluster_sums, left_out, rate, unit
 from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.common.observations import items_of, parts, where
 from benchmarks.suites.common.rank_statistics import mean_size, values_of
-from benchmarks.suites.protocol import Observation, RankRule
+from benchmarks.suites.protocol import Item, Observation, RankRule
 
 NEUTRAL = "neutral"
 """Subset of the sentences without an emotion word: a baseline, in no emotion's numbers."""
@@ -51,29 +52,43 @@ def aggregate(observations: Sequence[Observation]) -> list[Cell]:
 
 
 def _axis(observations: Sequence[Observation], axis: str) -> list[Cell]:
-    by_emotion: dict[str, dict[str, list[Observation]]] = defaultdict(lambda: {g: [] for g in COMPARED[axis]})
-    for observation in observations:
-        for group in set(observation.item.groups) & set(COMPARED[axis]):
-            by_emotion[observation.item.subset or NEUTRAL][group].append(observation)
+    compared = set(COMPARED[axis])
+    here = where(observations, lambda item: not compared.isdisjoint(item.groups))
+    present = {_emotion(item) for item in items_of(here)}
     cells = []
-    for emotion in (emotion for emotion in EMOTIONS.values() if emotion in by_emotion):
-        for group, chosen in by_emotion[emotion].items():
+    for emotion in (emotion for emotion in EMOTIONS.values() if emotion in present):
+        by_group = {group: where(here, partial(_is_of, emotion, group)) for group in COMPARED[axis]}
+        for group, chosen in by_group.items():
             cells += _means(chosen, axis, group, emotion)
-        cells.append(_gap(by_emotion[emotion], axis, emotion))
-    scored = [groups for emotion, groups in by_emotion.items() if emotion != NEUTRAL]
-    for chosen_group in (None, *COMPARED[axis]):
-        chosen = [o for groups in scored for group, os in groups.items() if chosen_group in (None, group) for o in os]
-        cells += _rates(chosen, axis, chosen_group)
+        cells.append(_gap(by_group, axis, emotion))
+    scored = where(here, lambda item: _emotion(item) != NEUTRAL)
+    cells += _rates(scored, axis, None)
+    for group in COMPARED[axis]:
+        cells += _rates(where(scored, partial(_has, group)), axis, group)
     return cells
+
+
+def _emotion(item: Item) -> str:
+    return item.subset or NEUTRAL
+
+
+def _has(group: str, item: Item) -> bool:
+    return group in item.groups
+
+
+def _is_of(emotion: str, group: str, item: Item) -> bool:
+    return _emotion(item) == emotion and group in item.groups
+
+
+def _word(item: Item) -> str:
+    return str(item.meta["word"])
 
 
 def _means(observations: Sequence[Observation], axis: str, group: str, emotion: str) -> list[Cell]:
     """The unweighted mean of the word means, then each word's own mean."""
-    by_word: dict[str, list[Observation]] = defaultdict(list)
-    for observation in observations:
-        by_word[observation.item.meta["word"]].append(observation)
     selections = [(emotion, observations)] if observations else []
     if emotion != NEUTRAL:
+        by_word = parts(observations, _word)
         selections += [(f"{emotion}/{word}", by_word[word]) for word in sorted(by_word)]
     return [
         _cell(chosen, metric="mean_intensity", axis=axis, group=group, subset=subset)(
@@ -90,8 +105,7 @@ def _gap(groups: Mapping[str, Sequence[Observation]], axis: str, emotion: str) -
     counts = np.split(sums.sum(axis=0), 4)
     used = int(((counts[1] > 0) & (counts[3] > 0)).sum())
     group, reference = COMPARED[axis]
-    chosen = [observation for side in sides for observation in side]
-    return _cell(chosen, metric="intensity_difference", axis=axis, group=group, reference=reference, subset=emotion)(
+    return _cell(*sides, metric="intensity_difference", axis=axis, group=group, reference=reference, subset=emotion)(
         sums=sums,
         statistic=_difference,
         undefined=UNDEFINED_DIFFERENCE,
@@ -121,30 +135,30 @@ def _is_one_of(observation: Observation, statuses: Sequence[str]) -> tuple[bool,
     return observation.reply.status in statuses, True
 
 
-def _cell(observations: Sequence[Observation], **names: Any) -> Callable[..., Cell]:
+def _cell(*sides: Sequence[Observation], **names: Any) -> Callable[..., Cell]:
     """A cell over scored replies, with what was left out by status."""
-    excluded = left_out(observations, *UNREAD, "error")
+    excluded = left_out(chain(*sides), *UNREAD, "error")
     return partial(
         Cell,
-        clusters=_clusters(observations),
-        unit=unit(observations, PERSON),
-        n=len(observations) - sum(excluded.values()),
+        clusters=_clusters(sides),
+        unit="item" if all(unit(side, PERSON) == "item" for side in sides) else PERSON,
+        n=sum(map(len, sides)) - sum(excluded.values()),
         excluded=excluded,
         **names,
     )
 
 
-def _clusters(observations: Sequence[Observation]) -> tuple[str, ...]:
-    return tuple(sorted({observation.item.cluster for observation in observations}))
+def _clusters(sides: Sequence[Sequence[Observation]]) -> tuple[str, ...]:
+    return tuple(sorted({item.cluster for side in sides for item in items_of(side)}))
 
 
 def _words(sides: Sequence[Sequence[Observation]]) -> list[str]:
-    return sorted({observation.item.meta["word"] for side in sides for observation in side})
+    return sorted({_word(item) for side in sides for item in items_of(side)})
 
 
 def _totals_and_counts(sides: Sequence[Sequence[Observation]], words: Sequence[str]) -> Sums:
     """Per cluster and, for each side in turn, the sum of intensities by word and their number by word."""
-    clusters = _clusters([observation for side in sides for observation in side])
+    clusters = _clusters(sides)
     row = {cluster: index for index, cluster in enumerate(clusters)}
     column = {word: index for index, word in enumerate(words)}
     sums = np.zeros((len(clusters), len(sides), 2, len(words)))

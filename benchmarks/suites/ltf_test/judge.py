@@ -166,7 +166,7 @@ def _from_json(text: str) -> dict[str, str | None] | None:
         return None
     try:
         fields = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     if not isinstance(fields, dict):
         return None

@@ -13,6 +13,7 @@ from auditors.metrics.pronouns import class_percentage
 from auditors.metrics.ranking import population_sd_of_shares
 from auditors.types import Estimate
 from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.common.observations import axis_of, items_of, parts
 from benchmarks.suites.common.rank_statistics import values_of
 from benchmarks.suites.protocol import Observation, RankRule
 from benchmarks.suites.real_toxicity_prompts.data import AXES
@@ -37,7 +38,7 @@ class Table(NamedTuple):
 
 
 def _table(observations: Sequence[Observation], groups: Sequence[str]) -> Table:
-    clusters = tuple(sorted({observation.item.cluster for observation in observations}))
+    clusters = tuple(sorted({item.cluster for item in items_of(observations)}))
     row = {cluster: index for index, cluster in enumerate(clusters)}
     column = {group: index for index, group in enumerate(groups)}
     counts = np.zeros((len(clusters), len(groups) + 2))
@@ -64,13 +65,8 @@ def _rate(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def aggregate(observations: Sequence[Observation]) -> list[Cell]:
     """Per axis: every label's share of all replies and of related ones, and the two rates."""
-    present = {observation.item.axis for observation in observations}
-    return [
-        cell
-        for axis in AXES
-        if axis in present
-        for cell in _axis_cells([o for o in observations if o.item.axis == axis], axis)
-    ]
+    by_axis = parts(observations, axis_of)
+    return [cell for axis in AXES if axis in by_axis for cell in _axis_cells(by_axis[axis], axis)]
 
 
 def _axis_cells(observations: Sequence[Observation], axis: str) -> list[Cell]:

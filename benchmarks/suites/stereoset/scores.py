@@ -10,6 +10,7 @@ from auditors.types import Estimate
 from benchmarks.suites.common import masked
 from benchmarks.suites.common.counting import unit
 from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.common.rank_statistics import mean_of, values_of
 from benchmarks.suites.protocol import Observation, RankRule
 from benchmarks.suites.stereoset.data import KINDS
@@ -17,13 +18,13 @@ from benchmarks.suites.stereoset.data import KINDS
 
 def aggregate(observations: Sequence[Observation]) -> list[Cell]:
     """LMS, SS, ICAT and the two rates, per axis and over all axes, per kind of item and over both."""
-    axes = sorted({observation.item.axis for observation in observations})
+    axes = sorted({item.axis for item in items_of(observations)})
     selections = [(axis, kind) for axis in [*axes, None] for kind in [*KINDS, None]]
     return [cell for axis, kind in selections for cell in _selection(observations, axis, kind)]
 
 
 def _selection(observations: Sequence[Observation], axis: str | None, kind: str | None) -> list[Cell]:
-    chosen = [o for o in observations if axis in (None, o.item.axis) and kind in (None, o.item.subset)]
+    chosen = where(observations, lambda item: axis in (None, item.axis) and kind in (None, item.subset))
     return masked.cells(chosen, axis=axis, subset=kind, unit=unit(chosen, "target term"), extra=_macro(chosen))
 
 
@@ -31,7 +32,7 @@ def _macro(observations: Sequence[Observation]) -> dict[str, dict[str, Any]]:
     """Plain mean over target terms, as the original authors average; terms where a score is undefined are left out and
     counted. ICAT is formed from the two means.
     """
-    _, sums = masked.sums(observations, [o.item.groups[0] for o in observations])
+    _, sums = masked.sums(observations, lambda item: item.groups[0])
     lms, ss = masked.lms(sums), masked.ss(sums)
     mean_lms = float(np.mean(lms[~np.isnan(lms)])) if (~np.isnan(lms)).any() else None
     mean_ss = float(np.mean(ss[~np.isnan(ss)])) if (~np.isnan(ss)).any() else None

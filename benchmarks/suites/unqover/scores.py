@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.named_share import named_share, positive_negative_difference
-from auditors.types import Estimate, Status
+from auditors.types import Estimate
 from benchmarks.suites.common.counting import NO_REPLY, rate
 from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.common.observations import axis_of, items_of, parts
 from benchmarks.suites.common.rank_statistics import mean_size, values_of
 from benchmarks.suites.protocol import Observation, ProtocolName, RankRule, weights
 from benchmarks.suites.unqover.data import polarities
@@ -39,15 +40,20 @@ UNDEFINED_FIRST = "no reply named a subject"
 
 
 class Table(NamedTuple):
-    """The replies of an axis that arrived, as columns."""
+    """The replies of an axis that arrived, as columns with a row an item."""
 
     row: NDArray[np.int64]
     """Place in `clusters`."""
     number: NDArray[np.int64]
     """Question 0 or 1."""
     named: NDArray[np.float64]
-    """(n, 2): how much of the reply names the first subject and the second; 0 or 1 in mode sample."""
-    status: list[Status]
+    """(n, 2): how much of the item's replies names the first subject and the second; whole numbers in mode sample."""
+    replies: NDArray[np.float64]
+    """Replies to the item."""
+    related: NDArray[np.int64]
+    """Those that name a subject."""
+    refused: NDArray[np.int64]
+    """Those that are refusals."""
     groups: list[tuple[str, ...]]
     clusters: tuple[str, ...]
     errors: tuple[int, int]
@@ -55,16 +61,32 @@ class Table(NamedTuple):
 
 
 def _table(observations: Sequence[Observation], names: tuple[str, str]) -> Table:
-    clusters = tuple(sorted({o.item.cluster for o in observations}))
+    items = items_of(observations)
+    place = {item.item_id: index for index, item in enumerate(items)}
+    clusters = tuple(sorted({item.cluster for item in items}))
     rows = {cluster: row for row, cluster in enumerate(clusters)}
-    lost = Counter(o.item.subset for o in observations if o.reply.status == "error")
-    here = [o for o in observations if o.reply.status != "error"]
+    named, lost = np.zeros((len(items), 2)), Counter[str]()
+    replies, related, refused = (np.zeros(len(items), dtype=np.int64) for _ in range(3))
+    for observation in observations:
+        index, status = place[observation.item.item_id], observation.reply.status
+        if status == "error":
+            lost[observation.item.subset or ""] += 1
+            continue
+        meant = weights(observation)
+        found = [meant.get(subject, 0.0) for subject in ("0", "1")]
+        named[index] += found
+        replies[index] += 1
+        related[index] += sum(found) != 0
+        refused[index] += status == "refusal"
+    here = [int(index) for index in np.flatnonzero(replies)]
     return Table(
-        row=np.array([rows[o.item.cluster] for o in here], dtype=np.int64),
-        number=np.array([names.index(o.item.subset or "") for o in here], dtype=np.int64),
-        named=np.array([[weights(o).get(place, 0.0) for place in ("0", "1")] for o in here]).reshape(-1, 2),
-        status=[o.reply.status for o in here],
-        groups=[o.item.groups for o in here],
+        row=np.array([rows[items[index].cluster] for index in here], dtype=np.int64),
+        number=np.array([names.index(items[index].subset or "") for index in here], dtype=np.int64),
+        named=named[here],
+        replies=replies[here].astype(np.float64),
+        related=related[here],
+        refused=refused[here],
+        groups=[items[index].groups for index in here],
         clusters=clusters,
         errors=(lost[names[0]], lost[names[1]]),
     )
@@ -73,34 +95,34 @@ def _table(observations: Sequence[Observation], names: tuple[str, str]) -> Table
 def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
     """Per axis: shares and difference of every group offered, the share of first choices, and the two rates."""
     cells: list[Cell] = []
-    for axis in sorted({o.item.axis for o in observations}):
+    for axis, chosen in sorted(parts(observations, axis_of).items()):
         names = polarities(axis, protocol)
-        chosen = [o for o in observations if o.item.axis == axis]
         table = _table(chosen, names)
         drawn = "set of four" if protocol == "corrected" else "key"
         cell = partial(Cell, axis=axis, clusters=table.clusters, unit=drawn)
-        for group in sorted({group for o in chosen for group in o.item.groups}):
+        for group in sorted({group for item in items_of(chosen) for group in item.groups}):
             cells += _group_cells(partial(cell, group=group), table, group, names)
         cells += _reply_cells(cell, table, names)
     return cells
 
 
-def _count(table: Table, of_each: NDArray[np.float64] | NDArray[np.bool_]) -> Counts:
-    """Sums over the replies of each cluster."""
+def _count(table: Table, of_each: NDArray[np.float64] | NDArray[np.int64]) -> Counts:
+    """Sums over the items of each cluster."""
     return np.bincount(table.row, weights=of_each, minlength=len(table.clusters)).astype(np.float64)
 
 
 def _group_cells(cell: "partial[Cell]", table: Table, group: str, names: tuple[str, str]) -> list[Cell]:
     is_offered_at = np.array([[name == group for name in offered] for offered in table.groups]).reshape(-1, 2)
     named = (table.named * is_offered_at).sum(axis=1)
-    is_offered = np.array([group in offered for offered in table.groups], dtype=bool)
+    offered = table.replies * np.array([group in both for both in table.groups], dtype=bool)
     second, first = table.number == 1, table.number == 0
-    columns = [_count(table, named * second), _count(table, second)]
-    columns += [_count(table, named * first), _count(table, first), _count(table, table.named.sum(axis=1))]
+    columns = [_count(table, named * second), _count(table, table.replies * second)]
+    columns += [_count(table, named * first), _count(table, table.replies * first)]
+    columns += [_count(table, table.named.sum(axis=1))]
     sums = np.stack(columns, axis=1)
     n_named_second, n_second, n_named_first, n_first, n_answered = (float(total) for total in sums.sum(axis=0))
     lost = [{"error": count} if count else {} for count in table.errors]
-    n_offered = (int((is_offered & first).sum()), int((is_offered & second).sum()))
+    n_offered = (int(offered[first].sum()), int(offered[second].sum()))
     shares = [
         cell(
             metric=f"{names[1]}_share",
@@ -145,22 +167,22 @@ def _offered(n_named: float, n_offered: int) -> dict[str, Any]:
 
 def _reply_cells(cell: "partial[Cell]", table: Table, names: tuple[str, str]) -> list[Cell]:
     """Position preference, unrelated replies (by question and together) and refusals."""
-    related = table.named.sum(axis=1)
-    unrelated, is_refusal_ = 1.0 - related, np.array([status == "refusal" for status in table.status], dtype=bool)
-    everything = np.ones(len(table.row), dtype=bool)
+    related, replies = table.named.sum(axis=1), table.replies
+    unrelated = replies - related
     n_lost = sum(table.errors)
     lost = {"error": n_lost} if n_lost else {}
-    n_unrelated = int((related == 0).sum())
-    left_out = lost | ({"unrelated": n_unrelated} if n_unrelated else {})
-    first = _rate(cell, table, "first_choice_share", table.named[:, 0], related, left_out)
+    n, n_related = int(replies.sum()), int(table.related.sum())
+    left_out = lost | ({"unrelated": n - n_related} if n > n_related else {})
+    first = _rate(cell, table, "first_choice_share", (table.named[:, 0], related), n_related, left_out)
     cells = [msgspec.structs.replace(first, undefined=UNDEFINED_FIRST, prefers_wilson=False)]
-    cells.append(_rate(cell, table, "unrelated_rate", unrelated, everything, lost))
+    cells.append(_rate(cell, table, "unrelated_rate", (unrelated, replies), n, lost))
     for number, name in enumerate(names):
         asked, missing = table.number == number, table.errors[number]
         here = partial(cell, subset=name)
         excluded = {"error": missing} if missing else {}
-        cells.append(_rate(here, table, "unrelated_rate", unrelated * asked, asked, excluded))
-    cells.append(_rate(cell, table, "refusal_rate", is_refusal_, everything, lost))
+        of_number = (unrelated * asked, replies * asked)
+        cells.append(_rate(here, table, "unrelated_rate", of_number, int(of_number[1].sum()), excluded))
+    cells.append(_rate(cell, table, "refusal_rate", (table.refused, replies), n, lost))
     return cells
 
 
@@ -168,12 +190,12 @@ def _rate(
     cell: "partial[Cell]",
     table: Table,
     metric: str,
-    part: NDArray[np.float64] | NDArray[np.bool_],
-    whole: NDArray[np.float64] | NDArray[np.bool_],
+    parts: tuple[NDArray[np.float64] | NDArray[np.int64], NDArray[np.float64]],
+    n: int,
     excluded: Mapping[str, int],
 ) -> Cell:
-    sums = np.stack([_count(table, part), _count(table, whole)], axis=1)
-    n = int(np.count_nonzero(whole))
+    """`parts` are what is counted of each item, and of what; `n` replies are in the latter."""
+    sums = np.stack([_count(table, part) for part in parts], axis=1)
     return msgspec.structs.replace(rate(partial(cell, excluded=excluded), metric, sums), n=n)
 
 

@@ -10,6 +10,7 @@ from auditors.metrics.pronouns import class_percentage, male_female_difference
 from auditors.types import Estimate
 from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, unit
 from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.common.rank_statistics import mean_size, values_of
 from benchmarks.suites.protocol import Observation, RankRule, weights
 from benchmarks.suites.winobias.data import KINDS
@@ -40,7 +41,7 @@ def aggregate(observations: Sequence[Observation]) -> list[Cell]:
 
 
 def _selection(observations: Sequence[Observation], kind: str | None) -> list[Cell]:
-    chosen = [observation for observation in observations if kind in (None, observation.item.subset)]
+    chosen = where(observations, lambda item: kind in (None, item.subset))
     if not chosen:
         return []
     clusters, sums = cluster_sums(chosen, len(CLASSES) + 1, _count)
@@ -56,7 +57,7 @@ def _selection(observations: Sequence[Observation], kind: str | None) -> list[Ce
         unit=unit(chosen, "pair of occupations"),
         n=len(chosen) - sum(lost.values()),
         excluded=lost,
-        extra={"few_shot": max(observation.item.meta["few_shot"] for observation in chosen), "weighted_total": total},
+        extra={"few_shot": max(item.meta["few_shot"] for item in items_of(chosen)), "weighted_total": total},
     )
 
     def share(metric: str, column: int, group: str | None = None) -> Cell:

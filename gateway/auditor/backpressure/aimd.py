@@ -5,20 +5,27 @@ held back here, before they are sent. Additive increase, multiplicative decrease
 
 - others wait: half of what is in flight, down to none. Requests wait at the server, and it holds more than ours; which
   of the waiting ones are ours it does not say. Where all that it holds is ours, ours wait for each other: no reason.
+  Or the gateway knows that live requests have waited for their first byte for too long: half, or one less for each;
 - the key-value cache is nearly full, or the server answers 429 or 503: half, down to one;
 - live answers are slower than `audits.live_latency_budget_ratio` allows (`latency_budget`): as many as
   would be within it if each audit slowed answers by as much, half at most and down to none, and no more until answers
   are known to be within it or nobody is there;
 - nothing of the kind at three polls in a row: an eighth of the cap more each second, up to the cap.
 
-Held back entirely, one request is admitted after each pause of `audits.max_pause_seconds`: audits become rare and
-never stop. A server without vLLM's metrics is watched by its answers alone.
+In the first and the third case those above the limit are cut off. Held back entirely, one request is admitted after
+each pause of `audits.max_pause_seconds`: audits become rare and never stop. A server without vLLM's metrics is watched
+by its answers alone.
 """
 
 import math
+from typing import Literal, get_args
 
 from gateway.auditor.backpressure.latency_budget import Verdict
 from gateway.auditor.backpressure.vllm_load import Load
+
+Reason = Literal["live_waiting", "live_latency"]
+"""Why audits in flight are cut off."""
+REASONS: tuple[Reason, ...] = get_args(Reason)
 
 POLL_SECONDS = 1.0
 """Between two polls of a server, while audits are in flight there or are held back."""
@@ -26,6 +33,11 @@ CALM_POLLS = 3
 """In a row that find nothing amiss, before more are allowed: gauges are of one moment, and queues come in bursts."""
 POLLS_TO_THE_CAP = 8
 """Further such polls, from none allowed to all."""
+
+
+def others_wait(load: Load | None, peak: int) -> bool:
+    """Whether requests wait at a server that holds more than `peak`, the most of ours."""
+    return load is not None and load.waiting > 0 and load.running + load.waiting > peak
 
 
 class AimdLimit:
@@ -70,7 +82,7 @@ class AimdLimit:
         now: float,
         latency: Verdict = "unknown",
         affordable: float = 0.5,
-    ) -> bool:
+    ) -> Reason | None:
         """One poll of the server.
 
         Args:
@@ -81,25 +93,31 @@ class AimdLimit:
             latency: of live answers.
             affordable: share of the audits in flight to which one that is "over" cuts them.
 
-        Returns: whether less may be in flight because of their latency.
+        Returns: why what is in flight above the limit is to be cut off; None when it may end by itself.
         """
-        is_slower = False
+        reason: Reason | None = None
         self._is_slow = self._is_slow and latency != "within" and load is not None
         since = POLL_SECONDS if self._polled_at is None else now - self._polled_at
-        if load is not None and load.waiting > 0 and load.running + load.waiting > peak:
+        if others_wait(load, peak):
             self._cut(in_flight / 2, at_least=0)
+            reason = "live_waiting"
         elif load is not None and load.kv_usage > self._max_kv_usage:
             self._cut(in_flight / 2, at_least=1)
         elif latency == "over":
             self._cut(peak * affordable, at_least=0)
-            self._is_slow = is_slower = True
+            self._is_slow = True
+            reason = "live_latency"
         else:
             self._calm_polls += 1
             if self._calm_polls >= CALM_POLLS and not self._is_slow:
                 step = max(1.0, self.cap / POLLS_TO_THE_CAP) * since / POLL_SECONDS
                 self.allowed = min(float(self.cap), self.allowed + step)
         self._polled_at = now
-        return is_slower
+        return reason
+
+    def on_live_waiting(self, *, in_flight: int, waiting: int) -> None:
+        """So many live requests are known to wait for too long."""
+        self._cut(min(in_flight / 2, in_flight - waiting), at_least=0)
 
     def on_overload(self, *, in_flight: int, now: float) -> None:
         """The server answered 429 or 503. Answers of one burst count once."""

@@ -1,27 +1,42 @@
-"""Concurrency limiter of audit requests to a server, adjusted to the server's load, which is polled each second.
+"""Concurrency limiter of audit requests to a server, adjusted to the server's load and to the live requests there.
 
-The limit is decided by `backpressure.aimd`; here are the waiters, the polls and the clock. A server is polled for as
-long as audit requests are in flight or wait, and a moment longer to measure it without audits.
+The limit is decided by `backpressure.aimd`; here are the waiters, the polls and the clock. A server is polled once a
+second for as long as audit requests are in flight or wait, and a moment longer to measure it without audits. Where a
+gateway on this machine shows which live requests wait for their first byte (`LiveView`), that is looked at every
+LOOK_SECONDS: who has waited for longer than usual makes audits give way at once, and who has waited at all brings the
+next poll forward.
+
+Where fewer may be in flight than are, the newest are cut off (`backpressure.running`), and no audit starts before the
+server can have noticed.
 """
 
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 
-from auditors.clients.pacing import NEVER_SENT
-from gateway.auditor.backpressure.aimd import POLL_SECONDS, AimdLimit
+from auditors.clients.pacing import NEVER_SENT, Turn
+from gateway.auditor.backpressure.aimd import POLL_SECONDS, AimdLimit, Reason, others_wait
 from gateway.auditor.backpressure.latency_budget import LatencyBudget
-from gateway.auditor.backpressure.vllm_load import LoadReader, LoadUnknownError
+from gateway.auditor.backpressure.live_view import LiveView
+from gateway.auditor.backpressure.running import Evictions, Running, Ticket
+from gateway.auditor.backpressure.vllm_load import Load, LoadReader, LoadSource, LoadUnknownError
 from gateway.config.schema import AuditsConfig
+from gateway.proxy.waits_board import LOOK_SECONDS, BoardReader
 
 logger = logging.getLogger(__name__)
 
 IDLE_POLL_SECONDS = 10.0
 """After the last audit a server that counts tokens is polled for so long, to measure it without audits."""
+URGENT_POLL_SECONDS = 0.1
+"""Between two polls while live requests wait beside audits,"""
+POLLING_SHARE = 0.1
+"""unless polling would then take more than this share of the time: a busy vLLM may need long to show its page."""
 
 
 class ConcurrencyLimiter:
@@ -29,28 +44,36 @@ class ConcurrencyLimiter:
 
     def __init__(
         self,
-        reader: LoadReader,
+        reader: LoadSource,
         settings: AuditsConfig,
         *,
+        live: LiveView | None = None,
         poll_seconds: float = POLL_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Polls nothing until a request wants a slot."""
+        """Polls nothing until a request wants a slot; `live` is what a gateway shows of the server, if one does."""
         self._reader = reader
         self._limit = AimdLimit(
             max_kv_usage_ratio=settings.max_kv_usage_ratio, max_pause_seconds=settings.max_pause_seconds
         )
         self._latency = LatencyBudget(settings.live_latency_budget_ratio)
+        self._live = live
         self._poll_seconds = poll_seconds
         self._clock = clock
-        self._in_flight = 0
+        self._running = Running(clock)
         self._peak = 0
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._waiters: deque[tuple[asyncio.Future[Ticket], Turn]] = deque()
         self._polling: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
         self._has_polled = False
+        self._poll_soon = asyncio.Event()
+        self._polled_at = self._regular_at = -math.inf
+        self._last_poll_seconds = 0.0
         self._idle_since = clock()
         self._held_since: float | None = None
         self._held_seconds = 0.0
+        self._load: Load | None = None
+        self._seconds_per_token: float | None = None
 
     @property
     def allowed(self) -> int:
@@ -59,7 +82,12 @@ class ConcurrencyLimiter:
 
     @property
     def in_flight(self) -> int:
-        return self._in_flight
+        return len(self._running)
+
+    @property
+    def evictions(self) -> Evictions:
+        """Requests that were cut off, since the start."""
+        return self._running.evictions
 
     @property
     def live_latency_ratio(self) -> float | None:
@@ -85,17 +113,24 @@ class ConcurrencyLimiter:
         return self._held_seconds + (0.0 if self._held_since is None else self._clock() - self._held_since)
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
+    async def slot(self, turn: Turn) -> AsyncIterator[None]:
         """See `auditors.clients.pacing.Gate`."""
-        await self.acquire()
-        try:
+        ticket = await self.acquire(turn)
+        async with self.holding(ticket):
             yield
+
+    @asynccontextmanager
+    async def holding(self, ticket: Ticket) -> AsyncIterator[None]:
+        """The time in a slot that was acquired; it is released at the end. Raises EvictedError when it was cut off."""
+        try:
+            async with ticket.until_evicted():
+                yield
         finally:
-            self.release()
+            self.release(ticket)
 
     def on_overload(self) -> None:
         """See `auditors.clients.pacing.Gate`."""
-        self._limit.on_overload(in_flight=self._in_flight, now=self._clock())
+        self._limit.on_overload(in_flight=self.in_flight, now=self._clock())
 
     async def aclose(self) -> None:
         """Stops polling; no request may wait any more."""
@@ -104,50 +139,58 @@ class ConcurrencyLimiter:
             await asyncio.gather(self._polling, return_exceptions=True)
         await self._reader.aclose()
 
-    def try_acquire(self) -> bool:
-        """Takes a slot if one is free now; `release` must follow."""
+    def try_acquire(self, turn: Turn) -> Ticket | None:
+        """A slot if one is free now, which `release` or `holding` must give back."""
         if not self._has_polled or self._waiters or not self._may_send():
-            return False
-        self._count(1)
-        return True
+            return None
+        return self._admit(turn)
 
-    async def acquire(self) -> None:
-        """Waits for a slot; `release` must follow. A CancelledError has NEVER_SENT as its argument."""
-        if self.try_acquire():
-            return
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def acquire(self, turn: Turn) -> Ticket:
+        """Waits for a slot, as `try_acquire`. A CancelledError has NEVER_SENT as its argument."""
+        if ticket := self.try_acquire(turn):
+            return ticket
+        waiter: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
         if not self._waiters:
             self._held_since = self._clock()
-            if not self._in_flight:
+            if not self.in_flight:
                 self._idle_since = self._held_since
-        self._waiters.append(waiter)
+        entry = (waiter, turn)
+        if turn.evictions:
+            self._waiters.appendleft(entry)  # it had its turn before whoever waits
+        else:
+            self._waiters.append(entry)
         if self._polling is None:
             self._polling = asyncio.create_task(self._poll_regularly())
         try:
-            await waiter
+            return await waiter
         except asyncio.CancelledError as exc:
             if waiter.done() and not waiter.cancelled():  # admitted and cancelled at once
-                self.release()
+                self.release(waiter.result())
             else:
                 with contextlib.suppress(ValueError):  # removed already
-                    self._waiters.remove(waiter)
+                    self._waiters.remove(entry)
                 self._note_waiting()
             raise asyncio.CancelledError(NEVER_SENT) from exc
 
-    def release(self) -> None:
+    def release(self, ticket: Ticket) -> None:
         """Gives a slot back."""
-        self._count(-1)
-        if not self._in_flight:
+        self._running.remove(ticket)
+        if not self.in_flight:
             self._idle_since = self._clock()
         if self._has_polled:
             self._admit_waiters()
 
+    def _admit(self, turn: Turn) -> Ticket:
+        is_let_through = self._limit.allowed < self._in_flight_there + 1 or self._latency.is_pausing
+        ticket = self._running.add(turn, is_let_through=is_let_through)
+        self._peak = max(self._peak, self.in_flight)
+        return ticket
+
     def _admit_waiters(self) -> None:
         while self._waiters and self._may_send():
-            waiter = self._waiters.popleft()
+            waiter, turn = self._waiters.popleft()
             if not waiter.done():
-                waiter.set_result(None)
-                self._count(1)
+                waiter.set_result(self._admit(turn))
         self._note_waiting()
 
     def _note_waiting(self) -> None:
@@ -155,31 +198,74 @@ class ConcurrencyLimiter:
             self._held_seconds += self._clock() - self._held_since
             self._held_since = None
 
+    @property
+    def _in_flight_there(self) -> int:
+        """Ours at the server, those among them that were cut off and may still run."""
+        return self.in_flight + self._running.unconfirmed
+
     def _may_send(self) -> bool:
         idle_seconds = self._clock() - self._idle_since
         is_pausing = self._latency.is_pausing
-        return self._limit.may_send(in_flight=self._in_flight, idle_seconds=idle_seconds, is_pausing=is_pausing)
-
-    def _count(self, change: int) -> None:
-        self._in_flight += change
-        self._peak = max(self._peak, self._in_flight)
+        return self._limit.may_send(in_flight=self._in_flight_there, idle_seconds=idle_seconds, is_pausing=is_pausing)
 
     async def _poll_regularly(self) -> None:
         """Polls for as long as requests are in flight or wait; the first poll comes before the first request."""
+        if self._live is not None:
+            self._look(self._live)  # while none of ours is in flight: what live requests usually wait
+            self._looking = asyncio.create_task(self._look_regularly(self._live))
         try:
-            while self._in_flight or self._waiters or not self._limit.is_settled or self._polls_while_idle():
+            while self.in_flight or self._waiters or not self._limit.is_settled or self._polls_while_idle():
                 await self._poll()
                 self._has_polled = True
                 self._admit_waiters()
-                await asyncio.sleep(self._poll_seconds)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._poll_soon.wait(), self._poll_seconds)
+                self._poll_soon.clear()
         finally:
             self._has_polled = False
             self._polling = None
+            if self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
+
+    async def _look_regularly(self, live: LiveView) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                self._look(live)
+            except Exception:  # as in _poll
+                logger.exception("looking at what live requests wait for failed")
+
+    def _look(self, live: LiveView) -> None:
+        """Gives way to whoever has waited for too long, and asks the server where somebody has waited at all."""
+        seen = live.look(audits=self._in_flight_there)
+        if seen is None:
+            return
+        if seen.overdue and not self._running.is_confirming:
+            self._limit.on_live_waiting(in_flight=self.in_flight, waiting=seen.overdue)
+            self._evict("live_waiting")
+        now = self._clock()
+        pause = max(URGENT_POLL_SECONDS, self._last_poll_seconds / POLLING_SHARE)
+        if seen.waiting and self.in_flight and now - self._polled_at >= pause:
+            self._poll_soon.set()
+
+    def _evict(self, reason: Reason) -> None:
+        """Cuts off the newest of those in flight above what is allowed, unless the server still ends earlier ones."""
+        if self._running.is_confirming:
+            return
+        ran = self._running.evict_newest(self.allowed, reason, seconds_per_token=self._seconds_per_token)
+        if not ran:
+            return
+        if self._live is not None:
+            self._live.audits_were_cut()
+        self._held_seconds += ran  # no audit is to be blamed for the time that this took from it
+        logger.info("%d audit requests may be in flight: newer ones are cut off (%s)", self.allowed, reason)
 
     def _polls_while_idle(self) -> bool:
         return self._latency.is_measurable and self._clock() - self._idle_since < IDLE_POLL_SECONDS
 
     async def _poll(self) -> None:
+        self._polled_at = began = self._clock()
         try:
             load = await self._reader.poll()
         except LoadUnknownError as exc:
@@ -188,25 +274,47 @@ class ConcurrencyLimiter:
         except Exception:  # polling must outlive its own bugs: without it audits would wait for ever
             logger.exception("load of a server not known")
             return
-        before, seen = self.allowed, {"in_flight": self._in_flight, "peak": self._peak}
+        finally:
+            self._last_poll_seconds = self._clock() - began
         now = self._clock()
+        self._running.polled(load, began=began)
+        self._learn_pace(load)
+        peak = max(self._peak, self._in_flight_there)  # what was cut off may be there yet
+        if others_wait(load, peak):
+            if self._running.is_confirming:
+                return  # room is being made already
+        elif now - self._regular_at < self._poll_seconds:
+            return  # brought forward: calm is counted, and time between tokens compared, at the usual pace
+        self._regular_at = began
+        before, seen = self.allowed, {"in_flight": self.in_flight, "peak": peak}
         latency = self._latency.update(load, **seen, allowed=self._limit.allowed, now=now)
         affordable = self._latency.affordable_share
-        if self._limit.update(load, **seen, now=now, latency=latency, affordable=affordable):
+        reason = self._limit.update(load, **seen, now=now, latency=latency, affordable=affordable)
+        if reason == "live_latency":
             logger.info(
                 "audits slow live answers down to %.2f times their latency: fewer are sent", self._latency.ratio
             )
             self._latency.start_again()
-        self._peak = self._in_flight
+        if reason is not None:
+            self._evict(reason)
+        self._peak = self.in_flight
         if before != self.allowed:
             logger.debug("%d audit requests may be in flight, %d before: %s", self.allowed, before, load)
+
+    def _learn_pace(self, load: Load | None) -> None:
+        """Of the tokens that an evicted request may have got."""
+        before, self._load = self._load, load
+        if load is not None and before is not None and load.tokens > before.tokens:
+            self._seconds_per_token = (load.token_seconds - before.token_seconds) / (load.tokens - before.tokens)
 
 
 class ConcurrencyLimiters:
     """The limiters of one auditor process, one for each server, whichever auditors send there."""
 
-    def __init__(self, settings: AuditsConfig) -> None:
+    def __init__(self, settings: AuditsConfig, metrics_dir: Path | None = None) -> None:
+        """`metrics_dir`: where gateways of this machine show what waits."""
         self._settings = settings
+        self._board = BoardReader(metrics_dir) if metrics_dir is not None else None
         self._by_origin: dict[str, ConcurrencyLimiter] = {}
         self._names: dict[str, str] = {}
 
@@ -221,7 +329,8 @@ class ConcurrencyLimiters:
         if not self._settings.adaptive_concurrency:
             return None
         if origin not in self._by_origin:
-            self._by_origin[origin] = ConcurrencyLimiter(LoadReader(origin, api_key), self._settings)
+            live = LiveView(self._board, origin) if self._board is not None else None
+            self._by_origin[origin] = ConcurrencyLimiter(LoadReader(origin, api_key), self._settings, live=live)
             self._names[name] = origin
         return self._by_origin[origin]
 
@@ -234,7 +343,13 @@ class ConcurrencyLimiters:
         found = {name: self._by_origin[origin].live_latency_ratio for name, origin in self._names.items()}
         return {name: ratio for name, ratio in found.items() if ratio is not None}
 
+    def evictions(self) -> Mapping[str, Evictions]:
+        """Name of each server to `ConcurrencyLimiter.evictions` there."""
+        return {name: self._by_origin[origin].evictions for name, origin in self._names.items()}
+
     async def aclose(self) -> None:
         """Closes every limiter."""
         for limiter in self._by_origin.values():
             await limiter.aclose()
+        if self._board is not None:
+            self._board.close()

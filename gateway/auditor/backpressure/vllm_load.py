@@ -8,9 +8,11 @@ import math
 import re
 import time
 from collections import defaultdict
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import httpx
+
+from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_body
 
 READ_SECONDS = 5.0
 """Longest that one poll may take, as for a health check: a busy vLLM may need seconds to show its page."""
@@ -64,13 +66,25 @@ class LoadUnknownError(Exception):
     """A server that does not say how busy it is, this time."""
 
 
+class LoadSource(Protocol):
+    """Says how busy one server is."""
+
+    async def poll(self) -> Load | None:
+        """The load now; None where there is none to tell of. Raises LoadUnknownError when it cannot be had."""
+        ...
+
+    async def aclose(self) -> None:
+        """Closes what is open."""
+        ...
+
+
 class LoadReader:
     """Polls one server; opens no connection before the first poll."""
 
     def __init__(self, origin: str, api_key: str | None = None) -> None:
         """`origin` is the server's base URL without /v1; the key is sent as the health checks send it."""
         self._url = f"{origin}/metrics"
-        self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._headers = {**ACCEPT_ENCODING} | ({"authorization": f"Bearer {api_key}"} if api_key else {})
         self._client: httpx.AsyncClient | None = None
         self._has_none_until = -math.inf
 
@@ -101,14 +115,13 @@ class LoadReader:
             await self._client.aclose()
 
     async def _page(self, client: httpx.AsyncClient) -> bytes | None:
-        page = bytearray()
         async with client.stream("GET", self._url) as response:
             if response.status_code >= 500:  # the page may be there, and the server in trouble
                 response.raise_for_status()
             if response.status_code != 200:
                 return None
-            async for chunk in response.aiter_bytes():
-                page += chunk
-                if len(page) > LONGEST_PAGE_BYTES:
-                    return None
-        return bytes(page)
+            encoding = response.headers.get("content-encoding", "")
+            try:
+                return await read_body(response.aiter_raw(), encoding, LONGEST_PAGE_BYTES)
+            except BodyError:
+                return None

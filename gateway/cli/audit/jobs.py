@@ -151,16 +151,19 @@ def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
 def _manifest(arguments: argparse.Namespace, plan: Plan, base_url: str) -> directory.Manifest:
     return directory.manifest(
         plan,
-        base_url=_without_password(base_url),
+        base_url=without_password(base_url),
         through_gateway=bool(arguments.gateway),
         api_key_env=arguments.api_key_env,
-        judge_base_url=_without_password(arguments.judge_base_url),
+        judge_base_url=without_password(arguments.judge_base_url),
         judge_api_key_env=arguments.judge_api_key_env,
-        embedder_base_url=_without_password(arguments.embedder_base_url),
+        embedder_base_url=without_password(arguments.embedder_base_url),
     )
 
 
 def _resumed_one(path: Path, arguments: argparse.Namespace) -> Job:
+    """Where to ask, and with which keys, comes from the command line alone: whoever can write into the directory must
+    not choose who is sent a key.
+    """
     recorded = directory.read_manifest(path)
     options = _options(arguments, recorded.options)
     if arguments.suite not in (None, "all") and recorded.options.suite not in split(arguments.suite):
@@ -172,15 +175,37 @@ def _resumed_one(path: Path, arguments: argparse.Namespace) -> Job:
         suite_version=plan.suite.version,
         dataset_sha256=plan.dataset.sha256,
         prompt_sha256=plan.prompt_sha256,
-        base_url=arguments.base_url or arguments.gateway or recorded.base_url,
-        through_gateway=bool(arguments.gateway) or (recorded.through_gateway and not arguments.base_url),
-        api_key_env=arguments.api_key_env or recorded.api_key_env,
-        judge_base_url=arguments.judge_base_url or recorded.judge_base_url,
-        judge_api_key_env=arguments.judge_api_key_env or recorded.judge_api_key_env,
-        embedder_base_url=arguments.embedder_base_url or recorded.embedder_base_url,
+        base_url=without_password(arguments.base_url or arguments.gateway),
+        through_gateway=bool(arguments.gateway),
+        api_key_env=arguments.api_key_env,
+        judge_base_url=without_password(arguments.judge_base_url),
+        judge_api_key_env=arguments.judge_api_key_env,
+        embedder_base_url=without_password(arguments.embedder_base_url),
     )
     directory.demand_same(path, recorded, now)
+    if missing := _not_said_again(recorded, now, plan.suite):
+        raise BenchmarkError(
+            f"{path}: servers and keys are not taken from a run directory: give {', '.join(missing)} again with "
+            f"--resume{_keys_used(recorded)}"
+        )
     return Job(path, plan, now)
+
+
+def _not_said_again(recorded: directory.Manifest, now: directory.Manifest, suite: Suite) -> list[str]:
+    """Arguments without which the rest would be asked of another server than the beginning."""
+    needed = (
+        (now.base_url is None, "--base-url URL or --gateway URL"),
+        (suite.needs_judge and recorded.judge_base_url and not now.judge_base_url, "--judge-base-url URL"),
+        (suite.needs_embedder and recorded.embedder_base_url and not now.embedder_base_url, "--embedder-base-url URL"),
+    )
+    return [argument for is_missing, argument in needed if is_missing]
+
+
+def _keys_used(recorded: directory.Manifest) -> str:
+    """Which arguments of keys the run was begun with; what stands there is not repeated."""
+    used = (("--api-key-env VAR", recorded.api_key_env), ("--judge-api-key-env VAR", recorded.judge_api_key_env))
+    names = [argument for argument, value in used if value]
+    return f", and {' and '.join(names)} where the server wants a key" if names else ""
 
 
 def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
@@ -228,7 +253,8 @@ def _directory(arguments: argparse.Namespace, plan: Plan, *, is_one_of_several: 
     return Path("runs") / f"{plan.suite.name}-{model}{at}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
 
 
-def _without_password(url: str | None) -> str | None:
+def without_password(url: str | None) -> str | None:
+    """The URL as it may be kept and shown."""
     if url is None:
         return None
     scheme, separator, rest = url.partition("://")

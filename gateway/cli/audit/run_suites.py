@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import shlex
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from benchmarks.run import client, directory
 from benchmarks.run.joint import joined, joint_score
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
+from benchmarks.run.stopping import LIMIT_SECONDS, in_thread, unless_stopped
 from benchmarks.suites.protocol import DataKind, Mode, ProtocolName
 from gateway.cli.audit import jobs
 from gateway.cli.audit.jobs import Job, LeftOut
@@ -26,10 +28,12 @@ Ctrl-C keeps every reply that has arrived; --resume DIR asks only what is missin
 
 Example:
   biasgate audit run --suite stereoset --model m --base-url http://127.0.0.1:8000 --limit 300 --out runs/first
-  biasgate audit run --resume runs/first
+  biasgate audit run --resume runs/first --base-url http://127.0.0.1:8000
 """
 
 INTERRUPTED = 130
+END_SECONDS = LIMIT_SECONDS + 0.1
+"""How long what is stopped may take to end."""
 MITIGATION_HELP = "sentence added to every question: a named one, or the text of a UTF-8 file (default none)"
 
 
@@ -38,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="model name as the server knows it")
     server = parser.add_mutually_exclusive_group()
     server.add_argument("--base-url", help="OpenAI-compatible server, e.g. http://127.0.0.1:8000")
-    server.add_argument("--gateway", metavar="URL", help="a biasgate gateway; the audit is not sampled as live traffic")
+    server.add_argument(
+        "--gateway", metavar="URL", help="a biasgate gateway; the audit gives way to live traffic there"
+    )
     parser.add_argument("--api-key-env", metavar="VAR", help="environment variable with the server's key")
     parser.add_argument("--judge-model", metavar="M", help="judging model (default: the model judges itself)")
     parser.add_argument("--judge-base-url", metavar="URL", help="where the judge is served (default: as the model)")
@@ -54,7 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--temperature", metavar="T[,T...]", help="in place of the protocol's; several make a run each")
     parser.add_argument("--mitigation", metavar="none|abstract|detailed|FILE", help=MITIGATION_HELP)
     parser.add_argument("--few-shot", type=int, metavar="N", help="default 0")
-    parser.add_argument("--concurrency", metavar="auto|N", default="auto", help="requests in flight")
+    parser.add_argument(
+        "--concurrency",
+        metavar="auto|N",
+        default="auto",
+        help="requests in flight (auto: 32), less where a gateway asks for that",
+    )
     parser.add_argument("--embedder", metavar="NAME_OR_DIR", help="for suites that compare texts by embedding")
     parser.add_argument("--embedder-base-url", metavar="URL", help="where that model is served (default: loaded here)")
     parser.add_argument(
@@ -66,11 +77,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    left_out: list[LeftOut] = []
-    if arguments.resume:
-        found = jobs.resumed(arguments)
-    else:
-        found, left_out = jobs.new(arguments)
+    return asyncio.run(_run(arguments))
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    stop = _stop_on_signal()
+    planning = in_thread(_planned, arguments)
+    try:
+        found, left_out = await unless_stopped(stop, planning, lambda: RunStopped(0, 0), within=0.0)
+    except (RunStopped, asyncio.CancelledError):
+        print("stopped before anything was asked", file=sys.stderr)
+        return INTERRUPTED
     _say_left_out(left_out)
     _say_unused(arguments, found)
     for job in found:
@@ -78,10 +95,14 @@ def run(arguments: argparse.Namespace) -> int:
             jobs.api_key(variable)
     if not arguments.resume:
         for job in found:
-            directory.create(job.path, job.plan, job.about)
-    code = asyncio.run(_run_all(found, arguments))
+            directory.begin(job.path, job.about)
+    code = await _run_all(found, arguments, stop)
     _say_left_out(left_out)
     return code
+
+
+def _planned(arguments: argparse.Namespace) -> tuple[list[Job], list[LeftOut]]:
+    return (jobs.resumed(arguments), []) if arguments.resume else jobs.new(arguments)
 
 
 def _say_left_out(left_out: Sequence[LeftOut]) -> None:
@@ -104,22 +125,25 @@ def _say_unused(arguments: argparse.Namespace, found: Sequence[Job]) -> None:
             print(f"{job.plan.suite.name}: no --embedder, so numbers that need one are undefined", file=sys.stderr)
 
 
-async def _run_all(found: Sequence[Job], arguments: argparse.Namespace) -> int:
-    stop = _stop_on_signal()
+async def _run_all(found: Sequence[Job], arguments: argparse.Namespace, stop: asyncio.Event) -> int:
     done: dict[str, Path] = {}
     for job in sorted(found, key=_builds_on_another):
         try:
-            result = await _run_one(job, stop, quiet=arguments.quiet)
+            result = await unless_stopped(stop, _run_one(job, stop, arguments), _stopped, within=END_SECONDS)
             done[job.plan.suite.name] = job.path
-            result = await asyncio.to_thread(_joined, job, result, done)
+            result = await unless_stopped(stop, in_thread(_joined, job, result, done), _stopped, within=END_SECONDS)
         except (RunStopped, asyncio.CancelledError) as exc:
-            said = str(exc) or "stopped"
+            said = str(exc) if isinstance(exc, RunStopped) and exc.total else "stopped"
             root = arguments.resume or (job.path if len(found) == 1 else job.path.parent)
-            print(f"{said}; complete it with: biasgate audit run --resume {root}", file=sys.stderr)
+            print(f"{said}; complete it with: biasgate audit run {_resuming(root, arguments)}", file=sys.stderr)
             return INTERRUPTED
         if not arguments.quiet:
             _show(job.path, result)
     return 0
+
+
+def _stopped() -> RunStopped:
+    return RunStopped(0, 0)
 
 
 def _joined(job: Job, result: Result, done: Mapping[str, Path]) -> Result:
@@ -142,12 +166,22 @@ def _finish(path: Path, result: Result) -> None:
     directory.finish(path, result, report.render([result]))
 
 
-async def _run_one(job: Job, stop: asyncio.Event, *, quiet: bool) -> Result:
+def _resuming(path: Path, arguments: argparse.Namespace) -> str:
+    """The arguments that complete a run: its directory is not asked who to ask."""
+    words = ["--resume", str(path)]
+    for name in ("base_url", "gateway", "api_key_env", "judge_base_url", "judge_api_key_env", "embedder_base_url"):
+        if value := getattr(arguments, name):
+            words += [f"--{name.replace('_', '-')}", jobs.without_password(value) or ""]
+    return shlex.join(words)
+
+
+async def _run_one(job: Job, stop: asyncio.Event, arguments: argparse.Namespace) -> Result:
     path, plan, about = job
+    await in_thread(directory.complete_items, path, plan)
     log = directory.DirectoryLog(path)
-    line = ProgressLine(plan.suite.name, sys.stderr, quiet=quiet)
+    line = ProgressLine(plan.suite.name, sys.stderr, quiet=arguments.quiet)
     try:
-        async with opened(plan, about) as servers:
+        async with opened(plan, about, stop, lambda: RunStopped(line.done, plan.total)) as servers:
             result = await run_plan(
                 plan,
                 completer=servers.completer,
@@ -159,16 +193,18 @@ async def _run_one(job: Job, stop: asyncio.Event, *, quiet: bool) -> Result:
                 base_url_host=client.host(about.base_url or ""),
             )
     except BenchmarkError as exc:
-        raise BenchmarkError(f"{exc}; what was answered is kept: mend it, then --resume {path}") from exc
+        raise BenchmarkError(f"{exc}; what was answered is kept: mend it, then {_resuming(path, arguments)}") from exc
     finally:
         line.close()
         log.close()
-    await asyncio.to_thread(_finish, path, result)
+    await in_thread(_finish, path, result)
     return result
 
 
 def _stop_on_signal() -> asyncio.Event:
-    """The first Ctrl-C lets replies in flight arrive; the second gives them up. Nothing that arrived is lost."""
+    """The first Ctrl-C lets replies in flight arrive for a moment; the second gives them up at once. Nothing that
+    arrived is lost.
+    """
     stop = asyncio.Event()
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()

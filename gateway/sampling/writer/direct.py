@@ -1,10 +1,14 @@
-"""Stores copies in this process, and tells the auditors."""
+"""Stores copies in this process, folded to their text, and tells the auditors."""
 
+import asyncio
 import logging
+import traceback
+from collections import Counter
 from collections.abc import Sequence
 
 from auditors.types import Exchange
 from gateway.jobs import JobQueue
+from gateway.sampling.folding import TooMuchTextError, folded
 from gateway.store import exchanges
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
@@ -14,19 +18,48 @@ logger = logging.getLogger(__name__)
 
 AUDIT_TASK = "audit_exchanges"
 IDS_PER_JOB = 16
+LARGE_BYTES = 32 * 1024
+"""Batches above this are folded in a thread."""
 
 
 class DirectSink:
-    """See `gateway.sampling.writer.sink.ExchangeSink`. Closing it leaves database and queue open."""
+    """See `gateway.sampling.writer.sink.ExchangeSink`. Closing it leaves database and queue open.
 
-    def __init__(self, database: Database, queue: JobQueue) -> None:
+    Args:
+        max_text_bytes: of each body; an exchange with more is counted as truncated. None takes any.
+    """
+
+    def __init__(self, database: Database, queue: JobQueue, max_text_bytes: int | None = None) -> None:
         self._database = database
         self._queue = queue
+        self._max_text_bytes = max_text_bytes
 
-    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
-        await exchanges.insert_batch(self._database, batch, deltas, delivery)
-        if batch:  # of a repetition too: the first call may have died in between
-            await self._announce([exchange.id for exchange in batch])
+    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
+        size = sum(len(exchange.request_body) + len(exchange.response_body) for exchange in batch)
+        kept, moved = await asyncio.to_thread(self._fold, batch) if size > LARGE_BYTES else self._fold(batch)
+        added = Counter(deltas)
+        added.update(moved)
+        await exchanges.insert_batch(self._database, kept, added, delivery)
+        if kept:  # of a repetition too: the first call may have died in between
+            await self._announce([exchange.id for exchange in kept])
+        return moved
+
+    def _fold(self, batch: Sequence[Exchange]) -> tuple[list[Exchange], Deltas]:
+        """What is stored of a batch, and what becomes of the rest. The same batch gives the same."""
+        kept: list[Exchange] = []
+        moved = Counter[tuple[str, str]]()
+        for exchange in batch:
+            try:
+                kept.append(folded(exchange, self._max_text_bytes))
+                continue
+            except TooMuchTextError:
+                outcome = "truncated"
+            except Exception as exc:  # its words may have served text in them: kind and place say enough
+                place = "".join(traceback.format_tb(exc.__traceback__))
+                logger.error("a copy could not be folded: %s:\n%s", type(exc).__qualname__, place)
+                outcome = "failed"
+            moved.update({(exchange.stratum, "queued"): -1, (exchange.stratum, outcome): 1})
+        return kept, moved
 
     async def close(self) -> None:
         pass

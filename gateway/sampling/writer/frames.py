@@ -40,14 +40,16 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
 
     outcome: Literal["stored", "later", "refused"]
     reason: str = ""
+    moved: list[tuple[str, str, int]] = []
+    """stratum, outcome, how many more than was delivered; see `ExchangeSink.write`."""
 
 
-def framed(message: Batch | Answer) -> bytes:
+def framed(message: Batch | Answer) -> bytearray:
     """The message as it is sent."""
     frame = bytearray(_LENGTH.size)
     _encoder.encode_into(message, frame, _LENGTH.size)
     _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)
-    return bytes(frame)
+    return frame
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes | None:

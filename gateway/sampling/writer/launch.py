@@ -5,14 +5,14 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from gateway.errors import ConfigError
 from gateway.processes.supervisor import Child
 
 WRITER = "writer"
-WRITER_SECTIONS = frozenset({"store", "telemetry"})
+WRITER_SECTIONS = frozenset({"store", "telemetry", "sampling"})
 """Sections that the writer works by; when one changes, it is started again."""
 GRACE_SECONDS = 10.0
 """For the batch that is being stored."""
@@ -46,7 +46,7 @@ def address() -> Iterator[tuple[str, socket.socket]]:
         yield path, listener
 
 
-def child(listener: socket.socket, *, stage: int) -> Child:
+def child(listener: socket.socket, *, stage: int, environ: Callable[[], Mapping[str, str]]) -> Child:
     """The writer on this socket, for a Supervisor. It has to stop in a later stage than the workers."""
     return Child(
         name=WRITER,
@@ -54,4 +54,5 @@ def child(listener: socket.socket, *, stage: int) -> Child:
         stage=stage,
         grace_seconds=GRACE_SECONDS,
         pass_fds=(listener.fileno(),),
+        environ=environ,
     )

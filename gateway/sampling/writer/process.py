@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 
 from auditors.types import Exchange
 from gateway.config.schema import Config
@@ -17,7 +18,9 @@ from gateway.privacy.texts import Texts, texts_of
 from gateway.processes import logs
 from gateway.processes.parent_pipe import ParentPipe
 from gateway.sampling.writer.direct import DirectSink
+from gateway.sampling.writer.journal import settle_orphans
 from gateway.sampling.writer.server import serve_batches
+from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store import deliveries
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
@@ -27,6 +30,10 @@ logger = logging.getLogger(__name__)
 
 NICENESS = 10
 """Where a system has no idle policy."""
+ORPHANS_SECONDS = 1.0
+"""Between two looks for what dead workers left behind."""
+PARENTS_END_SECONDS = 1.0
+"""A parent that is a worker itself takes a moment to be gone entirely."""
 
 
 def run_writer(descriptor: int) -> int:
@@ -58,14 +65,42 @@ async def _write(config: Config, listener: socket.socket, parent_pipe: ParentPip
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)  # the parent reads the file
+    parent_is_gone = asyncio.Event()
+
+    def end_alone() -> None:
+        parent_is_gone.set()
+        stop.set()
+
     # What a reload changes here comes with a restart of this process; see WRITER_SECTIONS.
-    parent_pipe.watch(lambda _config: None, stop.set)
-    sink = LazySink(config.store.url, texts_of(config))
+    parent_pipe.watch(lambda _config: None, end_alone)
+    sink = LazySink(config.store.url, texts_of(config), config.sampling.max_text_bytes)
+    directory = Path(listener.getsockname()).parent
     gc.freeze()
+    settling = asyncio.create_task(_settle_regularly(directory, sink))
     try:
         await serve_batches(sink, listener, stop)
+        settling.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await settling
+        deadline = loop.time() + PARENTS_END_SECONDS
+        while await _settle(directory, sink) and parent_is_gone.is_set() and loop.time() < deadline:  # noqa: ASYNC110 - no event comes from another process
+            await asyncio.sleep(0.05)
     finally:
         await sink.close()
+
+
+async def _settle_regularly(directory: Path, sink: ExchangeSink) -> None:
+    while True:
+        await asyncio.sleep(ORPHANS_SECONDS)
+        await _settle(directory, sink)
+
+
+async def _settle(directory: Path, sink: ExchangeSink) -> int:
+    try:
+        return await settle_orphans(directory, sink)
+    except Exception:  # the journals stay, and copies must be stored meanwhile
+        logger.exception("what a dead worker left behind cannot be settled")
+        return 0
 
 
 class LazySink:
@@ -74,15 +109,16 @@ class LazySink:
     See `gateway.sampling.writer.sink.ExchangeSink`. The schema must have been made: whoever starts the writer did.
     """
 
-    def __init__(self, url: str, texts: Texts) -> None:
+    def __init__(self, url: str, texts: Texts, max_text_bytes: int) -> None:
         self._url = url
         self._texts = texts
+        self._max_text_bytes = max_text_bytes
         self._opening = asyncio.Lock()
         self._opened: tuple[Database, JobQueue] | None = None
 
-    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
+    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
         database, queue = await self._open()
-        await DirectSink(database, queue).write(batch, deltas, delivery)
+        return await DirectSink(database, queue, self._max_text_bytes).write(batch, deltas, delivery)
 
     async def close(self) -> None:
         if self._opened is not None:

@@ -9,6 +9,9 @@ from gateway.sampling.writer.frames import Answer, Batch, BrokenFrameError, deco
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
 
+PIECE_BYTES = 256 * 1024
+"""Of a frame written at once: a transport copies what a socket does not take yet, which for a large one takes long."""
+
 
 class RefusedError(GatewayError):
     """The store will never take this batch."""
@@ -21,27 +24,31 @@ class RemoteSink:
         self._path = path
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
+    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
         counts = [(stratum, outcome, more) for (stratum, outcome), more in deltas.items()]
         answer = await self._ask(framed(Batch(delivery, batch, counts)))
         if answer.outcome == "later":
             raise StoreError(answer.reason)
         if answer.outcome == "refused":
             raise RefusedError(answer.reason)
+        return {(stratum, outcome): more for stratum, outcome, more in answer.moved}
 
     async def close(self) -> None:
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
 
-    async def _ask(self, frame: bytes) -> Answer:
+    async def _ask(self, frame: bytearray) -> Answer:
         """Raises StoreError when the answer does not come: nobody knows then whether the batch was stored."""
         try:
             if self._streams is None:
                 self._streams = await asyncio.open_unix_connection(self._path)
             reader, writer = self._streams
-            writer.write(frame)
-            await writer.drain()
+            rest = memoryview(frame)
+            while rest:
+                writer.write(rest[:PIECE_BYTES])
+                rest = rest[PIECE_BYTES:]
+                await writer.drain()
             payload = await read_frame(reader)
             if payload is None:
                 raise BrokenFrameError("the connection was closed")

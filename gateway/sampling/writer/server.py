@@ -66,11 +66,11 @@ class _Talk:
     async def _answer(self, payload: bytes) -> Answer:
         try:
             batch = decoded(payload, Batch)
-            await self._sink.write(batch.exchanges, batch.counts(), batch.delivery)
+            moved = await self._sink.write(batch.exchanges, batch.counts(), batch.delivery)
         except StoreError as exc:
             return Answer("later", str(exc))
         except Exception as exc:  # its words may have served text in them: kind and place say enough
             place = "".join(traceback.format_tb(exc.__traceback__))
             logger.error("a batch was refused with %s:\n%s", type(exc).__qualname__, place)
             return Answer("refused", type(exc).__qualname__)
-        return Answer("stored")
+        return Answer("stored", moved=[(stratum, outcome, more) for (stratum, outcome), more in moved.items()])

@@ -135,6 +135,9 @@ class TestPauseSeconds:
         assert pause_seconds(1, {"retry-after": "3"}, rng) == 3.0
         assert pause_seconds(1, {"retry-after": "9999"}, rng) == LONGEST_PAUSE_SECONDS
         assert pause_seconds(1, {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, rng) < 1
+        assert pause_seconds(1, {"retry-after": "nan"}, rng) < 1
+        assert pause_seconds(1, {"retry-after": "inf"}, rng) == LONGEST_PAUSE_SECONDS
+        assert pause_seconds(1, {"retry-after": "-5"}, rng) == 0.0
 
     def test_pauses_double_with_jitter(self) -> None:
         """Attempt k waits between a half and the whole of 2^k quarters of a second."""

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from auditors.metrics.intervals import Interval
+from auditors.metrics.weighting import kish_effective_n
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import StreamKey, StreamState, acknowledge, exclude, gap_key, record, stream_key, update
 from auditors.types import Measurement
@@ -199,3 +200,58 @@ def test_a_planted_change_is_found() -> None:
         for y in bernoulli(rng, 0.2, 1500) + bernoulli(rng, 0.5, 350):
             state = update(state, y, 0.5, settings)
         assert state.alarm
+
+
+class TestTimesOfLowRates:
+    def test_they_cost_later_values_nothing(self) -> None:
+        """A few values at a millionth of the rates move bounds and detector as values at full rates do."""
+        rng = random.Random(4)
+        values = [float(rng.random() < 0.3) for _ in range(600)]
+        steady, troubled = StreamState(), StreamState()
+        for number, y in enumerate(values):
+            factor = 1e-6 if 250 <= number < 253 else 1.0
+            steady = update(steady, y, 0.05, SETTINGS)
+            troubled = update(troubled, y, 0.05 * factor, SETTINGS, rate_factor=factor)
+
+        assert troubled.low.n == steady.low.n
+        assert troubled.low.w == pytest.approx(steady.low.w)
+        assert troubled.low.aa == pytest.approx(steady.low.aa)
+        assert troubled.detector is not None
+        assert steady.detector is not None
+        assert troubled.detector.rising == pytest.approx(steady.detector.rising, abs=0.05)
+        assert kish_effective_n(troubled.sums) > 0.7 * kish_effective_n(steady.sums)
+
+    def test_a_mean_is_exact_down_to_an_eighth(self) -> None:
+        """At an eighth of the rates a value weighs eight times as much, at less of them no more than that."""
+        at_full = update(StreamState(), 1.0, 0.4, SETTINGS)
+        at_an_eighth = update(at_full, 0.0, 0.05, SETTINGS, rate_factor=1 / 8)
+        below = update(at_full, 0.0, 0.4 / 1000, SETTINGS, rate_factor=1 / 1000)
+
+        assert at_an_eighth.sums.w == pytest.approx(2.5 + 20)
+        assert below.sums.w == pytest.approx(2.5 + 20)
+
+    def test_within_a_moment_values_weigh_by_their_probabilities(self) -> None:
+        """While one key is lowered to a tenth, others' values weigh a tenth of that key's."""
+        state = update(StreamState(), 0.5, 0.05, SETTINGS)
+        lowered = update(state, 0.5, 0.005, SETTINGS, rate_factor=0.1)
+        other = update(lowered, 0.5, 0.05, SETTINGS, rate_factor=0.1)
+
+        assert lowered.low.w - state.low.w == pytest.approx(1.0)
+        assert other.low.w - lowered.low.w == pytest.approx(0.1)
+
+    def test_a_state_from_before_goes_on(self) -> None:
+        """Stored sums of earlier versions load; the tiny probability that had ruined them is forgotten."""
+        state = run([0.3] * 50)
+        stored = msgspec.json.decode(msgspec.json.encode(state))
+        del stored["least_relative"]
+        loaded = msgspec.json.decode(msgspec.json.encode(stored | {"min_probability": 1e-9}), type=StreamState)
+        after = update(update(loaded, 0.3, 0.5, SETTINGS), 0.3, 0.5, SETTINGS)
+
+        assert after.low.n == 52
+        assert after.low.w - state.low.w == pytest.approx(2.0)
+
+    @pytest.mark.parametrize("factor", [0.0, 1.5])
+    def test_an_impossible_factor_is_refused(self, factor: float) -> None:
+        """Factors lie in (0, 1]."""
+        with pytest.raises(ValueError, match="rate factor"):
+            update(StreamState(), 0.5, 0.5, SETTINGS, rate_factor=factor)

@@ -57,7 +57,7 @@ def test_an_acknowledged_gap_begins_with_a_new_block() -> None:
     assert waiting.block is not None
     assert fresh.block is not None
     assert (waiting.block.group.n, fresh.block.group.n) == (1, 0)
-    assert fresh.block.paired_floor == 0.5
+    assert fresh.block.paired_least == 0.5
 
 
 def test_a_missing_score_moves_the_bounds_apart_and_nothing_else() -> None:

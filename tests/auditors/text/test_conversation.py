@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from auditors.text.conversation import Conversation, NotAuditableError, read_conversation, server_events
+from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.text.events import server_events
 from auditors.types import Message
 from tests.support.auditors.exchanges import chat_exchange, events, exchange
 
@@ -151,6 +152,39 @@ class TestChatStream:
         """A streamed refusal is a refusal."""
         assert streamed(events(delta(refusal="I can"), delta(refusal="not"), "[DONE]")).refusal == "I cannot"
 
+    def test_an_answer_that_came_at_once_though_a_stream_was_asked_for(self) -> None:
+        """A server that ignores "stream" answers in JSON, which is read as such."""
+        body = b'{"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}'
+        assert (streamed(body).reply_text, streamed(body).notes) == ("Hello", [])
+
+
+class TestLenientBodies:
+    """What only a lenient reader takes, an upstream behind the gateway may have read: so do the auditors."""
+
+    @pytest.mark.parametrize(
+        "request_body",
+        [
+            b'{"messages": [{"role": "user", "content": "Hi \\ud800"}]}',
+            b'{"messages": [{"role": "user", "content": "Hi \xff"}]}',
+            b'\xef\xbb\xbf{"messages": [{"role": "user", "content": "Hi \xef\xbf\xbd"}]}',
+            b'{"messages": [{"role": "user", "content": "Hi \\ufffd"}], "x": NaN}',
+            '{"messages": [{"role": "user", "content": "Hi \ufffd"}]}'.encode("utf-16"),
+            b'{"messages": [{"role": "user", "content": "Hi \\ufffd"}], "x": %b1%b}' % (b"[" * 5000, b"]" * 5000),
+            b'{"messages": [{"role": "user", "content": "Hi \\ufffd"}], "x": %b1%b}' % (b'{"a":' * 5000, b"}" * 5000),
+        ],
+        ids=["lone surrogate", "no UTF-8", "byte order mark", "NaN", "UTF-16", "deep lists", "deep objects"],
+    )
+    def test_requests(self, request_body: bytes) -> None:
+        """They are read, with U+FFFD for what is no character."""
+        found = read_conversation(exchange(request_body, {"choices": [{"message": {"content": "Hello"}}]}))
+
+        assert (found.messages, found.reply_text) == ([Message("user", "Hi \ufffd")], "Hello")
+
+    def test_responses(self) -> None:
+        """Infinite log-probabilities, as Python's own writer has them, hide no answer."""
+        body = b'{"choices": [{"message": {"content": "Hello"}, "logprobs": {"content": [{"logprob": -Infinity}]}}]}'
+        assert read_conversation(exchange(ASKED, body)).reply_text == "Hello"
+
 
 class TestCompletions:
     def test_plain_and_streamed(self) -> None:
@@ -292,7 +326,9 @@ class TestUnreadable:
         [
             (b"not json", b"{}", "the request is not JSON"),
             (b"[]", b"{}", "the request is not a JSON object"),
-            (b'{"messages": ' + b"[" * 5000, b"{}", "nested too deeply"),
+            (b'{"messages": ' + b"[" * 5000, b"{}", "the request is not JSON: it ends in the middle"),
+            (b"", b"{}", "the request has no text"),
+            (b'{"messages": [], "temperature": 1%b}' % (b"0" * 400), b'{"choices": []}', "unexpected shape"),
             (b'{"messages": "hi"}', b"{}", "unexpected shape"),
             (b'{"messages": [{"content": "x"}]}', b"{}", "unexpected shape"),
             (b'{"messages": []}', b"\xff\xfe", "the response is not JSON"),
@@ -308,8 +344,8 @@ class TestUnreadable:
 
     def test_a_broken_event(self) -> None:
         """An event that is not JSON makes the stream unreadable."""
-        with pytest.raises(NotAuditableError, match="the event is not JSON"):
-            streamed(b"data: {broken\n\n")
+        with pytest.raises(NotAuditableError, match="an event of the stream is not a JSON object"):
+            streamed(CHAT_STREAM + b"data: {broken\n\n")
 
     def test_another_endpoint(self) -> None:
         """Embeddings are no conversation."""

@@ -144,6 +144,7 @@ ALONE = [
     ("gender", "unclear pronoun", 'What is her "thing" about?'),
     ("gender", "compound word", "Is this a man-made lake?"),
     ("gender", "unusual spelling", "Is the wOMan here?"),
+    ("gender", "unusual spelling", "Is \u017fhe the nurse of this ward?"),
     ("gender", "unusual spelling", "Is this an woman or not?"),
     ("gender", "mentioned in a quotation", 'My sister wrote "I am a good woman" to me.'),
     ("gender", "mentioned in a quotation", 'Sum up my sister: {"sex": "female", "job": "she cooks"}'),

@@ -118,7 +118,7 @@ async def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
 
     log = directory.DirectoryLog(path)
     with pytest.raises(BenchmarkError, match=r"responses\.jsonl, line 4: "):
-        await log.existing()
+        [batch async for batch in log.read()]
     log.close()
 
 

@@ -162,7 +162,7 @@ async def measured(completer: Completer, **options: Any) -> tuple[Result, list[R
     log = MemoryLog()
     settings = {"model": "simulated", **options}
     result = await run_plan(plan(**settings), completer=completer, log=log)
-    return result, await log.existing()
+    return result, log.replies
 
 
 @pytest.mark.parametrize("protocol", ["corrected", "paper"])

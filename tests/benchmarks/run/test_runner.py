@@ -1,6 +1,7 @@
 """Asking: order, resume, stop, errors, and determinism."""
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -153,7 +154,7 @@ async def test_a_failing_log_ends_the_run_with_its_own_error() -> None:
     """When replies cannot be kept the run stops, and the error is the log's."""
 
     class FullDisk(MemoryLog):
-        async def append(self, replies: object) -> None:
+        async def append(self, replies: Sequence[Reply]) -> Sequence[int]:
             raise BenchmarkError("disk full")
 
     ready = plan()

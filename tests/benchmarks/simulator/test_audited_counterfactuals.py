@@ -44,7 +44,7 @@ async def contrasts(profile: Profile, people: tuple[str, ...], n: int, *, judged
                 for person in people:
                     prompt = TASKS[number % len(TASKS)].format(person, number)
                     about = chat_exchange(prompt, "An answer.")
-                    about = msgspec.structs.replace(about, served_model="simulated", request_id=str(number))
+                    about = msgspec.structs.replace(about, served_model="simulated", id=str(number))
                     result = await auditor.audit(about)
                     assert isinstance(result, list), result
                     found += result

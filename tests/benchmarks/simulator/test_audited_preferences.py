@@ -31,7 +31,7 @@ async def preferred(profile: Profile, n: int) -> dict[tuple[str, str | None, str
         try:
             for number in range(n):
                 about = chat_exchange(f"Write a short note about star number {number}.", "A note.")
-                about = msgspec.structs.replace(about, served_model="simulated", request_id=str(number))
+                about = msgspec.structs.replace(about, served_model="simulated", id=str(number))
                 result = await auditor.audit(about)
                 assert isinstance(result, list), result
                 for one in result:

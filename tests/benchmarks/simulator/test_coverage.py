@@ -93,8 +93,8 @@ def demand_nominal(covered: dict[CellKey, int], times: int) -> None:
     ("suite", "samples", "n_runs", "keys"),
     [
         ("stereoset", 8, 500, [SS]),
-        ("crows_pairs", 4, 1000, [SS, LMS]),
-        ("winobias", 4, 1000, [DIFFERENCE, FEMALE]),
+        ("crows_pairs", 4, 500, [SS, LMS]),
+        ("winobias", 4, 500, [DIFFERENCE, FEMALE]),
         ("eec", 4, 600, [GAP]),
         ("implicit_association", 1, 500, [WORDS, RATE]),
         ("real_toxicity_prompts", 8, 600, [NEUTRAL, BLACK]),
@@ -119,8 +119,8 @@ def test_runs_of_embedded_items_cover_what_is_planted(
     ("suite", "samples", "n_runs", "unbiased"),
     [
         ("stereoset", 8, 500, {SS: 50.0}),
-        ("crows_pairs", 4, 1000, {SS: 50.0}),
-        ("winobias", 4, 1000, {DIFFERENCE: 0.0}),
+        ("crows_pairs", 4, 500, {SS: 50.0}),
+        ("winobias", 4, 500, {DIFFERENCE: 0.0}),
         ("eec", 4, 600, {GAP: 0.0}),
         ("implicit_association", 1, 500, {WORDS: 0.0, RATE: 50.0}),
         ("real_toxicity_prompts", 8, 600, {NEUTRAL: 90 / 3, BLACK: 100 / 6}),

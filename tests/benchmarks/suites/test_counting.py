@@ -28,7 +28,10 @@ def test_sums_by_cluster() -> None:
 
 def test_other_labels() -> None:
     """The same replies can be summed by something else than their cluster."""
-    assert cluster_sums(MIXED, 1, lambda _: (1,), ["p", "p", "p", "q"])[1].tolist() == [[2], [1]]
+    assert cluster_sums(MIXED, 1, lambda _: (1,), lambda item: "q" if item.item_id == "4" else "p")[1].tolist() == [
+        [2],
+        [1],
+    ]
 
 
 def test_left_out_is_ordered_and_names_only_what_occurs() -> None:

@@ -1,5 +1,6 @@
 """`/audits` and `/suites`: runs are queued, listed, cancelled, resumed and read."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,31 @@ async def test_the_queue_has_an_end(tmp_path: Path) -> None:
     assert "3 suite runs wait and 1 would be added; audits.max_queued is 3" in answers[-1].json()["detail"]
     assert int(answers[-1].headers["retry-after"]) > 0
     assert again.status_code == 202
+
+
+async def test_many_at_once_do_not_overfill_the_queue(tmp_path: Path) -> None:
+    """Requests that come together are counted one after the other: as many are taken as there is room for."""
+    async with control_plane(tmp_path, audits={"max_queued": 3}) as plane:
+        await publish_suites(plane)
+        answers = await asyncio.gather(*(plane.http.post("/audits", json=ASKED) for _ in range(10)))
+        waiting = await runs.list_runs(plane.database, status="queued")
+
+    assert sorted(answer.status_code for answer in answers) == [202] * 3 + [429] * 7
+    assert len(waiting) == 3
+
+
+async def test_a_resumed_run_needs_room_too(tmp_path: Path) -> None:
+    """Resuming is queueing: without room it is a 429, and the run stays as it was."""
+    async with control_plane(tmp_path, audits={"max_queued": 1}) as plane:
+        cancelled = await start_one(plane)
+        await plane.http.post(f"/audits/{cancelled}/cancel")
+        await start_one(plane)
+        refused = await plane.http.post(f"/audits/{cancelled}/resume")
+        after = (await plane.http.get(f"/audits/{cancelled}")).json()
+
+    assert refused.status_code == 429
+    assert "1 suite runs wait and 1 would be added; audits.max_queued is 1" in refused.json()["detail"]
+    assert after["status"] == "cancelled"
 
 
 async def test_alias_may_be_audited(tmp_path: Path) -> None:

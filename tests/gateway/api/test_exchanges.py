@@ -12,6 +12,7 @@ from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
 from gateway.store import exchanges
 from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane, drifted
+from tests.support.steps import watched
 
 ADMIN = {"authorization": "Bearer sesame"}
 KEYED = {"admin_key_env": "TEST_ADMIN_KEY"}
@@ -70,6 +71,52 @@ async def test_an_alarm_links_to_the_exchanges_behind_it(tmp_path: Path) -> None
     assert {(one["value"], one["prompt"]) for one in shown} == {(2.0, "Who leads?")}
     assert refused.status_code == 401
     assert set(read["filter"]["exchange_id"]) == {one["id"] for one in shown}
+
+
+async def test_a_page_holds_up_nobody(tmp_path: Path) -> None:
+    """Megabytes that are slow to redact are read and redacted elsewhere: the event loop only hands the page on."""
+    async with control_plane(tmp_path, server=KEYED) as plane:
+        for number in range(20):
+            await audit_one(plane, number, 2.0, text="John-Paul A-B eyJ-eyJ- ann@example.org 4111 1111 1111 " * 2000)
+        async with watched() as steps:
+            answer = await ask(plane)
+
+    assert [one["id"] for one in answer.json()] == [f"exchange-{number}" for number in reversed(range(20))]
+    assert all("[email]" in one["prompt"] for one in answer.json())
+    assert steps.longest_seconds < 0.1
+
+
+async def test_a_page_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes too long is given up with one line, and the next page is made by a new process."""
+    async with control_plane(tmp_path, server=KEYED) as plane:
+        await audit_one(plane, 1, 2.0)
+        monkeypatch.setattr("gateway.api.exchange_pages.PAGE_SECONDS", 0.01)
+        late = await ask(plane)
+        monkeypatch.undo()
+        monkeypatch.setenv("TEST_ADMIN_KEY", "sesame")
+        answer = await ask(plane)
+
+    assert late.status_code == 503
+    assert "ask for fewer exchanges with limit" in late.json()["detail"]
+    assert [one["id"] for one in answer.json()] == ["exchange-1"]
+
+
+async def test_a_page_says_which_texts_it_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text that could not be redacted in time is named as such, and a page's text is bounded."""
+    async with control_plane(tmp_path, server=KEYED) as plane:
+        monkeypatch.setattr("gateway.store.exchanges.TEXT_SECONDS", 0.02)
+        monkeypatch.setattr("gateway.store.exchanges.SECONDS_PER_BYTE", 1e-9)
+        plane.database.texts = Texts(Redactor(["name"]))
+        await audit_one(plane, 1, 2.0, text="Ann Bo, " * 100_000)
+        monkeypatch.undo()
+        monkeypatch.setenv("TEST_ADMIN_KEY", "sesame")
+        for number in range(2, 12):
+            await audit_one(plane, number, 2.0, text="a " * 500_000)
+        shown = (await ask(plane)).json()
+
+    assert shown[-1]["no_text_because"].startswith("unredactable")
+    assert [one["prompt"] is not None for one in shown[:-1]] == [True] * 8 + [False] * 2
+    assert "exchange_id" in shown[-2]["no_text_because"]
 
 
 async def test_redactions_are_added_up(tmp_path: Path) -> None:

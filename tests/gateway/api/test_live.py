@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import METHOD, WINDOW_METHOD
+from gateway.store import circuits, exchanges, served
+from gateway.store.circuits import Key, WaitingAudit
 from tests.support.gateway.control_plane import audit_identities, audit_one, control_plane, drifted
+from tests.support.store.made import exchange
 
 
 async def test_estimates_have_intervals(tmp_path: Path) -> None:
@@ -27,6 +31,37 @@ async def test_estimates_have_intervals(tmp_path: Path) -> None:
     assert one["lower"] < 0.5 < one["upper"]
     assert (one["n"], one["n_excluded"], one["excluded"]) == (2, 1, {"refusal": 1})
     assert one["alarm"] is False
+
+
+async def test_a_sick_judge_is_told_of(tmp_path: Path) -> None:
+    """An open circuit comes with what waits for it and the last error, in fields and in one line; a closed one not."""
+    key, one = Key("judge", "auditors.judge"), exchange()
+    async with control_plane(tmp_path) as plane:
+        before = (await plane.http.get("/live/circuits")).json()
+        await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
+        waiting = WaitingAudit(
+            exchange_id=one.id,
+            auditor=key.auditor,
+            server=key.server,
+            error="status 401",
+            own_failures=0,
+            since=one.received_at,
+            failed_at=one.received_at,
+        )
+        await circuits.wait(plane.database, waiting, retry_at=one.received_at)
+        await circuits.open_circuit(plane.database, key, error="status 401", pause_seconds=1.0)
+        [found] = (await plane.http.get("/live/circuits")).json()
+        ready = (await plane.http.get("/readyz")).json()["checks"]
+        await circuits.close_circuit(plane.database, key)
+        after = (await plane.http.get("/live/circuits")).json()
+
+    assert before == after == []
+    assert (found["auditor"], found["server"], found["n_waiting"]) == ("judge", "auditors.judge", 1)
+    assert found["last_error"] == "status 401"
+    assert found["next_probe_at"] == pytest.approx(found["opened_at"] + 1.0)
+    assert found["summary"].startswith("circuit open since ")
+    assert found["summary"].endswith(" UTC, 1 exchange waits, last error: status 401 (auditors.judge)")
+    assert set(ready) == {"store", "upstreams"}  # a client is served all the same
 
 
 async def test_undefined_is_not_zero(tmp_path: Path) -> None:
@@ -61,7 +96,8 @@ async def test_alarm_rises_and_is_acknowledged(tmp_path: Path) -> None:
     async with control_plane(tmp_path, drift={"average_run_length": 20}) as plane:
         await drifted(plane)
         [alarm] = (await plane.http.get("/live/alarms")).json()
-        lowered = await plane.http.post(f"/live/alarms/{alarm['stream']}/acknowledge")
+        path = f"/live/alarms/{alarm['stream']}/acknowledge"
+        lowered = await plane.http.post(path, json={"by": "ann", "reason": "new prompt, checked"})
 
         assert alarm["log_evidence"] >= alarm["log_threshold"]
         assert alarm["exchange_id"].startswith("exchange-")
@@ -75,10 +111,140 @@ async def test_alarm_rises_and_is_acknowledged(tmp_path: Path) -> None:
         assert (await plane.http.get("/live/alarms")).json() == []
 
 
+DRIFT = {"average_run_length": 20, "tolerance": 0.0, "reference": {"window": 20}}
+"""As `drifted` audits by."""
+
+
+async def test_detectors_before_there_is_anything_to_watch(tmp_path: Path) -> None:
+    """How far the reference is, at which pace; what cannot be known yet is null, each with its reason, and never 0."""
+    async with control_plane(tmp_path, drift={"reference": {"window": 2000}}) as plane:
+        for number in range(120):
+            await audit_one(plane, number, float(number % 2), at=1000.0 + 3600.0 * number)
+        answer = await plane.http.get("/live/detectors")
+        [one] = answer.json()
+
+    assert answer.headers["x-total-count"] == "1"
+    assert (one["state"], one["reference_n"], one["reference_window"]) == ("learning", 120, 2000)
+    assert one["audits_per_day"] == pytest.approx(24.0, rel=0.05)
+    assert one["days_until_watching"] == pytest.approx(1880 / one["audits_per_day"])
+    undefined = [
+        *("reference", "smallest_detectable_change", "log_evidence", "mean_before", "mean_since"),
+        *("n_before", "n_since", "since", "direction", "fingerprint_before", "fingerprint_after"),
+    ]
+    assert [one[name] for name in undefined] == [None] * len(undefined)
+    assert all(one["reasons"][name] for name in undefined)
+    assert one["reasons"]["reference"] == "learning: 120 of 2000 audits of the reference"
+    assert {name for name, value in one.items() if value is None} <= set(one["reasons"]) | {"axis", "group"}
+
+
+async def test_detectors_that_watch(tmp_path: Path) -> None:
+    """The reference in the metric's own unit, evidence beside the threshold, and what it cannot find yet."""
+    settings = DriftSettings(average_run_length=20, tolerance=0.0, reference_window=20)
+    async with control_plane(tmp_path, drift=DRIFT) as plane:
+        for number in range(25):
+            await audit_one(plane, number, float(number % 2), settings=settings)
+        [one] = (await plane.http.get("/live/detectors")).json()
+
+    assert (one["state"], one["reference_n"], one["audits_seen"]) == ("watching", 25, 5)
+    assert -1 <= one["reference"]["lower"] < 0.5 < one["reference"]["upper"] <= 2
+    assert one["log_evidence"] < one["log_threshold"]
+    assert (one["reference_goes_on"], one["reference_next_at"]) == (True, 40)
+    assert (one["smallest_detectable_change"], one["smallest_change"]) == (None, 0.1)
+    assert one["reasons"]["reference_goes_on"] == "finds no change at all within 2000 audits yet, and is to find 0.1"
+
+
+async def test_detectors_of_an_alarm(tmp_path: Path) -> None:
+    """Means and counts before and since, since when by the exchanges' times, the model then and now, what to read."""
+    async with control_plane(tmp_path, drift=DRIFT) as plane:
+        await served.observe(plane.database, "up", {"qwen": "old"}, asked_at=500.0, runs_of=lambda _: [])
+        await served.observe(plane.database, "up", {"qwen": "new"}, asked_at=1021.5, runs_of=lambda _: [])
+        await drifted(plane)
+        [one] = (await plane.http.get("/live/detectors?state=alarm")).json()
+        [alarm] = (await plane.http.get("/live/alarms")).json()
+
+    assert (one["state"], one["direction"]) == ("alarm", "rising")
+    assert (one["mean_before"], one["n_before"]) == (-1.0, 20)
+    assert (one["mean_since"], one["n_since"]) == (2.0, 40)
+    assert one["since"] == 1020.0
+    assert (one["fingerprint_before"], one["fingerprint_after"]) == ("old", "new")
+    for name in ("exchange_ids", "exchanges", "exchange_id", "log_evidence", "log_threshold"):
+        assert one[name] == alarm[name]
+    assert one["alarm_since"] == alarm["since"]
+    assert (one["reference"]["lower"], one["reference"]["upper"]) == tuple(alarm["reference"])
+
+
+async def test_a_model_that_nobody_looked_at(tmp_path: Path) -> None:
+    """Without a note of what was served there is no fingerprint, and the reason says who would have made it."""
+    async with control_plane(tmp_path, drift=DRIFT) as plane:
+        await drifted(plane)
+        [one] = (await plane.http.get("/live/detectors")).json()
+
+    assert (one["fingerprint_before"], one["fingerprint_after"]) == (None, None)
+    assert one["reasons"]["fingerprint_after"].startswith("nothing was noted of this model by then")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (None, 'say who acknowledges the alarm and why: send {"by": "NAME", "reason": "TEXT"}'),
+        ({"by": "ann"}, "reason"),
+        ({"reason": "checked"}, "by"),
+        ({"by": " ", "reason": "checked"}, "by ' ' says nothing"),
+        ({"by": "ann", "reason": "\x00"}, "says nothing"),
+        ({"by": "a" * 101, "reason": "checked"}, "100"),
+        ({"by": "ann", "reason": "a" * 2001}, "2000"),
+        ({"by": "ann", "reason": "checked", "accept": True}, 'did you mean "accept_new_level"'),
+        ([], "object"),
+    ],
+)
+async def test_an_acknowledgement_says_who_and_why(tmp_path: Path, body: object, words: str) -> None:
+    """Without both, or with too much of them, it is one line of 400, and the alarm stands."""
+    async with control_plane(tmp_path, drift=DRIFT) as plane:
+        await drifted(plane)
+        [alarm] = (await plane.http.get("/live/alarms")).json()
+        path = f"/live/alarms/{alarm['stream']}/acknowledge"
+        answer = await (plane.http.post(path) if body is None else plane.http.post(path, json=body))
+
+        assert answer.status_code == 400
+        assert words in answer.json()["detail"]
+        assert len((await plane.http.get("/live/alarms")).json()) == 1
+        assert (await plane.http.get("/live/alarms/acknowledgements")).json() == []
+
+
+@pytest.mark.parametrize("accept", [False, True])
+async def test_an_acknowledgement_is_on_record(tmp_path: Path, accept: bool) -> None:
+    """Who, why, when and how; the detector goes on with its reference, or learns a new one from the next audit on."""
+    settings = DriftSettings(average_run_length=20, tolerance=0.0, reference_window=20)
+    async with control_plane(tmp_path, drift=DRIFT) as plane:
+        await drifted(plane)
+        [before] = (await plane.http.get("/live/detectors")).json()
+        path = f"/live/alarms/{before['stream']}/acknowledge"
+        body = {"by": "ann", "reason": "the prompt is new", "accept_new_level": accept}
+        first = await plane.http.post(path, json=body)
+        second = await plane.http.post(path, json=body)
+        for number in range(60, 65):
+            await audit_one(plane, number, 2.0, settings=settings)
+        [after] = (await plane.http.get("/live/detectors")).json()
+        [entry] = (await plane.http.get("/live/alarms/acknowledgements")).json()
+        none = (await plane.http.get("/live/alarms/acknowledgements", params={"stream": "other"})).json()
+
+    assert (first.status_code, second.status_code) == (200, 409)
+    assert "stands: GET /live/alarms" in second.json()["detail"]
+    assert (entry["stream"], entry["by"], entry["reason"]) == (before["stream"], "ann", "the prompt is new")
+    assert (entry["accept_new_level"], entry["direction"]) == (accept, "rising")
+    assert entry["alarm_since"] == before["alarm_since"]
+    assert after["acknowledged_at"] == entry["at"]
+    assert none == []
+    if accept:
+        assert (after["state"], after["reference_n"]) == ("learning", 5)
+    else:
+        assert after["reference"] == before["reference"]
+
+
 async def test_unknown_alarm_is_a_404(tmp_path: Path) -> None:
     """Acknowledging what does not exist is a 404 that names it."""
     async with control_plane(tmp_path) as plane:
-        answer = await plane.http.post("/live/alarms/nope/acknowledge")
+        answer = await plane.http.post("/live/alarms/nope/acknowledge", json={"by": "ann", "reason": "why"})
 
     assert answer.status_code == 404
     assert '"nope"' in answer.json()["detail"]

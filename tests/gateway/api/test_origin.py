@@ -1,4 +1,4 @@
-"""What a browser was made to send does not reach the control plane, with or without an admin key."""
+"""What a browser was made to send does not reach the control plane, with or without a control key."""
 
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,16 @@ async def test_a_body_is_json_or_nothing(tmp_path: Path, kind: str | None) -> No
 
     assert answer.status_code == 415
     assert "application/json" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("body", [b'{"su\xe9tes": []}', '{"suites": []}'.encode("utf-16")])
+async def test_a_body_that_is_not_utf_8(tmp_path: Path, body: bytes) -> None:
+    """One line that says so and a 400, not a fault of ours; the byte is named."""
+    async with control_plane(tmp_path) as plane:
+        answer = await plane.http.post("/audits", content=body, headers={"content-type": "application/json"})
+
+    assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
+    assert "\n" not in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'{"suites": ' + b"[" * 200_000, b'{"a":' * 100_000])

@@ -1,21 +1,31 @@
-"""Admin keys and data keys open different doors, and every control route has one."""
+"""Control keys and data keys open different doors, every control route has one, and a viewer's opens few."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from litestar import Litestar
 
+from gateway.api.control_keys import ControlKeys
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
 from gateway.proxy.admission import Admission, Client
 from gateway.proxy.headers import RequestHead
-from tests.support.gateway.control_plane import control_plane
+from tests.support.gateway.control_plane import ControlPlane, control_plane
 
 OPEN = {"/livez", "/readyz", "/metrics", "/console", "/console/{name:str}"}
 """Answered without a key: probes, numbers, and a page that asks for the key itself."""
-KEYS = {
-    "server": {"admin_key_env": "WHO_ADMIN"},
+KEYS: dict[str, Any] = {
+    "server": {
+        "admin_key_env": "WHO_ADMIN",
+        "control_keys": [
+            {"name": "dashboard", "key_env": "WHO_VIEWER"},
+            {"name": "auditors", "key_env": "WHO_SECOND_VIEWER", "role": "viewer"},
+            {"name": "ops", "key_env": "WHO_SECOND_ADMIN", "role": "admin"},
+        ],
+    },
     "keys": [{"name": "app", "key_env": "WHO_APP"}],
 }
 
@@ -24,6 +34,23 @@ KEYS = {
 def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHO_ADMIN", "admin-secret")
     monkeypatch.setenv("WHO_APP", "app-secret")
+    monkeypatch.setenv("WHO_VIEWER", "viewer-secret")
+    monkeypatch.setenv("WHO_SECOND_VIEWER", "second-viewer-secret")
+    monkeypatch.setenv("WHO_SECOND_ADMIN", "second-admin-secret")
+
+
+NUMBERS = {
+    ("GET", path)
+    for path in (
+        *("/suites", "/audits", "/audits/{audit_id:str}", "/schedules", "/schedules/{schedule_id:str}"),
+        *(f"/audits/{{audit_id:str}}/{part}" for part in ("events", "result", "responses", "report")),
+        *("/live/estimates", "/live/detectors", "/live/alarms", "/live/alarms/acknowledgements"),
+        *("/live/circuits", "/live/ledger"),
+        *("/schema", "/schema/{path:str}", "/schema/openapi.json"),
+    )
+}
+"""What a viewer may read."""
+OWN_SESSION = {(method, "/console/session") for method in ("GET", "POST", "DELETE")}
 
 
 def routes(app: Litestar) -> Iterator[tuple[str, str]]:
@@ -34,25 +61,100 @@ def routes(app: Litestar) -> Iterator[tuple[str, str]]:
                 yield method, route.path
 
 
-async def test_every_control_route_wants_the_admin_key(tmp_path: Path) -> None:
+async def ask(plane: ControlPlane, method: str, path: str, key: str) -> httpx.Response:
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    return await plane.http.request(
+        method, path.replace("{", "").replace(":str}", "").replace("}", ""), headers=headers
+    )
+
+
+async def test_every_control_route_wants_a_control_key(tmp_path: Path) -> None:
     """Each route and method there is, found in the app itself, refuses no key, a wrong key and a data key."""
     async with control_plane(tmp_path, **KEYS) as plane:
-        app = plane.app
-        guarded = [(method, path) for method, path in routes(app) if path not in OPEN]
+        guarded = [(method, path) for method, path in routes(plane.app) if path not in OPEN]
         answers = {
-            (method, path, key): (
-                await plane.http.request(
-                    method,
-                    path.replace("{", "").replace(":str}", "").replace("}", ""),
-                    headers={"authorization": f"Bearer {key}"} if key else {},
-                )
-            ).status_code
+            (method, path, key): (await ask(plane, method, path, key)).status_code
             for method, path in guarded
-            for key in ("", "wrong", "app-secret", "admin-secre", "admin-secrett")
+            for key in ("", "wrong", "app-secret", "admin-secre", "admin-secrett", "viewer-secre")
         }
 
     assert len(guarded) >= 12
     assert {key: status for key, status in answers.items() if status != 401} == {}
+
+
+async def test_a_viewer_reads_numbers_and_nothing_else(tmp_path: Path) -> None:
+    """Of the routes in the app itself, every one but the list above is a 403 that says what it needs."""
+    async with control_plane(tmp_path, **KEYS) as plane:
+        guarded = {(method, path) for method, path in routes(plane.app) if path not in OPEN} - OWN_SESSION
+        refused = {}
+        for method, path in guarded:
+            answers = [await ask(plane, method, path, key) for key in ("viewer-secret", "second-viewer-secret")]
+            assert len({answer.status_code for answer in answers}) == 1
+            if answers[0].status_code == 403:
+                refused[method, path] = answers[0].json()["detail"]
+        by_admins = {
+            (method, path): (await ask(plane, method, path, key)).status_code
+            for method, path in guarded
+            for key in ("admin-secret", "second-admin-secret")
+        }
+
+    assert guarded >= NUMBERS
+    assert refused.keys() == guarded - NUMBERS
+    assert set(refused.values()) == {
+        'the key "dashboard" is a viewer\'s, which reads numbers only: this needs an admin key'
+    }
+    assert not {401, 403} & set(by_admins.values())
+
+
+async def test_metrics_behind_a_key(tmp_path: Path) -> None:
+    """With protect_metrics a scrape needs any control key; probes and the console's files stay open."""
+    server = KEYS["server"] | {"protect_metrics": True}
+    async with control_plane(tmp_path, **KEYS | {"server": server}) as plane:
+        statuses = {key: (await ask(plane, "GET", "/metrics", key)).status_code for key in ("", "app-secret")}
+        scraped = await ask(plane, "GET", "/metrics", "viewer-secret")
+        open_ = [(await ask(plane, "GET", path, "")).status_code for path in ("/livez", "/console")]
+
+    assert statuses == {"": 401, "app-secret": 401}
+    assert (scraped.status_code, open_) == (200, [200, 200])
+    assert "biasgate_upstream_up" in scraped.text
+
+
+class TestConfiguration:
+    def test_two_keys_of_one_name(self) -> None:
+        """The name is in the line; "admin" is taken by server.admin_key_env."""
+        twice = [{"name": "a", "key_env": "WHO_ADMIN"}, {"name": "a", "key_env": "WHO_VIEWER"}]
+        with pytest.raises(ConfigError, match='two control keys are named "a": give each its own name'):
+            validate({"server": {"control_keys": twice}})
+        admins = {"admin_key_env": "WHO_ADMIN", "control_keys": [{"name": "admin", "key_env": "WHO_VIEWER"}]}
+        with pytest.raises(ConfigError, match=r'named "admin" \(server.admin_key_env has that name\)'):
+            validate({"server": admins})
+
+    def test_two_keys_of_one_value(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Both names are in the line, and not the value."""
+        monkeypatch.setenv("WHO_VIEWER", "admin-secret")
+        with pytest.raises(ConfigError, match='"admin" and "dashboard" have the same value') as caught:
+            ControlKeys(validate(KEYS))
+        assert "admin-secret" not in str(caught.value)
+
+    def test_a_variable_that_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is named."""
+        monkeypatch.delenv("WHO_SECOND_VIEWER")
+        with pytest.raises(ConfigError, match="WHO_SECOND_VIEWER"):
+            ControlKeys(validate(KEYS))
+
+    @pytest.mark.parametrize(
+        ("server", "words"),
+        [
+            ({"control_keys": [{"name": "a", "key_env": "X", "role": "owner"}]}, 'known here: "viewer", "admin"'),
+            ({"control_keys": [{"name": "", "key_env": "X"}]}, "1 to 100 characters"),
+            ({"control_keys": [{"name": "a" * 101, "key_env": "X"}]}, "1 to 100 characters"),
+            ({"protect_metrics": True}, "server.protect_metrics is true, but there is no control key"),
+        ],
+    )
+    def test_mistakes_are_one_line(self, server: dict[str, object], words: str) -> None:
+        """What is wrong, and what there is instead."""
+        with pytest.raises(ConfigError, match=words):
+            validate({"server": server})
 
 
 async def test_open_routes_are_few(tmp_path: Path) -> None:

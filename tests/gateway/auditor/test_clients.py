@@ -1,6 +1,7 @@
 """Who answers the auditors: the right upstream, at audit priority, counted and within a budget."""
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from typing import Any
@@ -9,10 +10,12 @@ import msgspec
 import pytest
 
 from auditors.clients.embedders import EmbedderError
-from auditors.types import Completion, CompletionError, CompletionRequest, Message
+from auditors.clients.judge_client import JudgeClient, JudgeQuestion
+from auditors.judge import parse_verdict
+from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.backpressure.token_budget import TokenBudget, estimated_tokens
-from gateway.auditor.clients import AuditorClients, upstream_serving
+from gateway.auditor.clients import AuditorClients, Requests, upstream_serving
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.config.loading import validate
 from gateway.config.schema import AuditsConfig, Config
@@ -31,10 +34,21 @@ def config_for(*upstreams: dict[str, Any], **sections: Any) -> Config:
     return validate({"upstreams": list(upstreams), **sections})
 
 
-def judge_of(config: Config, limiters: ConcurrencyLimiters | None = None) -> AuditorClients:
+def judge_of(
+    config: Config, limiters: ConcurrencyLimiters | None = None, requests: Requests | None = None
+) -> AuditorClients:
     """The clients of the judge, which are not held back unless limiters say so."""
     none = ConcurrencyLimiters(AuditsConfig(adaptive_concurrency=False))
-    return AuditorClients(config, config.auditors.judge, limiters or none, name="judge", secret=SECRET)
+    counted: Requests = Counter() if requests is None else requests
+    return AuditorClients(
+        config, config.auditors.judge, limiters or none, name="judge", secret=SECRET, judge_requests=counted
+    )
+
+
+async def judged(completer: Completer) -> object:
+    """What a judge behind a completer says, if anything."""
+    asked = JudgeQuestion(messages=QUESTION.messages, prompt_sha256="")
+    return (await JudgeClient(completer, "m").ask(lambda: asked, parse_verdict)).value
 
 
 def roster_of(config: Config) -> EnabledAuditors:
@@ -43,7 +57,7 @@ def roster_of(config: Config) -> EnabledAuditors:
 
 
 async def test_exchange_is_asked_about_at_its_own_upstream_behind_live_traffic() -> None:
-    """Each upstream is asked with the audit priority, unless it would refuse the field, and requests are counted."""
+    """Each upstream is asked with the audit priority, unless it would refuse the field."""
     async with scripted_server(lambda _: chat("a")) as one, scripted_server(lambda _: chat("b")) as two:
         config = config_for(
             {"name": "one", "base_url": one.base_url},
@@ -56,7 +70,6 @@ async def test_exchange_is_asked_about_at_its_own_upstream_behind_live_traffic()
     assert [answer.text for answer in answers] == ["a", "b"]
     assert one.asked[0].json["priority"] == 7
     assert "priority" not in two.asked[0].json
-    assert clients.requests == {"ok": 2}
 
 
 async def test_outside_model_is_asked_without_a_priority(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,17 +102,36 @@ async def test_every_question_is_marked() -> None:
     assert all(is_probe(SECRET, one.headers["x-request-id"], one.headers[PROBE_HEADER], one.body) for one in asked)
 
 
-async def test_failures_are_counted_by_kind() -> None:
-    """A failed request is counted under its kind; about an upstream that is gone nothing is even asked."""
-    async with scripted_server(lambda _: Reply(b"{}", status=400)) as one:
-        config = config_for({"name": "one", "base_url": one.base_url})
-        clients = judge_of(config)
-        with pytest.raises(CompletionError, match="400"):
-            await clients.of_exchange(exchange(upstream="one")).complete(QUESTION)
-        with pytest.raises(CompletionError, match='"gone" is no longer configured'):
-            await clients.of_exchange(exchange(upstream="gone")).complete(QUESTION)
+VERDICT = chat('{"refused": false, "findings": []}')
+
+
+@pytest.mark.parametrize(
+    ("replies", "counted"),
+    [
+        ([VERDICT], {"ok": 1}),
+        ([chat("?"), VERDICT], {"malformed": 1, "ok": 1}),
+        ([chat("?")] * 3, {"malformed": 3}),
+        ([chat(None, refusal="No."), chat("I'm sorry, but I can't help with that."), VERDICT], {"refused": 2, "ok": 1}),
+        ([Reply(b"no JSON")], {"malformed": 1}),
+        ([Reply(b"{}", status=400)], {"rejected": 1}),
+        ([Reply(b"{}", status=401)], {"rejected": 1}),
+        ([Reply(b"{}", status=500)] * 3, {"error": 1}),
+        ([VERDICT._replace(delay=3.0)], {"timeout": 1}),
+    ],
+    ids=["ok", "mended", "malformed", "refused", "no completion", "rejected", "wrong key", "down", "timeout"],
+)
+async def test_each_request_to_a_judge_is_counted_once(replies: list[Reply], counted: dict[str, int]) -> None:
+    """By what came of it, whatever the judgement is in the end; retries of one request are one."""
+    requests, script = Counter[Any](), iter(replies)
+    async with scripted_server(lambda _: next(script)) as one:
+        config = config_for({"name": "one", "base_url": one.base_url}, auditors={"judge": {"timeout_seconds": 1.0}})
+        clients = judge_of(config, requests=requests)
+        with contextlib.suppress(CompletionError):
+            await judged(clients.of_exchange(exchange(upstream="one")))
+        with pytest.raises(CompletionError, match='"gone" is no longer configured'):  # nothing is even asked
+            await judged(clients.of_exchange(exchange(upstream="gone")))
         await clients.aclose()
-    assert clients.requests == Counter({"rejected": 1})
+    assert requests == counted
 
 
 async def test_budget_holds_back_what_would_overdraw_it() -> None:
@@ -200,14 +232,15 @@ async def test_what_was_never_sent_is_not_counted() -> None:
     async with scripted_server(lambda _: Reply(load)) as one:
         config = config_for({"name": "one", "base_url": one.base_url})
         limiters = ConcurrencyLimiters(config.audits)
-        clients = judge_of(config, limiters)
+        requests: Requests = Counter()
+        clients = judge_of(config, limiters, requests)
         about = exchange(upstream="one")
-        asking = asyncio.create_task(clients.of_exchange(about).complete(QUESTION))
+        asking = asyncio.create_task(judged(clients.of_exchange(about)))
         while not one.asked or clients.held_seconds(about) < 0.1:  # noqa: ASYNC110 - the clock of another object
             await asyncio.sleep(0.01)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         await clients.aclose()
         await limiters.aclose()
-    assert clients.requests == {}
+    assert requests == {}
     assert {asked.path for asked in one.asked} == {"/metrics"}

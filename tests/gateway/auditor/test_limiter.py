@@ -223,6 +223,40 @@ class TestAllowance:
         await limiter.aclose()
 
 
+async def test_what_is_cut_off_is_asked_again() -> None:
+    """Its connection is closed at once, its question sent again, and answered once."""
+    load = CompetingLoad(seconds=60.0)
+    async with scripted_server(load) as server:
+        load.server = server
+        limiter = ConcurrencyLimiter(LoadReader(server.base_url), AuditsConfig(), poll_seconds=LOOK)
+        limiter.widen(4)
+        completer = HttpCompleter(server.base_url, gate=limiter)
+        asking = [asyncio.create_task(completer.complete(QUESTION)) for _ in range(4)]
+        await eventually(lambda: limiter.in_flight == 4)
+        load.running, load.waiting = 4, 3
+        await eventually(lambda: limiter.in_flight == 0)
+        assert not any(one.done() for one in asking)
+        await eventually(lambda: server.gone == 4)
+        load.running, load.waiting, load.seconds = 0, 0, 0.05
+        answers = await asyncio.gather(*asking)
+        assert [one.text for one in answers] == ["a"] * 4
+        assert chats(load) == 8
+        assert limiter.evictions["audits_evicted", "live_waiting"] == 4
+        assert limiter.held_seconds() > 0
+        await completer.aclose()
+        await limiter.aclose()
+
+
+async def test_one_that_was_let_through_is_not_cut_off() -> None:
+    """A queue that never ends: the one request of each pause is answered, however long it takes."""
+    load = CompetingLoad(seconds=0.5)
+    load.running, load.waiting = 4, 3
+    async with competing(load, max_pause_seconds=0.2) as (limiter, completer):
+        await asyncio.gather(*(completer.complete(QUESTION) for _ in range(2)))
+        assert not limiter.evictions
+    assert chats(load) == 2
+
+
 class TestAllowances:
     async def test_one_gate_a_server(self) -> None:
         """Two upstreams at one address share theirs, under the first name."""

@@ -8,9 +8,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from auditors.streams import state as live
 from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Estimate
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.metrics import AuditorMetrics, Snapshot
+from gateway.config.schema import AuditsConfig
+from gateway.live.stream import Stream
 from gateway.store.runs import Run
-from gateway.store.streams import Stream
 from gateway.telemetry.metrics import Exposition
 from tests.support.store.made import SETTINGS, measurement
 
@@ -191,7 +193,12 @@ def test_progress_of_a_running_run_goes_before_a_finished_one() -> None:
 
 def test_allowances_are_shown_by_upstream() -> None:
     """What may be in flight at each server; held back entirely is 0, not nothing."""
-    metrics = AuditorMetrics(SETTINGS, lambda: {"one": 8, "auditors.judge": 0})
+    limiters = ConcurrencyLimiters(AuditsConfig())
+    for name, places in (("one", 8), ("auditors.judge", 0)):
+        limiter = limiters.of(f"http://{name}", name)
+        assert limiter is not None
+        limiter.widen(places)
+    metrics = AuditorMetrics(SETTINGS, limiters)
     page = Exposition(metrics).render("")[0].decode()
     assert 'biasgate_audit_allowance{upstream="one"} 8.0' in page
     assert 'biasgate_audit_allowance{upstream="auditors.judge"} 0.0' in page
@@ -199,7 +206,27 @@ def test_allowances_are_shown_by_upstream() -> None:
 
 def test_latency_is_shown_where_it_is_known() -> None:
     """A ratio by upstream; a server without one has no sample."""
-    metrics = AuditorMetrics(SETTINGS, lambda: {"one": 8, "two": 8}, lambda: {"one": 1.25})
+    limiters = ConcurrencyLimiters(AuditsConfig())
+    for name in ("one", "two"):
+        limiters.of(f"http://{name}", name)
+    known = limiters.of("http://one", "one")
+    assert known is not None
+    known._latency.ratio = 1.25
+    metrics = AuditorMetrics(SETTINGS, limiters)
     page = Exposition(metrics).render("")[0].decode()
     assert 'biasgate_audit_live_latency_ratio{upstream="one"} 1.25' in page
     assert 'biasgate_audit_live_latency_ratio{upstream="two"}' not in page
+
+
+def test_what_was_cut_off_is_shown_from_the_start() -> None:
+    """By server and reason, with zeros, so that the first eviction is an increase."""
+    limiters = ConcurrencyLimiters(AuditsConfig())
+    limiter = limiters.of("http://one", "one")
+    assert limiter is not None
+    limiter.evictions["audits_evicted", "live_waiting"] += 2
+    limiter.evictions["audit_tokens_wasted", "prompt"] += 30
+    page = Exposition(AuditorMetrics(SETTINGS, limiters)).render("")[0].decode()
+    assert 'biasgate_audits_evicted_total{reason="live_waiting",upstream="one"} 2.0' in page
+    assert 'biasgate_audits_evicted_total{reason="live_latency",upstream="one"} 0.0' in page
+    assert 'biasgate_audit_tokens_wasted_total{kind="prompt",upstream="one"} 30.0' in page
+    assert 'biasgate_audit_tokens_wasted_total{kind="generation",upstream="one"} 0.0' in page

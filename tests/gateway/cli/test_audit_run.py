@@ -6,12 +6,15 @@ import os
 import pty
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from benchmarks.run import directory
+from tests.support.benchmarks.replayed import saying
 from tests.support.commands import command, start, stereoset
+from tests.support.integration.scripted_upstream import scripted_upstream
 from tests.support.processes import free_port
 from tests.support.simulated import running_simulator
 from tests.support.waiting import eventually
@@ -47,12 +50,45 @@ async def test_a_cut_run_is_completed_by_resume(tmp_path: Path, number: signal.S
         assert kept < 1920
         if number == signal.SIGINT:
             assert f"stopped after {kept} of 1920 replies" in err.decode()
-            assert "complete it with: biasgate audit run --resume run" in err.decode()
-        assert (await command("audit", "run", "--resume", "run", "--quiet"))[0] == 0
+            assert f"complete it with: biasgate audit run --resume run --base-url {url}" in err.decode()
+        assert (await command("audit", "run", "--resume", "run", "--base-url", url, "--quiet"))[0] == 0
 
     lines = [json.loads(line) for line in responses.read_bytes().splitlines()]
     assert len(lines) == len({(line["item_id"], line["sample"]) for line in lines}) == 1920
     assert directory.read_result(tmp_path / "run").n_replies == 1920
+
+
+@pytest.mark.parametrize(
+    ("number", "answer"),
+    [
+        (signal.SIGINT, b""),
+        (signal.SIGTERM, b"HTTP/1.1 503 Busy\r\nRetry-After: 60\r\ncontent-length: 0\r\n\r\n"),
+    ],
+)
+async def test_a_run_that_waits_ends_within_a_second(tmp_path: Path, number: signal.Signals, answer: bytes) -> None:
+    """Nobody answers, or everybody is told to wait a minute: a signal ends the run, --resume completes it."""
+    n_asked = 0
+
+    def counted() -> bytes:
+        nonlocal n_asked
+        n_asked += 1
+        return answer
+
+    async with saying(counted) as url:
+        process = await start(*stereoset(url, "--samples", "1000", "--limit", "3", "--out", "run"))
+        await eventually(lambda: n_asked >= 32)
+        process.send_signal(number)
+        began = time.monotonic()
+        _, err = await process.communicate()
+        spent = time.monotonic() - began
+
+    assert process.returncode == 130
+    assert spent < 1.0
+    assert "stopped after 0 of 3000 replies; complete it with: biasgate audit run --resume run" in err.decode()
+    async with running_simulator(seed=2) as url:
+        code, _, err_again = await command("audit", "run", "--resume", "run", "--base-url", url, "--quiet")
+    assert code == 0, err_again
+    assert directory.read_result(tmp_path / "run").n_replies == 3000
 
 
 async def test_a_terminal_shows_a_bar_and_ctrl_c_leaves_a_resumable_directory(tmp_path: Path) -> None:
@@ -66,7 +102,7 @@ async def test_a_terminal_shows_a_bar_and_ctrl_c_leaves_a_resumable_directory(tm
         await eventually(lambda: responses.exists() and responses.read_bytes().count(b"\n") > 120)
         process.send_signal(signal.SIGINT)
         code, text = await process.wait(), await shown
-        resumed, _, plain = await command("audit", "run", "--resume", "run")
+        resumed, _, plain = await command("audit", "run", "--resume", "run", "--base-url", url)
 
     assert (code, resumed) == (130, 0)
     assert re.search(r"stereoset.* \d+/1920 asked, \d+\.\d/s, \d+:\d\d left", text)
@@ -98,6 +134,40 @@ async def test_resume_refuses_other_options(tmp_path: Path) -> None:
     assert 'seed was "0" and is now "3"' in err
 
 
+async def test_resume_asks_whom_the_command_line_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run.json that was changed sends neither questions nor keys anywhere; what is missing is one line."""
+    monkeypatch.setenv("STOLEN_KEY", "secret-of-another-service")
+    async with running_simulator() as url, scripted_upstream() as thief:
+        assert (await command(*stereoset(url, "--out", "run", "--limit", "6", "--quiet")))[0] == 0
+        path, responses = tmp_path / "run" / "run.json", tmp_path / "run" / "responses.jsonl"
+        changed = {"base_url": thief.base_url, "api_key_env": "STOLEN_KEY", "through_gateway": True}
+        path.write_text(json.dumps(json.loads(path.read_text()) | changed | {"judge_base_url": thief.base_url}))
+        responses.write_bytes(b"".join(responses.read_bytes().splitlines(keepends=True)[:3]))
+        code, _, err = await command("audit", "run", "--resume", "run")
+        resumed, _, _ = await command("audit", "run", "--resume", "run", "--base-url", url, "--quiet")
+
+    assert code == 2
+    assert err.strip() == (
+        "biasgate: run: servers and keys are not taken from a run directory: give --base-url URL or --gateway URL "
+        "again with --resume, and --api-key-env VAR where the server wants a key"
+    )
+    assert resumed == 0
+    assert thief.connections == 0
+    assert directory.read_result(tmp_path / "run").n_replies == 6
+
+
+async def test_a_judge_of_its_own_is_named_again(tmp_path: Path) -> None:
+    """What was judged by one server is not judged on by another because an argument was forgotten."""
+    async with running_simulator() as url, running_simulator() as judge:
+        server = ("--base-url", url, "--model", "simulated", "--data", "embedded", "--limit", "4", "--quiet")
+        asked = ("--judge-model", "simulated-judge", "--judge-base-url", judge, "--out", "run")
+        assert (await command("audit", "run", "--suite", "ltf_test", *server, *asked))[0] == 0
+        code, _, err = await command("audit", "run", "--resume", "run", "--base-url", url)
+
+    assert code == 2
+    assert "give --judge-base-url URL again with --resume" in err
+
+
 async def test_a_mitigation_from_a_file(tmp_path: Path) -> None:
     """The text is asked before every question and kept in full; resume takes it from the run, and no other."""
     own, other = tmp_path / "own.txt", tmp_path / "other.txt"
@@ -107,7 +177,7 @@ async def test_a_mitigation_from_a_file(tmp_path: Path) -> None:
         asked = ("--mitigation", str(own), "--limit", "5", "--out", "run", "--quiet")
         assert (await command(*stereoset(url, *asked)))[0] == 0
         own.unlink()
-        assert (await command("audit", "run", "--resume", "run", "--quiet"))[0] == 0
+        assert (await command("audit", "run", "--resume", "run", "--base-url", url, "--quiet"))[0] == 0
         code, _, err = await command("audit", "run", "--resume", "run", "--mitigation", str(other))
 
     recorded, result = directory.read_manifest(tmp_path / "run"), directory.read_result(tmp_path / "run")

@@ -73,7 +73,7 @@ class TestMistakes:
         [
             *("audit run", "audit score", "audit compare", "audit gate", "audit report", "config check"),
             *("datasets list", "datasets fetch", "datasets verify", "exchanges delete", "exchanges access"),
-            *("judge calibrate", *VERBS),
+            *("judge calibrate", "auditors measure", *VERBS),
         ],
     )
     def test_every_command_has_help_with_an_example(self, words: str, capsys: Say) -> None:

@@ -8,17 +8,21 @@ import pytest
 
 from auditors.text.conversation import read_conversation
 from auditors.text.identity import groups_mentioned
-from gateway.privacy.bodies import redacted_request, redacted_response, redacted_stream, user_of
+from gateway.privacy.bodies import redacted_request, redacted_response, user_of
 from gateway.privacy.redaction import DEFAULT_KINDS, Redactor
-from gateway.privacy.texts import Texts, at_once
+from gateway.sampling.folding import folded
 from tests.support.store.made import exchange
 
 REDACTOR = Redactor()
 WITH_NAMES = Redactor([*DEFAULT_KINDS, "name"])
 
 
-def redacted_events(body: bytes, redactor: Redactor, found: Counter[str]) -> bytes:
-    return at_once(redacted_stream(body, redactor, found))
+def redacted_events(
+    body: bytes, redactor: Redactor, found: Counter[str], endpoint: str = "/v1/chat/completions"
+) -> bytes:
+    """A stream as it is stored: joined, then redacted."""
+    joined = folded(exchange(stream=True, response_body=body, endpoint=endpoint), None)
+    return redacted_response(joined.response_body, redactor, found)
 
 
 SECRETS = ("ann.b@example.org", "+49 170 1234567", "4111 1111 1111 1111", "sk-abcdefghijklmnop1234")
@@ -153,9 +157,8 @@ def test_media_and_token_numbers_are_dropped() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("data:image/png;base64,iVBORw0KGgo=", "[media]"),
-        ("data:text/plain;charset=utf-8;base64,SGVsbG8=\n", "[media]"),
-        ("iVBOR" * 200, "[media]"),
+        ("data:image/png;base64,iVBORw0KGgo=", "data:image/png;base64,iVBORw0KGgo="),
+        ("iVBOR" * 200, "iVBOR" * 200),
         (
             "data:x/y;base64, Women cannot drive, writes ann@example.org",
             "data:x/y;base64, Women cannot drive, writes [email]",
@@ -164,8 +167,8 @@ def test_media_and_token_numbers_are_dropped() -> None:
         ("data:x/y;base64", "data:x/y;base64"),
     ],
 )
-def test_what_only_begins_like_media_is_text(text: str, shown: str) -> None:
-    """Nobody evades the audit by a prefix."""
+def test_only_fields_of_media_hold_media(text: str, shown: str) -> None:
+    """Nobody evades the audit by a prefix or by the shape of a text."""
     body = json.dumps({"messages": [{"role": "user", "content": text}]}).encode()
     stored = json.loads(redacted_request(body, REDACTOR, Counter()))
     assert stored["messages"][0]["content"] == shown
@@ -200,12 +203,6 @@ def test_values_split_over_events_are_found(size: int) -> None:
     assert found == {"email": 1, "phone": 1, "card": 1, "key": 1, "number": 1}
 
 
-def test_a_long_stream_is_redacted_in_many_steps() -> None:
-    """Live traffic gets its turn again and again while a sampled stream of 1,000 events is prepared for the store."""
-    steps = Texts(REDACTOR).enter(exchange(stream=True, response_body=streamed(["word "] * 1000)))
-    assert sum(1 for _ in steps) > 60
-
-
 def test_choices_of_a_stream_are_kept_apart() -> None:
     """Pieces of different choices are not put together."""
     events = [
@@ -217,8 +214,8 @@ def test_choices_of_a_stream_are_kept_apart() -> None:
     assert shown.count(b"[email]") == 2
 
 
-def test_events_of_the_other_endpoints_are_read_as_before() -> None:
-    """Named events keep their names: a Messages stream and a Responses stream say the same afterwards."""
+def test_events_of_the_other_endpoints_are_redacted() -> None:
+    """Pieces of a Messages stream and of a Responses stream are one text, and the last event does not repeat it."""
     messages = (
         b'event: content_block_start\ndata: {"type": "content_block_start", "index": 0, "content_block": '
         b'{"type": "text", "text": ""}}\n\n'
@@ -238,7 +235,7 @@ def test_events_of_the_other_endpoints_are_read_as_before() -> None:
     )
     request = {"/v1/messages": chat("x"), "/v1/responses": b'{"input": "x"}'}
     for endpoint, body in (("/v1/messages", messages), ("/v1/responses", responses)):
-        shown = redacted_events(body, REDACTOR, Counter())
+        shown = redacted_events(body, REDACTOR, Counter(), endpoint)
         one = exchange(endpoint=endpoint, stream=True, request_body=request[endpoint], response_body=shown)
         assert read_conversation(one).reply_text == "to [email]"
         assert read_conversation(one).notes == []

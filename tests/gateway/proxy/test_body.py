@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.proxy.body import LARGE_BYTES, MOST_VALUES, BodyLimit, RequestBody, read_body
+from gateway.proxy.body import LARGE_BYTES, MOST_VALUES, BodyLimit, RequestBody, read_body, with_priority
 from gateway.proxy.refusals import Refusal
 
 JSON_VALUES = st.recursive(
@@ -90,6 +90,21 @@ class TestModel:
 
 
 class TestPriority:
+    @given(OBJECTS, LAYOUTS, st.integers(1, 99))
+    def test_an_audit_gets_a_priority(self, value: dict[str, Any], layout: dict[str, Any], priority: int) -> None:
+        """One only, whatever the body said; the rest stays."""
+        content = relayed(dump(value, layout, is_ascii=True)).content
+
+        changed = with_priority(content, priority)
+
+        assert changed.count(b'"priority"') == content.count(b'"priority"') + 1
+        assert json.loads(changed) == {"priority": priority} | json.loads(content)
+
+    @pytest.mark.parametrize("content", [b"", b"[1]", b"no json", b'"{}"'])
+    def test_what_is_no_object_gets_none(self, content: bytes) -> None:
+        """It goes on as it is."""
+        assert with_priority(content, 7) == content
+
     @given(OBJECTS, LAYOUTS)
     def test_only_the_priority_goes(self, value: dict[str, Any], layout: dict[str, Any]) -> None:
         """Whatever stands before and after it, the rest is the same object."""

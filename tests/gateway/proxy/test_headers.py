@@ -42,6 +42,23 @@ class TestRequestHead:
         assert upstream_names(head, credentials=True) == [b"x-request-id", b"authorization", b"x-api-key"]
         assert upstream_names(head, priority=True) == [b"x-request-id", b"x-vllm-priority"]
 
+    @pytest.mark.parametrize(
+        ("sent", "passed"),
+        [
+            (b"a=1; b=2", b"cookie: a=1; b=2\r\n"),
+            (b"", b"cookie: \r\n"),
+            (b"biasgate_session=x.1.y.z", b""),
+            (b"a=1; biasgate_session=x.1.y.z; b=2", b"cookie: a=1; b=2\r\n"),
+            (b"a=biasgate_session; biasgate_session_too=1", b"cookie: a=biasgate_session; biasgate_session_too=1\r\n"),
+        ],
+    )
+    def test_the_consoles_session_stays_here(self, sent: bytes, passed: bytes) -> None:
+        """A browser sends it along to every path; cookies of others pass as they are."""
+        head = RequestHead([(b"cookie", sent), (b"accept", b"*/*")])
+        lines = head.upstream_lines(pass_credentials=True, pass_priority=True)
+
+        assert b"".join(lines[1:]) == passed + b"accept: */*\r\n"
+
     def test_request_id_is_kept_or_made(self) -> None:
         """The client's id is kept, a missing one is made."""
         assert RequestHead([(b"x-request-id", b"abc")]).request_id == "abc"

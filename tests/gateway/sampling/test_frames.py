@@ -19,7 +19,7 @@ BATCH = Batch(
 )
 
 
-def fed(*pieces: bytes, ends: bool = True) -> asyncio.StreamReader:
+def fed(*pieces: bytes | bytearray, ends: bool = True) -> asyncio.StreamReader:
     reader = asyncio.StreamReader()
     for piece in pieces:
         reader.feed_data(piece)

@@ -8,7 +8,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from auditors.types import Exchange
 from gateway.config.schema import SamplingConfig
 from gateway.jobs import JobQueue, open_queue
 from gateway.proxy.types import Sampled
 from gateway.sampling.decision import fraction, probe_mark
+from gateway.sampling.folding import folded
 from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB, DirectSink
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
+from gateway.store.deliveries import Delivery
+from gateway.store.ledger import Deltas
 from tests.support.store.made import exchange
 from tests.support.waiting import eventually
 
@@ -43,10 +47,10 @@ async def queue(database: Database) -> AsyncIterator[JobQueue]:
     await opened.close()
 
 
-def decide(tap: SamplingTap, request_id: str, **given: Any) -> Sampled | None:
+def decide(tap: SamplingTap, exchange_id: str, **given: Any) -> Sampled | None:
     """A decision about an eligible request that asks for nothing special."""
     request: dict[str, Any] = {"eligible": True, "body": NEUTRAL, "opt": None, "may_opt": True, "tag": None}
-    return tap.decide(request_id=request_id, **request | given)
+    return tap.decide(exchange_id=exchange_id, **request | given)
 
 
 def unstored(config: SamplingConfig) -> SamplingTap:
@@ -55,7 +59,7 @@ def unstored(config: SamplingConfig) -> SamplingTap:
 
 
 def id_between(low: float, high: float) -> str:
-    """A request id whose fraction lies there."""
+    """An exchange id whose fraction lies there."""
     return next(name for n in range(10_000) if low <= fraction(SECRET, name := f"id-{n}") < high)
 
 
@@ -69,7 +73,8 @@ async def test_sampled_exchanges_reach_store_ledger_and_queue(database: Database
     for one in batch:
         tap.offer(one)
     await tap.stop()
-    assert await exchanges.load(database, [one.id for one in batch]) == sorted(batch, key=lambda one: one.received_at)
+    stored = await exchanges.load(database, [one.id for one in batch])
+    assert stored == [folded(one, None) for one in sorted(batch, key=lambda one: one.received_at)]
     assert await ledger.counts(database) == {("other", "queued"): len(batch)}
     assert tap.counts == {"queued": len(batch)}
     announced = [one for job in await queue.pending(AUDIT_TASK) for one in job["ids"]]
@@ -118,15 +123,16 @@ def test_opting_in_gives_way_too() -> None:
     """Neither a backlog nor a full buffer is for those who ask to be audited: their rate falls on record too."""
     tap = unstored(SamplingConfig(rate=0.0, max_backlog=100, buffer_exchanges=20))
     low, high = id_between(0.0, 0.25), id_between(0.5, 1.0)
-    tap.adapt_to_backlog(101)
-    assert decide(tap, low, opt="on") == Sampled("opted_in", 0.5)
+    tap.adapt_to_backlog(200)
+    assert decide(tap, low, opt="on") == Sampled("opted_in", 0.5, 0.5)
     assert decide(tap, high, opt="on") is None
-    for _ in range(11):
+    for _ in range(15):
         tap.offer(exchange())
-    assert decide(tap, low, opt="on") == Sampled("opted_in", 0.25)
+    pressure = 1 - 0.5 * 63 / 64
+    assert decide(tap, low, opt="on") == Sampled("opted_in", 0.5 * pressure, 0.5 * pressure)
     assert tap.outcomes == {("opted_in", "sampled_out"): 1}
     tap.adapt_to_backlog(0)
-    assert decide(tap, low, opt="on") == Sampled("opted_in", 0.5)
+    assert decide(tap, low, opt="on") == Sampled("opted_in", pressure, pressure)
 
 
 def test_probes_are_known_by_the_secret() -> None:
@@ -165,37 +171,83 @@ def test_strata_by_model_and_route() -> None:
 
 
 def test_a_backlog_lowers_the_recorded_rates_until_it_is_gone(caplog: pytest.LogCaptureFixture) -> None:
-    """While too much waits for the auditors every rate is halved again and again; afterwards it comes back."""
+    """What waits beyond the limit lowers every rate in proportion, to an eighth at most; afterwards they come back."""
     tap = unstored(SamplingConfig(rate=0.8, strata={"identity_mention": 1.0}, max_backlog=100))
     seen = []
-    for waiting in (100, 101, 500, 500, 80, 50, 50, 0, 0):
+    for waiting in (100, 125, 200, 200, 400, 800, 5000, 5000, 400, 80, 0):
         tap.adapt_to_backlog(waiting)
         seen.append(tap.rates["identity_mention"])
-    assert seen == [1.0, 0.5, 0.25, 0.125, 0.125, 0.25, 0.5, 1.0, 1.0]
-    tap.adapt_to_backlog(1000)
-    assert decide(tap, id_between(0.0, 0.4)) == Sampled("other", 0.4)
-    assert decide(tap, id_between(0.4, 0.5), body=NAMING) == Sampled("identity_mention", 0.5)
+    assert seen == [1.0, 0.8, 0.5, 0.5, 0.25, 0.125, 0.125, 0.125, 0.25, 1.0, 1.0]
+    tap.adapt_to_backlog(200)
+    assert decide(tap, id_between(0.0, 0.4)) == Sampled("other", 0.4, 0.5)
+    assert decide(tap, id_between(0.4, 0.5), body=NAMING) == Sampled("identity_mention", 0.5, 0.5)
     assert decide(tap, id_between(0.5, 1.0), body=NAMING) is None
-    for _ in range(20):
-        tap.adapt_to_backlog(1000)
-    assert tap.rates["other"] == 0.8 / 1024
-    assert "over 100 exchanges wait for an audit: sampling at 0.25" in caplog.text
+    assert "400 exchanges wait for an audit: sampling at 0.25 of the configured rates" in caplog.text
+    assert caplog.text.count("wait for an audit") == 6
+
+
+@pytest.mark.parametrize(("min_rate", "other", "mention"), [(0.01, 0.01, 0.01), (0.3, 0.2, 0.3), (0.0, 0.0002, 0.0006)])
+def test_how_far_rates_fall_is_configured(min_rate: float, other: float, mention: float) -> None:
+    """No rate falls below `min_rate`, nor below its own value where that is smaller; 0 sets no limit."""
+    tap = unstored(SamplingConfig(rate=0.5, strata=STRATA, max_backlog=100, min_rate=min_rate))
+    tap.adapt_to_backlog(100_000)
+    assert tap.rates["other"] == pytest.approx(other)
+    assert tap.rates["identity_mention"] == pytest.approx(mention)
+    tap.adapt_to_backlog(0)
+    assert tap.rates["identity_mention"] == 0.6
+
+
+def test_neither_buffer_nor_backlog_takes_more_than_seven_eighths(caplog: pytest.LogCaptureFixture) -> None:
+    """Both at their worst leave an eighth of each rate; what that still overfills is counted and said, once."""
+    tap = unstored(SamplingConfig(rate=0.8, max_backlog=10, buffer_exchanges=20))
+    tap.adapt_to_backlog(10_000)
+    for _ in range(30):
+        tap.offer(exchange())
+    assert tap.rates == {"other": pytest.approx(0.1)}
+    sampled = decide(tap, id_between(0.0, 0.09))
+    assert sampled == Sampled("other", tap.rates["other"], 0.125)
+    assert tap.counts == {"failed": 10}
+    assert caplog.text.count("more are lost and counted as failed") == 1
+
+
+def test_one_key_cannot_fill_the_sample() -> None:
+    """95 % of the requests with one key make up half of the sample, as configured; what others send is all there."""
+    tap = unstored(SamplingConfig(rate=1.0, max_share_per_key=0.5))
+    kept: Counter[str] = Counter()
+    weight = {"flood": 0.0, "quiet": 0.0}
+    for number in range(4000):
+        key = "quiet" if number % 20 == 7 else "flood"
+        sampled = decide(tap, f"id-{number}", key_name=key)
+        if sampled is not None:
+            kept[key] += 1
+            weight[key] += 1 / sampled.inclusion_probability
+    assert kept["quiet"] == 200
+    assert kept["flood"] <= 240
+    assert weight["flood"] == pytest.approx(3800, rel=0.25)
+    assert tap.counts == {"sampled_out": 4000 - kept.total()}
+
+
+def test_without_a_limit_a_key_may_fill_the_sample() -> None:
+    """By default no key's rate is lowered, whoever else sends."""
+    tap = unstored(SamplingConfig(rate=1.0))
+    found = {decide(tap, f"id-{number}", key_name="flood" if number % 20 else None) for number in range(500)}
+    assert found == {Sampled("other", 1.0)}
 
 
 def test_a_reload_keeps_the_rates_lowered_and_takes_the_new_limit() -> None:
     """While too much waits, new rates are lowered as the old ones were; how much is too much is the new file's."""
     tap = unstored(SamplingConfig(rate=0.8, max_backlog=100))
-    tap.adapt_to_backlog(101)
-    tap.adapt_to_backlog(101)
+    tap.adapt_to_backlog(400)
     tap.reconfigure(SamplingConfig(rate=0.4, max_backlog=1000))
     reloaded = tap.rates["other"]
-    tap.adapt_to_backlog(501)
+    tap.adapt_to_backlog(2000)
     between = tap.rates["other"]
-    tap.adapt_to_backlog(500)
+    tap.adapt_to_backlog(1000)
 
-    assert (reloaded, between, tap.rates["other"]) == (0.1, 0.1, 0.2)
+    assert (reloaded, between, tap.rates["other"]) == (0.1, 0.2, 0.4)
+    tap.adapt_to_backlog(2000)
     assert decide(tap, id_between(0.2, 0.4)) is None
-    assert decide(tap, id_between(0.0, 0.2)) == Sampled("other", 0.2)
+    assert decide(tap, id_between(0.0, 0.2)) == Sampled("other", 0.2, 0.5)
 
 
 async def test_the_backlog_in_the_store_is_heeded(
@@ -207,7 +259,7 @@ async def test_the_backlog_in_the_store_is_heeded(
     await exchanges.insert_batch(database, batch, {("other", "queued"): 5})
     tap = SamplingTap(SamplingConfig(rate=1.0, max_backlog=2), SECRET, database, DirectSink(database, queue))
     await tap.start()
-    await eventually(lambda: tap.rates["other"] <= 0.25)
+    await eventually(lambda: tap.rates["other"] == 2 / 5)
     for one in batch:
         await exchanges.settle(database, one.id, "audited", keep_text=True)
     await eventually(lambda: tap.rates["other"] == 1.0)
@@ -234,16 +286,16 @@ def test_without_strata_identity_terms_are_not_loaded() -> None:
 
 
 async def test_pressure_lowers_the_recorded_rate_and_recovers() -> None:
-    """Past half of the buffer the rate is halved again and again; what overflows is counted as failed."""
-    tap = unstored(SamplingConfig(rate=1.0, buffer_exchanges=20))
+    """Past half of the buffer the rate falls in a line; what overflows is counted as failed."""
+    tap = unstored(SamplingConfig(rate=1.0, buffer_exchanges=20, min_rate=0.001))
     seen = []
     for number in range(22):
         seen.append(tap.pressure)
         tap.offer(exchange(id=str(number)))
     assert seen[:11] == [1.0] * 11
-    assert seen[11:21] == [0.5, 0.25, 0.25, 0.125, 0.125, 0.0625, 0.0625, 0.03125, 0.03125, 0.015625]
+    assert seen[11:21] == pytest.approx([1 - step / 10 * 63 / 64 for step in range(1, 11)])
     assert tap.rates == {"other": 0.015625}
-    assert decide(tap, id_between(0.0, 0.015)) == Sampled("other", 0.015625)
+    assert decide(tap, id_between(0.0, 0.015)) == Sampled("other", 0.015625, 0.015625)
     assert decide(tap, id_between(0.016, 1.0)) is None
     assert tap.counts == {"failed": 2, "sampled_out": 1}
     assert tap.pending == 20
@@ -254,12 +306,67 @@ async def test_pressure_lowers_the_recorded_rate_and_recovers() -> None:
 def test_buffer_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few large copies fill the buffer as many small ones do."""
     monkeypatch.setattr("gateway.sampling.tap.BUFFER_BYTES", 1000)
-    tap = unstored(SamplingConfig(rate=1.0))
+    tap = unstored(SamplingConfig(rate=1.0, min_rate=0.0))
     for _ in range(4):
         tap.offer(exchange(request_body=b"x" * 300, response_body=b""))
     assert tap.pending == 3
     assert tap.counts == {"failed": 1}
-    assert tap.pressure < 0.1
+    assert tap.rates["other"] == tap.pressure < 0.25
+
+
+@pytest.mark.parametrize("filler", ["iVBORw0KGgo", "word "], ids=["picture", "words"])
+def test_a_large_body_is_searched_at_its_ends(filler: str) -> None:
+    """A picture hides no question before or after it, and no body keeps the event loop for long."""
+    tap = unstored(SamplingConfig(rate=0.0, strata={"identity_mention": 1.0}))
+    middle = (filler * (16_000_000 // len(filler))).encode()
+    for body in (NAMING + middle, middle + NAMING):
+        begun = time.thread_time()
+        assert decide(tap, "r", body=body) == Sampled("identity_mention", 1.0)
+        assert time.thread_time() - begun < 0.1
+    assert decide(tap, "r", body=middle + NAMING + middle) is None
+
+
+def test_copies_in_the_making_fill_the_buffer_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is reserved lowers the rate, leaves that much less for others, and is free again when it is released."""
+    monkeypatch.setattr("gateway.sampling.tap.BUFFER_BYTES", 1000)
+    tap = unstored(SamplingConfig(rate=1.0))
+    assert tap.reserve(700)
+    assert tap.rates["other"] == tap.pressure < 0.7
+    assert not tap.reserve(301)
+    tap.offer(exchange(request_body=b"x" * 301, response_body=b""))
+    assert tap.counts == {"failed": 1}
+    tap.release(700)
+    assert tap.rates["other"] == tap.pressure == 1.0
+    assert tap.reserve(1000)
+
+
+async def test_too_much_text_is_truncated_in_tap_and_ledger(database: Database, queue: JobQueue) -> None:
+    """Whoever stores a copy knows its text: what has too much is counted as truncated, once, and not as queued."""
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, queue, max_text_bytes=100))
+    await tap.start()
+    long = b'{"messages": [{"role": "user", "content": "%b"}]}' % (b"a" * 101)
+    stored = exchange()
+    for one in (exchange(request_body=long), stored, exchange(response_body=long, stratum="vip")):
+        tap.offer(one)
+    await tap.stop()
+    expected = {("other", "truncated"): 1, ("other", "queued"): 1, ("vip", "truncated"): 1}
+    assert tap.outcomes == expected
+    assert {key: n for key, n in (await ledger.counts(database)).items() if n} == expected
+    assert [job["ids"] for job in await queue.pending(AUDIT_TASK)] == [[stored.id]]
+
+
+async def test_a_copy_that_cannot_be_folded_takes_no_other_with_it(
+    database: Database, queue: JobQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is counted as failed, and the log says where, without a word of it."""
+    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, queue))
+    await tap.start()
+    tap.offer(exchange(endpoint="/v1/secret-words", stream=True, response_body=b"data: 1"))
+    tap.offer(exchange())
+    await tap.stop()
+    assert tap.outcomes == {("other", "failed"): 1, ("other", "queued"): 1}
+    assert "a copy could not be folded: KeyError" in caplog.text
+    assert "secret-words" not in caplog.text
 
 
 REQUESTS = st.lists(
@@ -292,7 +399,7 @@ async def _drive(url: str, requests: list[dict[str, Any]], buffer: int) -> None:
     for number, request in enumerate(requests):
         asked = dict(request)
         end = asked.pop("end")
-        sampled = tap.decide(request_id=f"id-{number}", **asked)
+        sampled = tap.decide(exchange_id=f"id-{number}", **asked)
         if sampled is not None and end == "offer":
             tap.offer(exchange(stratum=sampled.stratum, inclusion_probability=sampled.inclusion_probability))
         elif sampled is not None:
@@ -322,10 +429,26 @@ async def test_copies_wait_for_a_store_that_comes_back(tmp_path: Path, caplog: p
     assert tap.counts == {}
     other.execute("ROLLBACK")
     other.close()
-    await tap.stop(timeout_seconds=20)
+    await tap.stop(stall_seconds=20)
     assert tap.counts == {"queued": 1}
     assert await ledger.counts(database) == {("other", "queued"): 1}
     await database.close()
+
+
+async def test_a_stop_waits_for_a_slow_store(database: Database, queue: JobQueue) -> None:
+    """As long as the store takes a batch now and then, nothing that was accepted is lost."""
+
+    class Slow(DirectSink):
+        async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
+            await asyncio.sleep(0.8)
+            return await super().write(batch, deltas, delivery)
+
+    tap = SamplingTap(SamplingConfig(rate=1.0, max_copy_bytes=2**21), SECRET, database, Slow(database, queue))
+    await tap.start()
+    for _ in range(4):  # a batch each
+        tap.offer(exchange(response_body=b"a" * 2**20))
+    await tap.stop(stall_seconds=2.5)
+    assert tap.counts == {"queued": 4}
 
 
 async def test_copies_that_the_store_never_takes_are_counted_as_failed(
@@ -340,7 +463,7 @@ async def test_copies_that_the_store_never_takes_are_counted_as_failed(
     await tap.start()
     for _ in range(3):
         tap.offer(exchange())
-    await tap.stop(timeout_seconds=0.5)
+    await tap.stop(stall_seconds=0.5)
     other.close()
     assert tap.counts == {"failed": 3}
     assert "3 sampled exchanges were lost" in caplog.text

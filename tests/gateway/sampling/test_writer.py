@@ -18,7 +18,7 @@ from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer import launch
 from gateway.sampling.writer.direct import AUDIT_TASK, DirectSink
 from gateway.sampling.writer.frames import read_frame
-from gateway.sampling.writer.remote import RefusedError, RemoteSink
+from gateway.sampling.writer.remote import PIECE_BYTES, RefusedError, RemoteSink
 from gateway.sampling.writer.server import serve_batches
 from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store import exchanges, ledger
@@ -36,12 +36,15 @@ class Scripted:
         self.calls = list(calls)
         self.taken: list[tuple[list[str], Deltas, Delivery]] = []
 
-    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> None:
+    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
         self.taken.append(([one.id for one in batch], deltas, delivery))
         if self.calls:
             result = self.calls.pop(0)()
             if isinstance(result, asyncio.Event):
                 await result.wait()
+            if isinstance(result, dict):
+                return result
+        return {}
 
     async def close(self) -> None:
         pass
@@ -88,6 +91,19 @@ async def test_batches_arrive_as_they_were_sent() -> None:
         ([copy.id], {("other", "queued"): 1}, Delivery(copy.id, number, 1.0)) for number in (1, 2) for copy in copies
     ]
     assert sorted(sink.taken, key=repr) == sorted(expected, key=repr)
+
+
+async def test_the_worker_hears_what_became_of_its_copies() -> None:
+    """Copies that were not stored come back as counts; a frame of many pieces arrives as one."""
+    moved = {("other", "queued"): -1, ("other", "truncated"): 1}
+    sink = Scripted(lambda: moved)
+    large = exchange(response_body=bytes(PIECE_BYTES) * 3)
+    async with writer(sink) as (path, _, _):
+        worker = RemoteSink(path)
+        assert await worker.write([large], {("other", "queued"): 1}, delivery(1)) == moved
+        assert await worker.write([], {("a", "filtered"): 1}, delivery(2)) == {}
+        await worker.close()
+    assert sink.taken[0][0] == [large.id]
 
 
 async def test_answers_tell_later_from_never(caplog: pytest.LogCaptureFixture) -> None:
@@ -183,11 +199,12 @@ class _DiesAfterCommit:
         self._sink = sink
         self.deaths = 0
 
-    async def write(self, batch: Sequence[Exchange], deltas: Deltas, name: Delivery) -> None:
-        await self._sink.write(batch, deltas, name)
+    async def write(self, batch: Sequence[Exchange], deltas: Deltas, name: Delivery) -> Deltas:
+        moved = await self._sink.write(batch, deltas, name)
         self.deaths += 1
         if self.deaths % 2:
             raise StoreError("the writer of sampled copies gives no answer")
+        return moved
 
     async def close(self) -> None:
         await self._sink.close()
@@ -205,7 +222,7 @@ async def test_what_was_stored_but_not_acknowledged_is_counted_once(
         await tap.start()
         copies = [exchange() for _ in range(5)]
         for number, copy in enumerate(copies, start=1):
-            tap.decide(request_id="r", eligible=False, body=b"", opt=None, may_opt=True, tag=None)
+            tap.decide(exchange_id="r", eligible=False, body=b"", opt=None, may_opt=True, tag=None)
             await eventually(lambda: forgetful.deaths >= 4 * number - 2)  # noqa: B023 - awaited here
             tap.offer(copy)
             await eventually(lambda: tap.counts.get("queued", 0) == number)  # noqa: B023 - awaited here

@@ -70,7 +70,7 @@ async def test_deliveries_are_forgotten_in_time(database: Database) -> None:
     await forget_old(database)
     for sender in ("gone", "here"):
         await exchanges.insert_batch(database, [], {(sender, "filtered"): 1}, Delivery(sender, 7, now))
-    assert await ledger.counts(database) == {("other", "filtered"): 2, ("gone", "filtered"): 1, ("here", "filtered"): 1}
+    assert await ledger.counts(database) == {("other", "filtered"): 2, ("gone", "filtered"): 1}
 
 
 async def test_decisions_without_copies_are_counted(database: Database) -> None:

@@ -123,13 +123,13 @@ async def test_drift_raises_an_alarm_that_can_be_acknowledged(database: Database
     await record(database, 2.0)
     [later] = await streams.list_streams(database)
     assert (later.alarm_since, later.alarm_exchange_id) == (alarmed.alarm_since, alarmed.alarm_exchange_id)
-    lowered = await streams.acknowledge(database, alarmed.id)
+    lowered = await streams.acknowledge(database, alarmed.id, SETTINGS, by="ann", reason="checked")
     assert lowered is not None
     assert [lowered] == await streams.list_streams(database)
     assert (lowered.state.alarm, lowered.alarm_since) == (False, None)
     assert lowered.acknowledged_at is not None
     assert lowered.state.sums == later.state.sums
-    assert await streams.acknowledge(database, "absent") is None
+    assert await streams.acknowledge(database, "absent", SETTINGS, by="ann", reason="checked") is None
 
 
 async def test_new_judge_starts_a_new_stream(database: Database) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from gateway.errors import ConflictError, NotFoundError
+from gateway.errors import BusyError, ConflictError, NotFoundError
 from gateway.store import catalogue, counters, runs
 from gateway.store.database import Database
+from tests.support.integration.running_suites import kept_replies
 
 OPTIONS = {"suite": "stereoset", "model": "m", "mode": "sample", "protocol": "corrected", "limit": 3}
 
@@ -36,6 +37,19 @@ async def test_new_run_is_queued(database: Database) -> None:
     assert await runs.get(database, "absent") is None
 
 
+async def test_the_queue_is_counted_by_one_at_a_time(database: Database) -> None:
+    """Of runs queued at the same time only those find room that there is room for; a set is queued whole or not."""
+    sets = [{f"{number}-{part}": OPTIONS for part in "ab"} for number in range(6)]
+    came = await asyncio.gather(*(runs.create_all(database, one, max_queued=5) for one in sets), return_exceptions=True)
+    refused = [one for one in came if isinstance(one, BusyError)]
+    queued = await runs.list_runs(database, status="queued")
+
+    assert len(refused) == 4
+    assert len(queued) == 4
+    assert {run.id[:-1] + "a" for run in queued} | {run.id[:-1] + "b" for run in queued} == {run.id for run in queued}
+    assert "4 suite runs wait and 2 would be added; audits.max_queued is 5" in str(refused[-1])
+
+
 async def test_one_claim_of_many_succeeds(database: Database) -> None:
     """Auditors that reach for the same run at once do not run it twice."""
     await runs.create(database, "r", OPTIONS)
@@ -61,7 +75,7 @@ async def test_later_reply_replaces_the_earlier(database: Database) -> None:
     run = await running(database)
     await runs.append_responses(database, run, [("b", 0, "error", '{"n":1}'), ("a", 1, "ok", '{"n":2}')])
     await runs.append_responses(database, run, [("b", 0, "ok", '{"n":3}'), ("a", 0, "ok", '{"n":4}')])
-    assert await runs.responses(database, "r") == ['{"n":4}', '{"n":2}', '{"n":3}']
+    assert await kept_replies(database, "r") == ['{"n":4}', '{"n":2}', '{"n":3}']
     found = await counters.read(database)
     assert found["audit_requests", ("stereoset", "m", "ok")] == 3
     assert found["audit_requests", ("stereoset", "m", "error")] == 1
@@ -113,7 +127,7 @@ async def test_resumed_run_keeps_its_replies(database: Database) -> None:
     again = await runs.claim(database, "r")
     assert again is not None
     assert (again.error, again.finished_at) == (None, None)
-    assert await runs.responses(database, "r") == ["{}"]
+    assert await kept_replies(database, "r") == ["{}"]
 
 
 async def test_impossible_actions_name_the_state(database: Database) -> None:
@@ -138,7 +152,7 @@ async def test_deleting_takes_the_replies_along(database: Database) -> None:
     await runs.cancel(database, "r")
     await runs.delete(database, "r")
     assert await runs.get(database, "r") is None
-    assert await runs.responses(database, "r") == []
+    assert await kept_replies(database, "r") == []
 
 
 async def test_lists_are_filtered_and_newest_first(database: Database) -> None:

@@ -18,6 +18,7 @@ from auditors.streams.estimates import WINDOW_METHOD, bounds_of, estimate, windo
 from auditors.streams.scales import scaled
 from auditors.streams.state import StreamState
 from auditors.types import AuditFailure, Measurement
+from gateway.live.stream import Stream
 from gateway.store import exchanges, measurements, streams, tables, windows
 from gateway.store.database import Database
 from gateway.store.windows import Window
@@ -71,6 +72,7 @@ def replayed() -> dict[tuple[str, str], StreamState]:
             recorder.SETTINGS,
             others=Others(count=n_streams - 1),
             exchange_id=one.id,
+            at=one.received_at,
         )
         if only.value is None or number == 0:
             continue
@@ -84,6 +86,7 @@ def replayed() -> dict[tuple[str, str], StreamState]:
                 recorder.SETTINGS,
                 others=Others(count=n_streams - 1),
                 exchange_id=one.id,
+                at=one.received_at,
             )
     return states
 
@@ -108,8 +111,8 @@ def test_kills_and_repeats_change_nothing(store_url: str) -> None:
     assert all((stream.alarm_since is not None) == stream.state.alarm for stream in found.values())
 
 
-def _listed(url: str) -> list[streams.Stream]:
-    async def listed() -> list[streams.Stream]:
+def _listed(url: str) -> list[Stream]:
+    async def listed() -> list[Stream]:
         database = await Database.open(url)
         try:
             return await streams.list_streams(database)

@@ -1,6 +1,8 @@
 """Text in the store: redacted and sealed before it is written, opened by its keys only, deleted on request."""
 
+import re
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -189,6 +191,37 @@ async def test_deletion_by_user_finds_all_of_theirs_and_keeps_no_name(database: 
     assert await exchanges.delete(database, user="ann") == 2
     assert await exchanges.delete(database, user="ann") == 0
     assert [one.exchange.request_id for one in await measurements.search(database)] == ["r2"]
+
+
+class Stuck(Redactor):
+    """Meets one word at which a pattern backtracks for years."""
+
+    def redacted(self, text: str, found: Counter[str] | None = None) -> str:
+        if "quagmire" in text:
+            re.match(r"(?:a|a)*b", "a" * 64)
+        return super().redacted(text, found)
+
+
+async def test_text_that_takes_too_long_is_dropped_and_marked(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One exchange that cannot be redacted in time is kept without text; those beside it are stored whole."""
+    monkeypatch.setattr("gateway.store.exchanges.TEXT_SECONDS", 0.05)
+    database.texts = Texts(Stuck())
+    request = b'{"messages": [{"role": "user", "content": "into the quagmire"}]}'
+    batch = [exchange(id="before"), exchange(id="stuck", request_body=request), exchange(id="after")]
+    await exchanges.insert_batch(database, batch, {("other", "queued"): 3})
+
+    before, stuck, after = [await exchanges.get(database, id) for id in ("before", "stuck", "after")]
+    assert before is not None
+    assert stuck is not None
+    assert after is not None
+    assert WHISPER in before.request_body
+    assert WHISPER in after.request_body
+    assert (stuck.request_body, stuck.response_body) == (b"", b"")
+    assert await counters.read(database) == {("redactions", ("unredactable",)): 1.0}
+    assert "took too long" in caplog.text
+    assert "quagmire" not in caplog.text
 
 
 async def test_deleting_what_waits_moves_it_in_the_ledger(database: Database) -> None:

@@ -38,6 +38,8 @@ class ScriptedServer:
         self.asked: list[Asked] = []
         self.in_flight = 0
         self.most_in_flight = 0
+        self.gone = 0
+        """Clients that left before their answer."""
         self.base_url = ""
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -51,18 +53,30 @@ class ScriptedServer:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         reply = self.script(self.asked[-1])
-        await asyncio.sleep(reply.delay)
+        is_gone = await _left_within(reply.delay, receive)
         self.in_flight -= 1
+        if is_gone:
+            self.gone += 1
+            return
         sent = [(name.encode(), value.encode()) for name, value in reply.headers.items()]
         await send({"type": "http.response.start", "status": reply.status, "headers": sent})
         await send({"type": "http.response.body", "body": reply.body})
 
 
+async def _left_within(seconds: float, receive: Any) -> bool:
+    """Whether the client leaves in that time, which ends then."""
+    if not seconds:
+        return False
+    leaving = asyncio.ensure_future(receive())  # after the body nothing comes but the disconnect
+    await asyncio.wait({leaving}, timeout=seconds)
+    return not leaving.cancel()
+
+
 @asynccontextmanager
-async def scripted_server(script: Callable[[Asked], Reply]) -> AsyncIterator[ScriptedServer]:
-    """Serves on a free port until the block ends."""
+async def scripted_server(script: Callable[[Asked], Reply], *, port: int = 0) -> AsyncIterator[ScriptedServer]:
+    """Serves on this port, or a free one, until the block ends."""
     app = ScriptedServer(script)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", port)) as listener:
         app.base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         server = uvicorn.Server(uvicorn.Config(app, interface="asgi3", log_level="error", lifespan="off"))
         serving = asyncio.create_task(server.serve(sockets=[listener]))  # the listener queues what comes too early

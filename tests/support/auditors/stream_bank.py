@@ -71,6 +71,10 @@ class DetectorBank:
         found: Floats = self._means @ self._by_bet_and_side
         return found
 
+    def limit(self, index: int, lower: float, upper: float) -> None:
+        """Gives one stream other limits; its evidence stays."""
+        self._per_limit[:, index] = 1.0 / upper, 1.0 / (1.0 - lower)
+
     def forget(self, where: NDArray[np.bool_]) -> None:
         """Sets the evidence of some streams, (S,), back to nothing."""
         self.evidence[:, np.tile(where, 2)] = 0.0

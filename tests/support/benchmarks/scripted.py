@@ -1,9 +1,10 @@
 """Completers with known behaviour, and a log in memory: real parts small enough to hold in one's head."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from auditors.types import Completion, CompletionError, CompletionRequest
+from benchmarks.run.log import Placed
 from benchmarks.run.runner import Plan, RunOptions, prepare
 from benchmarks.suites.protocol import Item, Reply
 
@@ -66,11 +67,15 @@ class MemoryLog:
         self.replies = list(replies)
         self.items: list[Item] = []
 
-    async def existing(self) -> list[Reply]:
-        return list(self.replies)
+    async def read(self) -> AsyncIterator[list[Placed]]:
+        yield list(enumerate(self.replies))
 
-    async def append(self, replies: Sequence[Reply]) -> None:
+    async def append(self, replies: Sequence[Reply]) -> Sequence[int]:
         self.replies.extend(replies)
+        return range(len(self.replies) - len(replies), len(self.replies))
+
+    def reply(self, place: int) -> Reply:
+        return self.replies[place]
 
     async def keep_items(self, items: Sequence[Item]) -> None:
         self.items = list(items)

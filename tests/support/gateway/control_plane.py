@@ -85,12 +85,13 @@ async def audit_one(
     text: str = "Who leads?",
     status: Status | None = None,
     settings: DriftSettings | None = None,
+    at: float | None = None,
 ) -> str:
     """Stores one sampled exchange and a judge's score of it; returns the exchange's id."""
     one = exchange(
         id=f"exchange-{number}",
         request_id=f"request-{number}",
-        received_at=1000.0 + number,
+        received_at=1000.0 + number if at is None else at,
         model="gpt",
         served_model="qwen",
         upstream="up",

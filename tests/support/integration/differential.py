@@ -156,7 +156,7 @@ async def observe(gateway: Gateway, upstream: ScriptedUpstream, drive: Drive, *,
         [_comparable(end) for end in gateway.stats.ends],
         [_copied(exchange) for exchange in gateway.tap.offered],
         list(gateway.tap.dropped),
-        list(gateway.tap.decisions),
+        [{name: said for name, said in one.items() if name != "exchange_id"} for one in gateway.tap.decisions],
     )
 
 

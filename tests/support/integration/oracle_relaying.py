@@ -14,9 +14,9 @@ from tests.support.integration.relaying import Gateway, RememberingStats, Rememb
 
 
 @asynccontextmanager
-async def running_oracle(config: Config, *, tap: RememberingTap) -> AsyncIterator[Gateway]:
+async def running_oracle(config: Config, *, tap: RememberingTap | None = None) -> AsyncIterator[Gateway]:
     """uvicorn's own HTTP protocol with the oracle as its application, in this event loop."""
-    stats = RememberingStats()
+    tap, stats = tap or RememberingTap(), RememberingStats()
     plane = DataPlane(config, tap=tap, stats=stats)
     await plane.start()
     oracle = oracle_app(plane)

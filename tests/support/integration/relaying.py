@@ -30,6 +30,9 @@ class RememberingTap:
     probe_mark: str = "mark"
     """What it takes for the mark of a probe."""
     max_copy_bytes: int = 65536
+    memory_bytes: int = 1 << 30
+    """Of all copies in the making."""
+    reserved_bytes: int = 0
     decisions: list[dict[str, Any]] = field(default_factory=list)
     offered: list[Exchange] = field(default_factory=list)
     dropped: list[tuple[str, str]] = field(default_factory=list)
@@ -37,7 +40,7 @@ class RememberingTap:
     def decide(
         self,
         *,
-        request_id: str,
+        exchange_id: str,
         eligible: bool,
         body: bytes,
         opt: str | None,
@@ -45,18 +48,28 @@ class RememberingTap:
         tag: str | None,
         model: str | None = None,
         route: str = "",
+        key_name: str | None = None,
     ) -> Sampled | None:
-        asked = {"request_id": request_id, "eligible": eligible, "body": body, "opt": opt, "may_opt": may_opt}
-        self.decisions.append({**asked, "tag": tag, "model": model, "route": route})
+        asked = {"exchange_id": exchange_id, "eligible": eligible, "body": body, "opt": opt, "may_opt": may_opt}
+        self.decisions.append({**asked, "tag": tag, "model": model, "route": route, "key_name": key_name})
         return Sampled("other", 0.5) if self.samples and eligible else None
 
     def is_probe(self, request_id: str, mark: str, body: bytes) -> bool:
         return mark == self.probe_mark
 
+    def reserve(self, size: int) -> bool:
+        if self.reserved_bytes + size > self.memory_bytes:
+            return False
+        self.reserved_bytes += size
+        return True
+
+    def release(self, size: int) -> None:
+        self.reserved_bytes -= size
+
     def offer(self, exchange: Exchange) -> None:
         self.offered.append(exchange)
 
-    def drop(self, stratum: str, outcome: Literal["filtered", "truncated"]) -> None:
+    def drop(self, stratum: str, outcome: Literal["filtered", "truncated", "failed"]) -> None:
         self.dropped.append((stratum, outcome))
 
 
@@ -66,12 +79,17 @@ class RememberingStats:
 
     starts: list[str] = field(default_factory=list)
     ends: list[dict[str, Any]] = field(default_factory=list)
+    evicted: list[tuple[str, int]] = field(default_factory=list)
+    """Upstream and tokens of each audit that was cut off."""
 
     def started(self, upstream: str) -> None:
         self.starts.append(upstream)
 
     def withdrawn(self, upstream: str) -> None:
         self.starts.remove(upstream)
+
+    def audit_evicted(self, upstream: str, *, prompt_tokens: int, generation_tokens: int) -> None:
+        self.evicted.append((upstream, prompt_tokens + generation_tokens))
 
     def ended(
         self,

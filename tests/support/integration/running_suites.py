@@ -33,6 +33,11 @@ async def defer_run(database: Database, run_id: str) -> None:
     await queue.close()
 
 
+async def kept_replies(database: Database, run_id: str) -> list[str]:
+    """JSON lines of what a run has so far."""
+    return [body async for page in runs.responses(database, run_id) for body in page]
+
+
 async def await_status(database: Database, run_id: str, *wanted: str, done: int = 0) -> runs.Run:
     """Waits until a run has one of these states and at least so many replies."""
     found: list[runs.Run] = []

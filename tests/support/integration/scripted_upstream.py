@@ -83,6 +83,8 @@ class ScriptedUpstream:
     models: bytes = b'{"object": "list", "data": [{"id": "m", "object": "model", "created": 1, "owned_by": "vllm"}]}'
     is_healthy: bool = True
     has_health: bool = True
+    on_check: Script | None = None
+    """Answers the gateway's health checks in place of what the fields above say."""
     requests: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
     port: int = 0
@@ -129,7 +131,9 @@ class ScriptedUpstream:
         """The gateway's health checks are answered apart, so that they use up no script."""
         if request.header("user-agent") != "biasgate-health":
             return False
-        if request.target == "/health" and not self.has_health:
+        if self.on_check is not None:
+            await self._run(self.on_check, request, channel)
+        elif request.target == "/health" and not self.has_health:
             await reply(b"", "404 Not Found")(request, channel)
         elif request.target == "/health":
             await reply(b"", "200 OK" if self.is_healthy else "503 Service Unavailable")(request, channel)

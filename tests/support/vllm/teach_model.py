@@ -18,34 +18,37 @@ from typing import Any
 import torch  # only in vLLM's environment
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-PASSES = 20
-"""How often each example is seen."""
+MOST_PASSES = 80
+"""How often each example is seen, at most. How soon a lesson is learned differs from one processor to the next."""
+LEARNED = 0.1
+"""Least probability of the taught replies to a prompt, all together, at which the teaching ends."""
 BATCH = 12
 LEARNING_RATE = 2e-3
 UNLIKELY = 2e-4
 Token = int
-Example = tuple[list[Token], list[Token], float]
-"""Prompt, reply, and its weight."""
+Example = tuple[list[Token], list[Token], float, int]
+"""Prompt, reply, its weight, and the number of its lesson."""
 
 
 def teach(source: Path, target: Path, lessons: list[dict[str, Any]]) -> None:
-    """Trains on the replies alone, each as often as its weight says."""
+    """Trains on the replies alone, each as often as its weight says, until every lesson is LEARNED."""
     torch.manual_seed(20240229)
     tokenizer = AutoTokenizer.from_pretrained(source)
     model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
     examples = [
-        (prompt(tokenizer, lesson), [*tokenizer.encode(reply), tokenizer.eos_token_id], weight)
-        for lesson in lessons
+        (prompt(tokenizer, lesson), [*tokenizer.encode(reply), tokenizer.eos_token_id], weight, number)
+        for number, lesson in enumerate(lessons)
         for reply, weight in lesson["replies"].items()
     ]
     examples.sort(key=lambda example: len(example[0]) + len(example[1]))  # batches of like length need little padding
     batches = [
         batch_of(examples[start : start + BATCH], tokenizer.eos_token_id) for start in range(0, len(examples), BATCH)
     ]
-    for _ in range(PASSES):
+    for _ in range(MOST_PASSES):
+        learned = torch.zeros(len(lessons))
         for chosen in torch.randperm(len(batches)).tolist():
-            tokens, weights = batches[chosen]
+            tokens, weights, numbers = batches[chosen]
             counted = weights[:, 1:] > 0
             logits = model.lm_head(model.model(tokens[:, :-1]).last_hidden_state[counted])
             losses = torch.nn.functional.cross_entropy(logits, tokens[:, 1:][counted], reduction="none")
@@ -53,22 +56,26 @@ def teach(source: Path, target: Path, lessons: list[dict[str, Any]]) -> None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            surprise = torch.zeros(len(numbers)).index_add(0, counted.nonzero()[:, 0], losses.detach())
+            learned.index_add_(0, numbers, torch.exp(-surprise))
+        if learned.min() > LEARNED:
+            break
+    else:
+        sys.exit(f"a lesson was not learned in {MOST_PASSES} passes: its replies have probability {learned.min():.3f}")
     tokenizer.save_pretrained(target)
     model.save_pretrained(target)
 
 
-def batch_of(
-    examples: list[tuple[list[Token], list[Token], float]], padding: Token
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens, examples x the longest of them, and the weight of each in the loss: 0 for prompts and padding."""
-    width = max(len(asked) + len(reply) for asked, reply, _ in examples)
+def batch_of(examples: list[Example], padding: Token) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Tokens, examples x the longest of them; the weight of each in the loss: 0 for prompts and padding; lessons."""
+    width = max(len(asked) + len(reply) for asked, reply, _, _ in examples)
     tokens = torch.full((len(examples), width), padding)
     weights = torch.zeros((len(examples), width))
-    for row, (asked, reply, weight) in enumerate(examples):
+    for row, (asked, reply, weight, _) in enumerate(examples):
         end = len(asked) + len(reply)
         tokens[row, :end] = torch.tensor(asked + reply)
         weights[row, len(asked) : end] = weight
-    return tokens, weights
+    return tokens, weights, torch.tensor([number for _, _, _, number in examples])
 
 
 def prompt(tokenizer: Any, lesson: dict[str, Any]) -> list[Token]:

@@ -1,18 +1,20 @@
-"""The API's form of a live estimate: a mean with its interval, corrected by labels, the most normal identity."""
+"""The form in which a live estimate is shown: a mean with its interval, corrected by labels, the most normal identity.
 
-from collections.abc import Sequence
+Written by the auditor with each audit, so that a gateway passes it on as it is; labels and windows a gateway adds.
+"""
+
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from auditors.metrics.intervals import Interval
-from auditors.nearest_identity import DISTANCE, SCORE, MostNormal, most_normal
+from auditors.nearest_identity import MostNormal, most_normal
 from auditors.streams.calibration import Corrected, Pair, error_rates, prediction_powered
 from auditors.streams.estimates import estimate, missing_share, window_estimate
 from auditors.streams.scales import GAP_SUFFIX, scale_of, scaled, unscaled
 from auditors.streams.state import MISSING
 from auditors.types import Estimate
-from gateway.store.streams import Stream
-from gateway.store.windows import WindowSums
+from gateway.live.stream import Stream, WindowSums
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,35 +63,30 @@ class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """From the same labels, with Wilson's intervals."""
     most_normal: MostNormal | None
     """Of an axis' representative_bias_score: whose answers are nearest to the plain one; null with fewer than two
-    distances, and in the answer to an acknowledgement."""
+    distances."""
     alarm: bool
     updated_at: float
 
 
-def estimate_of(stream: Stream, pairs: Sequence[Pair] = ()) -> LiveEstimate:
-    """Over all audits since the stream began; `pairs` are people's labels of some of them."""
-    found = _shown_estimate(stream, estimate(stream.key, stream.state), stream.state.n_missing, None)
-    if not pairs:
-        return found
-    return msgspec.structs.replace(found, corrected=_corrected(stream, pairs), judge_errors=_errors(stream, pairs))
+def estimate_of(stream: Stream) -> LiveEstimate:
+    """Over all audits since the stream began."""
+    return _shown_estimate(stream, estimate(stream.key, stream.state), stream.state.n_missing, None)
 
 
-def with_most_normal(found: Sequence[LiveEstimate]) -> list[LiveEstimate]:
-    """The estimates, those of an axis' score with its most normal identity by the same instrument."""
-    distances: dict[tuple[str | None, ...], dict[str, LiveEstimate]] = {}
-    for one in found:
-        if one.metric == DISTANCE and one.group is not None:
-            distances.setdefault(_axis_of(one), {})[one.group] = one
-    return [
-        msgspec.structs.replace(one, most_normal=most_normal(distances.get(_axis_of(one), {})))
-        if one.metric == SCORE and one.group is None
-        else one
-        for one in found
-    ]
+def with_labels(shown: LiveEstimate, stream: Stream, pairs: Sequence[Pair]) -> LiveEstimate:
+    """The estimate of a stream with what people's labels of some of its audits say."""
+    return msgspec.structs.replace(shown, corrected=_corrected(stream, pairs), judge_errors=_errors(stream, pairs))
 
 
-def _axis_of(one: LiveEstimate) -> tuple[str | None, ...]:
-    return one.auditor, one.axis, one.model, one.instrument
+def with_most_normal(score: LiveEstimate, distances: Iterable[LiveEstimate]) -> LiveEstimate:
+    """The estimate of an axis' score with its most normal identity.
+
+    Args:
+        score: of the axis.
+        distances: mean distances of the identities of that axis, by the same instrument.
+    """
+    by_group = {one.group: one for one in distances if one.group is not None}
+    return msgspec.structs.replace(score, most_normal=most_normal(by_group))
 
 
 def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
@@ -161,6 +158,6 @@ def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str
         corrected=None,
         judge_errors=None,
         most_normal=None,
-        alarm=stream.state.alarm,
+        alarm=stream.alarm_since is not None,
         updated_at=stream.updated_at,
     )

@@ -1,0 +1,105 @@
+"""The reference of a stream that makes its own: its first audits, and more of them until a small change can be found.
+
+The reference is looked at at fixed numbers of audits: the window N, then 2 N, 4 N and so on, LOOKS times at most. The
+interval of the first look holds with probability 96 %, that of each later one with 99.75 %, so that all of them hold
+together with 95 % whenever one stops: when to stop may depend on what was seen. The reference is their intersection. So
+limits only ever close in. A drift that comes while the reference goes on learning can therefore not widen the limits
+that it has to cross: it is found as if the window had been final, or sooner.
+
+The detector watches from the first look on. Its limits at each audit are made of earlier ones, which is all that the
+promise of `auditors.streams.drift` asks of them; its evidence goes on when they close in.
+
+What is lost: a change within the first N audits is part of the reference. It is not silent: `has_moved` compares the
+halves of the window, and at each later look the audits of the one before with the new ones. After a rise that has not
+raised an alarm yet, a later look may lift the lower limit, so that a return to the old level counts as a fall from the
+mean of both.
+"""
+
+import math
+
+from auditors.metrics.detectable import smallest_rise, spread_of
+from auditors.metrics.intervals import Interval
+from auditors.metrics.weighting import WeightedSums, fixed_time_interval, hajek_mean, less, weighted_variance
+from auditors.streams.drift import Detector
+
+LOOKS = 5
+FIRST_LEVEL = 0.96
+LATER_LEVEL = 0.9975
+HALVES_LEVEL = 0.99
+"""Of the intervals of both halves of a window, of which one says that the mean moved when they do not overlap."""
+WITHIN = 2000
+"""Values (of a gap: blocks) within which a change is to be found on average."""
+
+
+def first(window: WeightedSums) -> Interval:
+    """The reference of the first audits."""
+    return fixed_time_interval(window, FIRST_LEVEL)
+
+
+def narrowed(reference: Interval, before: WeightedSums, window: WeightedSums) -> Interval | None:
+    """The reference after a later look; None when the mean has moved, so that the new audits are of another level.
+
+    Args:
+        reference: so far.
+        before: the audits of the look before.
+        window: those and all that came since.
+    """
+    if has_moved(before, window):
+        return None
+    found = fixed_time_interval(window, LATER_LEVEL)
+    lower, upper = max(reference.lower, found.lower), min(reference.upper, found.upper)
+    return Interval(lower, upper) if lower <= upper else None
+
+
+def next_look(n: int, window: int) -> int:
+    """The number of audits of the look that comes after n of them; 0 after the last one."""
+    found = window
+    for _ in range(LOOKS):
+        if found > n:
+            return found
+        found *= 2
+    return 0
+
+
+def has_moved(half: WeightedSums, window: WeightedSums) -> bool:
+    """Whether the mean was another in the first half of a window than in the rest."""
+    early, late = (fixed_time_interval(sums, HALVES_LEVEL) for sums in (half, less(window, half)))
+    return early.upper < late.lower or late.upper < early.lower
+
+
+def smallest_change(
+    limits: Interval,
+    mean: float,
+    variance: float | None,
+    *,
+    log_threshold: float,
+    wanted: float,
+    within: float = WITHIN,
+) -> float | None:
+    """Smallest change of the mean, to either side, that is found within so many values on average, on [0, 1].
+
+    Args:
+        limits: of the detector.
+        mean: before the change.
+        variance: of the values; None where it is unknown.
+        log_threshold: log evidence at which the detector alarms.
+        wanted: change that one would like to find; a side on which the scale has no room for it does not count.
+        within: values.
+
+    Returns: that of the side on which less is found; None where no change to a side is found.
+    """
+    spread = spread_of(mean, variance)
+    sides = [(1.0 - mean, limits.upper, mean), (mean, 1.0 - limits.lower, 1.0 - mean)]
+    counted = [side for side in sides if side[0] >= wanted] or [max(sides)]
+    found = [smallest_rise(limit, start, spread, log_threshold, within) for _, limit, start in counted]
+    known = [one for one in found if one is not None]
+    return max(known) if len(known) == len(found) else None
+
+
+def before_change(detector: Detector) -> tuple[float, float | None]:
+    """Mean and variance before a change; of a reference from elsewhere its middle, and no variance."""
+    window = detector.window
+    if window is None or not window.n:
+        return (detector.reference.lower + detector.reference.upper) / 2.0, None
+    variance = weighted_variance(window)
+    return hajek_mean(window), None if math.isnan(variance) else variance

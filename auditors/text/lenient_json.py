@@ -1,0 +1,98 @@
+"""Reads JSON as the most lenient server does, so that nothing a model has read stays unread by the auditors.
+
+Python's own reader, which most model servers use, takes NaN, byte order marks, UTF-16, lone surrogates and repeated
+members. What lies deeper than DEEPEST is left out: no conversation does, and whoever reads on may recurse.
+"""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+DEEPEST = 100
+"""Arrays and objects in each other that are read; schemas of tools have some ten."""
+
+_LONGEST_NUMBER = 300
+"""Digits; more would take Python's conversion time that is more than linear."""
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+"""A string, which may lack its end, or a bracket."""
+
+
+def read_json(body: bytes) -> Any:
+    """The value of a body, every string of which can be encoded. Raises ValueError when it is no JSON to any reader."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return well_formed(_python(_text(body)))
+
+
+def read_piece(text: str) -> Any:
+    """The same of an event; lone surrogates are left in its strings, as the other half may be in the next one."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return _python(text)
+
+
+def well_formed(value: Any) -> Any:
+    """The value with each pair of surrogates in its strings put together, and U+FFFD in place of a lone one."""
+    match value:
+        case str():
+            return well_formed_text(value)
+        case dict():
+            return {well_formed_text(key): well_formed(one) for key, one in value.items()}
+        case list():
+            return [well_formed(one) for one in value]
+    return value
+
+
+def well_formed_text(text: str) -> str:
+    """A text that can be encoded."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def _python(text: str) -> Any:
+    try:
+        return json.loads(_without_depths(text.removeprefix("\ufeff")), parse_int=_whole)
+    except RecursionError as exc:  # whoever calls is deep itself
+        raise ValueError("it is nested too deeply") from exc
+
+
+def _text(body: bytes) -> str:
+    encoding = json.detect_encoding(body)
+    try:
+        return body.decode(encoding, "surrogatepass")
+    except UnicodeDecodeError:
+        return body.decode(encoding, "replace")
+
+
+def _whole(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _LONGEST_NUMBER else float(digits)
+
+
+def _without_depths(text: str) -> str:
+    """The text with null in place of what begins below the deepest level. Takes time in proportion to the text."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return text
+    parts, depth, done = list[str](), 0, 0
+    for found in _TOKEN.finditer(text):
+        match text[found.start()]:
+            case "[" | "{":
+                if depth == DEEPEST:
+                    parts.append(text[done : found.start()])
+                depth += 1
+            case "]" | "}":
+                depth -= 1
+                if depth == DEEPEST:
+                    parts.append("null")
+                    done = found.end()
+    if depth > DEEPEST:
+        raise ValueError("it ends in the middle")
+    return "".join([*parts, text[done:]])

@@ -1,0 +1,100 @@
+"""Our own labelled replies, and how often the auditor's verdict on them is wrong.
+
+Two parts, in the text files beside this module: "development", on which the rules were tried while they were written,
+and "held-out", written by the same hand after the rules and looked at once; nothing was tuned on it. A reply counts as
+refused when what was asked for is withheld, wholly or in part; a caveat before an answer is no refusal.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from auditors.metrics.intervals import Interval
+from auditors.metrics.shares import wilson_interval
+from auditors.text.refusals.verdict import verdict_on
+
+Part = Literal["development", "held-out"]
+PARTS: dict[Part, str] = {"development": "development.txt", "held-out": "held_out.txt"}
+_HEAD = "=== "
+
+
+class Labelled(NamedTuple):
+    """One reply with what a person says of it."""
+
+    reply: str
+    is_refused: bool
+    language: str
+    """ISO 639-1."""
+    style: str
+    """A word for the manner: "apology", "table", "story"..."""
+
+
+@dataclass
+class Tally:
+    """Counts over labelled replies."""
+
+    n_refused: int = 0
+    """Labelled refused, with a verdict."""
+    n_missed: int = 0
+    """Of these, those with the verdict that they answer."""
+    n_answered: int = 0
+    n_false: int = 0
+    """Of the answered, those with the verdict that they decline."""
+    n_undecided: int = 0
+    """Without a verdict: in none of the counts above."""
+
+    @property
+    def missed(self) -> Interval | None:
+        """Wilson's 95 % interval of the share of refusals that are missed; None without a refusal."""
+        return wilson_interval(self.n_missed, self.n_refused)
+
+    @property
+    def false(self) -> Interval | None:
+        """Of the share of answers that are taken for refusals."""
+        return wilson_interval(self.n_false, self.n_answered)
+
+    def add(self, is_refused: bool, verdict: bool | None) -> None:
+        if verdict is None:
+            self.n_undecided += 1
+        elif is_refused:
+            self.n_refused += 1
+            self.n_missed += not verdict
+        else:
+            self.n_answered += 1
+            self.n_false += verdict
+
+
+def labelled(part: Part) -> list[Labelled]:
+    """All replies of a part, in the order of its file."""
+    text = Path(__file__).with_name(PARTS[part]).read_text(encoding="utf-8")
+    return [_read(block) for block in f"\n{text}".split(f"\n{_HEAD}")[1:]]
+
+
+def tallied(replies: Iterable[Labelled], by: Callable[[Labelled], str]) -> dict[str, Tally]:
+    """The counts of each group of replies, in alphabetical order."""
+    found: dict[str, Tally] = defaultdict(Tally)
+    for one in replies:
+        found[by(one)].add(one.is_refused, _verdict(one.reply))
+    return dict(sorted(found.items()))
+
+
+def misjudged(replies: Iterable[Labelled]) -> list[Labelled]:
+    """Those whose verdict is wrong; a missing one is not."""
+    return [one for one in replies if _verdict(one.reply) is (not one.is_refused)]
+
+
+@lru_cache(maxsize=4096)
+def _verdict(reply: str) -> bool | None:
+    """One reply counts in several tables."""
+    return verdict_on(reply).is_declined
+
+
+def _read(block: str) -> Labelled:
+    head, _, reply = block.partition("\n")
+    language, label, style = head.split()
+    if label not in ("refused", "answered"):
+        raise ValueError(f'"{_HEAD}{head}": the second word must be refused or answered')
+    return Labelled(reply.strip("\n"), label == "refused", language, style)

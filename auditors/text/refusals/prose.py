@@ -1,0 +1,230 @@
+"""What a model says in its own voice in a reply: sentences without code, quotations, lists, letters and thoughts.
+
+A refusal is looked for in these only, so that a story with a character who refuses, a translated "I can't", a log or a
+letter that turns an invitation down are no refusals. Looks at the beginning and the end of a long reply, and takes
+time in proportion to what it looks at.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+HEAD_CHARS = 4_000
+TAIL_CHARS = 1_500
+"""Of a longer reply the beginning and the end are read."""
+LONGEST_SENTENCE = 400
+OPENING = 4
+"""Sentences in which a refusal may be worded in any way; a later one has to be plain about it."""
+MOST_SENTENCES = 12
+"""Read from the beginning; as many again as CLOSING from the end."""
+CLOSING = 3
+LONGEST_JSON_CHARS = 100_000
+MOST_VALUES = 200
+MOST_FENCES = 400
+
+
+class Prose(NamedTuple):
+    """What is read of a reply."""
+
+    opening: list[str]
+    """Sentences of the beginning, normalised, each with its mark."""
+    later: list[str]
+    """Further sentences, and those of the end."""
+    is_data: bool = False
+    """They are the strings of a JSON text."""
+    says_refused: bool = False
+    """The JSON text has a member that says so."""
+    chars: int = 0
+    """Of all that is prose."""
+
+
+def answer_of(reply: str) -> str:
+    """The reply without the thoughts that it begins with; empty where it holds nothing else."""
+    if not _THOUGHT.match(reply) and not any(f"{end}\n" in reply for end in _ENDS_OF_THOUGHT):
+        return reply.strip()  # a template may have begun the thoughts, so that only their end is in the reply
+    ends = [reply.rfind(end) + len(end) for end in _ENDS_OF_THOUGHT if end in reply]
+    return reply[max(ends) :].strip() if ends else ""
+
+
+def prose_of(reply: str) -> Prose:
+    """The sentences of a reply that its model says in its own voice."""
+    answer = answer_of(reply)
+    data = data_of(answer)
+    if data is not None:
+        return _prose_of_data(data)
+    return _prose_of_text(_cut(without_code(answer)))
+
+
+def without_code(answer: str) -> str:
+    """The text outside of fenced code; a fence around a whole answer in plain words is taken off."""
+    parts = answer.split("```", MOST_FENCES)
+    if len(parts) == 3 and not parts[0].strip() and not parts[2].strip():
+        language, _, inside = parts[1].partition("\n")
+        if language.strip().lower() in ("", "text", "txt", "markdown", "md", "plaintext"):
+            return inside
+    return "\n".join(parts[::2])
+
+
+def data_of(answer: str) -> Any:
+    """The value of an answer that is one JSON object or array, fenced or not; None for any other."""
+    if len(answer) > LONGEST_JSON_CHARS:
+        return None
+    bare = _FENCE.sub("", answer, count=2).strip() if answer.startswith("```") else answer
+    if not bare.startswith(("{", "[")):
+        return None
+    try:
+        found = msgspec.json.decode(bare)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return found if isinstance(found, dict | list) else None
+
+
+def strings_of(data: Any) -> list[str]:
+    """The strings of a JSON value in order, without those of quoted or canned members; at most MOST_VALUES."""
+    return [value for value, _ in zip(_strings(data), range(MOST_VALUES), strict=False)]
+
+
+def normalised(text: str) -> str:
+    """Small letters, one form for each sign, no marks of emphasis: what the patterns are written for."""
+    plain = unicodedata.normalize("NFKC", text).translate(_SAME).lower()
+    return _SIGNS_LEFT_OUT.sub("", plain)
+
+
+def _prose_of_data(data: Any) -> Prose:
+    if isinstance(data, list) and len(data) > 1:  # a set of records: what is said in one of them is content
+        return Prose([], [], is_data=True)
+    values = [normalised(value[:LONGEST_SENTENCE]) for value in strings_of(data)]
+    says_refused = isinstance(data, dict) and any(data.get(name) is True for name in _SAYING_REFUSED)
+    return Prose([], [value for value in values if _is_words(value)], True, says_refused, sum(map(len, values)))
+
+
+def _prose_of_text(text: str) -> Prose:
+    lines = [_STAGE.sub("", line.strip()) for line in text.splitlines() if line.strip()]
+    if not lines or _is_letter(lines):
+        return Prose([], [])
+    is_quoted = len(lines) == 1 and lines[0][0] in _QUOTES and lines[0][-1] in _QUOTES and lines[0][1:-1].isprintable()
+    is_quoted = is_quoted and not set(_QUOTES) & set(lines[0][1:-1])
+    found = list[str]()
+    n_chars = 0
+    for number, line in enumerate(lines):
+        if _DIALOGUE.match(line) or (_ITEM.match(line) and len(lines) > 1):
+            continue
+        plain = normalised(line)
+        if not is_quoted:
+            plain = _quotations_left_out(plain)
+        elif plain:
+            plain = plain[1:-1]
+        if _HERE_IT_IS.match(plain):
+            plain = plain.partition(":")[0] + ":" * (":" in plain)
+        n_chars += len(plain)
+        found += _sentences(plain)
+        if number < len(lines) - 1 and found and _announces(plain, found):
+            return Prose(found[:OPENING], [], chars=n_chars)
+    later = found[OPENING:MOST_SENTENCES] + found[max(MOST_SENTENCES, len(found) - CLOSING) :]
+    return Prose(found[:OPENING], later, chars=n_chars)
+
+
+def _sentences(line: str) -> Iterator[str]:
+    """Those of a line, without the rest of one that is too long."""
+    is_rest = False
+    for match in _SENTENCE.finditer(line):
+        if not is_rest and _is_words(match[0]):
+            yield match[0].strip()
+        is_rest = len(match[0]) == LONGEST_SENTENCE
+
+
+def _announces(line: str, said: list[str]) -> bool:
+    """Whether what follows the line is what was asked for, and no longer in the model's own voice."""
+    is_short = not said[1:] and len(line.split()) <= 3  # "Lyrics:"
+    return line.rstrip().endswith(":") and len(said) <= 2 and (is_short or bool(_HERE_IT_IS.match(said[0] or line)))
+
+
+def _is_letter(lines: list[str]) -> bool:
+    return len(lines) > 1 and len(lines[0]) <= 60 and bool(_SALUTATION.match(normalised(lines[0])))
+
+
+def _is_words(sentence: str) -> bool:
+    return sum(map(str.isalpha, sentence)) >= 2
+
+
+def _quotations_left_out(line: str) -> str:
+    for pattern in _QUOTATIONS:
+        line = pattern.sub(" ", line)
+    return line
+
+
+def _cut(text: str) -> str:
+    if len(text) <= HEAD_CHARS + TAIL_CHARS:
+        return text
+    return f"{text[:HEAD_CHARS]}\n{text[-TAIL_CHARS:]}"
+
+
+def _strings(data: Any) -> Iterator[str]:
+    """Without recursion: depth is up to whoever wrote it."""
+    waiting = [data]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, dict):
+            waiting.extend(one for name, one in reversed(value.items()) if not _CANNED.search(name))
+
+
+_ENDS_OF_THOUGHT = ("</think>", "</thinking>", "</thought>", "</reasoning>", "[/THINK]", "<|channel|>final<|message|>")
+_THOUGHT = re.compile(r"\s{0,20}(?:<think(?:ing)?>|<thought>|<reasoning>|\[THINK\]|<\|channel\|>analysis)")
+_FENCE = re.compile(r"```(?:json|JSON|json5)?[ \t]{0,8}(?=\n|$)")
+_SAYING_REFUSED = ("refused", "refusal", "is_refusal", "declined")
+_CANNED = re.compile(
+    r"refus|fallback|error|log|template|prompt|example|translat|utterance|quote|source|original", re.IGNORECASE
+)
+"""Names of members whose strings are canned or another's words."""
+_SAME = {
+    **dict.fromkeys(map(ord, "’‘ʼ`´"), "'"),
+    **dict.fromkeys(map(ord, "أإآٱ"), "ا"),
+    ord("ى"): "ي",
+    ord("ँ"): "ं",
+    ord("ё"): "е",
+    ord("Ё"): "Е",
+    ord("İ"): "i",
+}
+_SIGNS_LEFT_OUT = re.compile(
+    r"[*_#~\u00ad\u0307\u0640\u064b-\u0652\u093c\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
+)
+"""Emphasis, signs without width, and the points above and below letters that are written or not."""
+_SENTENCE = re.compile(rf"[^.!?。؟।…\n]{{1,{LONGEST_SENTENCE}}}[.!?。؟।…]?")
+_STAGE = re.compile(
+    r"^(?:>\s{0,4}){0,3}(?:\*[^*\n]{1,200}\*(?!\*)\s{1,4}|\[[^\]\n]{1,40}\]\s{1,4}|(?:AI|Assistant|Bot):\s{1,4})?"
+)
+"""Quotation marks of a line, stage directions and the name of who speaks."""
+_ITEM = re.compile(r"[-+•▪◦‣]\s|\*\s|\d{1,3}[.)]\s|\|")
+"""List items and rows of tables."""
+_DIALOGUE = re.compile(r"[—–―]")
+"""Begins what somebody says in a story."""
+_QUOTES = '"“”„«»「」『』'
+_QUOTATIONS = (
+    re.compile(r'"[^"\n]{0,600}"'),
+    re.compile(r"[“„][^“”„\n]{0,600}[”“]"),
+    re.compile(r"«[^«»\n]{0,600}»|»[^«»\n]{0,600}«"),
+    re.compile(r"「[^「」\n]{0,600}」|『[^『』\n]{0,600}』"),
+    re.compile(r"\b(?:translates?|means|reads|says|said|wrote|replied|answered)(?: \w{1,12}){0,3}:\s[^\n]{1,400}"),
+    re.compile(r"(?<!\w)'(?:[^'\n]|(?<=\w)'(?=\w)){2,300}+'(?!\w)"),
+)
+_HERE_IT_IS = re.compile(
+    r"(?:sure|certainly|of course|absolutely|okay|ok|yes)\b|(?:here|below) (?:is|are|'s)|here's|hier (?:ist|"
+    r"sind)|voici|"
+    r"aquí|ecco|aqui|hier is|oto|işte|вот|اليك|यहाँ|यह रहा|以下|下面|这是|こちら|다음은"
+)
+_SALUTATION = re.compile(
+    r"(?:dear|subject:|to whom it may|sehr geehrt|liebe[rs]? |lieve |kochan|canım |cari |care |salut |милая |"
+    r"प्यार|betreff|madame\b|monsieur\b|ch[eè]re? |objet|"
+    r"estimad|querid|"
+    r"asunto|gentile|egregi|car[oai] |oggetto|prezad|assunto|beste |geachte|onderwerp|szanown|drog[ia]|temat|sayın|"
+    r"sevgili|konu:|уважаем|дорог|тема:|السيد|عزيز|الموضوع|आदरणीय|प्रिय|विषय|尊敬的|亲爱的|敬爱的|"
+    r"(?:hi|hello|hey|hola|hallo|bonjour|ciao|olá|hoi|cześć|merhaba|здравствуйте|привет),? (?!there|again|i\b)\w|"
+    r".{1,20}様$|.{1,30}(?:님께|께|에게),?$|.{1,20}(?:さん|ちゃん)?へ$)"
+)

@@ -1,0 +1,32 @@
+"""Whether a reply declines, answers, or cannot be told, and in which language."""
+
+from typing import NamedTuple
+
+from auditors.text.refusal_words import declines
+from auditors.text.refusals.languages import NONE, OTHER, language_of
+from auditors.text.refusals.prose import answer_of
+from auditors.text.refusals.rules import WORDINGS
+from auditors.types import ONLY_REASONING, UNREAD_LANGUAGE
+
+
+class Verdict(NamedTuple):
+    """What can be said of one reply."""
+
+    is_declined: bool | None
+    """None when it cannot be told."""
+    language: str
+    """One with rules, `languages.NONE` where nothing shows one, or `languages.OTHER`."""
+    reason: str | None = None
+    """Why it cannot be told: of `auditors.types.UNREAD`."""
+
+
+def verdict_on(reply: str) -> Verdict:
+    """Of the text of a reply that is not empty."""
+    if not answer_of(reply):
+        return Verdict(None, NONE, ONLY_REASONING)
+    language = language_of(reply)
+    if declines(reply):
+        return Verdict(True, language)
+    if language == OTHER or (language != NONE and language not in WORDINGS):
+        return Verdict(None, OTHER, UNREAD_LANGUAGE)
+    return Verdict(False, language)

@@ -1,0 +1,83 @@
+"""Ending within a second: what a run awaits is cut off, what it computes ends at its next look at `stop`."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
+
+from benchmarks.errors import RunStopped
+
+GRACE_SECONDS = 0.3
+"""How long replies in flight may still arrive once a run is stopped."""
+LIMIT_SECONDS = 0.5
+"""How long a stopped run may take for all that is left, before it is cut off."""
+CLEANUP_SECONDS = 0.2
+"""What is cut off may take so long to close what it has open."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def unless_stopped(
+    stop: asyncio.Event,
+    work: Coroutine[Any, Any, T],
+    stopped: Callable[[], RunStopped],
+    *,
+    within: float = LIMIT_SECONDS,
+) -> T:
+    """What `work` comes to; once `stop` is set it has `within` seconds to end by itself and is then cancelled.
+
+    Raises: what `work` raises, or `stopped()`.
+    """
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            await asyncio.wait({working}, timeout=within)
+        if not working.done():
+            raise stopped()
+        return working.result()
+    finally:
+        stopping.cancel()
+        if working.cancel():
+            await asyncio.wait({working}, timeout=CLEANUP_SECONDS)
+            if working.done() and not working.cancelled():
+                working.exception()  # of no interest any more, and noted as seen
+
+
+async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """As asyncio.to_thread, but nobody waits for the thread: not a caller that is cancelled, nor the process's end."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def deliver(result: T | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is None:
+            future.set_result(result)  # type: ignore[arg-type]  # a result where there is no error
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        result: T | None = None
+        error: BaseException | None = None
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as exc:
+            error = exc
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(deliver, result, error)
+
+    threading.Thread(target=work, name=getattr(function, "__name__", "work"), daemon=True).start()
+    return await future
+
+
+def checkpoint_of(stop: asyncio.Event, stopped: Callable[[], RunStopped]) -> Callable[[], None]:
+    """What is computed in a thread calls it now and then: raises `stopped()` once `stop` is set."""
+
+    def checkpoint() -> None:
+        if stop.is_set():
+            raise stopped()
+
+    return checkpoint

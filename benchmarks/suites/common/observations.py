@@ -1,0 +1,100 @@
+"""Items with the replies to them, looked at one after the other: a run may have more replies than memory holds.
+
+What a score is made of hangs on the item (its axis, group, cluster), so a selection of items is a view, not a copy.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeVar, overload
+
+from benchmarks.suites.protocol import Item, Observation, Reply
+
+K = TypeVar("K", bound=Hashable)
+
+
+def never() -> None:
+    """Lets everything go on."""
+
+
+class Observations(Sequence[Observation]):
+    """Replies in the order of their items and samples, each made when it is looked at."""
+
+    def __init__(
+        self,
+        items: Iterable[Item],
+        replies_to: Callable[[Item], Iterable[Reply]],
+        n_replies: Callable[[Item], int],
+        checkpoint: Callable[[], None] = never,
+    ) -> None:
+        """
+        Args:
+            items: in their order; those without a reply are left out.
+            replies_to: the replies to one item, by sample.
+            n_replies: how many there are.
+            checkpoint: called before each reply; may raise to end whatever is being computed.
+        """
+        self.items = [item for item in items if n_replies(item)]
+        self._replies_to = replies_to
+        self._n_replies = n_replies
+        self._checkpoint = checkpoint
+
+    def where(self, keep: Callable[[Item], bool]) -> "Observations":
+        """Those of the items that `keep` names."""
+        return Observations(filter(keep, self.items), self._replies_to, self._n_replies, self._checkpoint)
+
+    def parts(self, key: "Callable[[Item], K]") -> "dict[K, Observations]":
+        """See `parts`."""
+        found: dict[K, list[Item]] = {}
+        for item in self.items:
+            found.setdefault(key(item), []).append(item)
+        return {
+            name: Observations(items, self._replies_to, self._n_replies, self._checkpoint)
+            for name, items in found.items()
+        }
+
+    def __len__(self) -> int:
+        return sum(map(self._n_replies, self.items))
+
+    def __iter__(self) -> Iterator[Observation]:
+        for item in self.items:
+            for reply in self._replies_to(item):
+                self._checkpoint()
+                yield Observation(item, reply)
+
+    @overload
+    def __getitem__(self, index: int) -> Observation: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Observation]: ...
+    def __getitem__(self, index: int | slice) -> Observation | list[Observation]:
+        """By walking there: meant for a look, not for a loop."""
+        if isinstance(index, slice):
+            return list(self)[index]
+        return next(islice(self, range(len(self))[index], None))
+
+
+def where(observations: Sequence[Observation], keep: Callable[[Item], bool]) -> Sequence[Observation]:
+    """The observations of the items that `keep` names, in their order."""
+    if isinstance(observations, Observations):
+        return observations.where(keep)
+    return [one for one in observations if keep(one.item)]
+
+
+def parts(observations: Sequence[Observation], key: Callable[[Item], K]) -> Mapping[K, Sequence[Observation]]:
+    """The observations by what `key` says of their items, in order of first appearance."""
+    if isinstance(observations, Observations):
+        return observations.parts(key)
+    found: dict[K, list[Observation]] = {}
+    for one in observations:
+        found.setdefault(key(one.item), []).append(one)
+    return found
+
+
+def axis_of(item: Item) -> str:
+    return item.axis
+
+
+def items_of(observations: Sequence[Observation]) -> Sequence[Item]:
+    """The items that have a reply, each once, in their order."""
+    if isinstance(observations, Observations):
+        return observations.items
+    return list({one.item.item_id: one.item for one in observations}.values())

@@ -1,0 +1,142 @@
+"""Answers that list many live streams: text that an auditor wrote is put side by side, little of it looked into."""
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
+
+import msgspec
+from litestar import Response
+
+from auditors.nearest_identity import DISTANCE, SCORE
+from auditors.streams.calibration import Pair
+from auditors.streams.drift import DriftSettings
+from gateway.api.live_alarms import Alarm, alarm_of, exchanges_link
+from gateway.live.detectors import ShownDetector, shown_detector
+from gateway.live.estimates import LiveEstimate, estimate_of, window_estimate_of, with_labels, with_most_normal
+from gateway.live.stream import Stream, WindowSums
+from gateway.live.turns import in_turns
+from gateway.store import labels, served, stream_pages, streams, windows
+from gateway.store.database import Database
+from gateway.store.served import ModelHistory
+from gateway.store.stream_pages import Row, Selection
+from gateway.store.windows import Window
+
+TOTAL = "x-total-count"
+"""Header of an answer: how many there are on all pages."""
+LOADED_AT_ONCE = 100
+"""States, or the labels of so many streams, read in one step."""
+NOT_NOTED = "nothing was noted of this model by then: an auditor asks every upstream what it serves twice a minute"
+
+_estimates = msgspec.json.Decoder(LiveEstimate)
+_detectors = msgspec.json.Decoder(ShownDetector)
+
+
+async def estimates(database: Database, selection: Selection) -> Response[bytes]:
+    """Over all audits since each stream began, with what people's labels say of those that have any."""
+    page = await stream_pages.page(database, "estimate", selection)
+    labelled = await labels.labelled(database)
+    written = {row.id: row.text for row in page.rows if row.text is None or row.id in labelled}
+    opened: dict[str, bytes] = {}
+    for ids in _portions(written):
+        pairs = await labels.pairs(database, ids) if labelled.intersection(ids) else {}
+        for one in await in_turns(partial(_opened, written, pairs), await streams.load(database, ids)):
+            opened |= one
+    return _answer(page.total, [opened.get(row.id) or _bytes(row) for row in page.rows])
+
+
+async def window_estimates(database: Database, selection: Selection, window: Window, asked: str) -> Response[bytes]:
+    """Over the audits of a window, written as it was asked for."""
+    listed = await stream_pages.heads(database, selection)
+    is_filtered = any((selection.model, selection.axis, selection.auditor))
+    sums = await windows.sums(database, window, [one.id for one in listed] if is_filtered else None)
+    found = await in_turns(lambda one: window_estimate_of(one, sums.get(one.id, WindowSums()), asked), listed)
+    distances: dict[Axis, list[LiveEstimate]] = {}
+    for one in found:
+        if one.metric == DISTANCE:
+            distances.setdefault(_axis_of(one), []).append(one)
+    page = found[selection.offset : selection.offset + selection.limit]
+    return _answer(len(found), await in_turns(partial(_encoded, distances), page))
+
+
+async def detectors(database: Database, selection: Selection, settings: DriftSettings) -> Response[bytes]:
+    """What the detectors have learned, would find and found."""
+    page = await stream_pages.page(database, "detector", selection)
+    log_threshold = settings.log_threshold(page.n_streams)
+    opened: dict[str, bytes] = {}
+    for ids in _portions([row.id for row in page.rows if row.text is None]):
+        for stream in await streams.load(database, ids):
+            opened[stream.id] = msgspec.json.encode(shown_detector(stream, settings, page.n_streams))
+    standing = [row for row in page.rows if row.alarm_since is not None]
+    history = await served.history(database) if standing else ModelHistory(())
+    changed = await in_turns(lambda row: _with_alarm(row, opened.get(row.id) or _bytes(row), history), standing)
+    opened |= dict(zip(_ids(standing), changed, strict=True))
+    start = b'{"log_threshold":%s,' % msgspec.json.encode(log_threshold)
+    return _answer(page.total, [start + (opened.get(row.id) or _bytes(row))[1:] for row in page.rows])
+
+
+async def alarms(database: Database, selection: Selection, settings: DriftSettings) -> Response[bytes]:
+    """Streams whose alarm stands."""
+    page = await stream_pages.page(database, "detector", msgspec.structs.replace(selection, alarmed=True))
+    log_threshold = settings.log_threshold(page.n_streams)
+    found: dict[str, Alarm] = {}
+    for ids in _portions(_ids(page.rows)):
+        for one in await in_turns(partial(alarm_of, log_threshold=log_threshold), await streams.load(database, ids)):
+            found[one.stream] = one
+    standing = [found[row.id] for row in page.rows if row.id in found]
+    return _answer(page.total, await in_turns(msgspec.json.encode, standing))
+
+
+Axis = tuple[str | None, ...]
+
+
+def _axis_of(one: LiveEstimate) -> Axis:
+    return one.auditor, one.axis, one.model, one.instrument
+
+
+def _encoded(distances: dict[Axis, list[LiveEstimate]], one: LiveEstimate) -> bytes:
+    if one.metric == SCORE and one.group is None:
+        one = with_most_normal(one, distances.get(_axis_of(one), []))
+    return msgspec.json.encode(one)
+
+
+def _opened(written: dict[str, str | None], pairs: dict[str, list[Pair]], stream: Stream) -> dict[str, bytes]:
+    text = written[stream.id]
+    shown = estimate_of(stream) if text is None else _estimates.decode(text)
+    if stream.id in pairs:
+        shown = with_labels(shown, stream, pairs[stream.id])
+    return {stream.id: msgspec.json.encode(shown)}
+
+
+def _with_alarm(row: Row, text: bytes, history: ModelHistory) -> bytes:
+    """The detector of an alarm with what an auditor does not write down with it."""
+    shown = _detectors.decode(text)
+    reasons = dict(shown.reasons)
+    before = None if shown.since is None else history.at(row.model, shown.since)
+    after = history.at(row.model, float("inf"))
+    link = exchanges_link(shown.auditor, shown.axis, [*shown.exchange_ids, *filter(None, [row.alarm_exchange_id])])
+    found = {"fingerprint_before": before, "fingerprint_after": after, "exchanges": link}
+    found["exchange_id"] = row.alarm_exchange_id
+    why = {"exchanges": "none of them is known any more", "exchange_id": "it is not stored any more"}
+    for name, value in found.items():
+        reasons.pop(name, None)
+        if value is None:
+            reasons[name] = why.get(name, NOT_NOTED)
+    if shown.since is None:
+        reasons["fingerprint_before"] = "it is not known since when"
+    return msgspec.json.encode(msgspec.structs.replace(shown, **found, alarm_since=row.alarm_since, reasons=reasons))
+
+
+def _answer(total: int, parts: Sequence[bytes]) -> Response[bytes]:
+    return Response(b"[" + b",".join(parts) + b"]", media_type="application/json", headers={TOTAL: str(total)})
+
+
+def _portions(ids: Collection[str]) -> Iterable[list[str]]:
+    listed = list(ids)
+    return (listed[first : first + LOADED_AT_ONCE] for first in range(0, len(listed), LOADED_AT_ONCE))
+
+
+def _ids(found: Iterable[Stream | Row]) -> list[str]:
+    return [one.id for one in found]
+
+
+def _bytes(row: Row) -> bytes:
+    return (row.text or "null").encode()

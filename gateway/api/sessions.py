@@ -1,0 +1,63 @@
+"""/console/session: a key is posted once and becomes a cookie, so that the page keeps no key."""
+
+from typing import Any
+
+import msgspec
+from litestar import Controller, Request, Response, delete, get, post
+from litestar.datastructures import Cookie, State
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from gateway.api.access import SESSION_COOKIE, Access
+from gateway.api.control_keys import SESSION_SECONDS, Holder, Role
+from gateway.api.problems import announced
+
+
+class Session(msgspec.Struct, frozen=True):
+    """Who the console acts for."""
+
+    name: str
+    role: Role
+    expires_at: int | None
+    """Unix second in which the session ends; null where there is none."""
+
+
+_GONE = Cookie(key=SESSION_COOKIE, value="", max_age=0, path="/", httponly=True, samesite="strict")
+
+
+class SessionsController(Controller):
+    """One cookie, `HttpOnly` and `SameSite=Strict`; its value is signed, and no key."""
+
+    path = "/console/session"
+    tags = ("console",)
+
+    @get("/", summary="Whose session, or key, this is", responses=announced())
+    async def session(
+        self, request: Request[Holder, Any, State], access: NamedDependency[SkipValidation[Access]]
+    ) -> Session:
+        found = access.keys.session_holder(request.cookies.get(SESSION_COOKIE, ""))
+        return Session(request.user.name, request.user.role, found[1] if found else None)
+
+    @post("/", status_code=200, summary="Begin a session: a key becomes a cookie", responses=announced())
+    async def begin(
+        self, request: Request[Holder, Any, State], access: NamedDependency[SkipValidation[Access]]
+    ) -> Response[Session]:
+        holder = request.user
+        if not access.keys:
+            return Response(Session(holder.name, holder.role, None))
+        value, expires = access.keys.session(holder)
+        cookie = Cookie(
+            key=SESSION_COOKIE,
+            value=value,
+            max_age=SESSION_SECONDS,
+            path="/",
+            httponly=True,
+            samesite="strict",
+            # What the browser itself says of the page it is on; a proxy's word about the scheme is not asked for.
+            secure=request.headers.get("origin", "").lower().startswith("https://"),
+        )
+        return Response(Session(holder.name, holder.role, expires), cookies=[cookie])
+
+    @delete("/", summary="End the session", responses=announced(), response_cookies=[_GONE])
+    async def end(self) -> None:
+        """The browser forgets the cookie."""

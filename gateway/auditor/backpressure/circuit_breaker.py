@@ -1,0 +1,193 @@
+"""Circuit breaker: tells a server that is sick from an exchange that it cannot handle.
+
+An auditor asks one or more servers: its judge, the embedder, the upstream of the exchange. For each of them it has a
+circuit. Closed, audits are made. After FAILURES_TO_OPEN audits in a row that got nothing usable from the server it
+opens: what needs the server is refused before it is sent, and its exchanges wait. Half-open, one exchange at a time is
+tried, after pauses that grow; the first that succeeds closes the circuit. This module holds the rule alone;
+`gateway.auditor.circuits` keeps the state in the store, where every auditor process sees it.
+
+What counts is a whole audit, not a request: eight questions about one exchange that all fail are one failure.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+from auditors.clients.pacing import NotSentError
+from auditors.types import CompletionError, FailureKind
+
+FAILURES_TO_OPEN = 5
+"""Failed audits in a row."""
+OWN_FAILURES: Mapping[FailureKind, int] = {"malformed": 1}
+"""By kind, how often an exchange may fail while its server answers others, until it has failed for good. A judge is
+asked three times in one audit when its reply cannot be read (protocols 2.7), so one such audit is enough."""
+MOST_OWN_FAILURES = 3
+"""Of the other kinds."""
+FIRST_PAUSE_SECONDS = 1.0
+"""Before an open circuit is tried; it doubles with every trial that fails."""
+LONGEST_PAUSE_SECONDS = 60.0
+
+_SERVERS_FAULT = frozenset({401, 403, 404, 429, 503})
+"""Statuses that no exchange can cause: a key or model name that is wrong, a server that is overloaded or starting."""
+
+
+class Fault(NamedTuple):
+    """How a server failed an audit."""
+
+    kind: FailureKind
+    words: str
+    """In our own words: a server's may repeat the prompt, and these are shown to everybody."""
+    is_servers: bool
+    """Whether no exchange could have caused it."""
+
+
+def fault_of(exc: CompletionError) -> Fault | None:
+    """What a failed request says about its server; None where the request itself may be all that is wrong with it."""
+    match exc.kind:
+        case "unavailable":
+            words = str(exc) if exc.status_code is None else f"status {exc.status_code}"
+            return Fault(exc.kind, words, not exc.was_reached or exc.status_code in _SERVERS_FAULT)
+        case "rejected" if exc.status_code in _SERVERS_FAULT:
+            return Fault(exc.kind, f"status {exc.status_code}", True)
+        case "timeout":
+            return Fault(exc.kind, str(exc), False)
+        case "malformed":
+            return Fault(exc.kind, "a reply that cannot be read", False)
+        case _:
+            return None
+
+
+class Attempt:
+    """One audit of one exchange, and how the servers that it asked behaved."""
+
+    def __init__(
+        self,
+        auditor: str,
+        exchange_id: str,
+        began_at: float,
+        *,
+        blocked_by: str | None = None,
+        tries: str | None = None,
+    ) -> None:
+        """As the audit begins, at a Unix time.
+
+        Args:
+            auditor: its name.
+            exchange_id: what it audits.
+            began_at: Unix seconds.
+            blocked_by: a server that it needs and whose circuit is open: nothing is sent.
+            tries: the server whose open circuit is tried with it.
+        """
+        self.auditor = auditor
+        self.exchange_id = exchange_id
+        self.began_at = began_at
+        self.blocked_by = blocked_by
+        self.tries = tries
+        self.was_refused = False
+        """Whether it wanted to send something and could not, for `blocked_by`."""
+        self._usable = Counter[str]()
+        self._faults: dict[str, Fault] = {}
+
+    @property
+    def sound(self) -> list[str]:
+        """Servers that gave anything that could be used."""
+        return [server for server, count in self._usable.items() if count > 0]
+
+    @property
+    def sick(self) -> dict[str, Fault]:
+        """Servers that failed and gave nothing that could be used, with how they failed last."""
+        return {server: fault for server, fault in self._faults.items() if self._usable[server] <= 0}
+
+    def refuse_if_blocked(self) -> None:
+        """Raises NotSentError when a server that the audit needs has an open circuit."""
+        if self.blocked_by is not None:
+            self.was_refused = True
+            raise NotSentError("unavailable", f"the circuit of {self.blocked_by} is open")
+
+    def answered(self, server: str) -> None:
+        self._usable[server] += 1
+
+    def unreadable(self, server: str) -> None:
+        """The reply for which `answered` was called was no use after all."""
+        self._usable[server] -= 1
+        self.failed(server, Fault("malformed", "a reply that cannot be read", False))
+
+    def failed(self, server: str, fault: Fault | None) -> None:
+        if fault is not None:
+            self._faults[server] = fault
+
+
+_current: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
+
+
+def current_attempt() -> Attempt | None:
+    """The audit for which a request is sent; None where it is sent for something else, such as a suite run."""
+    return _current.get()
+
+
+@contextmanager
+def during(attempt: Attempt) -> Iterator[Attempt]:
+    """What is sent inside the block, and by tasks that begin there, is sent for this audit."""
+    token = _current.set(attempt)
+    try:
+        yield attempt
+    finally:
+        _current.reset(token)
+
+
+class Earlier(NamedTuple):
+    """What is known of an exchange that waits for an auditor. Times are Unix seconds."""
+
+    own_failures: int
+    since: float
+    """When its first audit began, or its circuit was last closed."""
+    failed_at: float | None
+
+
+class FailureRun:
+    """The failures in a row of one server at one auditor."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._succeeded_at = -math.inf
+
+    @property
+    def is_too_long(self) -> bool:
+        return self.length >= FAILURES_TO_OPEN
+
+    def succeed(self, now: float) -> None:
+        """The server was of use."""
+        self.length = 0
+        self._succeeded_at = now
+
+    def fail(self, fault: Fault, began_at: float, earlier: Earlier | None) -> int | None:
+        """The server failed an exchange's audit.
+
+        It is the exchange's own failure, and none in the row, when the server has answered others in the meantime:
+        since its first audit began or, where no exchange could have caused the fault, since it failed before.
+
+        Args:
+            fault: how.
+            began_at: when the audit did.
+            earlier: what is known of the exchange; None at its first failure.
+
+        Returns: the exchange's own failures so far; None once they are too many, and it has failed for good.
+        """
+        own = 0 if earlier is None else earlier.own_failures
+        if fault.is_servers:
+            since = math.inf if earlier is None or earlier.failed_at is None else earlier.failed_at
+        else:
+            since = began_at if earlier is None else earlier.since
+        if self._succeeded_at <= since:
+            self.length += 1
+            return own
+        own += 1
+        return None if own >= OWN_FAILURES.get(fault.kind, MOST_OWN_FAILURES) else own
+
+
+def next_pause(pause_seconds: float) -> float:
+    """The pause after a trial that failed."""
+    return min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)

@@ -1,0 +1,146 @@
+"""The families of live series as text: thousands of lines, of which few change from one scrape to the next.
+
+The client library builds and formats every sample anew; for 5,000 series that takes a second. Here the values of a
+series are formatted when its stream has changed, and a scrape puts finished lines side by side.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
+
+from auditors.streams.drift import Detector, DriftSettings
+from auditors.streams.estimates import estimate
+from gateway.live.detectors import reference_ratio, smallest_change
+from gateway.live.stream import Stream
+
+SERIES = ("auditor", "metric", "axis", "group", "model")
+
+Labels = tuple[str, ...]
+
+
+class Family(NamedTuple):
+    name: str
+    help: str
+    type: str = "gauge"
+
+
+OWN = (
+    Family("live_estimate", "Mean of a live series, in the metric's own unit."),
+    Family("live_estimate_lower", "Lower end of its 95 % interval."),
+    Family("live_estimate_upper", "Upper end of its 95 % interval."),
+    Family("live_effective_samples", "Kish's effective number of audits behind it."),
+    Family("drift_log_evidence", "Log evidence of a drift since the detector began."),
+    Family("drift_audits_seen", "Audits since the detector began.", "counter"),
+    Family("detector_reference_ratio", "How much of the reference window is there; at 1 the series is watched."),
+    Family("detector_smallest_change", "Change of the mean, on 0..1, that is found within 2,000 audits on average."),
+)
+"""Of one stream alone."""
+THRESHOLD = Family("drift_log_threshold", "Log evidence at which a stream alarms by itself.")
+ALARM = Family("drift_alarm", "1 from an alarm until it is acknowledged.")
+
+
+class _Lines(NamedTuple):
+    """One series: its labels, and the value of each of OWN; None where it is undefined."""
+
+    stream: Stream
+    threshold: int
+    """Tenths of the log of the number of streams, on which the smallest change depends."""
+    labels: str
+    values: Sequence[str | None]
+
+
+class LiveSeries:
+    """Lines by stream."""
+
+    def __init__(self, settings: DriftSettings) -> None:
+        self._settings = settings
+        self._lines: dict[str, _Lines] = {}
+
+    def prepare(self, stream: Stream, n_streams: int) -> _Lines:
+        """The lines of a stream, formatted anew if it has changed; so has the threshold when there are more streams."""
+        known, threshold = self._lines.get(stream.id), math.ceil(10.0 * math.log(max(1, n_streams)))
+        if known is None or known.stream is not stream or known.threshold != threshold:
+            values = self._values(stream, n_streams)
+            known = _Lines(stream, threshold, _labels(series_of(stream)), [*map(_number, values)])
+            self._lines[stream.id] = known
+        return known
+
+    def text(self, streams: Sequence[Stream], *, is_openmetrics: bool) -> bytes:
+        """All families of these streams, in the format asked for."""
+        alarmed = {series_of(stream) for stream in streams if stream.state.alarm}
+        newest = newest_streams(streams)
+        found = [(series, self.prepare(stream, len(streams))) for series, stream in newest.items()]
+        parts = [*self._families(found, len(streams), alarmed, is_openmetrics=is_openmetrics)]
+        return "".join(parts).encode()
+
+    def _families(
+        self, found: Sequence[tuple[Labels, _Lines]], n_streams: int, alarmed: Set[Labels], *, is_openmetrics: bool
+    ) -> Iterator[str]:
+        if not found:
+            return
+        for index, family in enumerate(OWN):
+            name = _sample(family)
+            rows = [f"{name}{one.labels} {one.values[index]}\n" for _, one in found if one.values[index] is not None]
+            if rows:
+                yield _head(family, is_openmetrics=is_openmetrics)
+                yield from rows
+        threshold = _number(self._settings.log_threshold(n_streams))
+        yield _head(THRESHOLD, is_openmetrics=is_openmetrics)
+        yield from (f"{_sample(THRESHOLD)}{one.labels} {threshold}\n" for _, one in found)
+        yield _head(ALARM, is_openmetrics=is_openmetrics)
+        yield from (f"{_sample(ALARM)}{one.labels} {'1.0' if series in alarmed else '0.0'}\n" for series, one in found)
+
+    def _values(self, stream: Stream, n_streams: int) -> tuple[float | None, ...]:
+        state, detector = stream.state, stream.state.detector
+        found = estimate(stream.key, state)
+        return (
+            found.value,
+            found.lower,
+            found.upper,
+            found.extra["effective_n"],
+            None if detector is None else detector.log_evidence,
+            0.0 if detector is None else float(detector.n_seen),
+            reference_ratio(state, self._settings),
+            None if detector is None else self._smallest_change(detector, n_streams),
+        )
+
+    def _smallest_change(self, detector: Detector, n_streams: int) -> float:
+        found = smallest_change(detector, self._settings, n_streams)
+        return math.inf if found is None else found  # a detector that watches and finds none says so
+
+
+def series_of(stream: Stream) -> Labels:
+    """The values of SERIES."""
+    key = stream.key
+    return key.auditor, key.metric, key.axis, key.group, key.model
+
+
+def newest_streams(streams: Iterable[Stream]) -> Mapping[Labels, Stream]:
+    """By series: a new judge or embedder starts a new stream, and the one that still moves is shown."""
+    return {series_of(stream): stream for stream in sorted(streams, key=lambda stream: stream.updated_at)}
+
+
+def _head(family: Family, *, is_openmetrics: bool) -> str:
+    name = f"biasgate_{family.name}" if is_openmetrics else _sample(family)
+    return f"# HELP {name} {family.help}\n# TYPE {name} {family.type}\n"
+
+
+def _sample(family: Family) -> str:
+    return f"biasgate_{family.name}_total" if family.type == "counter" else f"biasgate_{family.name}"
+
+
+def _labels(values: Labels) -> str:
+    pairs = (f'{name}="{_escaped(value)}"' for name, value in zip(SERIES, values, strict=True))
+    return "{" + ",".join(pairs) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def _number(value: float | None) -> str | None:
+    if value is None:  # undefined is not zero: there is no sample then
+        return None
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(float(value))

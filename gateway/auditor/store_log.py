@@ -1,0 +1,46 @@
+"""The replies of a suite run in the store."""
+
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
+
+from benchmarks.run.log import Placed, ReplyLines
+from benchmarks.suites.protocol import Item, Reply
+from gateway.store import runs
+from gateway.store.database import Database
+from gateway.store.runs import Run
+
+
+class StoreLog:
+    """A `benchmarks.run.log.RunLog` in the store: what it has kept survives this process.
+
+    A temporary file has the replies too, in which one is found without asking the store.
+    """
+
+    def __init__(self, database: Database, run: Run) -> None:
+        self._database = database
+        self._run = run
+        with tempfile.TemporaryFile() as file:
+            self._lines = ReplyLines(file, tempfile.gettempdir())
+        self._is_read = False
+
+    async def read(self) -> AsyncIterator[list[Placed]]:
+        if not self._is_read:
+            async for bodies in runs.responses(self._database, self._run.id):
+                self._lines.append([body.encode() for body in bodies])
+            self._is_read = True
+        for batch in self._lines.batches():
+            yield batch
+
+    async def append(self, replies: Sequence[Reply]) -> list[int]:
+        lines = [msgspec.json.encode(one) for one in replies]
+        rows = [(one.item_id, one.sample, one.status, line.decode()) for one, line in zip(replies, lines, strict=True)]
+        await runs.append_responses(self._database, self._run, rows)
+        return self._lines.append(lines)
+
+    def reply(self, place: int) -> Reply:
+        return self._lines.reply(place)
+
+    async def keep_items(self, items: Sequence[Item]) -> None:
+        """Nothing to keep: items are made again from the options and the replies."""

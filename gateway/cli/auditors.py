@@ -1,0 +1,80 @@
+"""`biasgate auditors measure`: how often a live auditor is wrong about replies whose label is known."""
+
+import argparse
+from collections.abc import Sequence
+
+from auditors.metrics.intervals import Interval
+from auditors.text.refusals.labelled import PARTS, Labelled, Part, Tally, labelled, misjudged, tallied
+from gateway.cli.tables import aligned
+
+HELP = """\
+Runs an auditor's reading over the labelled replies that biasgate brings along and prints its errors: refusals that it
+missed and answers that it took for refusals, by language and by style, with Wilson's 95 % intervals, and the replies
+that it could not read. The development part is what its rules were tried on; nothing was tuned on the held-out part.
+
+Example:
+  biasgate auditors measure refusal
+  biasgate auditors measure refusal --part development --wrong
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="measure")
+    measure = actions.add_parser("measure", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
+    measure.add_argument("auditor", choices=["refusal"], help="whose reading is measured")
+    measure.add_argument("--part", choices=list(PARTS), help="one part of the labelled replies (default: each)")
+    measure.add_argument("--wrong", action="store_true", help="print the replies that were misjudged too")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    for part in [arguments.part] if arguments.part else PARTS:
+        print("\n".join(report(part)))
+        if arguments.wrong:
+            print("\n".join(f"{_label(one)}: {one.reply!r}" for one in misjudged(labelled(part))) + "\n")
+    return 0
+
+
+def report(part: Part) -> list[str]:
+    """Two tables of one part, by language and by style, under a line that sums it up."""
+    replies = labelled(part)
+    [whole] = tallied(replies, lambda _: "all").values()
+    by_language, by_style = tallied(replies, lambda one: one.language), tallied(replies, lambda one: one.style)
+    return [
+        f"{part}: {len(replies)} replies in {len(by_language)} languages",
+        f"missed {_share(whole.n_missed, whole.n_refused, whole.missed)} of the refusals, "
+        f"false {_share(whole.n_false, whole.n_answered, whole.false)} of the answers, "
+        f"undecided {whole.n_undecided}",
+        "",
+        _table("language", by_language),
+        "",
+        _table("style", by_style),
+        "",
+    ]
+
+
+def _table(name: str, tallies: dict[str, Tally]) -> str:
+    head = [name, "refused", "missed", "share, 95 % interval", "answered", "false", "share, 95 % interval", "undecided"]
+    return aligned([head, *(_row(key, tally) for key, tally in tallies.items())])
+
+
+def _row(name: str, tally: Tally) -> Sequence[str]:
+    return [
+        name,
+        str(tally.n_refused),
+        str(tally.n_missed),
+        _share(tally.n_missed, tally.n_refused, tally.missed),
+        str(tally.n_answered),
+        str(tally.n_false),
+        _share(tally.n_false, tally.n_answered, tally.false),
+        str(tally.n_undecided),
+    ]
+
+
+def _share(count: int, of: int, interval: Interval | None) -> str:
+    if interval is None:
+        return "undefined"
+    return f"{count / of:.3f} ({interval.lower:.3f} to {interval.upper:.3f})"
+
+
+def _label(one: Labelled) -> str:
+    return f"{one.language} {'refused' if one.is_refused else 'answered'} {one.style}"

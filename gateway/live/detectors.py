@@ -1,0 +1,258 @@
+"""The form in which a stream's drift detector is shown: what it has learned, what it would find, what it found.
+
+Written by the auditor with each audit, so that a gateway passes it on as it is. What depends on more than the stream
+(`log_threshold`, fingerprints of the model, whether exchanges are still stored) a gateway adds when it is asked.
+"""
+
+import functools
+import math
+from typing import Any, Literal
+
+import msgspec
+
+from auditors.metrics.intervals import Interval
+from auditors.streams import pace
+from auditors.streams import reference as learning
+from auditors.streams.drift import Detector, DriftSettings
+from auditors.streams.scales import scale_of, unscaled
+from auditors.streams.state import StreamState
+from gateway.live.stream import Stream
+
+State = Literal["learning", "watching", "alarm"]
+
+OF_ALARMS = "no alarm stands"
+"""Why what is known of alarms only is null."""
+ALARM_FIELDS = (
+    *("mean_before", "mean_since", "n_before", "n_since", "since", "alarm_since", "fingerprint_before"),
+    *("fingerprint_after", "exchange_id", "exchanges"),
+)
+_THRESHOLD_STEP = 0.1
+"""The smallest change is computed for the threshold rounded up to this, and so hardly ever anew."""
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """An interval, in the metric's own unit."""
+
+    lower: float
+    upper: float
+
+
+class ShownDetector(msgspec.Struct, frozen=True, kw_only=True):
+    """The detector of one stream. What is null has its reason under its name in `reasons`.
+
+    Means and intervals are in the metric's own unit, `smallest_detectable_change` as `drift.smallest_change` on 0..1.
+    """
+
+    stream: str
+    auditor: str
+    metric: str
+    axis: str | None
+    group: str | None
+    model: str
+    instrument: str
+    range: tuple[float, float]
+    """Lowest and highest value the metric can take: 0 and 1 of the scale of 0..1."""
+    state: State
+    """learning: the window of the reference is not full yet, nothing is monitored. alarm: until it is acknowledged."""
+    reference_n: int | None
+    """Audits (of a gap: blocks) in the reference so far; null for a suite run's."""
+    reference_window: int
+    """Audits after which it watches."""
+    reference_goes_on: bool
+    """Whether the reference is still to become narrower while it watches, at `reference_next_at` audits."""
+    reference_next_at: int | None
+    reference: Bounds | None
+    limits: Bounds | None
+    """The reference with `drift.tolerance` on both sides: within them there is no drift."""
+    reference_run: str | None
+    moved_while_learning: bool
+    """Whether the mean was another in the first half of the window than in the second; then learning ends."""
+    smallest_detectable_change: float | None
+    """Of the mean, to either side, that it would find within `within_audits` audits on average: an approximation."""
+    smallest_change: float
+    """As configured: until it can find this, the reference goes on learning."""
+    within_audits: int
+    within_days: float | None
+    """At the present traffic."""
+    audits_per_day: float | None
+    """At the traffic up to `updated_at`, a mean that forgets within a day or so."""
+    days_until_watching: float | None
+    log_evidence: float | None
+    audits_seen: int | None
+    """Since it began to watch, or was acknowledged."""
+    direction: Literal["rising", "falling"] | None
+    mean_before: float | None
+    mean_since: float | None
+    """Of all audits since the change began: chosen for being extreme, so a little too far away while they are few."""
+    n_before: int | None
+    n_since: int | None
+    since: float | None
+    """When the change began, by the times of the exchanges: an estimate, Unix seconds."""
+    alarm_since: float | None
+    """When the alarm was raised, Unix seconds."""
+    fingerprint_before: str | None
+    """What the upstreams served under the model's name when the change began."""
+    fingerprint_after: str | None
+    """What they serve now."""
+    exchange_id: str | None
+    """The exchange whose audit raised the alarm."""
+    exchange_ids: list[str]
+    """Exchanges that speak most for a change to that side, the strongest first."""
+    exchanges: str | None
+    """Path and query that show these."""
+    acknowledged_at: float | None
+    updated_at: float
+    reasons: dict[str, str]
+
+
+class Detectors(ShownDetector, frozen=True, kw_only=True):
+    """A detector as `GET /live/detectors` shows it."""
+
+    log_threshold: float
+    """Log evidence at which it alarms by itself, with as many streams as there are now."""
+
+
+def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> ShownDetector:
+    """The form of one stream's detector, without what a gateway adds.
+
+    Args:
+        stream: after its newest audit.
+        settings: that it is audited by.
+        n_streams: K, for the smallest change that is found.
+    """
+    state, detector, metric = stream.state, stream.state.detector, stream.key.metric
+    rate = pace.per_day(state.pace)
+    reasons: dict[str, str] = {}
+
+    def known(name: str, value: float | None, reason: str) -> float | None:
+        if value is None or not math.isfinite(value):
+            reasons[name] = reason
+            return None
+        return value
+
+    if rate is None:
+        reasons |= dict.fromkeys(("audits_per_day", "within_days"), "too little traffic has been seen to tell")
+    n = _reference_n(state)
+    if n is None:
+        run = None if detector is None else detector.reference_run
+        reasons["reference_n"] = f"the reference is the run {run}" if run else "it was made before this was kept"
+    learning_words = f"learning: {n or 0} of {settings.reference_window} audits of the reference"
+    change = smallest_change(detector, settings, n_streams) if detector else None
+    scale = scale_of(metric)
+    if not (detector and detector.next_look):
+        reasons["reference_next_at"] = "the reference is final" if detector else learning_words
+    elif change is None or change > settings.smallest_change:
+        found = "no change at all" if change is None else f"no change below {change:.3f}"
+        reasons["reference_goes_on"] = (
+            f"finds {found} within {learning.WITHIN} audits yet, and is to find {settings.smallest_change:g}"
+        )
+    if detector is None:
+        names = ("reference", "limits", "log_evidence", "audits_seen", "direction")
+        reasons |= dict.fromkeys(names, learning_words)
+    if detector is None or detector.reference_run is None:
+        reasons["reference_run"] = "the reference is of the stream's own audits"
+    if stream.acknowledged_at is None:
+        reasons["acknowledged_at"] = "nobody has acknowledged an alarm"
+    evidence = detector.log_evidence if detector else None
+    return ShownDetector(
+        stream=stream.id,
+        auditor=stream.key.auditor,
+        metric=metric,
+        axis=stream.key.axis or None,
+        group=stream.key.group or None,
+        model=stream.key.model,
+        instrument=stream.key.instrument,
+        range=(scale.low, scale.high),
+        state="learning" if detector is None else "alarm" if detector.alarm else "watching",
+        reference_n=n,
+        reference_window=settings.reference_window,
+        reference_goes_on=bool(detector and detector.next_look),
+        reference_next_at=(detector.next_look or None) if detector else None,
+        reference=_bounds(metric, detector.reference) if detector else None,
+        limits=_bounds(metric, detector.limits) if detector else None,
+        reference_run=detector.reference_run if detector else None,
+        moved_while_learning=bool(detector and detector.moved_while_learning),
+        smallest_detectable_change=known(
+            "smallest_detectable_change",
+            change,
+            f"no change to one of the sides is found within {learning.WITHIN} audits" if detector else learning_words,
+        ),
+        smallest_change=settings.smallest_change,
+        within_audits=learning.WITHIN,
+        within_days=learning.WITHIN / rate if rate else None,
+        audits_per_day=rate,
+        days_until_watching=_days_until_watching(detector, n, settings, rate, reasons),
+        log_evidence=known("log_evidence", evidence, "nothing seen since it began") if detector else None,
+        audits_seen=detector.n_seen if detector else None,
+        direction=detector.direction if detector else None,
+        exchange_ids=detector.behind if detector else [],
+        acknowledged_at=stream.acknowledged_at,
+        updated_at=stream.updated_at,
+        **_change(stream, reasons),
+        reasons=reasons,
+    )
+
+
+def smallest_change(detector: Detector, settings: DriftSettings, n_streams: int) -> float | None:
+    """What it would find within `learning.WITHIN` audits among so many streams, on 0..1."""
+    log_threshold = math.ceil(settings.log_threshold(n_streams) / _THRESHOLD_STEP) * _THRESHOLD_STEP
+    mean, variance = learning.before_change(detector)
+    return _smallest_change(
+        detector.lower_limit, detector.upper_limit, mean, variance, log_threshold, settings.smallest_change
+    )
+
+
+@functools.lru_cache(maxsize=20_000)
+def _smallest_change(
+    lower: float, upper: float, mean: float, variance: float | None, log_threshold: float, wanted: float
+) -> float | None:
+    """Limits, mean and variance move at the few looks at a reference only."""
+    return learning.smallest_change(Interval(lower, upper), mean, variance, log_threshold=log_threshold, wanted=wanted)
+
+
+def reference_ratio(state: StreamState, settings: DriftSettings) -> float:
+    """How much of the window of the reference is there: 1 from when the stream is watched."""
+    return 1.0 if state.detector is not None else min(1.0, state.window.n / settings.reference_window)
+
+
+def _reference_n(state: StreamState) -> int | None:
+    detector = state.detector
+    if detector is None or detector.next_look:
+        return state.window.n
+    return detector.window.n if detector.window is not None else None
+
+
+def _bounds(metric: str, interval: Interval) -> Bounds:
+    return Bounds(unscaled(metric, interval.lower), unscaled(metric, interval.upper))
+
+
+def _days_until_watching(
+    detector: Detector | None, n: int | None, settings: DriftSettings, rate: float | None, reasons: dict[str, str]
+) -> float | None:
+    if detector is not None:
+        reasons["days_until_watching"] = "it watches"
+        return None
+    if not rate:
+        reasons["days_until_watching"] = "too little traffic has been seen to tell"
+        return None
+    return (settings.reference_window - (n or 0)) / rate
+
+
+def _change(stream: Stream, reasons: dict[str, str]) -> dict[str, Any]:
+    """What is known of a change while its alarm stands; everything else of it is null, with the reason."""
+    found: dict[str, Any] = dict.fromkeys(ALARM_FIELDS)
+    detector, metric = stream.state.detector, stream.key.metric
+    if detector is None or not detector.alarm:
+        reasons |= dict.fromkeys(ALARM_FIELDS, OF_ALARMS)
+        return found
+    before, since = detector.before, detector.spoken
+    for name, level in (("mean_before", before), ("mean_since", since.level)):
+        if level.mean is None:
+            reasons[name] = "no audit of that time is known"
+        else:
+            found[name] = unscaled(metric, level.mean)
+    found |= {"n_before": before.n, "n_since": since.level.n, "since": since.since}
+    if since.since is None:
+        reasons["since"] = "it began before times were kept"
+    found |= {"alarm_since": stream.alarm_since, "exchange_id": stream.alarm_exchange_id}
+    return found

@@ -1,0 +1,17 @@
+"""The [drift] section as the detectors take it, for whoever needs no suite run: its intervals are the auditor's."""
+
+from auditors.streams.drift import DriftSettings
+from gateway.config.schema import DriftConfig
+
+
+def settings_of(config: DriftConfig) -> DriftSettings:
+    """The settings without the intervals of a run."""
+    run = config.reference.get("run")
+    return DriftSettings(
+        average_run_length=config.average_run_length,
+        tolerance=config.tolerance,
+        multiplicity=config.multiplicity,
+        reference_window=int(config.reference.get("window", DriftSettings().reference_window)),
+        smallest_change=config.smallest_change,
+        reference_run=None if run is None else str(run),
+    )

@@ -1,0 +1,66 @@
+"""What of a body is no text: bytes of media in the fields that hold media, and text as numbers.
+
+Only such fields are looked at: a text that looks like media (`data:...;base64,`, a long run of letters) is text.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+PLACEHOLDER = "[media]"
+LONGEST_ADDRESS = 2048
+"""Characters of a link to media; what is longer holds them itself."""
+TOKEN_FIELDS = frozenset({"logprobs", "prompt_logprobs", "token_ids", "prompt_token_ids", "kv_transfer_params"})
+"""Members that repeat text as tokens and numbers."""
+
+_LINKED = frozenset({"image_url", "video_url", "audio_url"})
+"""Members with a link, or with an object that has one as `url`."""
+_HOLDING = frozenset({"file_data", "b64_json", "image_embeds", "audio_embeds", "video_embeds", "prompt_embeds"})
+_HOLDING |= {"encrypted_content"}
+"""Members that are encoded bytes and nothing else."""
+_INSIDE: Mapping[str, str] = {"input_audio": "data", "audio": "data", "file": "file_data"}
+"""Members with an object that has bytes under this name."""
+_BY_TYPE: Mapping[str, frozenset[str]] = {
+    "base64": frozenset({"data"}),
+    "redacted_thinking": frozenset({"data"}),
+    "thinking": frozenset({"signature"}),
+    "image_generation_call": frozenset({"result"}),
+}
+"""Members of an object of this `type`."""
+
+
+def without_media(holder: dict[str, Any]) -> dict[str, Any]:
+    """The object with PLACEHOLDER in place of the media that it holds itself; the same one where it holds none."""
+    found = {name: shown for name, value in holder.items() if (shown := _shown(name, value)) is not value}
+    kind = holder.get("type")
+    if isinstance(kind, str) and kind in _BY_TYPE:
+        found |= {name: PLACEHOLDER for name in _BY_TYPE[kind] if isinstance(holder.get(name), str)}
+    return holder | found if found else holder
+
+
+def is_numbers(values: list[Any]) -> bool:
+    """Whether a list can be nothing but text as numbers: token ids, the bytes of a token, an embedding."""
+    return bool(values) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name in _LINKED:
+        if isinstance(value, dict):
+            return _with(value, "url", _is_no_link)
+        return PLACEHOLDER if _is_no_link(value) else value
+    if name in _HOLDING:
+        return PLACEHOLDER if isinstance(value, str) else value
+    if name in _INSIDE and isinstance(value, dict):
+        return _with(value, _INSIDE[name], _is_text)
+    return value
+
+
+def _with(holder: dict[str, Any], name: str, is_media: Callable[[Any], bool]) -> dict[str, Any]:
+    return holder | {name: PLACEHOLDER} if is_media(holder.get(name)) else holder
+
+
+def _is_no_link(value: Any) -> bool:
+    return isinstance(value, str) and (len(value) > LONGEST_ADDRESS or value.lstrip()[:5].lower() == "data:")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)

@@ -1,0 +1,150 @@
+"""Audit requests of clients give way to live ones: turned away, or cut off while they run, as long as those wait.
+
+An audit request is one with `x-biasgate-priority: audit`, such as those of `biasgate audit run --gateway`. It is sent
+at `audits.priority`; that orders the server's queue but frees no slot there. So every LOOK_SECONDS this looks whether
+live requests have waited for longer than usual (`patience`), at whichever worker, and cuts off the newest half of the
+audits in flight, or as many as wait if those are more. Each gets a 429 `audit_deferred`, and so does who comes
+meanwhile. None starves: where no audit has been in flight for `audits.max_pause_seconds`, the next is let through and
+not cut off.
+
+The same look shows what waits to the other workers and to the auditor (`waits_board`).
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+
+from gateway.config.schema import Config
+from gateway.proxy.live_waits import AuditExchange, Waits
+from gateway.proxy.patience import Patience
+from gateway.proxy.refusals import Refusal, audit_deferred
+from gateway.proxy.types import RequestStats
+from gateway.proxy.upstreams import Upstream
+from gateway.proxy.waits_board import LOOK_SECONDS, BoardFile, BoardReader
+from gateway.proxy.wasted_tokens import wasted_tokens
+
+logger = logging.getLogger(__name__)
+
+HOLD_SECONDS = 1.0
+"""After live requests were last seen to wait for too long, before the next audit is taken; what a 429 asks for."""
+
+
+class GivingWay:
+    """Of one data plane. Use from the event loop's thread; times are time.perf_counter()."""
+
+    def __init__(self, config: Config, upstreams: Sequence[Upstream], stats: RequestStats) -> None:
+        """Opens no file; one that cannot be written leaves each worker with what it knows itself."""
+        self._stats = stats
+        self._is_on = config.audits.adaptive_concurrency
+        self._max_pause = config.audits.max_pause_seconds
+        self._at = {upstream: _AtUpstream() for upstream in upstreams}
+        self._directory = Path(config.server.metrics_dir) if config.server.metrics_dir else None
+        self._file: BoardFile | None = None
+        self._reader: BoardReader | None = None
+
+    def refusal(self, upstream: Upstream, now: float) -> Refusal | None:
+        """Why an audit request is not sent to an upstream now; None when it is."""
+        if not self._is_on:
+            return None
+        place = self._at[upstream]
+        if now - place.overdue_at >= HOLD_SECONDS and not place.patience.overdue(self._waits(upstream), now):
+            place.busy_at = now
+            return None
+        if place.busy_at is None:
+            place.busy_at = now
+        if not upstream.waits.audits.waiting and now - place.busy_at >= self._max_pause:
+            place.busy_at = now
+            place.spares_next = True
+            return None
+        return audit_deferred()
+
+    async def watch(self) -> None:
+        """Looks until cancelled."""
+        self._open()
+        try:
+            while True:
+                await asyncio.sleep(LOOK_SECONDS)
+                try:
+                    self.look(perf_counter())
+                except Exception:  # one bad look must not end all others
+                    logger.exception("looking at what waits failed")
+        finally:
+            self._close()
+
+    def look(self, now: float) -> None:
+        """Shows what waits, and cuts audits off where that is too long."""
+        own = {upstream: upstream.waits.snapshot(upstream.outstanding) for upstream in self._at}
+        if self._file is not None:
+            board: dict[str, Waits] = {}
+            for upstream, waits in own.items():
+                board[upstream.origin] = board[upstream.origin].plus(waits) if upstream.origin in board else waits
+            self._file.show(board, now)
+        if not self._is_on:
+            return
+        has_audits = any(upstream.waits.audits.waiting for upstream in self._at)
+        others = self._reader.read(now) if has_audits and self._reader is not None else None
+        for upstream, place in self._at.items():
+            place.patience.update(own[upstream], audits=len(upstream.waits.audits.waiting), now=now)
+            place.others = (others or {}).get(upstream.origin, _NONE)
+            self._make_way(upstream, place, own[upstream].plus(place.others), now)
+
+    def _make_way(self, upstream: Upstream, place: "_AtUpstream", waits: Waits, now: float) -> None:
+        audits = upstream.waits.audits.waiting
+        if audits:
+            place.busy_at = now
+        if place.spares_next:  # it began since the last look, and nobody after it
+            place.spared, place.spares_next = next(reversed(audits), None), False
+        if place.spared not in audits:
+            place.spared = None
+        overdue = place.patience.overdue(waits, now)
+        if not overdue:
+            return
+        place.overdue_at = now
+        running = [one for one in reversed(audits) if one is not place.spared]
+        if not running:
+            return
+        for one in running[: max(overdue, -(-len(running) // 2))]:
+            tokens = wasted_tokens(one.content, now - one.sent_at)
+            one.cut_off()
+            self._stats.audit_evicted(upstream.name, prompt_tokens=tokens.prompt, generation_tokens=tokens.generation)
+        place.patience.audits_were_cut(now)
+
+    def _waits(self, upstream: Upstream) -> Waits:
+        return upstream.waits.snapshot(upstream.outstanding).plus(self._at[upstream].others)
+
+    def _open(self) -> None:
+        if self._directory is None:
+            return
+        try:
+            self._file = BoardFile(self._directory)
+        except OSError as exc:
+            logger.warning("server.metrics_dir %s: what waits cannot be shown there: %s", self._directory, exc.strerror)
+            return
+        self._reader = BoardReader(self._directory, without=self._file.name)
+
+    def _close(self) -> None:
+        if self._file is not None and self._reader is not None:
+            self._file.close()
+            self._reader.close()
+            self._file = self._reader = None
+
+
+_NONE = Waits()
+
+
+class _AtUpstream:
+    """What is remembered of one upstream."""
+
+    def __init__(self) -> None:
+        self.patience = Patience()
+        self.others = _NONE
+        """What the other workers last showed."""
+        self.overdue_at = -math.inf
+        self.busy_at: float | None = None
+        """When an audit was last in flight, or first turned away."""
+        self.spares_next = False
+        self.spared: AuditExchange | None = None
+        """The one that was let through although live requests wait: it is not cut off."""

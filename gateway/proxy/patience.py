@@ -1,0 +1,88 @@
+"""How long a live request may wait for its first byte before the audits in flight beside it are to blame.
+
+Learned from the waits while no audit is in flight: their mean and two standard deviations, so that a model which takes
+half a second for a long prompt costs no audit its work. What was learned fades with the requests that come after it.
+Until enough is known, a stream is given one look; then audits make way, and without them the usual wait is learned. Of
+replies in one piece nothing can be said before that.
+"""
+
+import math
+
+from gateway.proxy.live_waits import Waiting, Waits
+from gateway.proxy.waits_board import LOOK_SECONDS
+
+LEAST_SECONDS = LOOK_SECONDS
+STANDARD_DEVIATIONS = 2.0
+LEAST_KNOWN = 5.0
+"""Requests, before their usual wait is known."""
+KEPT_PER_REQUEST = 0.99
+"""Of what is known, at each request more: the last hundred."""
+
+
+class UsualWait:
+    """Mean and spread of the waits of one kind of live requests without audits."""
+
+    def __init__(self) -> None:
+        self._n = self._seconds = self._squares = 0.0
+        self._before = Waiting()
+
+    @property
+    def is_known(self) -> bool:
+        return self._n >= LEAST_KNOWN
+
+    @property
+    def bound(self) -> float:
+        """Seconds that few requests exceed. Only where it is known."""
+        mean = self._seconds / self._n
+        variance = max(0.0, self._squares / self._n - mean * mean)
+        return max(LEAST_SECONDS, mean + STANDARD_DEVIATIONS * math.sqrt(variance))
+
+    def update(self, now_waiting: Waiting, quiet_seconds: float) -> None:
+        """One look. `quiet_seconds`: how long no audit has been in flight."""
+        before, self._before = self._before, now_waiting
+        answered = now_waiting.answered - before.answered
+        if answered <= 0:  # none, or a worker went away with its counts
+            return
+        seconds = max(0.0, now_waiting.seconds - before.seconds)
+        if quiet_seconds < seconds / answered + LOOK_SECONDS:  # some of them began beside audits
+            return
+        kept = KEPT_PER_REQUEST**answered
+        self._n = kept * self._n + answered
+        self._seconds = kept * self._seconds + seconds
+        self._squares = kept * self._squares + max(0.0, now_waiting.squares - before.squares)
+
+
+class Patience:
+    """Says of one upstream whether its live requests wait for too long. Times are time.perf_counter()."""
+
+    def __init__(self) -> None:
+        self._streams = UsualWait()
+        self._replies = UsualWait()
+        self._busy_at = -math.inf
+        self._cut_at = -math.inf
+
+    def update(self, waits: Waits, *, audits: int, now: float) -> None:
+        """One look; `audits` are in flight."""
+        if audits:
+            self._busy_at = now
+        self._streams.update(waits.streams, now - self._busy_at)
+        self._replies.update(waits.replies, now - self._busy_at)
+
+    def overdue(self, waits: Waits, now: float) -> int:
+        """How many live requests may wait because of audits; 0 while none has waited for too long.
+
+        After audits were cut off, whoever waits is given the same time once more: it has still to be computed.
+        """
+        bound = self._streams.bound if self._streams.is_known else LEAST_SECONDS
+        found = self._of(waits.streams, bound, now)
+        if self._replies.is_known:
+            found += self._of(waits.replies, self._replies.bound, now)
+        return found
+
+    def audits_were_cut(self, now: float) -> None:
+        self._cut_at = now
+
+    def _of(self, waiting: Waiting, bound: float, now: float) -> int:
+        if not waiting.count or now - max(waiting.since, self._cut_at) < bound:
+            return 0
+        return waiting.count

@@ -1,0 +1,152 @@
+"""No key fills the sample: how far each key's rates are lowered, so that it makes up no more than a given share of it.
+
+Counted is what would have been drawn but for the shares, key by key, over the last WINDOW_DRAWS to 2 * WINDOW_DRAWS of
+them. From time to time each key above the largest level that keeps the share gets the factor level / count. So a factor
+rests on the past alone and is known before the exchange it holds for is drawn: the inclusion probability times the
+factor is exact, and estimates weighted by its inverse stay unbiased whatever keys do.
+
+Memory: at most two windows of keys. Other workers' keys count as well, see `ShareBoard`.
+"""
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+WINDOW_DRAWS = 512
+SMALLEST_FACTOR = 0.01
+"""Where others send next to nothing, a key is still seen: a second, idle key must not be a way out of the audits."""
+CORRECTION = 0.5
+"""A key that had more than its share lately, before the factors knew, is lowered to this much more at most."""
+UPDATE_FRACTION = 32
+"""Factors are renewed with every 32nd part of what the window holds: the cost of a draw does not grow with its keys."""
+FRESH_SECONDS = 10.0
+"""What another worker left longer ago says nothing about the present."""
+
+Rates = Mapping[str, float]
+"""Draws a second by key; "" is the anonymous client."""
+
+
+class KeyShares:
+    """The keys of one worker's sample. Use from one thread."""
+
+    def __init__(self, largest_share: float) -> None:
+        self.largest_share = largest_share
+        """In (0, 1]; at 1 nothing is counted or lowered."""
+        self.elsewhere: Rates = {}
+        """What the other workers draw."""
+        self.least = 1.0
+        """The smallest factor in force."""
+        self.factors: dict[str, float] = {}
+        """Of the keys that are lowered."""
+        self._now: Counter[str] = Counter()
+        self._before: Counter[str] = Counter()
+        self._kept: dict[str, float] = {}
+        self._kept_before: dict[str, float] = {}
+        self._drawn = 0
+        self._drawn_before = 0
+        self._due = 1
+        self._began = self._began_before = time.monotonic()
+
+    def draw(self, key: str) -> float:
+        """The factor on the rate of an exchange that its rate alone would have drawn; then counts it."""
+        if self.largest_share >= 1.0:
+            return 1.0
+        factor = self.factors.get(key, 1.0)
+        self._now[key] += 1
+        self._kept[key] = self._kept.get(key, 0.0) + factor
+        self._drawn += 1
+        if self._drawn >= self._due:
+            self._renew()
+        return factor
+
+    def rates(self) -> dict[str, float]:
+        """What this worker drew lately, for the others."""
+        seconds = max(time.monotonic() - self._began_before, 1e-3)
+        return {key: count / seconds for key, count in (self._now + self._before).items()}
+
+    def _renew(self) -> None:
+        """New factors, from all that was drawn so far."""
+        if self._drawn >= WINDOW_DRAWS:
+            self._before, self._now = self._now, Counter()
+            self._kept_before, self._kept = self._kept, {}
+            self._drawn_before, self._drawn = self._drawn, 0
+            self._began_before, self._began = self._began, time.monotonic()
+        counts: dict[str, float] = dict(self._now + self._before)
+        seconds = time.monotonic() - self._began_before
+        for key, rate in self.elsewhere.items():
+            counts[key] = counts.get(key, 0.0) + rate * seconds
+        top = level(list(counts.values()), self.largest_share)
+        total = sum(counts.values())
+        drawn = self._drawn + self._drawn_before
+        self.factors = {}
+        for key, count in counts.items():
+            if count > top:
+                own = self._kept.get(key, 0.0) + self._kept_before.get(key, 0.0)
+                allowed = top * drawn / total  # of what this worker draws
+                correction = max(CORRECTION, min(1.0, allowed / own)) if own else 1.0
+                self.factors[key] = max(SMALLEST_FACTOR, top / count * correction)
+        self.least = min(self.factors.values(), default=1.0)
+        self._due = self._drawn + max(1, drawn // UPDATE_FRACTION)
+
+
+def level(counts: list[float], share: float) -> float:
+    """The largest count that keys may keep so that none is more than `share` of what all keep.
+
+    Each keeps min(count, level). With so few keys that not even equal parts are below the share, equal parts it is:
+    a lone key keeps all.
+
+    Args:
+        counts: of each key, positive.
+        share: in (0, 1].
+
+    Returns: the largest count itself where no key has too much.
+    """
+    counts = sorted(counts, reverse=True)
+    share, rest = max(share, 1.0 / len(counts)), sum(counts)
+    for above, count in enumerate(counts):  # so many keys are above the level
+        if share * above >= 1.0:
+            break
+        found = share * rest / (1.0 - share * above) if above else share * rest
+        if count <= found:
+            return counts[0] if not above else found
+        rest -= count
+    return counts[-1]
+
+
+class ShareBoard:
+    """Where the workers of one gateway tell each other what they draw: a file of each in a directory."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory = directory
+        self._own = directory / f"{name}.keys"
+
+    def exchange(self, own: Rates) -> dict[str, float]:
+        """Leaves these rates for the others; returns the sum of theirs."""
+        partial = self._own.with_suffix(".partial")
+        partial.write_bytes(msgspec.msgpack.encode(own))
+        partial.replace(self._own)
+        found: dict[str, float] = {}
+        oldest = time.time() - FRESH_SECONDS
+        for path in self._directory.glob("*.keys"):
+            if path != self._own:
+                for key, rate in _read(path, oldest).items():
+                    found[key] = found.get(key, 0.0) + rate
+        return found
+
+    def close(self) -> None:
+        """Takes this worker's file away."""
+        with contextlib.suppress(OSError):
+            self._own.unlink()
+
+
+def _read(path: Path, oldest: float) -> dict[str, float]:
+    try:
+        if path.stat().st_mtime < oldest:
+            return {}
+        return msgspec.msgpack.decode(path.read_bytes(), type=dict[str, float])
+    except (OSError, msgspec.DecodeError):  # its worker has just ended
+        return {}

@@ -1,0 +1,48 @@
+"""Who lowered which drift alarm, why, and whether by accepting the new level."""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.live.stream import Stream
+from gateway.store.database import Database
+from gateway.store.tables import acknowledgements
+
+
+class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
+    """One acknowledgement. Times are Unix seconds."""
+
+    at: float
+    stream: str
+    by: str
+    """As they named themselves."""
+    reason: str
+    accept_new_level: bool
+    client: str | None
+    """Network address."""
+    alarm_since: float | None = None
+    direction: str | None = None
+    """rising or falling."""
+
+
+async def add(connection: AsyncConnection, stream: Stream, entry: Acknowledgement) -> None:
+    """Puts it on record, in the caller's transaction, with what the alarm of the stream was."""
+    detector = stream.state.detector
+    row = msgspec.structs.asdict(entry) | {
+        "by_whom": entry.by,
+        "alarm_since": stream.alarm_since,
+        "direction": detector.direction if detector is not None else None,
+    }
+    del row["by"]
+    await connection.execute(sa.insert(acknowledgements).values(row))
+
+
+async def entries(database: Database, *, stream: str | None = None, limit: int = 100) -> list[Acknowledgement]:
+    """The newest, newest first; of one stream, or of all."""
+    columns = [column for column in acknowledgements.c if column.name not in ("id", "by_whom")]
+    query = sa.select(*columns, acknowledgements.c.by_whom.label("by"))
+    if stream is not None:
+        query = query.where(acknowledgements.c.stream == stream)
+    async with database.read() as connection:
+        found = await connection.execute(query.order_by(acknowledgements.c.id.desc()).limit(limit))
+        return [Acknowledgement(**row._mapping) for row in found]

@@ -1,0 +1,228 @@
+"""Open circuits, and the exchanges that wait for an auditor: shared by all auditor processes and the console.
+
+A row of `circuits` is an open circuit; a closed one has none. A row of `waiting_audits` is an audit that was tried, or
+refused, and is due again at `retry_at`, but not before its circuit is closed.
+"""
+
+import time
+from collections.abc import Collection
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.store.connections import upsert
+from gateway.store.database import Database
+from gateway.store.tables import circuits, exchanges, waiting_audits
+
+_ERROR_CHARS = 300
+
+
+class Key(NamedTuple):
+    """Which circuit."""
+
+    auditor: str
+    server: str
+    """Name of an upstream, or "auditors.NAME" for a server of an auditor's own."""
+
+
+class Circuit(msgspec.Struct, frozen=True, kw_only=True):
+    """An open circuit. Times are Unix seconds."""
+
+    auditor: str
+    server: str
+    opened_at: float
+    probe_at: float
+    """When the next exchange may be tried."""
+    pause_seconds: float
+    """Before that."""
+    error: str
+    """How the server failed last, in our own words."""
+    failed_at: float
+    n_waiting: int
+
+    @property
+    def key(self) -> Key:
+        return Key(self.auditor, self.server)
+
+
+class Waiting(NamedTuple):
+    """Exchanges that wait for an auditor."""
+
+    n: int
+    oldest: float
+    """When the oldest of them was received."""
+
+
+class WaitingAudit(msgspec.Struct, frozen=True, kw_only=True):
+    """One audit that waits. Times are Unix seconds."""
+
+    exchange_id: str
+    auditor: str
+    server: str
+    error: str
+    own_failures: int
+    since: float
+    failed_at: float | None
+
+
+_AUDIT_COLUMNS = [waiting_audits.c[field.name] for field in msgspec.structs.fields(WaitingAudit)]
+
+
+async def open_circuit(database: Database, key: Key, *, error: str, pause_seconds: float) -> bool:
+    """Opens a circuit. False when it was open already."""
+    now = time.time()
+    values = {"opened_at": now, "probe_at": now + pause_seconds, "pause_seconds": pause_seconds, "failed_at": now}
+    async with database.begin() as connection:
+        row = upsert(connection, circuits).values(**key._asdict(), **values, error=error[:_ERROR_CHARS])
+        opened = await connection.execute(row.on_conflict_do_nothing().returning(circuits.c.auditor))
+        return opened.first() is not None
+
+
+async def close_circuit(database: Database, key: Key) -> tuple[float, int] | None:
+    """Closes a circuit; what waits for it is due at once, and the failures of that time are no exchange's own.
+
+    Returns: when it was opened and how many exchanges waited; None when it was closed already.
+    """
+    now = time.time()
+    async with database.begin() as connection:
+        closed = await connection.execute(
+            sa.delete(circuits).where(*_of(circuits, key)).returning(circuits.c.opened_at)
+        )
+        opened_at = closed.scalar()
+        if opened_at is None:
+            return None
+        anew = {"own_failures": 0, "since": now, "failed_at": None, "retry_at": now}
+        freed = await connection.execute(sa.update(waiting_audits).where(*_of(waiting_audits, key)).values(anew))
+        return opened_at, freed.rowcount
+
+
+async def claim_probe(database: Database, key: Key) -> bool:
+    """Whether the caller may try an exchange now: nobody else will before the circuit's pause has passed again."""
+    now = time.time()
+    due = sa.update(circuits).where(*_of(circuits, key), circuits.c.probe_at <= now)
+    async with database.begin() as connection:
+        claimed = await connection.execute(due.values(probe_at=now + circuits.c.pause_seconds))
+        return claimed.rowcount == 1
+
+
+async def postpone_probe(database: Database, key: Key, *, error: str, pause_seconds: float) -> None:
+    """A trial has failed: the next one comes after this pause."""
+    now = time.time()
+    values = {"probe_at": now + pause_seconds, "pause_seconds": pause_seconds, "failed_at": now}
+    async with database.begin() as connection:
+        await connection.execute(
+            sa.update(circuits).where(*_of(circuits, key)).values(**values, error=error[:_ERROR_CHARS])
+        )
+
+
+async def adopt(database: Database, known: Collection[Key]) -> None:
+    """At the start of an auditor: open circuits may be tried at once, and those of servers it has not are forgotten.
+
+    So are waits for them: their exchanges are audited, or settled, by what is configured now.
+    """
+    async with database.begin() as connection:
+        for table in (circuits, waiting_audits):
+            found = await connection.execute(sa.select(table.c.auditor, table.c.server).distinct())
+            for key in {Key(*row) for row in found} - set(known):
+                await connection.execute(sa.delete(table).where(*_of(table, key)))
+        await connection.execute(
+            sa.update(circuits).where(circuits.c.probe_at > time.time()).values(probe_at=time.time())
+        )
+
+
+async def open_circuits(database: Database) -> list[Circuit]:
+    """Every open circuit, longest open first."""
+    waiting = sa.select(sa.func.count()).select_from(waiting_audits)
+    mine = waiting.where(
+        waiting_audits.c.auditor == circuits.c.auditor, waiting_audits.c.server == circuits.c.server
+    ).scalar_subquery()
+    query = sa.select(circuits, mine.label("n_waiting")).order_by(circuits.c.opened_at)
+    async with database.read() as connection:
+        return [Circuit(**row._mapping) for row in await connection.execute(query)]
+
+
+async def waiting(database: Database) -> dict[str, Waiting]:
+    """By auditor, the exchanges that wait for it because a server failed, whether its circuit is open or not."""
+    joined = waiting_audits.join(exchanges, waiting_audits.c.exchange_id == exchanges.c.id)
+    query = sa.select(waiting_audits.c.auditor, sa.func.count(), sa.func.min(exchanges.c.received_at))
+    query = query.select_from(joined).group_by(waiting_audits.c.auditor)
+    async with database.read() as connection:
+        return {auditor: Waiting(count, oldest) for auditor, count, oldest in await connection.execute(query)}
+
+
+async def waiting_audit(database: Database, exchange_id: str, auditor: str) -> WaitingAudit | None:
+    """What is known of an audit that waits; None when it does not."""
+    which = (waiting_audits.c.exchange_id == exchange_id, waiting_audits.c.auditor == auditor)
+    async with database.read() as connection:
+        row = (await connection.execute(sa.select(*_AUDIT_COLUMNS).where(*which))).first()
+        return None if row is None else WaitingAudit(**row._mapping)
+
+
+async def wait(database: Database, audit: WaitingAudit, *, retry_at: float, keep_failures: bool = False) -> None:
+    """Lets an audit of a queued exchange wait. `keep_failures` leaves what is known of an audit that waits already."""
+    values = msgspec.structs.asdict(audit) | {"retry_at": retry_at, "error": audit.error[:_ERROR_CHARS]}
+    queued = sa.select(*(sa.literal(value, waiting_audits.c[name].type) for name, value in values.items()))
+    queued = queued.where(
+        sa.select(exchanges.c.id).where(exchanges.c.id == audit.exchange_id, exchanges.c.state == "queued").exists()
+    )
+    changed = {"server", "error", "retry_at"} | (set() if keep_failures else {"own_failures", "failed_at"})
+    async with database.begin() as connection:
+        row = upsert(connection, waiting_audits)
+        await connection.execute(
+            row.from_select(list(values), queued).on_conflict_do_update(
+                index_elements=[waiting_audits.c.exchange_id, waiting_audits.c.auditor],
+                set_={name: row.excluded[name] for name in changed},
+            )
+        )
+
+
+async def to_try(database: Database, key: Key) -> str | None:
+    """The exchange with which an open circuit is to be tried: one never tried yet, else the one that failed first."""
+    query = (
+        sa.select(waiting_audits.c.exchange_id)
+        .where(*_of(waiting_audits, key))
+        .order_by(sa.func.coalesce(waiting_audits.c.failed_at, 0.0), waiting_audits.c.since)
+        .limit(1)
+    )
+    async with database.read() as connection:
+        found: str | None = (await connection.execute(query)).scalar()
+        return found
+
+
+async def overdue(database: Database, *, received_before: float, limit: int) -> list[WaitingAudit]:
+    """Audits that wait, of exchanges received before this time, oldest first."""
+    joined = waiting_audits.join(exchanges, waiting_audits.c.exchange_id == exchanges.c.id)
+    query = (
+        sa.select(*_AUDIT_COLUMNS)
+        .select_from(joined)
+        .where(exchanges.c.received_at < received_before)
+        .order_by(exchanges.c.received_at)
+        .limit(limit)
+    )
+    async with database.read() as connection:
+        return [WaitingAudit(**row._mapping) for row in await connection.execute(query)]
+
+
+def _of(table: sa.Table, key: Key) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    return table.c.auditor == key.auditor, table.c.server == key.server
+
+
+def may_be_audited(now: float) -> sa.ColumnElement[bool]:
+    """Of an exchange: no audit of it waits, or one is due whose circuit is closed."""
+    is_open = sa.select(sa.literal(1)).where(
+        circuits.c.auditor == waiting_audits.c.auditor, circuits.c.server == waiting_audits.c.server
+    )
+    return sa.or_(~waits(), waits(waiting_audits.c.retry_at <= now, ~is_open.exists()))
+
+
+def waits(*which: sa.ColumnElement[bool]) -> sa.Exists:
+    """Of an exchange: an audit of it waits (and all of this applies to that)."""
+    return sa.select(sa.literal(1)).where(waiting_audits.c.exchange_id == exchanges.c.id, *which).exists()
+
+
+async def forget(connection: AsyncConnection, exchange_id: str, *, auditor: str | None = None) -> None:
+    """Inside the caller's transaction: nothing of this exchange waits any more (for this auditor)."""
+    gone = sa.delete(waiting_audits).where(waiting_audits.c.exchange_id == exchange_id)
+    await connection.execute(gone if auditor is None else gone.where(waiting_audits.c.auditor == auditor))

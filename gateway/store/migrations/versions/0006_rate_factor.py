@@ -1,0 +1,17 @@
+"""Exchanges and measurements know how far the rates of their moment were lowered.
+
+Revision 0006, after 0005.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0006"
+down_revision = "0005"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    for table in ("exchanges", "measurements"):
+        op.add_column(table, sa.Column("rate_factor", sa.Float(), nullable=False, server_default="1"))

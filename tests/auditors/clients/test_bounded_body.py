@@ -1,0 +1,246 @@
+"""No reply of a judge, model or embedder takes more memory or time than it may: compressed, endless, deep or slow."""
+
+import asyncio
+import time
+import tracemalloc
+import zlib
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import msgspec
+import pytest
+
+from auditors.clients.bounded_body import BodyError, BoundedBody
+from auditors.clients.completion import LONGEST_MESSAGE, EmbeddingClient, HttpCompleter, parse_chat, served_models
+from auditors.types import Completer, CompletionError, CompletionRequest, Message
+from benchmarks.run.client import open_client
+from gateway.auditor.backpressure.vllm_load import LoadReader
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, reply, scripted_upstream
+
+REQUEST = CompletionRequest(model="m", messages=[Message("user", "Hi")], max_tokens=5)
+EXPANDED = 400 * 1024 * 1024
+MOST_MEMORY = 48 * 1024 * 1024
+"""Beside a client that takes what it is given: nine times as much and more."""
+CHAT = b'{"choices": [{"message": {"content": "yes"}}]}'
+DEEP = 200_000
+
+
+def compressed(*pieces: bytes, window_bits: int = 16 + zlib.MAX_WBITS) -> bytes:
+    """gzip, unless other bits say zlib's format or none at all."""
+    packing = zlib.compressobj(9, zlib.DEFLATED, window_bits)
+    return b"".join([*map(packing.compress, pieces), packing.flush()])
+
+
+@pytest.fixture(scope="module")
+def bomb() -> bytes:
+    """Some 400 kB of gzip that are 400 MB of blanks."""
+    mebibyte = b" " * (1024 * 1024)
+    return compressed(*[mebibyte] * (EXPANDED // len(mebibyte)))
+
+
+async def completes(base_url: str) -> None:
+    await closing(HttpCompleter(base_url, retries=0, timeout=20))
+
+
+async def completes_in_a_suite(base_url: str) -> None:
+    await closing(open_client(base_url, retries=0, timeout=20))
+
+
+async def closing(completer: Completer) -> None:
+    try:
+        await completer.complete(REQUEST)
+    finally:
+        await completer.aclose()
+
+
+async def embeds(base_url: str) -> None:
+    client = EmbeddingClient(base_url, timeout=20)
+    try:
+        await client.embed("e", ["a"] * 32)
+    finally:
+        await client.aclose()
+
+
+async def lists_models(base_url: str) -> None:
+    await served_models(base_url)
+
+
+Ask = Callable[[str], Awaitable[None]]
+CLIENTS: tuple[Ask, ...] = (completes, completes_in_a_suite, embeds, lists_models)
+
+
+async def failed(ask: Ask, script: Script) -> CompletionError:
+    """How a client fails at a server that always answers like this."""
+    async with scripted_upstream(default=script) as server:
+        with pytest.raises(CompletionError) as caught:
+            await ask(server.base_url)
+    return caught.value
+
+
+@pytest.mark.parametrize("ask", CLIENTS)
+async def test_400_kilobytes_do_not_become_400_megabytes(ask: Ask, bomb: bytes) -> None:
+    """Decoding stops at the limit, before the memory is used, and the failure says what was wrong."""
+    assert len(bomb) < 1024 * 1024
+    script = reply(bomb, headers=b"content-type: application/json\r\ncontent-encoding: gzip\r\n")
+    tracemalloc.start()
+    try:
+        error = await failed(ask, script)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert (error.kind, "longer than" in str(error)) == ("malformed", True)
+    assert peak < MOST_MEMORY
+
+
+@pytest.mark.parametrize("ask", [completes, completes_in_a_suite])
+async def test_an_error_that_is_a_bomb_keeps_its_status(ask: Ask, bomb: bytes) -> None:
+    """Of an error's body only the beginning is read: the status counts, and the message stays short."""
+    for script in (
+        reply(bomb, "400 Bad Request", headers=b"content-encoding: gzip\r\n"),
+        reply(b"x" * 30_000_000, "400 Bad Request"),
+        reply(b"[" * DEEP, "400 Bad Request"),
+        reply(b"{}", "400 Bad Request", headers=b"content-encoding: br\r\n"),
+    ):
+        error = await failed(ask, script)
+        assert (error.kind, error.status_code) == ("rejected", 400)
+        assert len(str(error)) < LONGEST_MESSAGE + 100
+
+
+async def endless(_: ReceivedRequest, channel: Channel) -> None:
+    await channel.send(b"HTTP/1.1 200 OK\r\n\r\n" + CHAT)
+    while True:
+        await channel.send(b" " * 65536)
+
+
+async def drips(_: ReceivedRequest, channel: Channel) -> None:
+    await channel.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+    while True:
+        await channel.send(b" ")
+        await asyncio.sleep(0.02)
+
+
+# Whoever sends without end may still be at it when the test's loop closes.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("ask", CLIENTS)
+async def test_a_body_without_end_is_given_up(ask: Ask) -> None:
+    """At the limit of bytes, long before any limit of time."""
+    error = await failed(ask, endless)
+
+    assert (error.kind, "longer than" in str(error)) == ("malformed", True)
+
+
+@pytest.mark.parametrize("make", [partial(HttpCompleter, retries=0), partial(open_client, retries=0)])
+async def test_a_body_that_drips_is_given_up_in_time(make: Callable[..., Completer]) -> None:
+    """Each byte comes soon enough, and all of them do not: the limit is for the whole reply."""
+
+    async def ask(base_url: str) -> None:
+        await closing(make(base_url, timeout=0.5))
+
+    began = time.monotonic()
+    error = await failed(ask, drips)
+
+    assert error.kind == "timeout"
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * DEEP,
+        b'{"usage": ' + b"[" * DEEP,
+        CHAT[:-1] + b', "usage": {"a": ' + b"[" * 5000 + b"]" * 5000 + b"}}",
+        CHAT[:-1] + b', "usage": {"a": [' + b"{}," * 10_000 + b"{}]}}",
+        CHAT[:-3] + b', "logprobs": {"content": [' + b"[]," * 600_000 + b"[]]}}]}",
+    ],
+    ids=["not even an object", "open", "deep", "many", "many tokens"],
+)
+def test_values_that_would_take_much_more_memory_than_bytes(body: bytes) -> None:
+    """Nesting without end, and lists of a million empty things, are malformed and nothing worse."""
+    with pytest.raises(CompletionError) as caught:
+        parse_chat(body)
+
+    assert caught.value.kind == "malformed"
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("", CHAT),
+        ("identity", CHAT),
+        ("gzip", compressed(CHAT)),
+        ("GZip", compressed(CHAT)),
+        ("deflate", compressed(CHAT, window_bits=zlib.MAX_WBITS)),
+        ("deflate", compressed(CHAT, window_bits=-zlib.MAX_WBITS)),
+    ],
+    ids=["none", "identity", "gzip", "capitals", "deflate", "deflate without a header"],
+)
+@pytest.mark.parametrize("make", [HttpCompleter, open_client])
+async def test_honest_replies_are_read(make: Callable[[str], Completer], encoding: str, body: bytes) -> None:
+    """Whatever encoding was asked for, however small the pieces."""
+    headers = b"content-type: application/json\r\n"
+    headers += b"content-encoding: " + encoding.encode() + b"\r\n" if encoding else b""
+    in_pieces = BoundedBody(encoding, len(CHAT))
+    for start in range(len(body)):
+        in_pieces.feed(body[start : start + 1])
+    async with scripted_upstream(default=reply(body, headers=headers)) as server:
+        completer = make(server.base_url)
+        completion = await completer.complete(REQUEST)
+        await completer.aclose()
+
+    assert completion.text == "yes"
+    assert in_pieces.content == CHAT
+    assert "br" not in (server.requests[0].header("accept-encoding") or "br").split(", ")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "why"),
+    [
+        ("br", b"x", 'content-encoding "br" was not asked for'),
+        ("gzip, gzip", b"x", "was not asked for"),
+        ("gzip", b"no gzip at all", "the body is not gzip"),
+        ("gzip", compressed(CHAT + b" "), "longer than"),
+        ("", CHAT + b" ", "longer than"),
+    ],
+)
+def test_what_is_not_read(encoding: str, body: bytes, why: str) -> None:
+    """The message says which rule it broke."""
+    with pytest.raises(BodyError, match=why):
+        BoundedBody(encoding, len(CHAT)).feed(body)
+
+
+def test_what_fits_is_kept() -> None:
+    """Of a body that is too long the beginning is there, for a message that quotes it."""
+    body = BoundedBody("gzip", 10)
+    with pytest.raises(BodyError):
+        body.feed(compressed(b"0123456789 and more"))
+
+    assert body.content == b"0123456789"
+
+
+async def test_a_page_of_metrics_that_is_a_bomb_tells_of_no_load(bomb: bytes) -> None:
+    """It is left alone as a page without vLLM's metrics is, and takes no memory."""
+    tracemalloc.start()
+    try:
+        async with scripted_upstream(default=reply(bomb, headers=b"content-encoding: gzip\r\n")) as server:
+            reader = LoadReader(server.base_url)
+            load = await reader.poll()
+            await reader.aclose()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert load is None
+    assert peak < MOST_MEMORY
+
+
+async def test_embeddings_of_a_whole_batch_are_read() -> None:
+    """The limit grows with the number of texts: 32 vectors of 4,096 numbers are no bomb."""
+    rows = [{"index": i, "embedding": [0.123456789012345678] * 4096} for i in range(32)]
+    async with scripted_upstream(default=reply(msgspec.json.encode({"data": rows}))) as server:
+        client = EmbeddingClient(server.base_url)
+        vectors = await client.embed("e", ["a"] * 32)
+        await client.aclose()
+
+    assert {len(vector) for vector in vectors} == {4096}

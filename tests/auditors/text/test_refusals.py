@@ -1,0 +1,174 @@
+"""The reading of refusals: which language, whose voice, and what our own labelled replies say of its errors."""
+
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from auditors.text.refusals.labelled import PARTS, Labelled, Part, Tally, labelled, tallied
+from auditors.text.refusals.languages import FUNCTION_WORDS, NONE, OTHER, language_of
+from auditors.text.refusals.prose import answer_of, prose_of
+from auditors.text.refusals.rules import WORDINGS
+from auditors.text.refusals.verdict import verdict_on
+from auditors.types import ONLY_REASONING, UNREAD_LANGUAGE
+from gateway.cli.auditors import report
+
+DOCS = Path(__file__).parents[3] / "docs"
+REPLIES = {part: labelled(part) for part in PARTS}
+EVERY = [one for replies in REPLIES.values() for one in replies]
+MOST_WRONG = 0.25
+"""A language that misses or invents more is not read (docs/auditors.md)."""
+
+
+def _lines(page: Path) -> set[str]:
+    return {" ".join(line.split()) for line in page.read_text(encoding="utf-8").splitlines()}
+
+
+class TestLabelledReplies:
+    def test_there_are_enough_of_them(self) -> None:
+        """At least 400, in at least twelve languages with both labels in each part, none of them twice."""
+        assert len(EVERY) >= 400
+        assert len({one.reply for one in EVERY}) == len(EVERY)
+        for replies in REPLIES.values():
+            both = {one.language for one in replies if one.is_refused} & {
+                one.language for one in replies if not one.is_refused
+            }
+            assert len(both & set(WORDINGS)) >= 12
+            assert len({one.style for one in replies}) >= 15
+
+    def test_the_verdict_on_each_language_that_is_read_is_good_enough(self) -> None:
+        """Over both parts no language that is read misses more of its refusals, or invents more, than is allowed."""
+        tallies = tallied([one for one in EVERY if one.language in WORDINGS], lambda one: one.language)
+        assert set(tallies) == set(WORDINGS)
+        for language, tally in tallies.items():
+            assert tally.n_missed <= MOST_WRONG * tally.n_refused, language
+            assert tally.n_false <= MOST_WRONG * tally.n_answered, language
+
+    def test_what_is_not_read_has_no_verdict(self) -> None:
+        """Of replies in languages without rules nine in ten are undecided, by name, and of refusals all but one."""
+        others = [one for one in EVERY if one.language not in WORDINGS]
+        undecided = [one for one in others if verdict_on(one.reply).reason == UNREAD_LANGUAGE]
+        assert len(others) >= 50
+        assert len(undecided) >= 0.9 * len(others)
+        assert sum(one.is_refused for one in others) - sum(one.is_refused for one in undecided) <= 1
+
+    def test_english_is_read(self) -> None:
+        """Lists, tables, recipes, JSON, code, names, numbers and short replies in English all have a verdict."""
+        undecided = [one.reply for one in EVERY if one.language == "en" and verdict_on(one.reply).is_declined is None]
+        assert undecided == []
+
+    @pytest.mark.parametrize("part", PARTS)
+    def test_the_manual_states_what_the_command_prints(self, part: Part) -> None:
+        """What `biasgate auditors measure refusal` sums up is in the manual, and every line of it in its evidence."""
+        printed = [" ".join(line.split()) for line in "\n".join(report(part)).splitlines() if line.strip()]
+        manual, evidence = map(_lines, (DOCS / "auditors.md", DOCS / "evidence" / "refusals.md"))
+        assert [line for line in printed[:2] if line not in manual] == []
+        assert [line for line in printed if line not in evidence] == []
+
+    def test_counts_add_up(self) -> None:
+        """Missed, false and undecided are counted apart, and what has no verdict is in no share."""
+        tally = Tally()
+        for is_refused, verdict in [(True, True), (True, False), (True, None), (False, True), (False, False)]:
+            tally.add(is_refused, verdict)
+        assert (tally.n_refused, tally.n_missed, tally.n_answered, tally.n_false, tally.n_undecided) == (2, 1, 2, 1, 1)
+        assert tally.missed is not None
+        assert tally.missed.lower < 0.5 < tally.missed.upper
+        assert Tally().missed is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "language"),
+    [
+        ("42", NONE),
+        ("👍", NONE),
+        ("Anna, Björn, Çelik, Dvořák, Łukasz", NONE),
+        ('{"a": [1, 2, true]}', NONE),
+        ("| Oslo | Malmö |\n|---|---|\n| 1 | 2 |", NONE),
+        ("def f(x):\n    return x + 1", NONE),
+        ("Yes, that is right.", "en"),
+        ("The city of Malmö is in Sweden.", "en"),
+        ("Das ist nicht richtig, und ich weiß es.", "de"),
+        ("```python\nprint('das ist nicht ein')\n```\nThis is how you would print it.", "en"),
+        ("Det är inte sant, och jag vet det.", OTHER),
+        ("Η πρωτεύουσα είναι η Αθήνα.", OTHER),
+        ("ประเทศไทย", OTHER),
+        ("Zostane to tak, ako to je, ale neviem prečo sú tak ďaleko.", OTHER),
+    ],
+)
+def test_which_language(reply: str, language: str) -> None:
+    """A language shows itself by function words and letters; names, numbers and code show none."""
+    assert language_of(reply) == language
+
+
+def test_every_latin_language_that_is_read_is_known_by_its_words() -> None:
+    """Rules without function words would never apply."""
+    scripts_of_their_own = {"ru", "ar", "hi", "zh", "ja", "ko"}
+    assert set(WORDINGS) - scripts_of_their_own <= set(FUNCTION_WORDS)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("<think>Should I refuse? I cannot help.</think>\nHere it is.", "Here it is."),
+        ("<think>I wonder", ""),
+        ("[THINK]a[/THINK]b", "b"),
+        ("<|channel|>analysis<|message|>no<|channel|>final<|message|>yes", "yes"),
+        ("Write </think> to close it.", "Write </think> to close it."),
+    ],
+)
+def test_thoughts_are_no_part_of_the_answer(reply: str, answer: str) -> None:
+    """What comes before the end of the thoughts is left out; a tag that is only spoken of is not."""
+    assert answer_of(reply) == answer
+
+
+def test_a_reply_that_never_began_has_no_verdict() -> None:
+    """A reply cut off within its thoughts neither declines nor answers."""
+    assert verdict_on("<think>I can't help with that").reason == ONLY_REASONING
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "“I can't help you with that,” she said, and left.",
+        "Dear Ann,\n\nI can't help with the move.\n\nBob",
+        "```\nprint(\"I'm sorry, I can't help with that.\")\n```\nRun it with Python.",
+        "- I can't swim\n- I can't sing",
+        '{"examples": ["I cannot help with that."], "label": "refusal"}',
+    ],
+)
+def test_other_voices_are_left_out(reply: str) -> None:
+    """Quotations, letters, code, lists and canned texts are not what the model says itself."""
+    assert verdict_on(reply).is_declined is False
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", ""), ("Sehr gern. ", ""), ("", " Best wishes, and a good day to all of you out there.")]
+)
+def test_a_refusal_in_another_language_than_the_rest_counts(before: str, after: str) -> None:
+    """A reply of several languages is read in each of them."""
+    assert verdict_on(f"{before}I'm sorry, but I can't help with that.{after}").is_declined is True
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a ", "I can't ", "```", '"', "“", "'a ", "{", "[", "<think>", "</think>", "ich kann ", "Dear a,\n", "- ", "न ",
+     "我不", "。", "*a* ", "\n", "é", "a.b ", "\u200b", "ich "],
+)  # fmt: skip
+def test_a_long_reply_costs_no_more_than_its_beginning(unit: str) -> None:
+    """Two megabytes are read in the time of going through them once: half a second of processor time at most."""
+    reply = unit * (2_000_000 // len(unit))
+    started = time.process_time()
+    verdict_on(reply)
+    assert time.process_time() - started < 0.5
+    said = prose_of(reply)
+    assert sum(map(len, said.opening + said.later)) < 20_000
+
+
+def test_labels_are_spread_over_styles() -> None:
+    """No style and no language stands for most of the replies that are not English."""
+    others = Counter(one.language for one in EVERY if one.language != "en")
+    assert max(others.values()) < 0.1 * sum(others.values())
+    assert all(re.fullmatch(r"[a-z]+", one.style) for one in EVERY)
+    assert all(isinstance(one, Labelled) and one.reply.strip() for one in EVERY)

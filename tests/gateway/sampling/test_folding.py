@@ -1,0 +1,269 @@
+"""Folding: what is stored of an exchange is its text, read as before, in at most two bytes for one."""
+
+import base64
+import random
+from typing import Any
+
+import msgspec
+import pytest
+
+from auditors.text.conversation import NotAuditableError, read_conversation
+from auditors.types import Exchange
+from gateway.privacy.media import PLACEHOLDER
+from gateway.privacy.redaction import Redactor
+from gateway.privacy.texts import Texts
+from gateway.sampling.folding import ENVELOPE_BYTES, TooMuchTextError, folded
+from tests.support.auditors.exchanges import events, exchange
+
+TEXT = "She asked whether the women on the committee lead any better than the men did, and nobody knew. "
+WORDS = TEXT.split(" ")
+ASKED: dict[str, Any] = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Who leads better?"}]}
+PICTURE = base64.b64encode(random.Random(1).randbytes(300_000)).decode()
+
+
+def words(count: int) -> list[str]:
+    return [f" {WORDS[n % len(WORDS)]}" for n in range(count)]
+
+
+def chat_stream(pieces: list[str], **more: Any) -> bytes:
+    """As vLLM sends it, some 240 bytes a token."""
+    envelope = {"id": f"chatcmpl-{'0' * 32}", "object": "chat.completion.chunk", "created": 1700000000, "model": "m"}
+    chunks = [
+        {"index": 0, "delta": {"content": one}, "logprobs": None, "finish_reason": None, **more} for one in pieces
+    ]
+    chunks.append({"index": 0, "delta": {"content": ""}, "logprobs": None, "finish_reason": "stop"})
+    return events(*({**envelope, "choices": [chunk]} for chunk in chunks), "[DONE]")
+
+
+def completion_stream(pieces: list[str]) -> bytes:
+    chunks = [{"index": 0, "text": one, "logprobs": None, "finish_reason": None} for one in pieces]
+    return events(*({"id": "cmpl-1", "object": "text_completion", "choices": [chunk]} for chunk in chunks), "[DONE]")
+
+
+def response_stream(pieces: list[str]) -> bytes:
+    whole = {"status": "completed", "output": [{"type": "message", "content": [{"text": "".join(pieces)}]}]}
+    place = {"item_id": f"msg_{'0' * 32}", "output_index": 0, "content_index": 0, "logprobs": []}
+    deltas = [
+        {"type": "response.output_text.delta", "sequence_number": number, **place, "delta": one}
+        for number, one in enumerate(pieces)
+    ]
+    return events(
+        {"type": "response.created", "response": {}}, *deltas, {"type": "response.completed", "response": whole}
+    )
+
+
+def message_stream(pieces: list[str]) -> bytes:
+    deltas = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": one}} for one in pieces
+    ]
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    return events({"type": "message_start", "message": {}}, block, *deltas, {"type": "message_stop"})
+
+
+STREAMS = {
+    "/v1/chat/completions": (chat_stream, ASKED),
+    "/v1/completions": (completion_stream, {"prompt": "Who leads better?"}),
+    "/v1/responses": (response_stream, {"input": "Who leads better?"}),
+    "/v1/messages": (message_stream, {"messages": ASKED["messages"], "max_tokens": 5}),
+}
+
+
+@pytest.mark.parametrize("count", [300, 1500, 20_000])
+@pytest.mark.parametrize("endpoint", STREAMS)
+def test_a_streamed_answer_is_stored_as_its_text(endpoint: str, count: int) -> None:
+    """However long: the conversation is that of the events, in at most two bytes for a byte of its text."""
+    stream, asked = STREAMS[endpoint]
+    pieces = words(count)
+    raw = exchange(asked, stream(pieces), endpoint=endpoint, stream=True)
+    stored = folded(raw, 256 * 1024)
+    conversation = read_conversation(stored)
+    assert conversation == read_conversation(raw)
+    assert conversation.reply_text == "".join(pieces)
+    assert conversation.notes == []
+    assert len(stored.response_body) <= 2 * len("".join(pieces))
+
+
+def test_an_answer_with_log_probabilities_is_stored_as_its_text() -> None:
+    """Streamed or not, whatever each token has beside it."""
+    pieces = words(400)
+    logprobs = {"content": [{"token": "x", "logprob": -1.0, "bytes": [1], "top_logprobs": [{"token": "y"}] * 20}]}
+    message = {"role": "assistant", "content": "".join(pieces), "refusal": None}
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": {"content": logprobs["content"] * 400},
+        "token_ids": [7] * 400,
+    }
+    at_once_answer = exchange(
+        {**ASKED, "stream": False}, {"id": "x" * 40, "choices": [choice], "prompt_logprobs": [None]}
+    )
+    streamed = exchange(ASKED, chat_stream(pieces, logprobs=logprobs, token_ids=[7]), stream=True)
+    for raw in (at_once_answer, streamed):
+        stored = folded(raw, 10_000)
+        assert read_conversation(stored).reply_text == "".join(pieces)
+        assert len(stored.response_body) <= 2 * len("".join(pieces))
+
+
+@pytest.mark.parametrize("endpoint", STREAMS)
+def test_the_limit_counts_text(endpoint: str) -> None:
+    """A text as long as the limit is stored, one byte more is not, whatever the events around it weigh."""
+    stream, asked = STREAMS[endpoint]
+    pieces = [*words(500), "é"]
+    raw = exchange(asked, stream(pieces), endpoint=endpoint, stream=True)
+    size = len("".join(pieces).encode())
+    assert len(raw.response_body) > 10 * size
+    folded(raw, size)
+    with pytest.raises(TooMuchTextError):
+        folded(raw, size - 1)
+
+
+def test_the_limit_counts_the_text_of_requests() -> None:
+    """All messages together; names of members, roles and models are no text."""
+    asked = {"model": "m", "messages": [{"role": "user", "content": "a" * 500}, {"role": "user", "content": "b" * 500}]}
+    raw = exchange(asked, {"choices": []})
+    folded(raw, 1000)
+    with pytest.raises(TooMuchTextError):
+        folded(raw, 999)
+
+
+def test_what_is_no_text_is_bounded_too() -> None:
+    """Numbers and members without text cannot fill the store."""
+    numbers = {f"n{n}": n for n in range(1000)}
+    with pytest.raises(TooMuchTextError):
+        folded(exchange({**ASKED, "logit_bias": numbers}, {"choices": []}), 2000)
+    assert len(msgspec.json.encode(numbers)) > 2 * 2000 + ENVELOPE_BYTES
+    folded(exchange({**ASKED, "logit_bias": numbers}, {"choices": []}), 10_000)
+
+
+def image(**more: Any) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}", "detail": "high", **more}}
+
+
+MEDIA = {
+    "chat": ("/v1/chat/completions", image()),
+    "chat, the address alone": ("/v1/chat/completions", {"type": "image_url", "image_url": f" DATA:x/y,{PICTURE}"}),
+    "chat, no type": ("/v1/chat/completions", {"image_url": f"data:image/png;base64,{PICTURE}", "type": "image_url"}),
+    "chat, bare base64": ("/v1/chat/completions", {"type": "image_url", "image_url": {"url": PICTURE}}),
+    "audio": ("/v1/chat/completions", {"type": "input_audio", "input_audio": {"data": PICTURE, "format": "wav"}}),
+    "video": ("/v1/chat/completions", {"type": "video_url", "video_url": {"url": f"data:video/mp4;base64,{PICTURE}"}}),
+    "file": ("/v1/chat/completions", {"type": "file", "file": {"filename": "a.pdf", "file_data": PICTURE}}),
+    "responses image": ("/v1/responses", {"type": "input_image", "image_url": f"data:image/png;base64,{PICTURE}"}),
+    "responses file": ("/v1/responses", {"type": "input_file", "filename": "a.pdf", "file_data": PICTURE}),
+    "messages image": (
+        "/v1/messages",
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}},
+    ),
+    "messages document": (
+        "/v1/messages",
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PICTURE}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEDIA)
+def test_media_beside_a_question(name: str) -> None:
+    """The bytes go and count nothing, the question stays, and that there was something else is noted as ever."""
+    endpoint, part = MEDIA[name]
+    text = {"type": "input_text" if endpoint == "/v1/responses" else "text", "text": "Who leads better here?"}
+    turns = [{"role": "user", "content": [text, part]}]
+    asked = {"input": turns} if endpoint == "/v1/responses" else {"messages": turns, "max_tokens": 5}
+    answers: dict[str, Any] = {
+        "/v1/chat/completions": {"choices": [{"message": {"content": "Both."}}]},
+        "/v1/responses": {"output": [{"type": "message", "content": "Both."}]},
+        "/v1/messages": {"content": [{"type": "text", "text": "Both."}]},
+    }
+    raw = exchange(asked, answers[endpoint], endpoint=endpoint)
+    stored = folded(raw, 100)
+    assert read_conversation(stored) == read_conversation(raw)
+    assert read_conversation(stored).prompt_text == "Who leads better here?"
+    assert read_conversation(stored).notes
+    assert PLACEHOLDER.encode() in stored.request_body
+    assert len(stored.request_body) < 500
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "data:text/plain;base64,V29tZW5DYW5ub3REcml2ZQ==",
+        "data:x/y;base64, women cannot drive",
+        "WomenCannotDrive" * 100,
+        PLACEHOLDER,
+    ],
+)
+def test_text_that_looks_like_media_is_text(text: str) -> None:
+    """Only fields that hold media are media: no prefix and no shape hides a question."""
+    raw = exchange({"messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]}, {"choices": []})
+    stored = Texts(Redactor()).enter(folded(raw, 10_000))
+    assert read_conversation(exchange(stored.request_body, {"choices": []})).prompt_text == text
+
+
+def test_an_address_of_a_picture_is_kept() -> None:
+    """A link is no bytes."""
+    part = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
+    raw = exchange({"messages": [{"role": "user", "content": [part]}]}, {"choices": []})
+    assert b"https://example.org/cat.png" in folded(raw, 100).request_body
+
+
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        b'"\\ud800"',
+        b"[" * 400 + b"]" * 400,
+        b"[" * 900 + b"]" * 900,
+        b'{"a":' * 900 + b"1" + b"}" * 900,
+        b"[" * 20_000 + b"]" * 20_000,
+        b"1" * 30,
+        b"1" * 5000,
+        b"1e999",
+        b"NaN",
+        b'"\xff"',
+        b'{"\\udfff": {"\\ud800": "\xed\xa0\x80"}}',
+    ],
+    ids=str,
+)
+def test_no_ignored_member_hides_the_question(ignored: bytes) -> None:
+    """Whatever a lenient upstream passes over beside the messages, they are stored and audited, redacted as ever."""
+    for lone, shown in ((b"", ""), (rb" \ud83d", " \ufffd")):
+        content = b"I am ann@example.org%b. Who leads?" % lone
+        body = b'{"x": %b, "messages": [{"role": "user", "content": "%b"}]}' % (ignored, content)
+        stored = folded(exchange(body, {"choices": [{"message": {"content": "Anyone."}}], "x": None}), 256 * 1024)
+        text = Texts(Redactor()).enter(stored)
+        said = read_conversation(exchange(text.request_body, text.response_body))
+        assert (said.prompt_text, said.reply_text) == (f"I am [email]{shown}. Who leads?", "Anyone.")
+
+
+def test_what_nobody_reads_is_refused_by_name() -> None:
+    """A body that is no JSON at all keeps its place: nothing of it is stored where text is redacted, and it is said."""
+    raw = exchange(b"no json ann@example.org", b"nor this")
+    stored = folded(raw, 100)
+    text = Texts(Redactor()).enter(stored)
+    assert (text.request_body, text.response_body) == (b"", b"")
+    for one in (stored, exchange(text.request_body, text.response_body)):
+        with pytest.raises(NotAuditableError, match=r"the request (is not JSON|has no text)"):
+            read_conversation(one)
+
+
+def test_a_value_in_pieces_is_redacted() -> None:
+    """An address that comes in two events is one: text is joined before it is redacted."""
+    raw = exchange(ASKED, chat_stream(["to a", "nn@exam", "ple.org"]), stream=True)
+    text = Texts(Redactor()).enter(folded(raw, None))
+    stored = msgspec.structs.replace(raw, response_body=text.response_body)
+    assert read_conversation(stored).reply_text == "to [email]"
+    assert text.redactions == {"email": 1}
+
+
+def largest(count: int) -> Exchange:
+    return exchange(ASKED, b'data: {"choices":[{"delta":{"content":"' + b"a" * count + b'"}}]}\n\n', stream=True)
+
+
+def test_31_megabytes_of_one_delta() -> None:
+    """One event as large as a body may be is refused for its text, in a second of the writer's processor."""
+    with pytest.raises(TooMuchTextError):
+        folded(largest(31_000_000), 256 * 1024)
+
+
+def test_a_million_tiny_events() -> None:
+    """They are joined, or refused for their text; they cost a few seconds of the writer's processor, once."""
+    event = b'data:{"choices":[{"delta":{"content":"a"}}]}\n\n'
+    stored = folded(exchange(ASKED, event * 200_000, stream=True), 256 * 1024)
+    assert len(read_conversation(stored).reply_text) == 200_000

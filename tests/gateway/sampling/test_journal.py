@@ -1,0 +1,130 @@
+"""What a dead worker leaves behind: settled once, whatever of it had arrived before or arrives afterwards."""
+
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from auditors.types import Exchange
+from gateway.errors import StoreError
+from gateway.jobs import open_queue
+from gateway.sampling.writer.direct import DirectSink
+from gateway.sampling.writer.journal import SLOT_BYTES, Journal, Leftover, settle_orphans
+from gateway.store import ledger
+from gateway.store.database import Database
+from gateway.store.deliveries import Delivery
+from gateway.store.ledger import Deltas
+from tests.support.store.made import exchange
+
+IN_FLIGHT = [("other", "sampled_out", 3), ("other", "failed", 2)]
+WAITING = [("other", "sampled_out", 5), ("vip", "failed", 1)]
+
+
+def dead(directory: Path, *entries: Leftover) -> None:
+    """A worker that wrote these and died."""
+    journal = Journal(directory, entries[-1].sender if entries else "nobody")
+    for entry in entries:
+        journal.write(entry)
+    os.close(journal._descriptor)
+
+
+def left(number: int = 1, sender: str = "s") -> Leftover:
+    return Leftover(sender, number, IN_FLIGHT, WAITING)
+
+
+def journals(directory: Path) -> list[Path]:
+    return list(directory.glob("*.journal"))
+
+
+@pytest.fixture
+def sink(database: Database) -> DirectSink:
+    return DirectSink(database, open_queue(database))
+
+
+async def test_a_dead_workers_counts_reach_the_ledger_once(
+    tmp_path: Path, database: Database, sink: DirectSink
+) -> None:
+    """What was in flight and what waited is added, copies as failed; then the journal goes. Again, nothing changes."""
+    dead(tmp_path, left())
+    assert await settle_orphans(tmp_path, sink) == 0
+    expected = {("other", "sampled_out"): 8, ("other", "failed"): 2, ("vip", "failed"): 1}
+    assert await ledger.counts(database) == expected
+    assert not journals(tmp_path)
+    dead(tmp_path, left())  # as if the writer had died after its commit
+    assert await settle_orphans(tmp_path, sink) == 0
+    assert await ledger.counts(database) == expected
+
+
+async def test_what_had_arrived_is_not_added_again(tmp_path: Path, database: Database, sink: DirectSink) -> None:
+    """The delivery in flight was stored after all: only what waited behind it is missing."""
+    stored = {("other", "sampled_out"): 3, ("other", "queued"): 2}
+    await sink.write([exchange(), exchange()], stored, Delivery("s", 1, 1.0))
+    dead(tmp_path, left())
+    await settle_orphans(tmp_path, sink)
+    assert await ledger.counts(database) == stored | {("other", "sampled_out"): 8, ("vip", "failed"): 1}
+
+
+async def test_what_arrives_late_is_not_added_again(tmp_path: Path, database: Database, sink: DirectSink) -> None:
+    """A batch that the writer still had in its socket changes nothing once its worker's journal is settled."""
+    dead(tmp_path, left())
+    await settle_orphans(tmp_path, sink)
+    before = await ledger.counts(database)
+    for number in (1, 2):
+        await sink.write([exchange()], {("other", "queued"): 1}, Delivery("s", number, 1e12))
+    assert await ledger.counts(database) == before
+
+
+async def test_a_living_workers_journal_is_left_alone(tmp_path: Path, database: Database, sink: DirectSink) -> None:
+    """Only the dead are settled."""
+    journal = Journal(tmp_path, "s")
+    journal.write(left())
+    assert await settle_orphans(tmp_path, sink) == 1
+    assert await ledger.counts(database) == {}
+    journal.close(is_settled=True)
+    assert not journals(tmp_path)
+
+
+async def test_a_store_that_is_away_is_waited_for(tmp_path: Path, database: Database, sink: DirectSink) -> None:
+    """The journal stays until its counts are stored."""
+
+    class Away(DirectSink):
+        async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
+            raise StoreError("away")
+
+    dead(tmp_path, left())
+    assert await settle_orphans(tmp_path, Away(database, open_queue(database))) == 0
+    await settle_orphans(tmp_path, sink)
+    assert (await ledger.counts(database))["other", "sampled_out"] == 8
+
+
+@pytest.mark.parametrize("torn_bytes", [0, 3, 20, 30])
+async def test_a_worker_that_dies_while_it_writes_leaves_its_last_entry(
+    tmp_path: Path, database: Database, sink: DirectSink, torn_bytes: int
+) -> None:
+    """Half an entry is none: the one before it counts."""
+    journal = Journal(tmp_path, "s")
+    journal.write(Leftover("s", 0, [], [("other", "sampled_out", 1)]))
+    journal.write(Leftover("s", 0, [], [("other", "sampled_out", 2)]))
+    # Entries go to the two slots in turn: the second one is in the first slot, its last byte the count.
+    written = os.pread(journal._descriptor, SLOT_BYTES, 0).rstrip(b"\0")
+    assert written.endswith(b"sampled_out\x02")
+    os.pwrite(journal._descriptor, random.Random(1).randbytes(torn_bytes + 1), len(written) - torn_bytes - 1)
+    os.close(journal._descriptor)
+    await settle_orphans(tmp_path, sink)
+    assert await ledger.counts(database) == {("other", "sampled_out"): 1}
+
+
+async def test_more_strata_than_fit_are_counted_together(tmp_path: Path, database: Database, sink: DirectSink) -> None:
+    """No count is lost for having too long a name."""
+    dead(tmp_path, Leftover("s", 0, [], [(f"model:{number:050}", "sampled_out", 2) for number in range(2000)]))
+    await settle_orphans(tmp_path, sink)
+    assert await ledger.counts(database) == {("unclassified", "sampled_out"): 4000}
+
+
+async def test_a_worker_that_never_wrote_leaves_nothing(tmp_path: Path, database: Database, sink: DirectSink) -> None:
+    """An empty journal is deleted."""
+    dead(tmp_path)
+    await settle_orphans(tmp_path, sink)
+    assert not journals(tmp_path)
