@@ -16,6 +16,7 @@ import httpx
 import msgspec
 
 from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_beginning, read_body
+from auditors.clients.cancellation import cancelled_once
 from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, read_models
 from auditors.clients.pacing import OPEN, OVERLOADED, EvictedError, Gate, Turn
 from auditors.types import Completion, CompletionError, CompletionRequest, FailureKind
@@ -219,8 +220,8 @@ class HttpEndpoint:
             base_url=base_url.rstrip("/").removesuffix("/v1").rstrip("/"),
             headers={"content-type": "application/json", **ACCEPT_ENCODING, **UNSAMPLED}
             | ({"authorization": f"Bearer {api_key}"} if api_key else {}),
-            timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT_SECONDS)),
-            limits=httpx.Limits(max_connections=max_concurrency, max_keepalive_connections=max_concurrency),
+            timeout=httpx.Timeout(None, connect=min(timeout, CONNECT_TIMEOUT_SECONDS)),  # `_attempt` has the limit
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=max_concurrency),  # `_slots` has
         )
 
     async def get(self, path: str, *, longest: int = LONGEST_REPLY_BYTES) -> bytes:
@@ -261,23 +262,26 @@ class HttpEndpoint:
         where = f"{self._client.base_url.host}:{self._client.base_url.port or ''}{path}"
         try:
             async with asyncio.timeout(self._timeout):
-                headers = self._sign(body) if body is not None else {}
-                async with self._client.stream(method, path, content=body, headers=headers) as response:
-                    encoding = response.headers.get("content-encoding", "")
-                    if response.status_code == 200:
-                        content = await read_body(response.aiter_raw(), encoding, longest)
-                    else:
-                        content = await read_beginning(response.aiter_raw(), encoding, LONGEST_ERROR_BYTES)
-                    return _Reply(response.status_code, response.headers, content)
+                return await cancelled_once(self._exchange(method, path, body, longest))
         except BodyError as exc:
             raise CompletionError("malformed", f"{where}: {exc}", status_code=200) from exc
-        except (TimeoutError, httpx.ReadTimeout, httpx.WriteTimeout) as exc:
+        except TimeoutError as exc:
             raise CompletionError("timeout", f"{where}: no reply within {self._timeout:g} s") from exc
         except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
             message = f"{where}: {type(exc).__name__}: {exc}"
             raise CompletionError("unavailable", message, was_reached=False) from exc
         except httpx.HTTPError as exc:
             raise CompletionError("unavailable", f"{where}: {type(exc).__name__}: {exc}") from exc
+
+    async def _exchange(self, method: str, path: str, body: bytes | None, longest: int) -> _Reply:
+        headers = self._sign(body) if body is not None else {}
+        async with self._client.stream(method, path, content=body, headers=headers) as response:
+            encoding = response.headers.get("content-encoding", "")
+            if response.status_code == 200:
+                content = await read_body(response.aiter_raw(), encoding, longest)
+            else:
+                content = await read_beginning(response.aiter_raw(), encoding, LONGEST_ERROR_BYTES)
+            return _Reply(response.status_code, response.headers, content)
 
 
 async def served_models(base_url: str, api_key: str | None = None) -> dict[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import httpx
 
 from auditors.clients.bounded_body import ACCEPT_ENCODING, read_beginning
+from auditors.clients.cancellation import cancelled_once
 from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, fingerprint_of, read_models
 from auditors.types import CompletionError
 from gateway.proxy.upstreams import Upstream
@@ -99,10 +100,12 @@ class UpstreamMonitor:
     async def _get(self, path: str) -> _Answer:
         """A longer body than any list of models is cut, and an answer that never ends is none."""
         url = self._upstream.origin + path
-        async with (
-            asyncio.timeout(TIMEOUT_SECONDS),
-            self._http.stream("GET", url, headers=self._headers, timeout=TIMEOUT_SECONDS) as response,
-        ):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            return await cancelled_once(self._exchange(url))
+
+    async def _exchange(self, url: str) -> _Answer:
+        limits = httpx.Timeout(None, connect=TIMEOUT_SECONDS)
+        async with self._http.stream("GET", url, headers=self._headers, timeout=limits) as response:
             encoding = response.headers.get("content-encoding", "")
             return _Answer(
                 response.status_code, await read_beginning(response.aiter_raw(), encoding, LONGEST_LIST_BYTES)

@@ -23,6 +23,7 @@ from tests.support.long import POSTGRES_LATER, but_long
 from tests.support.postgres import DSN as POSTGRES_DSN
 from tests.support.waiting import eventually
 
+STARVED_SECONDS = 100.0
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
 
@@ -203,9 +204,11 @@ async def test_a_store_that_is_away_holds_up_copies_and_no_request(tmp_path: Pat
 
 
 async def eventually_stored(store_url: str, count: int) -> None:
-    async with asyncio.timeout(40):
-        while (await stored(store_url))[0] < count:  # noqa: ASYNC110 - another process
-            await asyncio.sleep(0.2)
+    """Waits until so many exchanges are in the store: long, for the writer is the first that a busy machine starves."""
+    deadline = time.monotonic() + STARVED_SECONDS
+    while (found := await stored(store_url))[0] < count:
+        assert time.monotonic() < deadline, f"{found} after {STARVED_SECONDS:g} s instead of {count}"
+        await asyncio.sleep(0.2)
 
 
 async def test_a_wrong_key_is_one_clear_line(tmp_path: Path) -> None:

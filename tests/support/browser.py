@@ -58,9 +58,10 @@ class Page:
         return found["result"].get("value")
 
     def eventually(self, expression: str) -> None:
-        """Returns once the expression is truthy."""
+        """Returns once the expression is truthy; where it throws it is not, as on a page that is being loaded anew."""
         deadline = time.monotonic() + ANSWER_SECONDS
-        while not self.evaluate(f"Boolean({expression})"):
+        asked = f"(() => {{ try {{ return Boolean({expression}) }} catch {{ return false }} }})()"
+        while not self.evaluate(asked):
             assert time.monotonic() < deadline, f"never: {expression}; errors: {self.errors}"
             time.sleep(0.05)
 

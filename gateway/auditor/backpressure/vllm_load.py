@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import httpx
 
 from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_body
+from auditors.clients.cancellation import cancelled_once
 
 READ_SECONDS = 5.0
 """Longest that one poll may take, as for a health check: a busy vLLM may need seconds to show its page."""
@@ -98,10 +99,11 @@ class LoadReader:
         if self._client is None:
             # A poll on a kept connection would fail whenever the server has just closed it.
             limits = httpx.Limits(max_keepalive_connections=0)
-            self._client = httpx.AsyncClient(headers=self._headers, timeout=READ_SECONDS, limits=limits)
+            timeout = httpx.Timeout(None, connect=READ_SECONDS)
+            self._client = httpx.AsyncClient(headers=self._headers, timeout=timeout, limits=limits)
         try:
             async with asyncio.timeout(READ_SECONDS):
-                page = await self._page(self._client)
+                page = await cancelled_once(self._page(self._client))
         except (TimeoutError, httpx.HTTPError) as exc:
             raise LoadUnknownError(f"{self._url}: {type(exc).__name__}: {exc}") from exc
         load = None if page is None else parse_load(page)

@@ -1,0 +1,103 @@
+"""What several time limits end at once, and the connections that are left."""
+
+import asyncio
+import contextlib
+
+import httpx
+import pytest
+
+from auditors.clients.cancellation import cancelled_once
+from auditors.clients.completion import HttpEndpoint
+from auditors.types import CompletionError
+from gateway.auditor.backpressure.vllm_load import LoadReader
+from gateway.config.loading import validate
+from gateway.proxy.health import UpstreamMonitor
+from gateway.proxy.upstreams import Upstreams
+from tests.support.auditors.scripted import ScriptedServer, chat, scripted_server
+
+AT_ONCE = 3
+HANGS = chat("too late")._replace(delay=60.0)
+
+
+async def interrupted(server: ScriptedServer, *requests: asyncio.Task[object]) -> None:
+    """Waits until a server that hangs has all of them, then cancels each in several steps of the loop in a row.
+
+    So do time limits that run out one shortly after the other.
+    """
+    while server.in_flight < len(requests):
+        await asyncio.sleep(0.001)
+    for _ in range(5):
+        for request in requests:
+            request.cancel()
+        await asyncio.sleep(0)
+    await asyncio.gather(*requests, return_exceptions=True)
+
+
+async def left(server: ScriptedServer) -> int:
+    """Connections on which the server still waits."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(2.0):
+            while server.in_flight:
+                await asyncio.sleep(0.01)
+    return server.in_flight
+
+
+async def test_a_server_that_hung_is_asked_again_when_it_is_well() -> None:
+    """However many requests were cut short before, more of them than there may be connections."""
+    async with scripted_server(lambda _: HANGS) as server:
+        endpoint = HttpEndpoint(server.base_url, timeout=10.0, retries=0, max_concurrency=AT_ONCE)
+        for _ in range(2):
+            posts = (endpoint.post("/v1/chat/completions", b"{}") for _ in range(AT_ONCE))
+            await interrupted(server, *map(asyncio.create_task, posts))
+            assert await left(server) == 0
+        server.script = lambda _: chat("well")
+        assert b"well" in await endpoint.post("/v1/chat/completions", b"{}")
+        await endpoint.aclose()
+
+
+async def test_a_check_of_health_leaves_no_connection() -> None:
+    async with scripted_server(lambda _: HANGS) as server, httpx.AsyncClient() as http:
+        [upstream] = Upstreams(validate({"upstreams": [{"name": "u", "base_url": server.base_url}]})).all
+        await interrupted(server, asyncio.create_task(UpstreamMonitor(upstream, http).check()))
+        assert await left(server) == 0
+
+
+async def test_a_poll_leaves_no_connection() -> None:
+    async with scripted_server(lambda _: HANGS) as server:
+        reader = LoadReader(server.base_url)
+        await interrupted(server, asyncio.create_task(reader.poll()))
+        assert await left(server) == 0
+        await reader.aclose()
+
+
+async def test_passes_one_cancellation_on() -> None:
+    caught = 0
+    closed = asyncio.Event()
+
+    async def work() -> None:
+        nonlocal caught
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            caught += 1
+            await asyncio.sleep(0.05)  # closes something
+            closed.set()
+            raise
+
+    running = asyncio.create_task(cancelled_once(work()))
+    await asyncio.sleep(0)
+    for _ in range(3):
+        running.cancel()
+        await asyncio.sleep(0.01)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert (caught, closed.is_set()) == (1, True)
+
+
+async def test_returns_and_raises_what_the_work_does() -> None:
+    async def fail() -> None:
+        raise CompletionError("timeout", "too late")
+
+    assert await cancelled_once(asyncio.sleep(0, "done")) == "done"
+    with pytest.raises(CompletionError, match="too late"):
+        await cancelled_once(fail())
