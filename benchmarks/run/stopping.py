@@ -1,9 +1,9 @@
 """Ending within a second: what a run awaits is cut off, what it computes ends at its next look at `stop`."""
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from benchmarks.errors import RunStopped
@@ -48,29 +48,19 @@ async def unless_stopped(
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """As asyncio.to_thread, but nobody waits for the thread: not a caller that is cancelled, nor the process's end."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def deliver(result: T | None, error: BaseException | None) -> None:
-        if future.cancelled():
-            return
-        if error is None:
-            future.set_result(result)  # type: ignore[arg-type]  # a result where there is no error
-        else:
-            future.set_exception(error)
+    future = concurrent.futures.Future[T]()
+    future.set_running_or_notify_cancel()  # a caller that is cancelled leaves it to its end
 
     def work() -> None:
-        result: T | None = None
-        error: BaseException | None = None
         try:
             result = function(*args, **kwargs)
         except BaseException as exc:
-            error = exc
-        with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(deliver, result, error)
+            future.set_exception(exc)
+        else:
+            future.set_result(result)
 
     threading.Thread(target=work, name=getattr(function, "__name__", "work"), daemon=True).start()
-    return await future
+    return await asyncio.wrap_future(future)
 
 
 def checkpoint_of(stop: asyncio.Event, stopped: Callable[[], RunStopped]) -> Callable[[], None]:

@@ -395,7 +395,11 @@ def _shown(moved: Sequence[Stream], beside: Sequence[Stream]) -> dict[str, LiveE
 
 def _with_their_scores(families: Iterable[Family]) -> set[Family]:
     """The families of distances and of scores of the same axes."""
-    return {(auditor, metric, *rest) for auditor, _, *rest in families for metric in IDENTITIES}  # type: ignore[misc]
+    return {
+        (auditor, metric, axis, model, instrument)
+        for auditor, _, axis, model, instrument in families
+        for metric in IDENTITIES
+    }
 
 
 def _json(value: object) -> str:

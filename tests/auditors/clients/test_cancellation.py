@@ -24,7 +24,7 @@ async def interrupted(server: ScriptedServer, *requests: asyncio.Task[object]) -
 
     So do time limits that run out one shortly after the other.
     """
-    while server.in_flight < len(requests):
+    while server.in_flight < len(requests):  # noqa: ASYNC110 - in the server
         await asyncio.sleep(0.001)
     for _ in range(5):
         for request in requests:
@@ -37,7 +37,7 @@ async def left(server: ScriptedServer) -> int:
     """Connections on which the server still waits."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(2.0):
-            while server.in_flight:
+            while server.in_flight:  # noqa: ASYNC110 - in the server
                 await asyncio.sleep(0.01)
     return server.in_flight
 
@@ -56,6 +56,7 @@ async def test_a_server_that_hung_is_asked_again_when_it_is_well() -> None:
 
 
 async def test_a_check_of_health_leaves_no_connection() -> None:
+    """One that is cut short closes its connection: an upstream that hangs is checked for hours."""
     async with scripted_server(lambda _: HANGS) as server, httpx.AsyncClient() as http:
         [upstream] = Upstreams(validate({"upstreams": [{"name": "u", "base_url": server.base_url}]})).all
         await interrupted(server, asyncio.create_task(UpstreamMonitor(upstream, http).check()))
@@ -63,6 +64,7 @@ async def test_a_check_of_health_leaves_no_connection() -> None:
 
 
 async def test_a_poll_leaves_no_connection() -> None:
+    """Nor does one of vLLM's load."""
     async with scripted_server(lambda _: HANGS) as server:
         reader = LoadReader(server.base_url)
         await interrupted(server, asyncio.create_task(reader.poll()))
@@ -71,6 +73,7 @@ async def test_a_poll_leaves_no_connection() -> None:
 
 
 async def test_passes_one_cancellation_on() -> None:
+    """The work closes what it has open undisturbed, and is waited for."""
     caught = 0
     closed = asyncio.Event()
 
@@ -95,6 +98,7 @@ async def test_passes_one_cancellation_on() -> None:
 
 
 async def test_returns_and_raises_what_the_work_does() -> None:
+    """Nothing else changes."""
     async def fail() -> None:
         raise CompletionError("timeout", "too late")
 

@@ -11,6 +11,20 @@ from tests.support.auditors.exchanges import events
 from tests.support.processor_time import processor_seconds
 
 CHAT, TEXT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"
+RESPONSE: dict[str, Any] = {
+    "output": [
+        {"type": "reasoning", "content": [{"type": "summary_text", "text": "Hm."}]},
+        {
+            "type": "message",
+            "content": [{"type": "output_text", "text": "Hello"}, {"type": "refusal", "refusal": "No"}],
+        },
+        {"type": "function_call", "content": [], "name": "look", "arguments": '{"a": 1}'},
+    ],
+    "model": "m",
+    "usage": {"output_tokens": 3},
+    "status": "incomplete",
+    "incomplete_details": {"reason": "max_output_tokens"},
+}
 
 
 def chunk(index: Any = 0, finish: str | None = None, **delta: Any) -> dict[str, Any]:
@@ -183,21 +197,6 @@ class TestOtherEndpoints:
         assert joined(TEXT, body) == {"choices": whole, "model": "m"}
         assert trimmed(TEXT, {"id": "i", "choices": whole, "model": "m"}) == {"choices": whole, "model": "m"}
 
-    RESPONSE: dict[str, Any] = {  # noqa: RUF012 - read only
-        "output": [
-            {"type": "reasoning", "content": [{"type": "summary_text", "text": "Hm."}]},
-            {
-                "type": "message",
-                "content": [{"type": "output_text", "text": "Hello"}, {"type": "refusal", "refusal": "No"}],
-            },
-            {"type": "function_call", "content": [], "name": "look", "arguments": '{"a": 1}'},
-        ],
-        "model": "m",
-        "usage": {"output_tokens": 3},
-        "status": "incomplete",
-        "incomplete_details": {"reason": "max_output_tokens"},
-    }
-
     def test_responses(self) -> None:
         """Items by index, parts by index within them; the last event's repetition of it all is left out."""
         end = {
@@ -228,12 +227,12 @@ class TestOtherEndpoints:
         )
         answer = joined(RESPONSES, body)
         answer["output"][2].setdefault("content", [])
-        assert answer == self.RESPONSE
+        assert answer == RESPONSE
 
     def test_responses_without_pieces(self) -> None:
         """A server that sends its answer in the last event only has sent it; one in JSON has the same form."""
-        body = events({"type": "response.completed", "response": self.RESPONSE})
-        assert joined(RESPONSES, body) == trimmed(RESPONSES, self.RESPONSE)
+        body = events({"type": "response.completed", "response": RESPONSE})
+        assert joined(RESPONSES, body) == trimmed(RESPONSES, RESPONSE)
         assert '"text":"Hello"' in msgspec.json.encode(joined(RESPONSES, body)).decode()
 
     def test_messages(self) -> None:
