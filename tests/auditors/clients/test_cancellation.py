@@ -99,6 +99,7 @@ async def test_passes_one_cancellation_on() -> None:
 
 async def test_returns_and_raises_what_the_work_does() -> None:
     """Nothing else changes."""
+
     async def fail() -> None:
         raise CompletionError("timeout", "too late")
 
