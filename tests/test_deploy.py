@@ -17,7 +17,8 @@ from gateway.auditor.metrics import AuditorMetrics
 from gateway.config.effective import secret_names
 from gateway.config.loading import load
 from gateway.processes.exposure import require_keys_off_loopback
-from gateway.telemetry.metrics import GatewayCollector, SharedCounts, WorkerStats
+from gateway.telemetry.metrics import GatewayCollector
+from gateway.telemetry.worker_stats import SharedCounts, WorkerStats
 from tests.support.dashboards import NAMES, dashboard, filled, panels
 from tests.support.prometheus_tools import promtool
 

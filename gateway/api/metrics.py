@@ -4,7 +4,7 @@ from litestar import Controller, Request, Response, get
 from litestar.datastructures import State
 from litestar.di import NamedDependency
 
-from gateway.telemetry.metrics import Exposition
+from gateway.telemetry.exposition import Exposition
 
 
 class MetricsController(Controller):

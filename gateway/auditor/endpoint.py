@@ -13,8 +13,8 @@ import uvicorn
 
 from gateway.api.control_keys import ControlKeys
 from gateway.errors import ConfigError
+from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.health import Liveness, Probe, readiness
-from gateway.telemetry.metrics import Exposition
 
 JSON = "application/json"
 NOSNIFF = (b"x-content-type-options", b"nosniff")

@@ -29,8 +29,8 @@ from gateway.sampling.secret import sampling_secret
 from gateway.sampling.writer.direct import AUDIT_TASK
 from gateway.store import schedules, streams
 from gateway.store.database import Database
+from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.health import OK, STORE, SUITES
-from gateway.telemetry.metrics import Exposition
 
 logger = logging.getLogger(__name__)
 

@@ -35,8 +35,10 @@ from gateway.proxy.data_planes import DataPlanes
 from gateway.sampling.tap import SamplingTap
 from gateway.store.database import Database
 from gateway.telemetry.event_loop import watch_lag
+from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.health import STORE
-from gateway.telemetry.metrics import SNAPSHOT_SECONDS, Exposition, GatewayCollector, Gauges, SharedCounts, WorkerStats
+from gateway.telemetry.metrics import GatewayCollector
+from gateway.telemetry.worker_stats import SNAPSHOT_SECONDS, Gauges, SharedCounts, WorkerStats
 
 MAX_CONTROL_BODY_BYTES = 1024 * 1024
 """Of a request to the control plane: 10 ms of a worker's time."""

@@ -26,8 +26,8 @@ from gateway.sampling.secret import sampling_secret
 from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.remote import RemoteSink
 from gateway.store.database import Database
-from gateway.telemetry.metrics import WorkerStats
 from gateway.telemetry.tracing import Tracer, open_tracer
+from gateway.telemetry.worker_stats import WorkerStats
 
 logger = logging.getLogger(__name__)
 

@@ -1,209 +1,29 @@
-"""The gateway's own Prometheus families: plain counts on the hot path, turned into samples only when scraped.
+"""The gateway's own Prometheus families: the counts of its workers, turned into samples only when scraped."""
 
-Each worker owns one `WorkerStats`. With a shared `metrics_dir` every worker leaves its numbers there as msgpack, and a
-scrape of any worker adds up all files, so counters and histograms are those of the whole gateway. The files of workers
-that died stay, hence counters never fall; gauges come from living workers only.
-"""
-
-import os
-import secrets
-import time
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-import msgspec
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from gateway.proxy.types import EndReason
-
-DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-"""Upper bounds in seconds; an answer of a language model takes milliseconds to minutes."""
-
-OVERHEAD_BUCKETS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5)
-"""Upper bounds in seconds; the gateway's own share is a fraction of a millisecond."""
-
-LAG_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds in seconds; no step of an event loop should take more than 0.05."""
+from gateway.telemetry.worker_stats import (
+    DURATION_BUCKETS,
+    LAG_BUCKETS,
+    OVERHEAD_BUCKETS,
+    Gauges,
+    Histogram,
+    Series,
+    SharedCounts,
+    Snapshot,
+    is_living,
+    new_series,
+)
 
 SERIES_LABELS = ("upstream", "model", "endpoint", "outcome")
 LIVE_WAITING = "live_waiting"
 EVICTED_HELP = "Audit requests that were cut off while they ran, by why: live_waiting, live_latency."
 WASTED_HELP = "Estimated tokens spent on them: prompt, generation."
-SNAPSHOT_SECONDS = 0.2
-GAUGE_LIFETIME_SECONDS = 15.0
-"""A file older than this says nothing about the present, even if its process id is in use again."""
-
-
-class Histogram(msgspec.Struct, array_like=True):
-    """Counts per bucket of LAG_BUCKETS (the last is +Inf), not cumulated, and the sum of what was observed."""
-
-    counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(LAG_BUCKETS) + 1))
-    total: float = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self.counts[bisect_left(LAG_BUCKETS, seconds)] += 1
-        self.total += seconds
-
-
-class Series(msgspec.Struct, array_like=True):
-    """Numbers of one label set. Histograms hold counts per bucket (the last is +Inf), not cumulated."""
-
-    upstream: str
-    model: str
-    endpoint: str
-    outcome: str
-    duration: list[int]
-    duration_sum: float
-    overhead: list[int]
-    overhead_sum: float
-    first_chunk: list[int]
-    first_chunk_sum: float
-
-
-class Gauges(msgspec.Struct, kw_only=True):
-    """What one worker sees at present."""
-
-    inflight: dict[str, int] = {}
-    upstream_up: dict[str, bool] = {}
-    upstream_share: dict[str, float] = {}
-    sampling_rate: dict[str, float] = {}
-    model_info: list[tuple[str, str, str]] = []
-    """(upstream, model, fingerprint); "" when the upstream told no fingerprint."""
-    config: str = ""
-    """Name of the configuration that the worker serves by (gateway.processes.reload.digest)."""
-
-
-class Snapshot(msgspec.Struct, kw_only=True):
-    """All numbers of one worker at one moment."""
-
-    pid: int
-    written_at: float
-    series: list[Series]
-    exchanges: dict[str, int]
-    gauges: Gauges
-    reloads: dict[str, int] = {}
-    """Reloads of the configuration by outcome, of the one process that reads the file."""
-    spans: dict[str, int] = {}
-    """Trace spans by what became of them (gateway.telemetry.tracing.Tracer)."""
-    lag: Histogram = msgspec.field(default_factory=Histogram)
-    """How late the event loop's turns came (gateway.telemetry.event_loop)."""
-    evicted: dict[str, int] = {}
-    """Clients' audits that were cut off, by upstream."""
-    wasted_prompt_tokens: dict[str, int] = {}
-    wasted_generation_tokens: dict[str, int] = {}
-
-
-Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
-"""Asked at each snapshot for what is not counted here: the tap's outcomes, and the gauges of tap and upstreams."""
-
-
-class WorkerStats:
-    """`RequestStats` of one worker: dictionaries and lists, no locks. Use from the event loop's thread."""
-
-    def __init__(self) -> None:
-        self._series: dict[tuple[str, str, str, str], Series] = {}
-        self._inflight: dict[str, int] = {}
-        self.surroundings: Surroundings = lambda: ({}, Gauges())
-        self.reloads: Counter[str] = Counter()
-        self.spans: Counter[str] = Counter()
-        self.lag = Histogram()
-        self._evicted: Counter[str] = Counter()
-        self._wasted_prompt_tokens: Counter[str] = Counter()
-        self._wasted_generation_tokens: Counter[str] = Counter()
-
-    def started(self, upstream: str) -> None:
-        self._inflight[upstream] = self._inflight.get(upstream, 0) + 1
-
-    def withdrawn(self, upstream: str) -> None:
-        """Takes `started` back."""
-        self._inflight[upstream] -= 1
-
-    def audit_evicted(self, upstream: str, *, prompt_tokens: int, generation_tokens: int) -> None:
-        """See `gateway.proxy.types.RequestStats`."""
-        self._evicted[upstream] += 1
-        self._wasted_prompt_tokens[upstream] += prompt_tokens
-        self._wasted_generation_tokens[upstream] += generation_tokens
-
-    def ended(
-        self,
-        *,
-        upstream: str,
-        model: str,
-        endpoint: str,
-        outcome: EndReason,
-        duration_seconds: float,
-        overhead_seconds: float,
-        first_chunk_seconds: float | None,
-        was_started: bool,
-    ) -> None:
-        """Counts one end; see `gateway.proxy.types.RequestStats`."""
-        if was_started:
-            self._inflight[upstream] -= 1
-        key = (upstream, model, endpoint, outcome)
-        series = self._series.get(key)
-        if series is None:
-            series = self._series[key] = _new_series(key)
-        series.duration[bisect_left(DURATION_BUCKETS, duration_seconds)] += 1
-        series.duration_sum += duration_seconds
-        series.overhead[bisect_left(OVERHEAD_BUCKETS, overhead_seconds)] += 1
-        series.overhead_sum += overhead_seconds
-        if first_chunk_seconds is not None:
-            series.first_chunk[bisect_left(DURATION_BUCKETS, first_chunk_seconds)] += 1
-            series.first_chunk_sum += first_chunk_seconds
-
-    def snapshot(self) -> Snapshot:
-        """The present numbers; shares its lists with the counters, so encode it before the loop goes on."""
-        exchanges, gauges = self.surroundings()
-        gauges.inflight = dict(self._inflight)
-        return Snapshot(
-            pid=os.getpid(),
-            written_at=time.time(),
-            series=list(self._series.values()),
-            exchanges=exchanges,
-            gauges=gauges,
-            reloads=self.reloads,
-            spans=self.spans,
-            lag=self.lag,
-            evicted=self._evicted,
-            wasted_prompt_tokens=self._wasted_prompt_tokens,
-            wasted_generation_tokens=self._wasted_generation_tokens,
-        )
-
-
-class SharedCounts:
-    """The snapshot files of all workers in one directory; without a directory, this worker's numbers alone."""
-
-    def __init__(self, stats: WorkerStats, directory: Path | None) -> None:
-        self._stats = stats
-        self._directory = directory
-        self._file = directory / f"worker-{os.getpid()}-{secrets.token_hex(4)}.msgpack" if directory else None
-        if directory is not None:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether there is anything for other workers to read."""
-        return self._file is not None
-
-    def flush(self) -> None:
-        """Leaves this worker's numbers for the others; a reader sees the old file or the new one, never half of one."""
-        if self._file is not None:
-            partial = self._file.with_suffix(".partial")
-            partial.write_bytes(msgspec.msgpack.encode(self._stats.snapshot()))
-            partial.replace(self._file)
-
-    def read(self) -> list[Snapshot]:
-        """Own numbers, fresh, and those that every other worker of this directory left last."""
-        if self._directory is None:
-            return [self._stats.snapshot()]
-        self.flush()
-        return [msgspec.msgpack.decode(path.read_bytes(), type=Snapshot) for path in self._directory.glob("*.msgpack")]
 
 
 class GatewayCollector(Collector):
@@ -232,46 +52,7 @@ class GatewayCollector(Collector):
         )
         yield _lag_family([snapshot.lag for snapshot in snapshots])
         yield from _eviction_families(snapshots)
-        yield from _gauge_families([snapshot.gauges for snapshot in snapshots if _is_living(snapshot)])
-
-
-@runtime_checkable
-class WithText(Protocol):
-    """A collector that has some families as text already."""
-
-    def text(self, *, is_openmetrics: bool) -> bytes:
-        """Whole families, in OpenMetrics or in Prometheus' own format."""
-        ...
-
-
-_END = b"# EOF\n"
-"""Of a page in OpenMetrics."""
-
-
-class Exposition:
-    """A registry with one role's families, and its text for a scraper: the gateway's and the auditor's /metrics."""
-
-    def __init__(self, collector: Collector) -> None:
-        self.registry = CollectorRegistry(auto_describe=False)
-        self.registry.register(collector)
-        self._collector = collector
-
-    def render(self, accept: str) -> tuple[bytes, str]:
-        """(body, content type) in the format that the scraper's Accept header asks for."""
-        encode, content_type = choose_encoder(accept)
-        body = encode(self.registry)
-        if isinstance(self._collector, WithText):
-            is_openmetrics = body.endswith(_END)
-            more = self._collector.text(is_openmetrics=is_openmetrics)
-            body = body.removesuffix(_END) + more + (_END if is_openmetrics else b"")
-        return body, content_type
-
-
-def _new_series(key: tuple[str, str, str, str]) -> Series:
-    duration, overhead, first_chunk = (
-        [0] * (len(b) + 1) for b in (DURATION_BUCKETS, OVERHEAD_BUCKETS, DURATION_BUCKETS)
-    )
-    return Series(*key, duration, 0.0, overhead, 0.0, first_chunk, 0.0)
+        yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
 
 
 def _sum_series(snapshots: Iterable[Snapshot]) -> list[Series]:
@@ -279,7 +60,7 @@ def _sum_series(snapshots: Iterable[Snapshot]) -> list[Series]:
     for snapshot in snapshots:
         for one in snapshot.series:
             key = (one.upstream, one.model, one.endpoint, one.outcome)
-            total = sums.setdefault(key, _new_series(key))
+            total = sums.setdefault(key, new_series(key))
             for name in ("duration", "overhead", "first_chunk"):
                 merged = [a + b for a, b in zip(getattr(total, name), getattr(one, name), strict=True)]
                 setattr(total, name, merged)
@@ -406,17 +187,3 @@ def _sum_by_key(dictionaries: Iterable[dict[str, int]]) -> dict[str, float]:
 
 def _mean_by_key(dictionaries: Iterable[dict[str, float]]) -> dict[str, float]:
     return {key: sum(values) / len(values) for key, values in _collect_by_key(dictionaries).items()}
-
-
-def _is_living(snapshot: Snapshot) -> bool:
-    if snapshot.pid == os.getpid():
-        return True
-    if time.time() - snapshot.written_at > GAUGE_LIFETIME_SECONDS:
-        return False
-    try:
-        os.kill(snapshot.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

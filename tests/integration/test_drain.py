@@ -20,7 +20,7 @@ from gateway.sampling.writer import launch
 from gateway.sampling.writer.server import serve_batches
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
-from gateway.telemetry.metrics import Snapshot
+from gateway.telemetry.worker_stats import Snapshot
 from tests.support.integration.load import CHAT, COMPLETIONS, steady_load
 from tests.support.integration.scraping import Scrape, scrape_anew
 from tests.support.integration.scripted_upstream import scripted_upstream

@@ -12,7 +12,7 @@ from gateway.api.control_keys import ControlKeys
 from gateway.auditor.endpoint import Endpoint, listen
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.config.loading import validate
-from gateway.telemetry.metrics import Exposition
+from gateway.telemetry.exposition import Exposition
 
 SERVER = {"protect_metrics": True, "control_keys": [{"name": "prometheus", "key_env": "SCRAPE_KEY"}]}
 

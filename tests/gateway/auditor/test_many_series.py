@@ -11,7 +11,7 @@ from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.auditor.metrics_snapshot import SnapshotReader
 from gateway.store import exchanges, measurements, streams
 from gateway.store.database import Database
-from gateway.telemetry.metrics import Exposition
+from gateway.telemetry.exposition import Exposition
 from tests.gateway.auditor.test_metrics import stream
 from tests.support.store import many_streams
 from tests.support.store.made import exchange, measurement

@@ -13,7 +13,7 @@ from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.config.schema import AuditsConfig
 from gateway.live.stream import Stream
 from gateway.store.runs import Run
-from gateway.telemetry.metrics import Exposition
+from gateway.telemetry.exposition import Exposition
 from tests.support.store.made import SETTINGS, measurement
 
 SERIES = {"auditor": "judge", "metric": "favoritism", "axis": "gender", "group": "women", "model": "m"}

@@ -7,7 +7,9 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.telemetry.metrics import Exposition, GatewayCollector, Gauges, SharedCounts, Snapshot, WorkerStats
+from gateway.telemetry.exposition import Exposition
+from gateway.telemetry.metrics import GatewayCollector
+from gateway.telemetry.worker_stats import Gauges, SharedCounts, Snapshot, WorkerStats
 
 LABELS = {"upstream": "a", "model": "m", "endpoint": "/v1/chat/completions", "outcome": "complete"}
 

@@ -21,7 +21,7 @@ from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.direct import DirectSink
 from gateway.store import catalogue, exchanges, measurements
 from gateway.store.database import Database
-from gateway.telemetry.metrics import WorkerStats
+from gateway.telemetry.worker_stats import WorkerStats
 from tests.support.store.made import exchange, measurement
 
 STEREOSET = {
