@@ -148,6 +148,7 @@ async def _measured(connection: AsyncConnection, label: Label) -> dict[str, Any]
             "model": exchange.model_label or exchange.served_model,
             "measured_value": None,
             "inclusion_probability": exchange.inclusion_probability,
+            "rate_factor": exchange.rate_factor,
             "stream": None,
         }
     one = found[0]
@@ -156,6 +157,7 @@ async def _measured(connection: AsyncConnection, label: Label) -> dict[str, Any]
         "model": one.model,
         "measured_value": one.value,
         "inclusion_probability": one.inclusion_probability,
+        "rate_factor": one.rate_factor,
         "stream": one.stream,
     }
 

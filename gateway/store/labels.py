@@ -5,6 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from auditors.metrics.weighting import bounded_weight
 from auditors.streams.calibration import Pair
 from auditors.streams.scales import scaled
 from gateway.live.turns import in_turns
@@ -20,7 +21,7 @@ async def labelled(database: Database) -> set[str]:
 
 
 async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[str, list[Pair]]:
-    """The labelled audits of each stream that has any, on the 0..1 scale, each weighted as it was sampled.
+    """The labelled audits of each stream that has any, on the 0..1 scale, each weighted as in the mean of its stream.
 
     Several people's labels of one audit count as their mean. Labels outlive their exchanges; then each stands alone.
     `ids` are the streams that are asked for, None for all.
@@ -33,6 +34,7 @@ async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[
         sa.func.avg(columns.value).label("person"),
         sa.func.min(columns.measured_value).label("judge"),
         sa.func.min(columns.inclusion_probability).label("probability"),
+        sa.func.min(columns.rate_factor).label("rate_factor"),
     ).where(columns.stream.is_not(None), columns.measured_value.is_not(None))
     if ids is not None:
         query = query.where(columns.stream.in_(ids))
@@ -51,6 +53,6 @@ def _pair(row: Any) -> tuple[str, Pair]:
         judge=scaled(row.metric, row.judge),
         person=scaled(row.metric, row.person),
         group=row.group_name,
-        weight=1.0 / (row.probability or 1.0),
+        weight=bounded_weight(row.probability or 1.0, row.rate_factor),
     )
     return row.stream, pair

@@ -263,6 +263,7 @@ annotations = sa.Table(  # a person's score of what an auditor scored; "" where 
     sa.Column("note", sa.Text),
     sa.Column("measured_value", sa.Float),  # what the auditor had given, kept when the exchange is deleted
     sa.Column("inclusion_probability", sa.Float),
+    sa.Column("rate_factor", sa.Float, nullable=False, server_default="1"),  # of its exchange
     sa.Column("created_at", sa.Float, nullable=False, index=True),
     sa.Column("stream", sa.String(32), index=True),  # key of the stream whose judge it is compared with
     sa.UniqueConstraint(

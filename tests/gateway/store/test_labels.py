@@ -8,9 +8,11 @@ from gateway.store.database import Database
 from tests.support.store.made import SETTINGS, exchange, measurement
 
 
-async def labelled(database: Database, judged: float | None, *people: float, version: str = "1") -> None:
+async def labelled(
+    database: Database, judged: float | None, *people: float, version: str = "1", rate_factor: float = 1.0
+) -> None:
     """An audited exchange that some people have labelled."""
-    one = exchange()
+    one = exchange(rate_factor=rate_factor)
     await exchanges.insert_batch(database, [one], {})
     found = [measurement(judged, auditor_version=version)]
     await measurements.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS)
@@ -31,6 +33,15 @@ async def test_pairs_are_on_the_unit_scale_and_weighted(database: Database) -> N
 
     assert (pair.judge, pair.group, pair.weight) == (1.0, "women", 4.0)
     assert pair.person == pytest.approx(0.5)
+
+
+async def test_a_moment_of_low_rates_weighs_no_more_than_in_the_mean(database: Database) -> None:
+    """Down to an eighth of the rates a label stands for 1 / p exchanges, below for as many as at an eighth."""
+    for rate_factor in (1.0, 0.125, 0.025):
+        await labelled(database, 1.0, 1.0, rate_factor=rate_factor)
+    [pairs] = (await labels.pairs(database)).values()
+
+    assert sorted(pair.weight for pair in pairs) == pytest.approx([0.8, 4.0, 4.0])
 
 
 async def test_each_instrument_has_its_own_labels(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""Exchanges and measurements know how far the rates of their moment were lowered.
+"""Exchanges, measurements and annotations know how far the rates of their moment were lowered.
 
 Revision 0006, after 0005.
 """
@@ -13,5 +13,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    for table in ("exchanges", "measurements"):
+    for table in ("exchanges", "measurements", "annotations"):
         op.add_column(table, sa.Column("rate_factor", sa.Float(), nullable=False, server_default="1"))
