@@ -40,6 +40,6 @@ def attacks(model: str) -> list[Attack]:
         Attack("small values", _filled(b'{"priority": 1, "x": [%b1]}', b"1,"), "rejected"),
         Attack("brackets", _filled(b'{"priority": 1, "x": [%b1]}', b"[],"), "rejected"),
         Attack("no number", _filled(b'{"x": "%b", "y": NaN}', b"words "), "rejected"),
-        Attack("nesting", b"[" * 500_000, "rejected"),
+        Attack("nesting", b'{"x": ' + b"[" * 500_000, "rejected"),
         *(Attack(name, _asked(model, unit), "complete") for name, unit in prompts.items()),
     ]
