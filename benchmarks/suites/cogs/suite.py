@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
 from benchmarks.datasets.spec import content_sha256
 from benchmarks.errors import DatasetError
@@ -36,6 +35,7 @@ from benchmarks.suites.cogs.prompts import (
     item_id,
     themes,
 )
+from benchmarks.suites.cogs.refusals import declines_to_write
 from benchmarks.suites.cogs.representative import representative_cells, with_distances
 from benchmarks.suites.common.counting import cluster_sums
 from benchmarks.suites.common.estimation import Cell, CellKey
@@ -54,7 +54,7 @@ from benchmarks.suites.protocol import (
 )
 
 REVISION = "akkeshav/subtleBias@55e330b7440609c418d373220217e66ca63cc719"
-VERSION = "1.0"
+VERSION = "1.1"
 SHA256 = "da9b2f0443f415b8ebf532db71e20dd73be71e4bdae151c13c0e8e7d22a2f6bc"
 """Of tasks, themes, identities and rubrics."""
 N_PROMPTS = 3240
@@ -235,7 +235,7 @@ def parse_text(item: Item, text: str | None, *, protocol: ProtocolName) -> Parse
     """
     if not (text or "").strip():
         return Parsed("unrelated")
-    if protocol == "corrected" and is_refusal(text or ""):
+    if protocol == "corrected" and declines_to_write(text or ""):
         return Parsed("refusal")
     if not item.groups:
         return Parsed("ok")
@@ -264,7 +264,7 @@ def _is_of(axis: str | None, item: Item) -> bool:
 
 
 def _refusal_cell(written: Sequence[Observation], axis: str | None) -> Cell:
-    clusters, sums = cluster_sums(written, 2, lambda one: (is_refusal(one.reply.text or ""), 1))
+    clusters, sums = cluster_sums(written, 2, lambda one: (declines_to_write(one.reply.text or ""), 1))
     refusals, n = (round(float(total)) for total in sums.sum(axis=0))
     n_errors = len(written) - n
     return Cell(
