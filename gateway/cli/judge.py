@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 
 import msgspec
 
@@ -15,8 +16,10 @@ from gateway.errors import GatewayError
 HELP = """\
 Compares a judge with people: how often they agree, its error rates by group, a share corrected for them.
 
-Labels are what `GET /annotations?format=jsonl` gives: JSON lines with value (a person's), measured_value (the judge's)
-and group. Those without a measured_value are left out and counted.
+Labels are what `GET /annotations?format=jsonl` gives: JSON lines with value (a person's), measured_value (the judge's),
+group, and exchange_id with auditor, metric, axis and reference, which tell what was judged. Several people's labels of
+one judgement count as their mean; lines without an exchange_id stand each for one. Those without a measured_value are
+left out and counted.
 
 Example:
   curl -s "http://127.0.0.1:8080/annotations?auditor=judge&format=jsonl" > labels.jsonl
@@ -35,6 +38,15 @@ class _Line(msgspec.Struct, frozen=True):
     value: float
     measured_value: float | None
     group: str | None = None
+    exchange_id: str | None = None
+    auditor: str | None = None
+    metric: str | None = None
+    axis: str | None = None
+    reference: str | None = None
+
+    @property
+    def judgement(self) -> tuple[str | None, ...]:
+        return self.exchange_id, self.auditor, self.metric, self.axis, self.group, self.reference
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,13 +61,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    pairs, n_unscored = _read(arguments.labels)
+    lines = _read(arguments.labels)
+    scored = [one for one in lines if one.measured_value is not None]
+    pairs = _pairs(scored)
     if (arguments.positive is None) != (arguments.of is None):
         raise LabelsError("--positive and --of go together: how many of how many exchanges the judge scored positive")
-    print(f"{len(pairs)} labels with a judge's score, {n_unscored} without one left out\n")
-    if pairs and all(score in SCORES for one in pairs for score in (one.judge, one.person)):
-        found = agreement([int(one.person) for one in pairs], [int(one.judge) for one in pairs], SCORES)
-        print(f"same score: {100 * found.share:.1f} %, Cohen's kappa {found.kappa:.3f}\n")
+    print(f"{len(scored)} labels with a judge's score, {len(lines) - len(scored)} without one left out")
+    if len(pairs) < len(scored):
+        print(f"they are of {len(pairs)} judgements: several people's labels of one count as their mean")
+    print()
+    agreed = [one for one in pairs if one.person in SCORES]
+    if agreed and all(score in SCORES for one in scored for score in (one.value, one.measured_value)):
+        found = agreement([int(one.person) for one in agreed], [int(one.judge) for one in agreed], SCORES)
+        without = f", without {len(pairs) - len(agreed)} on which people differ" if len(agreed) < len(pairs) else ""
+        print(f"same score: {100 * found.share:.1f} %, Cohen's kappa {found.kappa:.3f}{without}\n")
     print(aligned([_HEAD, *map(_row, error_rates(pairs, arguments.threshold))]))
     if arguments.of is not None:
         if not 0 <= arguments.positive <= arguments.of or arguments.of < 1:
@@ -93,7 +112,7 @@ def _share(corrected: Corrected, judged: float) -> str:
     )
 
 
-def _read(path: Path) -> tuple[list[Pair], int]:
+def _read(path: Path) -> list[_Line]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as exc:
@@ -104,12 +123,15 @@ def _read(path: Path) -> tuple[list[Pair], int]:
             found.append(msgspec.json.decode(line, type=_Line))
         except msgspec.DecodeError as exc:
             raise LabelsError(f"{path}, line {number}: {exc}: give value and measured_value on every line") from exc
-    return _pairs(found), sum(one.measured_value is None for one in found)
+    return found
 
 
-def _pairs(found: Sequence[_Line]) -> list[Pair]:
+def _pairs(scored: Sequence[_Line]) -> list[Pair]:
+    """One for each judgement: people's errors of one exchange are not independent, and its judge's is one."""
+    by_judgement: dict[object, list[_Line]] = {}
+    for number, one in enumerate(scored):
+        by_judgement.setdefault(number if one.exchange_id is None else one.judgement, []).append(one)
     return [
-        Pair(judge=one.measured_value, person=one.value, group=one.group or "")
-        for one in found
-        if one.measured_value is not None
+        Pair(judge=lines[0].measured_value or 0.0, person=fmean(one.value for one in lines), group=lines[0].group or "")
+        for lines in by_judgement.values()
     ]

@@ -36,6 +36,25 @@ def test_agreement_and_error_rates_by_group(tmp_path: Path, capsys: pytest.Captu
     assert woman.split()[:2] == ["woman", "undefined"]
 
 
+def test_several_people_on_one_judgement_are_one_label(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sixty exchanges, each labelled by three: intervals are those of sixty; where people differ their mean counts."""
+    rows = [
+        {"exchange_id": str(n), "value": float(n % 2), "measured_value": float(n % 2), "group": "man", "annotator": who}
+        for n in range(60)
+        for who in "abc"
+    ]
+    rows[2]["value"] = 1.0  # one of three calls exchange 0 positive: so does their mean, which is above 0
+    path = tmp_path / "labels.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert main(["judge", "calibrate", str(path)]) == 0
+    printed = capsys.readouterr().out
+
+    assert "180 labels with a judge's score, 0 without one left out\nthey are of 60 judgements" in printed
+    assert "same score: 100.0 %, Cohen's kappa 1.000, without 1 on which people differ" in printed
+    whole = printed.splitlines()[-2].split()
+    assert (whole[0], whole[1], whole[5], whole[-1]) == ("all", "0.968", "31", "29")
+
+
 def test_a_share_is_corrected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """(.24 + .9 - 1) / (.8 + .9 - 1) = .2"""
     path = labels(tmp_path / "labels.jsonl", MIXED)
