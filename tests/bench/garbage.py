@@ -87,7 +87,7 @@ def child(variant: str, pauses: Path, arguments: list[str]) -> int:
 
         await run(self, migrate=migrate, on_ready=ready)
 
-    worker.Worker.serve = serve  # type: ignore[method-assign]  # looked at from within
+    worker.Worker.serve = serve  # type: ignore[method-assign]  # to note collections in the worker's own process
     return gateway.main(["gateway", *arguments])
 
 

@@ -44,7 +44,7 @@ def costs() -> None:
     for share in (1.0, 0.5):
         for rate in (0.05, 1.0):
             config = SamplingConfig(rate=rate, max_share_per_key=share)
-            tap = SamplingTap(config, b"0123456789abcdef", Database.__new__(Database), None)  # type: ignore[arg-type]  # nothing is delivered
+            tap = SamplingTap(config, b"0123456789abcdef", Database.__new__(Database), None)  # type: ignore[arg-type]  # decides only: no sink, no store
 
             def decide(tap: SamplingTap = tap) -> None:
                 chosen.renew(2)

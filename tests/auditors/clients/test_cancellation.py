@@ -24,7 +24,7 @@ async def interrupted(server: ScriptedServer, *requests: asyncio.Task[object]) -
 
     So do time limits that run out one shortly after the other.
     """
-    while server.in_flight < len(requests):  # noqa: ASYNC110 - in the server
+    while server.in_flight < len(requests):  # noqa: ASYNC110 - the server counts, no event tells
         await asyncio.sleep(0.001)
     for _ in range(5):
         for request in requests:
@@ -37,7 +37,7 @@ async def left(server: ScriptedServer) -> int:
     """Connections on which the server still waits."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(2.0):
-            while server.in_flight:  # noqa: ASYNC110 - in the server
+            while server.in_flight:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.01)
     return server.in_flight
 
