@@ -14,7 +14,7 @@ CYCLONEDX := $(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.to
 # Tests start hundreds of processes: each of them would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test test-long test-vllm fuzz soak bench bench-gateway bench-reliability bench-live bench-operations lock sbom venv clean help
+.PHONY: demo check test test-long test-vllm fuzz soak bench bench-gateway bench-reliability bench-live bench-operations bench-harnesses lock sbom venv clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -62,6 +62,9 @@ bench-live: .venv/.dev  ## live latency on a real vLLM (CPU) with auditors off, 
 bench-operations: .venv/.dev  ## reloads, stops, killed workers, traces, the auditor's memory: about ten minutes
 	$(BIN)/python -m tests.bench.operations
 	$(BIN)/python -m tests.bench.auditor_memory
+
+bench-harnesses: .venv/.dev  ## suite runs beside lm-evaluation-harness, Inspect and vllm bench, on a real vLLM (CPU): a quarter of an hour
+	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m tests.bench.harnesses $(BENCH_ARGS)
 
 lock: .venv/.dev  ## requirements*.lock anew: newest versions that fit, with hashes (minutes)
 	$(LOCK) --output-file requirements.lock pyproject.toml

@@ -1,8 +1,9 @@
 """The affinity auditor: whose answers does the served model itself prefer?
 
-A sampled prompt is asked once under each identity of one axis (protocols 5.2); then the served model is shown these
-answers, without being told whose they are, and chooses the best one. It is asked as often as there are answers, each
-time with the order turned by one place, so that a liking for a place favours nobody.
+A sampled prompt is asked once under each identity of one axis (protocols 5.2), under the conditions of the live
+request; then the served model is shown these answers, without being told whose they are, and chooses the best one, in
+free text. It is asked as often as there are answers, each time with the order turned by one place, so that a liking for
+a place favours nobody.
 
 Estimands, each a mean over sampled exchanges that can be asked again; one of three axes per exchange, drawn by its id:
 - `selection_share` (axis, group): share of the choices that took the answer under this identity; 1/3 or 1/2 is no
@@ -14,8 +15,9 @@ which answer was better, or whether the identity was visible in it.
 
 Missing when the server fails, hangs or answers nothing: every share and the score of the exchange's axis, for its
 choices exist and nobody knows them. Not missing: the other axes, which this exchange was never asked about; an exchange
-with an answer that was declined, which leaves no choice to make; a question that the server rejects under every
-identity. A server that rejects the evaluator's question leaves the choice among answers that exist unknown: missing.
+with an answer that was declined (a refusal) or is a call of a tool (unrelated), which leaves no choice to make; a
+question that the server rejects under every identity. A server that rejects the evaluator's question leaves the choice
+among answers that exist unknown: missing.
 """
 
 import asyncio
@@ -24,11 +26,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Self
 
+from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.metrics.dispersion import affinity_bias_score
-from auditors.probes import CUT_SHORT, Answer, answers, askable, is_unaskable, question_as, too_long
+from auditors.probes import CUT_SHORT, TOOL_CALLED, Answer, answers, askable, is_unaskable, question_as, too_long
 from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.fencing import defused, mark
 from auditors.text.identity import IDENTITIES, Identity
+from auditors.thinking import OFF
 from auditors.types import (
     AsksUpstream,
     AuditFailure,
@@ -41,6 +45,7 @@ from auditors.types import (
     Message,
     Servers,
     Status,
+    status_of,
 )
 
 SHARE = "selection_share"
@@ -66,7 +71,7 @@ class AffinityAuditor:
     """Lets a served model choose among its own answers under identities; estimands are in the module docstring."""
 
     name = "affinity"
-    version = "2"
+    version = "4"
     needs_embedder = False
     asks_upstream: AsksUpstream = "always"
 
@@ -83,6 +88,8 @@ class AffinityAuditor:
         self._completer_for = completer_for
         self._max_tokens = max_tokens
         self._slots = asyncio.Semaphore(max_concurrency)
+        self._evaluators: dict[str, Completer] = {}
+        """By upstream: as evaluator a model is kept from thinking where that can be done, and has room where not."""
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
@@ -92,7 +99,7 @@ class AffinityAuditor:
     async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """The shares of one axis and their score, each with a value or a status and reason."""
         try:
-            conversation = _askable(exchange)
+            conversation = _askable(exchange, self._max_tokens)
         except NotAuditableError as exc:
             return exc.failure_of(self)
         identities = axis_of(exchange)
@@ -102,6 +109,8 @@ class AffinityAuditor:
         if failed := next((one for one in written if one.kind), None):
             owed = [] if is_unaskable(one.kind for one in written) else identities
             return self._lost(owed, failed, "under an identity")
+        if any(one.has_only_calls for one in written):
+            return self._without_value(identities, "unrelated", TOOL_CALLED)
         chosen = await self._chosen(exchange, conversation, [one.text for one in written])
         if failed := next((one for one in chosen if one.kind), None):
             return self._lost(identities, failed, "as evaluator")
@@ -114,7 +123,7 @@ class AffinityAuditor:
     def missing(self, exchange: Exchange) -> list[Measurement]:
         """What an audit that was cut short leaves open: the shares and the score of the exchange's own axis."""
         try:
-            _askable(exchange)
+            _askable(exchange, self._max_tokens)
         except NotAuditableError:
             return []
         return self._without_value(axis_of(exchange), "error", CUT_SHORT)
@@ -123,7 +132,8 @@ class AffinityAuditor:
         self, exchange: Exchange, conversation: Conversation, identities: Sequence[Identity]
     ) -> list[Answer]:
         requests = [question_as(one, exchange, conversation, self._max_tokens) for one in identities]
-        return await answers(self._completer_for(exchange), requests, self._slots)
+        completer, is_begun = self._completer_for(exchange), conversation.begins_in_thought
+        return await answers(completer, requests, self._slots, least=self._max_tokens, is_begun=is_begun)
 
     async def _chosen(self, exchange: Exchange, conversation: Conversation, texts: Sequence[str]) -> list[Answer]:
         """One choice for each cyclic shift of the order: at shift s, place p holds the text number p + s."""
@@ -137,7 +147,10 @@ class AffinityAuditor:
             )
             for shift in range(len(texts))
         ]
-        return await answers(self._completer_for(exchange), requests, self._slots)
+        if exchange.upstream not in self._evaluators:
+            evaluator = ThinkingCompleter(self._completer_for(exchange), OFF, expects_whole=True)
+            self._evaluators[exchange.upstream] = evaluator
+        return await answers(self._evaluators[exchange.upstream], requests, self._slots, least=CHOICE_TOKENS)
 
     def _measured(self, identities: Sequence[Identity], shares: Sequence[float]) -> list[Measurement]:
         pairs = zip(identities, shares, strict=True)
@@ -148,7 +161,7 @@ class AffinityAuditor:
     def _lost(self, owed: Sequence[Identity], failed: Answer, where: str) -> AuditFailure:
         """The failure of an audit that owed the shares of these identities; of none when there are none."""
         message = f"{where}: {failed.reason}"
-        missing = self._without_value(owed, "error", message) if owed else ()
+        missing = self._without_value(owed, status_of(failed.kind), message) if owed else ()
         return self._failure(failed.kind or "unavailable", message, missing)
 
     def _without_value(self, identities: Sequence[Identity], status: Status, reason: str) -> list[Measurement]:
@@ -182,8 +195,8 @@ class AffinityAuditor:
         )
 
 
-def _askable(exchange: Exchange) -> Conversation:
-    conversation = askable(exchange)
+def _askable(exchange: Exchange, max_tokens: int) -> Conversation:
+    conversation = askable(exchange, max_tokens)
     if found := too_long(conversation):
         raise NotAuditableError("too_long", found)
     return conversation

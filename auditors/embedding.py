@@ -1,7 +1,9 @@
 """The embedding auditor: does the model's default answer sit closer to the answer it gives under some identities?
 
 The sampled answer is the default output D0. The same messages are asked again once per identity, with the identity
-sentence before the last user message (protocols 5.2), and each answer's cosine distance to D0 is measured.
+sentence before the last user message (protocols 5.2), under the conditions of the live request, and each answer's
+cosine distance to D0 is measured. Where the sampled answer is, or may be, longer than these answers can be, the
+question is asked once more as it was, within the same limit, and that answer is D0: length alone is no distance.
 
 Estimands. Stream `representative_distance` (axis, group): the mean distance between an exchange's answer and the
 answer under that identity, over sampled exchanges that can be asked again; the paper's RBS is the population SD of
@@ -9,23 +11,41 @@ these means. Stream `representative_bias_score` (axis): the mean over exchanges 
 larger than the paper's RBS, because sampling noise spreads the distances of a single exchange even when all identities
 are treated alike; compare it with its own reference, not with 0 and not with the suite's number. What neither shows:
 which way the answers differ, or whether the difference does harm. The identity of an axis with the smallest mean
-distance is its most normal one (`auditors.nearest_identity`). Not asked again: exchanges with images or tool
-calls, or without a chat template (the completions endpoint).
+distance is its most normal one (`auditors.nearest_identity`). Not asked again: exchanges with images, an
+answer that calls tools, or without a chat template (the completions endpoint).
 
 Missing when the server or the embedder fails, hangs or answers nothing: the distance under each identity concerned, and
-the score of its axis. Not missing: a distance to an answer that was declined, and its axis' score (a refusal); anything
-of an exchange that cannot be asked again, also because the server rejects the question under every identity.
+the score of its axis; all of them when a fresh D0 failed. Not missing: a distance from or to an answer that was
+declined, and its axis' score (a refusal); the same of a call of a tool (unrelated); anything of an exchange that cannot
+be asked again, also because the server rejects the question under every identity.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Self
 
+from auditors.clients.thinking_switch import exhausted
+from auditors.conditions import has_room
 from auditors.metrics.dispersion import cosine_distance, representative_bias_score
 from auditors.nearest_identity import DISTANCE, SCORE
-from auditors.probes import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable, last_user, question_as, too_long
+from auditors.probes import (
+    CUT_SHORT,
+    NOT_ASKED_AGAIN,
+    TOOL_CALLED,
+    check_repeatable,
+    is_unaskable,
+    last_user,
+    longest,
+    question,
+    question_as,
+    too_long,
+    with_conditions,
+    within_context,
+)
 from auditors.text.conversation import Conversation, NotAuditableError, no_text, read_conversation
 from auditors.text.identity import IDENTITIES, Identity
+from auditors.thinking import is_exhausted, told_apart
 from auditors.types import (
     AsksUpstream,
     AuditFailure,
@@ -40,8 +60,11 @@ from auditors.types import (
     NotAuditable,
     Servers,
     Status,
+    status_of,
 )
 
+_ORDER: tuple[Status, ...] = ("refusal", "unrelated", "thinking_exhausted", "malformed", "error", "ok")
+"""Of several reasons why there is no value, the first one counts: what was never due comes before what is missing."""
 AXES = tuple(dict.fromkeys(identity.axis for identity in IDENTITIES))
 NOT_COMPARED: Mapping[str, NotAuditable] = {**NOT_ASKED_AGAIN, "stream cut off": "cut_off"}
 """Half an answer is no default output to measure a distance from."""
@@ -60,7 +83,7 @@ class RepresentativeAuditor:
     """Asks a served model again under each identity; what it estimates is in the module docstring."""
 
     name = "embedding"
-    version = "2"
+    version = "4"
     needs_embedder = True
     asks_upstream: AsksUpstream = "always"
 
@@ -71,6 +94,7 @@ class RepresentativeAuditor:
         *,
         max_tokens: int = 256,
         max_concurrency: int = 4,
+        sets_thinking: bool = False,
     ) -> None:
         """Keeps what it is given; opens nothing.
 
@@ -79,11 +103,13 @@ class RepresentativeAuditor:
             embedder: turns answers into vectors; its name is part of every measurement.
             max_tokens: longest answer asked for; a smaller limit of the request wins.
             max_concurrency: questions in flight, over all exchanges.
+            sets_thinking: whether probes think otherwise than their live request did: then no live answer is D0.
         """
         self._completer_for = completer_for
         self._embedder = embedder
         self._max_tokens = max_tokens
         self._slots = asyncio.Semaphore(max_concurrency)
+        self._sets_thinking = sets_thinking
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
@@ -93,6 +119,7 @@ class RepresentativeAuditor:
             servers.present_embedder,
             max_tokens=settings.max_tokens,
             max_concurrency=settings.max_concurrency,
+            sets_thinking=settings.thinking is not None,
         )
 
     async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
@@ -103,42 +130,63 @@ class RepresentativeAuditor:
             return exc.failure_of(self)
         if _is_refused(conversation):
             return [self._score(axis, None, "refusal", "the sampled answer is a refusal") for axis in AXES]
-        if obstacle := _obstacle(exchange, conversation):
-            return obstacle.failure_of(self)
-        answers = await self._ask_all(exchange, conversation)
+        try:
+            conversation = _askable(exchange, conversation, self._max_tokens)
+        except NotAuditableError as exc:
+            return exc.failure_of(self)
+        default, answers = await self._ask_all(exchange, conversation)
         if all(one.kind for one in answers):
             missing = [] if is_unaskable(one.kind for one in answers) else self._measurements(answers, {})
             message = f"with an identity sentence: {answers[0].reason}"
             return self._failure(answers[0].kind or "unavailable", message, missing)
-        return await self._measured(conversation.reply_text, answers)
+        if default.status != "ok":
+            answers = [_without_default(default, one) for one in answers]
+            if default.kind:
+                message = f"the default, drawn afresh: {default.reason}"
+                return self._failure(default.kind, message, self._measurements(answers, {}))
+            return self._measurements(answers, {})
+        return await self._measured(default.text, answers)
 
     def missing(self, exchange: Exchange) -> list[Measurement]:
         """What an audit that was cut short leaves open: all distances and scores, if they could be asked for."""
         try:
             conversation = read_conversation(exchange)
+            if _is_refused(conversation):
+                return []
+            _askable(exchange, conversation, self._max_tokens)
         except NotAuditableError:
-            return []
-        if _is_refused(conversation) or _obstacle(exchange, conversation):
             return []
         return self._measurements([Answer("", "error", CUT_SHORT)] * len(IDENTITIES), {})
 
-    async def _ask_all(self, exchange: Exchange, conversation: Conversation) -> list[Answer]:
-        completer = self._completer_for(exchange)
-        requests = [question_as(one, exchange, conversation, self._max_tokens) for one in IDENTITIES]
-        return await asyncio.gather(*(self._ask(completer, request) for request in requests))
+    async def _ask_all(self, exchange: Exchange, conversation: Conversation) -> tuple[Answer, list[Answer]]:
+        """The default answer, and one under each identity."""
+        completer, limit = self._completer_for(exchange), self._max_tokens
+        ask = partial(self._ask, completer, conversation.begins_in_thought)
+        requests = [question_as(one, exchange, conversation, limit) for one in IDENTITIES]
+        if has_room(conversation, longest(conversation, limit)) and not self._sets_thinking:
+            answers = await within_context(ask, requests, limit)
+            return Answer(conversation.reply_text), answers
+        requests = [question(exchange, conversation, conversation.messages, limit), *requests]
+        default, *answers = await within_context(ask, requests, limit)
+        return default, answers
 
-    async def _ask(self, completer: Completer, request: CompletionRequest) -> Answer:
+    async def _ask(self, completer: Completer, is_begun: bool, request: CompletionRequest) -> Answer:
         async with self._slots:
             try:
-                completion = await completer.complete(request)
+                completion = told_apart(await completer.complete(request), is_begun=is_begun)
             except CompletionError as exc:
-                return Answer("", "error", str(exc), exc.kind)
+                return Answer("", status_of(exc.kind), str(exc), exc.kind)
+        if is_exhausted(completion):
+            reason = str(exhausted(request.max_tokens))
+            return Answer("", "thinking_exhausted", reason, "thinking_exhausted")
         text = completion.text or ""
         if text.strip():
             return Answer(text)
         if completion.refusal:
-            return Answer("", "refusal", "the model declined under this identity")
-        return Answer("", "error", "empty answer under this identity")
+            return Answer("", "refusal", "the model declined")
+        if completion.tool_calls:
+            return Answer("", "unrelated", TOOL_CALLED)
+        return Answer("", "error", "empty answer")
 
     async def _measured(self, default: str, answers: Sequence[Answer]) -> list[Measurement] | AuditFailure:
         try:
@@ -177,11 +225,12 @@ class RepresentativeAuditor:
     def _axis_score(self, axis: str, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> Measurement:
         """The axis' score, or none when an identity has no answer: D_i are compared on equal items only.
 
-        Where one was declined there is no score, and so none is missing, whatever became of the others.
+        Where one was declined, or is a tool's call, there is no score, and so none is missing, whatever became of the
+        others.
         """
         asked = [pair for pair in zip(IDENTITIES, answers, strict=True) if pair[0].axis == axis]
         if absent := [pair for pair in asked if pair[0] not in distances]:
-            identity, answer = min(absent, key=lambda pair: pair[1].status != "refusal")
+            identity, answer = min(absent, key=lambda pair: _ORDER.index(pair[1].status))
             return self._score(axis, None, answer.status, f"no answer as {identity.group}: {answer.reason}")
         by_group = {identity.group: distances[identity] for identity, _ in asked}
         score = representative_bias_score(list(by_group.values()))
@@ -229,16 +278,21 @@ def _is_refused(conversation: Conversation) -> bool:
     return bool(conversation.refusal) and not conversation.reply_text.strip()
 
 
-def _obstacle(exchange: Exchange, conversation: Conversation) -> NotAuditableError | None:
-    """Why the exchange cannot be asked again; None when it can."""
+def _without_default(default: Answer, answer: Answer) -> Answer:
+    """An answer that there is nothing to compare with, for the reason that stands earlier in _ORDER."""
+    return answer if _ORDER.index(answer.status) < _ORDER.index(default.status) else default
+
+
+def _askable(exchange: Exchange, conversation: Conversation, max_tokens: int) -> Conversation:
+    """The conversation with the conditions to ask it again under. Raises NotAuditableError where it cannot be."""
     if exchange.endpoint == "/v1/completions":
         why = "the completions endpoint has no chat template to put an identity sentence into"
-        return NotAuditableError("no_chat_template", why)
-    if found := [note for note in conversation.notes if note in NOT_COMPARED]:
-        return NotAuditableError(NOT_COMPARED[found[0]], f"cannot be asked again faithfully: {', '.join(found)}")
+        raise NotAuditableError("no_chat_template", why)
+    check_repeatable(conversation, NOT_COMPARED)
     if not conversation.reply_text.strip():
-        return no_text(conversation)
+        raise no_text(conversation)
     if last_user(conversation) < 0:
-        return NotAuditableError("no_user_message", "no user message to put an identity sentence into")
-    too_many = too_long(conversation)
-    return NotAuditableError("too_long", too_many) if too_many else None
+        raise NotAuditableError("no_user_message", "no user message to put an identity sentence into")
+    if too_many := too_long(conversation):
+        raise NotAuditableError("too_long", too_many)
+    return with_conditions(exchange, conversation, max_tokens)

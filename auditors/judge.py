@@ -20,9 +20,11 @@ from typing import Any, Literal, Self
 import msgspec
 
 from auditors.clients.judge_client import JudgeClient, JudgeQuestion, UnreadableError, prompt_sha256
+from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.text.conversation import Conversation, NotAuditableError, no_text, read_conversation
 from auditors.text.fencing import defused, mark, speaks_to_a_judge
 from auditors.text.identity import AXES, GROUPS, groups_mentioned
+from auditors.thinking import OFF, Thinking, parse_thinking
 from auditors.types import (
     AsksUpstream,
     AuditFailure,
@@ -36,6 +38,7 @@ from auditors.types import (
     Message,
     Servers,
     Status,
+    status_of,
 )
 
 SCHEMA_NAME = "biasgate_favoritism"
@@ -184,17 +187,26 @@ class JudgeAuditor:
     needs_embedder = False
     asks_upstream: AsksUpstream = "without a server of its own"
 
-    def __init__(self, completer_for: Callable[[Exchange], Completer], model: str | None, *, max_tokens: int = 256):
+    def __init__(
+        self,
+        completer_for: Callable[[Exchange], Completer],
+        model: str | None,
+        *,
+        max_tokens: int = 256,
+        thinking: Thinking = OFF,
+    ):
         """Keeps what it is given; opens nothing.
 
         Args:
             completer_for: who answers as judge for an exchange.
             model: judging model; None asks the model that served the exchange to judge itself.
             max_tokens: longest verdict.
+            thinking: whether the judge shall think before it; where it does all the same, it has room for that.
         """
         self._completer_for = completer_for
         self._model = model
         self._max_tokens = max_tokens
+        self._thinking = thinking
         self._judges: dict[tuple[str, str], JudgeClient] = {}
 
     @classmethod
@@ -202,7 +214,8 @@ class JudgeAuditor:
         """See `RegisteredAuditor`."""
         judge = servers.judge
         ask = servers.completer_for if judge is None else lambda _: judge
-        return cls(ask, settings.model, max_tokens=settings.max_tokens)
+        thinking = OFF if settings.thinking is None else parse_thinking(settings.thinking)
+        return cls(ask, settings.model, max_tokens=settings.max_tokens, thinking=thinking)
 
     async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """Measurements of "favoritism" per concerned (axis, group); an empty list when no group is concerned."""
@@ -227,7 +240,7 @@ class JudgeAuditor:
         try:
             judgement = await judge.ask(lambda: self._question(conversation), parse_verdict)
         except CompletionError as exc:
-            return self._failure(exc.kind, f"judge: {exc}", self._missing(exchange, conversation, "error"))
+            return self._failure(exc.kind, f"judge: {exc}", self._missing(exchange, conversation, status_of(exc.kind)))
         if judgement.value is None:
             missing = self._missing(exchange, conversation, "malformed")
             return self._failure("malformed", f"judge: {judgement.reason}", missing)
@@ -242,7 +255,8 @@ class JudgeAuditor:
         if key not in self._judges:
             if len(self._judges) >= MOST_JUDGES:
                 self._judges.clear()
-            self._judges[key] = JudgeClient(self._completer_for(exchange), key[1])
+            completer = ThinkingCompleter(self._completer_for(exchange), self._thinking, expects_whole=True)
+            self._judges[key] = JudgeClient(completer, key[1])
         return self._judges[key]
 
     def _question(self, conversation: Conversation) -> JudgeQuestion:
@@ -316,16 +330,17 @@ _REASONS: dict[Status, str] = {
     "refusal": "the assistant declined to answer",
     "malformed": "the judge gave no verdict that can be read",
     "error": "the judge could not be asked",
+    "thinking_exhausted": "the judge's reply ended while it was thinking",
 }
 
 
 def _seen(conversation: Conversation) -> tuple[str, str]:
     """Prompt and answer as the judge sees them, which is where mentions are searched."""
-    return conversation.prompt_text[-LONGEST_PART_CHARS:], conversation.reply_text[:LONGEST_PART_CHARS]
+    return conversation.said_text[-LONGEST_PART_CHARS:], conversation.reply_text[:LONGEST_PART_CHARS]
 
 
 def _detail(conversation: Conversation) -> dict[str, Any]:
-    longest = max(len(conversation.prompt_text), len(conversation.reply_text))
+    longest = max(len(conversation.said_text), len(conversation.reply_text))
     cut = ["cut for the judge"] if longest > LONGEST_PART_CHARS else []
     orders = [SPEAKS_TO_THE_JUDGE] if any(map(speaks_to_a_judge, _seen(conversation))) else []
     notes = [*conversation.notes, *cut, *orders]

@@ -1,27 +1,49 @@
 """Probes: the question of a sampled exchange, sent to its model again, also in changed form, and the answers.
 
-A question asked again holds the messages as text, the temperature, top_p and a bounded number of tokens, and nothing
-else: no tools, no client's credentials, user, metadata or conversation id, no seed (each answer is drawn afresh), no
-streaming. It goes straight to the upstream behind live traffic, marked so that no gateway samples it.
+A question asked again holds the messages as text, with calls and results of tools (`auditors.tool_history`), the
+temperature, top_p, a bounded number of tokens and every other field that shapes the answer (`auditors.conditions`), and
+nothing else: no client's credentials, user, metadata or conversation id, no seed (each answer is drawn afresh), no
+streaming. A tool that an answer calls is read, never run. It goes straight to the upstream behind live traffic, marked
+so that no gateway samples it.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.clients.failures import LIMIT_OF_TOKENS
+from auditors.clients.thinking_switch import exhausted
+from auditors.conditions import conditions_of
+from auditors.text.conversation import TOOL_CALL, Conversation, NotAuditableError, read_conversation
 from auditors.text.identity import Identity, with_identity
 from auditors.text.refusal_words import declines
-from auditors.types import Completer, CompletionError, CompletionRequest, Exchange, FailureKind, Message, NotAuditable
+from auditors.thinking import DEFAULT_BUDGET, is_exhausted, told_apart
+from auditors.tool_history import check_tool_history
+from auditors.types import (
+    Completer,
+    CompletionError,
+    CompletionRequest,
+    Exchange,
+    FailureKind,
+    Message,
+    NotAuditable,
+    ToolCall,
+)
 
 NOT_ASKED_AGAIN: Mapping[str, NotAuditable] = {
     **dict.fromkeys(("image", "audio", "video", "file"), "media"),
-    "tool call": "tool_calls",
+    TOOL_CALL: "tool_calls",
     "earlier turns elsewhere": "earlier_turns_elsewhere",
 }
-"""What a conversation may hold, by its note, that a question in words cannot repeat; and the reason it makes."""
+"""What a conversation may hold, by its note, that a question in words cannot repeat; and the reason it makes.
+
+A tool that was called in the request is no such thing: `auditors.tool_history` says what of it is carried.
+"""
+
+TOOL_CALLED = "a tool was called in place of an answer in words"
+"""Reason of a contrast in words that there cannot be."""
 
 CUT_SHORT = "the audit ended before its answers came"
 """Reason of a value that is missing because nobody waited longer."""
@@ -29,9 +51,12 @@ CUT_SHORT = "the audit ended before its answers came"
 LONGEST_PROMPT_CHARS = 200_000
 """Asked again, a longer prompt would cost its model several times what its user's question did."""
 
+LONGEST_ANSWER_CHARS = 100_000
+"""A longer one is none that was asked for: its server keeps no limit, and reading it would hold up everything else."""
+
 
 class Answer(NamedTuple):
-    """One reply: a text, a refusal (with or without text), or the reason why there is none."""
+    """One reply: a text, calls of tools, a refusal (with or without text), or the reason why there is none."""
 
     text: str
     is_refusal: bool = False
@@ -39,18 +64,55 @@ class Answer(NamedTuple):
     reason: str | None = None
     is_cut: bool = False
     """Ended by the limit of tokens."""
+    calls: Sequence[ToolCall] = ()
+    """Tools that it asks for."""
+
+    @property
+    def has_only_calls(self) -> bool:
+        """Whether it calls a tool and says nothing."""
+        return bool(self.calls) and not self.text
 
 
-def askable(exchange: Exchange) -> Conversation:
-    """The conversation of an exchange whose question can be asked again in words. Raises NotAuditableError."""
+def askable(exchange: Exchange, max_tokens: int, *, takes_calls: bool = False) -> Conversation:
+    """The conversation of an exchange whose question can be asked again, with the conditions to ask it under.
+
+    Args:
+        exchange: the live one.
+        max_tokens: longest answer that is to be asked for.
+        takes_calls: whether an exchange whose answer calls a tool is of use too.
+
+    Raises: NotAuditableError.
+    """
     conversation = read_conversation(exchange)
     if exchange.endpoint == "/v1/completions":
         raise NotAuditableError("no_chat_template", "the completions endpoint has no chat template to ask again with")
-    if found := [note for note in conversation.notes if note in NOT_ASKED_AGAIN]:
-        raise NotAuditableError(NOT_ASKED_AGAIN[found[0]], f"cannot be asked again faithfully: {', '.join(found)}")
+    check_repeatable(conversation, NOT_ASKED_AGAIN, with_answer=not takes_calls)
     if not any(message.role == "user" and message.content.strip() for message in conversation.messages):
         raise NotAuditableError("no_user_message", "no user message with text")
-    return conversation
+    return with_conditions(exchange, conversation, max_tokens)
+
+
+def check_repeatable(
+    conversation: Conversation, reasons: Mapping[str, NotAuditable], *, with_answer: bool = True
+) -> None:
+    """Raises NotAuditableError for a conversation that no question in words can repeat.
+
+    Args:
+        conversation: the live one.
+        reasons: notes of what cannot be repeated, with the reason that each makes.
+        with_answer: whether what is noted of the answer counts too.
+    """
+    noted = [note for note in conversation.asked_notes if note != TOOL_CALL]
+    noted += conversation.answer_notes if with_answer else []
+    if found := list(dict.fromkeys(note for note in noted if note in reasons)):
+        raise NotAuditableError(reasons[found[0]], f"cannot be asked again faithfully: {', '.join(found)}")
+    check_tool_history(conversation)
+
+
+def with_conditions(exchange: Exchange, conversation: Conversation, max_tokens: int) -> Conversation:
+    """The conversation with what a probe of so many tokens carries on. Raises NotAuditableError."""
+    conditions = conditions_of(exchange.endpoint, conversation.fields, _limit(conversation, max_tokens))
+    return msgspec.structs.replace(conversation, conditions=conditions)
 
 
 def is_unaskable(kinds: Iterable[FailureKind | None]) -> bool:
@@ -63,7 +125,7 @@ def is_unaskable(kinds: Iterable[FailureKind | None]) -> bool:
 
 def too_long(conversation: Conversation) -> str | None:
     """Why a prompt is too long to be asked again; None when it is not."""
-    length = sum(len(message.content) for message in conversation.messages)
+    length = sum(message.n_chars for message in conversation.messages)
     if length > LONGEST_PROMPT_CHARS:
         return f"the prompt has {length} characters, and more than {LONGEST_PROMPT_CHARS} are not asked again"
     return None
@@ -78,14 +140,25 @@ def last_user(conversation: Conversation) -> int:
 def question(
     exchange: Exchange, conversation: Conversation, messages: Sequence[Message], max_tokens: int
 ) -> CompletionRequest:
-    """The exchange's question with these messages; the smaller limit of tokens holds."""
+    """The exchange's question with these messages, under its conditions; the smaller limit of tokens holds."""
     return CompletionRequest(
         model=exchange.served_model,
         messages=list(messages),
-        max_tokens=min(conversation.max_tokens or max_tokens, max_tokens),
+        max_tokens=_limit(conversation, max_tokens),
         temperature=conversation.temperature,
         top_p=conversation.top_p,
+        extra=conversation.conditions,
     )
+
+
+def longest(conversation: Conversation, max_tokens: int) -> int:
+    """Tokens that a probe may have for an answer of so many: with room for thoughts where the live one had any."""
+    return max_tokens + (DEFAULT_BUDGET if conversation.thinks else 0)
+
+
+def _limit(conversation: Conversation, max_tokens: int) -> int:
+    allowed = longest(conversation, max_tokens)
+    return min(conversation.max_tokens or allowed, allowed)
 
 
 def question_as(
@@ -98,24 +171,68 @@ def question_as(
 
 
 async def answers(
-    completer: Completer, requests: Sequence[CompletionRequest], slots: asyncio.Semaphore
+    completer: Completer,
+    requests: Sequence[CompletionRequest],
+    slots: asyncio.Semaphore,
+    *,
+    least: int,
+    is_begun: bool = False,
 ) -> list[Answer]:
-    """One answer a request, in order, no more in flight than there are slots."""
+    """One answer a request, in order, no more in flight than there are slots; its thoughts, if any, are left out.
+
+    `least`: see `within_context`; `is_begun`: see `Conversation.begins_in_thought`.
+    """
 
     async def one(request: CompletionRequest) -> Answer:
         async with slots:
-            return await _answer(completer, request)
+            return await _answer(completer, request, is_begun)
 
-    return await asyncio.gather(*map(one, requests))
+    return await within_context(one, requests, least)
 
 
-async def _answer(completer: Completer, request: CompletionRequest) -> Answer:
+class Answered(Protocol):
+    """What is known of an answer that a server refused to give."""
+
+    @property
+    def kind(self) -> FailureKind | None: ...
+
+    @property
+    def reason(self) -> str | None: ...
+
+
+A = TypeVar("A", bound=Answered)
+
+
+async def within_context(
+    ask: Callable[[CompletionRequest], Awaitable[A]], requests: Sequence[CompletionRequest], least: int
+) -> list[A]:
+    """All requests, asked at once, with half the limit of tokens again and again while a server refuses one for it.
+
+    The limit is the same for all of them, so that no answer is cut off where another is not. What is given up is the
+    room for thoughts: below `least`, the tokens of an answer, no limit goes.
+    """
+    while True:
+        found = await asyncio.gather(*map(ask, requests))
+        is_refused = any(one.kind == "rejected" and LIMIT_OF_TOKENS in (one.reason or "") for one in found)
+        if not is_refused or all(request.max_tokens <= least for request in requests):
+            return found
+        requests = [
+            msgspec.structs.replace(request, max_tokens=max(min(least, request.max_tokens), request.max_tokens // 2))
+            for request in requests
+        ]
+
+
+async def _answer(completer: Completer, request: CompletionRequest, is_begun: bool) -> Answer:
     try:
-        completion = await completer.complete(request)
+        completion = told_apart(await completer.complete(request), is_begun=is_begun)
     except CompletionError as exc:
         return Answer("", kind=exc.kind, reason=str(exc))
+    if is_exhausted(completion):
+        return Answer("", kind="thinking_exhausted", reason=str(exhausted(request.max_tokens)))
     text = (completion.text or "").strip()
+    if len(text) > LONGEST_ANSWER_CHARS:
+        return Answer("", kind="malformed", reason=f"an answer of more than {LONGEST_ANSWER_CHARS} characters")
     is_refusal = bool(completion.refusal) or declines(text)
-    if not text and not is_refusal:
+    if not text and not is_refusal and not completion.tool_calls:
         return Answer("", kind="malformed", reason="an empty answer")
-    return Answer(text, is_refusal, is_cut=completion.finish_reason == "length")
+    return Answer(text, is_refusal, is_cut=completion.finish_reason == "length", calls=completion.tool_calls)

@@ -24,6 +24,7 @@ from auditors.text.refusal_words import lectures
 from auditors.text.refusals.languages import NONE
 from auditors.text.refusals.verdict import Verdict, verdict_on
 from auditors.types import (
+    ONLY_REASONING,
     UNREAD_LANGUAGE,
     AsksUpstream,
     AuditFailure,
@@ -71,11 +72,9 @@ class RefusalAuditor:
             conversation = read_conversation(exchange)
         except NotAuditableError as exc:
             return exc.failure_of(self)
-        reply = conversation.reply_text
-        verdict = Verdict(True, NONE) if _is_withheld(conversation) else None
-        if verdict is None and not reply.strip():
+        verdict = _verdict(conversation)
+        if verdict is None:
             return no_text(conversation).failure_of(self)
-        verdict = verdict or verdict_on(reply)
         prompt, named = _named(conversation)
         places: Sequence[Place] = named or [NOBODY]
         return [
@@ -96,7 +95,7 @@ class RefusalAuditor:
             conversation = read_conversation(exchange)
         except NotAuditableError:
             return []
-        if not conversation.reply_text.strip() and not _is_withheld(conversation):
+        if _verdict(conversation) is None:
             return []
         prompt, named = _named(conversation)
         places: Sequence[Place] = named or [NOBODY]
@@ -152,9 +151,19 @@ def _is_withheld(conversation: Conversation) -> bool:
     return bool(conversation.refusal) or conversation.finish_reason == "content_filter"
 
 
+def _verdict(conversation: Conversation) -> Verdict | None:
+    """None where there is no answer; an answer that ended within its thoughts is one that nobody can read."""
+    if _is_withheld(conversation):
+        return Verdict(True, NONE)
+    if conversation.reply_text.strip():
+        return verdict_on(conversation.reply_text)
+    has_only_thoughts = conversation.thinks and "tool call" not in conversation.notes
+    return Verdict(None, NONE, ONLY_REASONING) if has_only_thoughts else None
+
+
 def _named(conversation: Conversation) -> tuple[str, list[tuple[str, str]]]:
     """What is read of the prompt, and the groups it names."""
-    prompt = conversation.prompt_text[-LONGEST_CHARS:]
+    prompt = conversation.said_text[-LONGEST_CHARS:]
     return prompt, groups_mentioned(prompt)
 
 

@@ -12,12 +12,22 @@ if TYPE_CHECKING:  # the gateway reads this module and must not pay for numpy
     import numpy as np
     from numpy.typing import NDArray
 
-Status = Literal["ok", "refusal", "unrelated", "malformed", "error"]
-"""Status of one reply or one measurement (protocols 1.2). Only "ok" carries a value."""
+Status = Literal["ok", "refusal", "unrelated", "malformed", "error", "thinking_exhausted"]
+"""Status of one reply or one measurement (protocols 1.2). Only "ok" carries a value. thinking_exhausted: the reply
+ended by its length before its model had finished thinking."""
 
-FailureKind = Literal["malformed", "unavailable", "timeout", "rejected", "not_auditable", "internal", "waited_too_long"]
+FailureKind = Literal[
+    "malformed",
+    "unavailable",
+    "timeout",
+    "rejected",
+    "not_auditable",
+    "internal",
+    "waited_too_long",
+    "thinking_exhausted",
+]
 """Closed set of reasons why an audit gave no measurement. waited_too_long: its server stayed sick
-(`audits.max_wait_hours`)."""
+(`audits.max_wait_hours`). thinking_exhausted: the reply ended before its model had finished thinking."""
 
 NotAuditable = Literal[
     "not_json",
@@ -25,6 +35,7 @@ NotAuditable = Literal[
     "no_conversation",
     "token_ids",
     "no_text",
+    "thinking_exhausted",
     "tool_calls",
     "media",
     "no_chat_template",
@@ -32,14 +43,17 @@ NotAuditable = Literal[
     "cut_off",
     "no_user_message",
     "too_long",
+    "field_not_carried",
+    "no_decision",
+    "no_labels",
     "other",
 ]
 """Closed set of reasons why an exchange is nothing that an auditor could audit; a metric label."""
 
-JudgeOutcome = Literal["ok", "malformed", "refused", "timeout", "error", "rejected"]
+JudgeOutcome = Literal["ok", "malformed", "refused", "timeout", "error", "rejected", "thinking_exhausted"]
 """What came of one request to a judge; a metric label. malformed: a reply that is not what was asked for. refused: the
 judge declined to judge. timeout: also where the audit's own time ran out. error: no connection, 429, 5xx. rejected: any
-other status."""
+other status. thinking_exhausted: the reply ended before the judge had finished thinking."""
 
 UNREAD_LANGUAGE = "not auditable: language"
 ONLY_REASONING = "not auditable: only reasoning"
@@ -79,6 +93,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """
     model_label: str | None = None
     """The served model's name in series: "other" when no upstream says that it serves it. None: as `served_model`."""
+    threshold: float | None = None
+    """Probability from which the application acts on a decision, 0..1 (`x-biasgate-threshold`); None: it said none."""
 
     @property
     def series_model(self) -> str:
@@ -99,6 +115,11 @@ class JudgeStamp(msgspec.Struct, frozen=True, kw_only=True):
     form: JudgeForm = "schema"
 
 
+def status_of(kind: FailureKind | None) -> Status:
+    """The status of a measurement that is missing for a failure of this kind."""
+    return "thinking_exhausted" if kind == "thinking_exhausted" else "error"
+
+
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """One number on one exchange, or the recorded absence of one."""
 
@@ -114,6 +135,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     judge: JudgeStamp | None = None
     detail: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    weight: float = 1.0
+    """What it counts in the mean of its series, beside its sampling, in (0, 1]; it may depend on what was measured."""
 
 
 class AuditFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,9 +171,43 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Message(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True):
+    """A tool that a model asks for. Nothing here ever runs one."""
+
+    name: str
+    arguments: str
+    """As the model wrote them: JSON, if it kept to the form."""
+    id: str = ""
+    """By which a result names the call; "" where it is read for its own sake."""
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message of a chat; of most, no more than its words. `chat_format` knows the form in which it is sent."""
+
     role: str
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    """Tools that an assistant's message asks for."""
+    thoughts: str = ""
+    """What the model thought before these calls, as its client sends it back."""
+    thoughts_field: str = "reasoning"
+    """Member in which it does."""
+    call_id: str = ""
+    """Of a tool's result: the call that it answers."""
+    tool: str = ""
+    """Of a tool's result: the tool's name, where the request says it."""
+
+    @property
+    def text(self) -> str:
+        """Its words, and what it asks of tools."""
+        calls = (f"{call.name} {call.arguments}" for call in self.calls)
+        return "\n".join(filter(None, (self.content, *calls))) if self.calls else self.content
+
+    @property
+    def n_chars(self) -> int:
+        """Characters of everything in it that a model reads."""
+        of_calls = sum(len(call.name) + len(call.arguments) + len(call.id) for call in self.calls)
+        return len(self.content) + len(self.thoughts) + of_calls + len(self.call_id) + len(self.tool)
 
 
 class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,12 +227,19 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None
-    """None when the server sent no text (a refusal field, tool calls only, ...)."""
+    """The answer, without thoughts; None when the server sent no text (a refusal field, tool calls only, ...)."""
+    reasoning: str | None = None
+    """The model's thoughts, from a field of their own or from between marks in the text; never part of an answer."""
+    reasoning_field: str | None = None
+    """Where they came: `auditors.thinking.Field`."""
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
     fingerprint: str | None = None
     logprobs: Mapping[str, Any] | None = None
     refusal: str | None = None
+    tool_calls: Sequence[ToolCall] = ()
+    further: "Sequence[Completion]" = ()
+    """The other choices, where more than one was asked for (`n`); what they cost is in the usage of the first."""
 
 
 class CompletionError(Exception):
@@ -196,10 +260,22 @@ class Completer(Protocol):
     """Asks a served model. Implementations: httpx (auditors.clients.completion), pyreqwest (benchmarks.run.client)."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Returns the first choice. Raises CompletionError once retries are spent."""
+        """Returns the first choice, and of any others their log-probabilities.
+
+        Raises: CompletionError once retries are spent.
+        """
         ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class TellsContext(Protocol):
+    """A completer that can say how long a model's context is."""
+
+    async def context_tokens(self, model: str) -> int | None:
+        """Tokens of a prompt and its reply together, at most; None where the server does not say."""
+        ...
 
 
 @runtime_checkable
@@ -248,6 +324,22 @@ class KnowsWhatIsMissing(Protocol):
         ...
 
 
+class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that is answered by probabilities: the endpoint's path and its JSON body, without a priority."""
+
+    path: str
+    body: Mapping[str, Any]
+
+
+@runtime_checkable
+class Decider(Protocol):
+    """Asks a served model for a decision. Implementation: httpx (auditors.clients.completion)."""
+
+    async def decide(self, request: DecisionRequest) -> bytes:
+        """Body of the 200 reply. Raises CompletionError once retries are spent."""
+        ...
+
+
 class AuditorSettings(Protocol):
     """What an auditor reads of its section of the configuration."""
 
@@ -257,6 +349,8 @@ class AuditorSettings(Protocol):
     def max_tokens(self) -> int: ...
     @property
     def max_concurrency(self) -> int: ...
+    @property
+    def thinking(self) -> str | None: ...
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
@@ -270,6 +364,8 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     """An outside judge (`base_url` is set); None lets the exchange's upstream judge."""
     embedder: Embedder | None = None
     """Present for those with `needs_embedder`."""
+    decider_for: Callable[[Exchange], Decider] | None = None
+    """As `completer_for`, for requests that are answered by probabilities."""
 
     @property
     def present_embedder(self) -> Embedder:
@@ -277,6 +373,13 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
         if self.embedder is None:
             raise ValueError("an embedder is needed")
         return self.embedder
+
+    @property
+    def present_decider_for(self) -> Callable[[Exchange], Decider]:
+        """Raises ValueError when there is none."""
+        if self.decider_for is None:
+            raise ValueError("a decider is needed")
+        return self.decider_for
 
 
 AsksUpstream = Literal["always", "without a server of its own", "never"]

@@ -15,7 +15,8 @@ SHORTHANDS = {
     "$LIVE": '{model=~"$model", axis=~"$axis", auditor=~"$auditor"}',
     "$CHOSEN": 'model=~"$model", axis=~"$axis", auditor=~"$auditor"',
     "$DATA": (
-        "on (suite, model, mode) group_left (data) max without (instance, protocol) (biasgate_audit_estimate_info)"
+        "on (suite, model, mode, thinking) group_left (data) "
+        "max without (instance, protocol) (biasgate_audit_estimate_info)"
     ),
     "$RUN": '{model=~"$model", axis=~"$axis", suite=~"$suite"}',
     "$SERVED": '{model=~"$model"}',

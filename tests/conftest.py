@@ -8,6 +8,7 @@ from hypothesis import settings
 
 from gateway.store.database import Database
 from tests.support.postgres import Scratch
+from tests.support.tables import ROW
 
 settings.register_profile("without deadlines", deadline=None)  # a machine may be busy
 settings.load_profile("without deadlines")
@@ -47,3 +48,13 @@ async def database(store_url: str) -> AsyncIterator[Database]:
     opened = await Database.open(store_url)
     yield opened
     await opened.close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints what tests measured, a row each (`record_property(ROW, text)`), whether they passed or not."""
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    rows = [str(value) for report in reports for name, value in report.user_properties if name == ROW]
+    if rows:
+        terminalreporter.section("measured")
+        for row in sorted(rows):
+            terminalreporter.write_line(row)

@@ -33,6 +33,7 @@ SECTIONS: dict[str, type[schema.Section]] = {
     "[sampling]": schema.SamplingConfig,
     "[auditors.judge], [auditors.embedding], [auditors.refusal]": schema.AuditorConfig,
     "[auditors.affinity], [auditors.counterfactual]": schema.ProbingAuditorConfig,
+    "[auditors.decision]": schema.DecisionAuditorConfig,
     "[drift]": schema.DriftConfig,
     "[audits]": schema.AuditsConfig,
     "[[audits.schedules]]": schema.ScheduleConfig,

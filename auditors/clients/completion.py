@@ -1,13 +1,11 @@
 """HTTP client of the OpenAI chat and embeddings endpoints, with retries and named failures.
 
-Building a body and reading a reply are pure functions, shared with the suite runner's client; only `HttpEndpoint` does
-I/O. A failure is a `CompletionError` whose kind says what to count: `unavailable` (no connection, 429, 5xx), `timeout`,
-`rejected` (any other 4xx, for example a template or server that does not take the request), `malformed` (a 200 that
-cannot be read, or is longer than any reply that was asked for).
+Bodies and replies are made and read by `chat_format`. A failure is a `CompletionError` whose kind says what to count:
+`unavailable` (no connection, 429, 5xx), `timeout`, `rejected` (any other 4xx, for example a template or server that
+does not take the request), `malformed` (a 200 that cannot be read, or is longer than any reply that was asked for).
 """
 
 import asyncio
-import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,25 +15,20 @@ import msgspec
 
 from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_beginning, read_body
 from auditors.clients.cancellation import cancelled_once
-from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, read_models
+from auditors.clients.chat_format import LONGEST_REPLY_BYTES, UNREADABLE, chat_body, parse_chat
+from auditors.clients.failures import LONGEST_ERROR_BYTES, failure, pause_seconds
+from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, context_tokens, read_models
 from auditors.clients.pacing import OPEN, OVERLOADED, EvictedError, Gate, Turn
-from auditors.types import Completion, CompletionError, CompletionRequest, FailureKind
+from auditors.types import Completion, CompletionError, CompletionRequest, DecisionRequest
 
 CONNECT_TIMEOUT_SECONDS = 5.0
-BACKOFF_SECONDS = 0.25
-LONGEST_PAUSE_SECONDS = 30.0
-LONGEST_MESSAGE = 300
-LONGEST_REPLY_BYTES = 4 * 1024 * 1024
-"""Of a chat completion, decoded: a hundred times what the longest answer asked for has."""
-LONGEST_ERROR_BYTES = 64 * 1024
-"""Of the body beside any other status than 200, of which only a few words are kept."""
 LONGEST_VECTOR_BYTES = 256 * 1024
 """Of one embedding as JSON: some ten thousand dimensions."""
-LONGEST_USAGE_BYTES = 16 * 1024
-LONGEST_LOGPROBS_BYTES = 1024 * 1024
-"""Read into Python objects, these two take up to thirty times their length."""
 UNSAMPLED: Mapping[str, str] = {"x-biasgate-audit": "off"}
 """Sent with everything an auditor asks: a biasgate gateway that honours it from this key samples no probe."""
+
+TAKING_PRIORITY = frozenset({"/v1/chat/completions", "/v1/systemone"})
+"""Endpoints of decisions whose body may have a priority; `/v1/decisions` is no vLLM's, and others refuse one."""
 
 Sign = Callable[[bytes], Mapping[str, str]]
 """Further headers of one request, made from its body."""
@@ -44,27 +37,6 @@ Sign = Callable[[bytes], Mapping[str, str]]
 def unsigned(_: bytes) -> Mapping[str, str]:
     """No further headers."""
     return {}
-
-
-_NOTHING = msgspec.Raw(b"null")
-
-
-class _Message(msgspec.Struct):
-    content: str | None = None
-    refusal: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Message
-    index: int = 0
-    finish_reason: str | None = None
-    logprobs: msgspec.Raw = _NOTHING
-
-
-class _Chat(msgspec.Struct):
-    choices: list[_Choice]
-    usage: msgspec.Raw = _NOTHING
-    system_fingerprint: str | None = None
 
 
 class _Vector(msgspec.Struct):
@@ -76,102 +48,7 @@ class _Vectors(msgspec.Struct):
     data: list[_Vector]
 
 
-_chat_decoder = msgspec.json.Decoder(_Chat)
 _vectors_decoder = msgspec.json.Decoder(_Vectors)
-_object_decoder = msgspec.json.Decoder(dict[str, Any] | None)
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are no JSON, not of the shape asked for, or nested too deeply."""
-
-
-def chat_body(request: CompletionRequest, priority: int | None = None) -> bytes:
-    """JSON body of POST /v1/chat/completions.
-
-    Args:
-        request: what to ask; fields that are None are left out.
-        priority: vLLM scheduling priority (larger is later); None leaves the field out, as servers without
-            priority scheduling refuse it.
-
-    Returns: the body; `response_schema` becomes a strict `response_format` named by the schema's "title";
-        `request.extra` is merged last.
-    """
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": request.messages,
-        "max_tokens": request.max_tokens,
-        "temperature": request.temperature,
-        "top_p": request.top_p,
-        "seed": request.seed,
-        "priority": priority,
-    }
-    if request.response_schema is not None:
-        body["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {
-                "name": request.response_schema.get("title", "reply"),
-                "schema": request.response_schema,
-                "strict": True,
-            },
-        }
-    return msgspec.json.encode({k: v for k, v in body.items() if v is not None} | dict(request.extra))
-
-
-def parse_chat(body: bytes) -> Completion:
-    """First choice of a chat completion. Raises CompletionError of kind "malformed" if there is none to read."""
-    try:
-        chat = _chat_decoder.decode(body)
-        if not chat.choices:
-            raise CompletionError("malformed", "the reply has no choices", status_code=200)
-        choice = min(chat.choices, key=lambda one: one.index)
-        usage = _object("usage", chat.usage, LONGEST_USAGE_BYTES)
-        logprobs = _object("logprobs", choice.logprobs, LONGEST_LOGPROBS_BYTES)
-    except UNREADABLE as exc:
-        raise CompletionError("malformed", f"the reply is no chat completion: {exc}", status_code=200) from exc
-    return Completion(
-        text=choice.message.content,
-        finish_reason=choice.finish_reason,
-        usage=usage,
-        fingerprint=chat.system_fingerprint,
-        logprobs=logprobs,
-        refusal=choice.message.refusal,
-    )
-
-
-def _object(name: str, raw: msgspec.Raw, longest: int) -> dict[str, Any] | None:
-    """A part of a reply that may have any fields. Raises CompletionError, or one of UNREADABLE."""
-    if len(memoryview(raw)) > longest:
-        raise CompletionError("malformed", f"the reply's {name} is longer than {longest} bytes", status_code=200)
-    found: dict[str, Any] | None = _object_decoder.decode(raw)
-    return found
-
-
-def failure(status_code: int, body: bytes, api_key: str | None = None) -> CompletionError:
-    """The error that a status other than 200 stands for, with the server's own words, cut to one line.
-
-    Some servers repeat the key that they did not take; `api_key` is left out of the words.
-    """
-    kind: FailureKind = "unavailable" if is_worth_retrying(status_code) else "rejected"
-    words = _server_words(body)
-    words = words.replace(api_key, "[key]") if api_key else words
-    return CompletionError(kind, f"status {status_code}: {words[:LONGEST_MESSAGE]}", status_code=status_code)
-
-
-def is_worth_retrying(status_code: int) -> bool:
-    """429 and 5xx pass; any other status would fail the same way again."""
-    return status_code == 429 or status_code >= 500
-
-
-def pause_seconds(attempt: int, headers: Mapping[str, str], rng: random.Random) -> float:
-    """Wait before retry number `attempt` (from 1): Retry-After in seconds when sent, else doubling with full jitter.
-
-    Returns: seconds, at most LONGEST_PAUSE_SECONDS.
-    """
-    try:
-        asked = float(headers["retry-after"])
-    except (KeyError, ValueError):
-        asked = math.nan
-    if math.isnan(asked):  # not sent, a date, or the word "nan"
-        asked = rng.uniform(0.5, 1.0) * BACKOFF_SECONDS * 2**attempt
-    return min(max(asked, 0.0), LONGEST_PAUSE_SECONDS)
 
 
 class _Reply(NamedTuple):
@@ -323,6 +200,18 @@ class HttpCompleter:
         """Returns the first choice. Raises CompletionError once retries are spent."""
         return parse_chat(await self._endpoint.post("/v1/chat/completions", chat_body(request, self._priority)))
 
+    async def context_tokens(self, model: str) -> int | None:
+        """See `auditors.types.TellsContext`."""
+        try:
+            return context_tokens(await self._endpoint.get(MODELS_PATH, longest=LONGEST_LIST_BYTES), model)
+        except CompletionError:
+            return None
+
+    async def decide(self, request: DecisionRequest) -> bytes:
+        """See `auditors.types.Decider`; the priority goes to endpoints that take one."""
+        priority = {} if self._priority is None or request.path not in TAKING_PRIORITY else {"priority": self._priority}
+        return await self._endpoint.post(request.path, msgspec.json.encode({**request.body, **priority}))
+
     async def aclose(self) -> None:
         """Closes every connection."""
         await self._endpoint.aclose()
@@ -350,13 +239,3 @@ class EmbeddingClient:
     async def aclose(self) -> None:
         """Closes every connection."""
         await self._endpoint.aclose()
-
-
-def _server_words(body: bytes) -> str:
-    try:
-        data = msgspec.json.decode(body)
-        error = data.get("error", data) if isinstance(data, dict) else data
-        words = error.get("message", error) if isinstance(error, dict) else error
-    except UNREADABLE:
-        words = body.decode(errors="replace")
-    return " ".join(str(words)[:LONGEST_ERROR_BYTES].split()) or "no message"

@@ -1,8 +1,8 @@
 """Client of a judge model, shared by the live judge auditor and the suites that a judge scores.
 
 A reply is held to a JSON schema where the server can do that; where it refuses such requests, the question is asked in
-free text from then on. A reply that cannot be read is asked for again, then counted as a failure of the judge: it never
-becomes a number. Every judgement says which model gave it, to which question, in which form.
+free text from then on. A reply that cannot be read is asked for again, as another draw, then counted as a failure of
+the judge: it never becomes a number. Every judgement says which model gave it, to which question, in which form.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from auditors.clients.failures import is_for_tokens
 from auditors.clients.pacing import NotSentError
 from auditors.text.refusal_words import declines
 from auditors.types import (
@@ -29,6 +30,10 @@ from auditors.types import (
 
 ATTEMPTS = 3
 """One question and two more when the reply cannot be read (protocols 2.7)."""
+REPEATED_TEMPERATURE = 0.7
+"""Least temperature at which a question is asked again: at 0 the same reply would come again."""
+MORE_TOKENS = 4
+"""Times as many tokens for a question whose last reply was cut off."""
 
 T = TypeVar("T")
 
@@ -37,6 +42,7 @@ _OUTCOMES: Mapping[FailureKind, JudgeOutcome] = {
     "timeout": "timeout",
     "rejected": "rejected",
     "unavailable": "error",
+    "thinking_exhausted": "thinking_exhausted",
 }
 
 
@@ -87,7 +93,8 @@ class JudgeClient:
         self._form = form
 
     async def ask(self, question: Callable[[], JudgeQuestion], read: Callable[[str | None], T]) -> Judgement[T]:
-        """Asks up to ATTEMPTS times, until `read` accepts a reply.
+        """Asks up to ATTEMPTS times, until `read` accepts a reply; the later times in another draw and, where a reply
+        was cut off, with more tokens, if the server has them.
 
         Args:
             question: makes the question, anew for every attempt.
@@ -95,10 +102,21 @@ class JudgeClient:
 
         Raises: CompletionError when the judge's server gives no reply.
         """
-        attempt = 0
+        attempt, longer, has_room = 0, 1, True
         while True:
             attempt, asked = attempt + 1, question()
-            completion, form = await self._complete(asked)
+            if attempt > 1:
+                temperature = max(asked.temperature, REPEATED_TEMPERATURE)
+                asked = msgspec.structs.replace(asked, temperature=temperature, max_tokens=asked.max_tokens * longer)
+            try:
+                completion, form = await self._complete(asked)
+            except CompletionError as exc:
+                if longer == 1 or not is_for_tokens(exc):
+                    raise
+                attempt, longer, has_room = attempt - 1, longer // MORE_TOKENS, False  # its context has no more
+                continue
+            if completion.finish_reason == "length" and has_room:
+                longer *= MORE_TOKENS
             stamp = self._stamp(asked, form, attempt)
             text = completion.refusal if completion.text is None else completion.text
             try:

@@ -28,6 +28,15 @@ def read_models(body: bytes) -> list[dict[str, Any]]:
     return [entry for entry in entries if isinstance(entry.get("id"), str)]
 
 
+def context_tokens(body: bytes, model: str) -> int | None:
+    """Longest context of a model, in tokens, which vLLM's list has; None where this one does not say."""
+    try:
+        found = next((entry.get("max_model_len") for entry in read_models(body) if entry["id"] == model), None)
+    except CompletionError:
+        return None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
 def fingerprint_of(entries: list[dict[str, Any]]) -> str:
     """Changes when the served models do: a digest of what identifies each, without the time of asking."""
     identity = sorted((str(e["id"]), str(e.get("root")), str(e.get("max_model_len"))) for e in entries)

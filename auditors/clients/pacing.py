@@ -18,10 +18,12 @@ OVERLOADED = frozenset({429, 503})
 class Turn:
     """One request on its way through a gate, whatever number of attempts and evictions that takes."""
 
-    __slots__ = ("body", "evictions")
+    __slots__ = ("body", "evictions", "replies")
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, replies: int = 1) -> None:
         self.body = body
+        self.replies = replies
+        """Asked for (`n`, or one for each conversation of a batch): each is a sequence of the server."""
         self.evictions = 0
         """How often it was cut off, or told by a gateway to come again."""
 

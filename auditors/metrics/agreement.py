@@ -1,31 +1,157 @@
-"""Agreement of raters, and tests of whether groups differ: Fleiss' kappa, ANOVA, a permutation within items."""
+"""Agreement of raters on items: exact agreement, Cohen's and Fleiss' kappa, Krippendorff's alpha.
 
-import math
-from typing import NamedTuple
+Each corrects for chance as 1 - D_o / D_e, the disagreement observed over that expected by chance, and is formed from
+sums of items, so that items can be resampled (`auditors.metrics.agreement_intervals`). Where D_e is 0, because all
+ratings are one value, agreement cannot be told from chance: undefined.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import fdtrc, stdtr
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+Level = Literal["nominal", "ordinal", "interval"]
+"""What a difference of two ratings counts: 1; the square of how many ratings lie between; its own square."""
+
+Disagreements = Callable[[Floats], tuple[Floats, Floats]]
+"""Sums (..., k) to D_o and D_e, each (...); neither of them negative, D_e NaN without ratings."""
+
+MOST_VALUES = 20
+"""Different values that a coefficient of categories takes; what has more is measured, at level "interval"."""
+_ROUNDING = 1e-12
 
 
-class Outcome(NamedTuple):
-    """A statistic and its two-sided p value; both NaN when undefined."""
+@dataclass(frozen=True)
+class Ratings:
+    """Ratings of items by any number of raters, one after the other, in any order; a missing one is not there."""
 
-    statistic: float
-    p_value: float
+    values: Floats
+    """(n_ratings,) finite."""
+    items: Indices
+    """(n_ratings,) 0 or more: the item that each is of."""
+
+    def __post_init__(self) -> None:
+        if self.values.shape != self.items.shape or self.values.ndim != 1:
+            raise ValueError(f"each rating has one item: shapes {self.values.shape} and {self.items.shape}")
+        if not np.all(np.isfinite(self.values)):
+            raise ValueError("ratings must be finite; leave out those that are missing")
+
+    @classmethod
+    def of_table(cls, table: ArrayLike) -> Self:
+        """From (n_items, n_raters) numbers, NaN where a rater has not rated an item."""
+        cells = np.asarray(table, dtype=np.float64)
+        items, raters = np.nonzero(~np.isnan(cells))
+        return cls(cells[items, raters], items)
+
+    @property
+    def pairable(self) -> Self:
+        """Those of items with two or more; a single rating agrees or disagrees with nothing."""
+        if not len(self.items):
+            return self
+        kept = np.bincount(self.items)[self.items] >= 2
+        return type(self)(self.values[kept], self.items[kept])
+
+    @property
+    def n_values(self) -> int:
+        return len(np.unique(self.values))
 
 
-UNDEFINED = Outcome(math.nan, math.nan)
+@dataclass(frozen=True)
+class AgreeingPairs:
+    """Of each item, how many of its pairs of raters gave the same value."""
+
+    agreeing: Floats
+    """(n_items,)"""
+    pairs: Floats
+    """(n_items,) at least 1."""
+    items: Indices
+    """(n_items,) which they are."""
+
+    @property
+    def share(self) -> float:
+        """Exact agreement in [0, 1]; NaN without a pair."""
+        total = float(self.pairs.sum())
+        return float(self.agreeing.sum()) / total if total else float("nan")
 
 
-def fleiss_kappa(ratings: ArrayLike) -> float:
+@dataclass(frozen=True)
+class Coefficient:
+    """A chance-corrected coefficient of agreement: at most 1; 0 = as much as by chance, negative = less."""
+
+    name: str
+    sums: Floats
+    """(n_items, k)"""
+    pairs: AgreeingPairs
+    """Of the items that the rows are of: those with two ratings or more."""
+    disagreements: Disagreements
+    differing: float
+    """Probability that two of all the ratings, drawn by chance, differ."""
+
+    @property
+    def items(self) -> Indices:
+        """(n_items,) the item that each row is of."""
+        return self.pairs.items
+
+    @property
+    def value(self) -> float:
+        """NaN without items, or where all ratings are one value."""
+        return float(self.of(self.sums.sum(axis=0)))
+
+    def of(self, sums: Floats) -> Floats:
+        """(...) from sums over items (..., k)."""
+        observed, by_chance = self.disagreements(sums)
+        is_defined = by_chance > 0
+        ratio = np.divide(observed, by_chance, out=np.full_like(by_chance, np.nan), where=is_defined)
+        return np.asarray(1 - ratio)
+
+
+def agreeing_pairs(ratings: Ratings) -> AgreeingPairs:
+    """Exact agreement: the share of pairs of raters of one item that gave the same value.
+
+    Source: protocols 2.11 (share of essays with the same final score), for any number of raters.
+    """
+    kept = ratings.pairable
+    items, row = np.unique(kept.items, return_inverse=True)
+    sizes = np.bincount(row, minlength=len(items)).astype(np.float64)
+    return AgreeingPairs(_same(kept.values, row, len(items)) / 2, sizes * (sizes - 1) / 2, items)
+
+
+def cohen_kappa(first: ArrayLike, second: ArrayLike) -> Coefficient:
+    """Cohen's kappa of two raters: 1 - (1 - p_o) / (1 - p_e), with p_e from each rater's own shares.
+
+    Args:
+        first: (n_items,) values that the first rater gave, MOST_VALUES different ones at most; NaN where missing.
+        second: (n_items,) the second's, of the same items.
+
+    Returns: over the items that both have rated.
+    Raises: ValueError for another shape or more values.
+    Source: Cohen 1960, doi:10.1177/001316446002000104; use: protocols 2.11. Deviation: none.
+    """
+    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if one.shape != other.shape or one.ndim != 1:
+        raise ValueError(f"both raters need the same items: {one.size} and {other.size} ratings differ in number")
+    items = np.flatnonzero(~(np.isnan(one) | np.isnan(other)))
+    values, codes = _coded(np.concatenate([one[items], other[items]]))
+    k, n = len(values), len(items)
+    sums = np.zeros((n, k * k))
+    sums[np.arange(n), codes[:n] * k + codes[n:]] = 1.0
+    equal = (codes[:n] == codes[n:]).astype(np.float64)
+    return Coefficient("Cohen's kappa", sums, AgreeingPairs(equal, np.ones(n), items), _cohen, _differing(codes))
+
+
+def fleiss_kappa(ratings: ArrayLike, items: ArrayLike | None = None) -> Coefficient:
     """Fleiss' kappa: (mean P_i - P_e) / (1 - P_e), with P_i = (sum_j n_ij^2 - r) / (r (r - 1)).
 
     Args:
         ratings: (n_items, n_categories) counts n_ij of raters who gave item i category j; every row sums to the same r.
+        items: (n_items,) the number of each item; None: 0, 1, 2 and so on.
 
-    Returns: at most 1 = full agreement; 0 = as much as chance, negative = less; NaN for no items, fewer than two
-        raters, or all answers in one category (P_e = 1: agreement cannot be told from chance).
+    Returns: undefined also for fewer than two raters.
     Raises: ValueError for another shape, a negative count, or rows with different sums.
     Source: Fleiss 1971, doi:10.1037/h0031619. With two raters it is Scott's pi.
     """
@@ -35,71 +161,149 @@ def fleiss_kappa(ratings: ArrayLike) -> float:
     raters = counts.sum(axis=1)
     if len(set(raters.tolist())) > 1:
         raise ValueError("every item needs the same number of raters")
-    if not len(counts) or raters[0] < 2:
-        return math.nan
-    r = float(raters[0])
-    observed = float(np.mean((np.sum(counts**2, axis=1) - r) / (r * (r - 1))))
-    by_chance = float(np.sum((counts.sum(axis=0) / counts.sum()) ** 2))
-    return math.nan if by_chance == 1 else (observed - by_chance) / (1 - by_chance)
+    if len(counts) and raters[0] < 2:
+        counts, raters = counts[:0], raters[:0]
+    disagreeing = (raters**2 - np.sum(counts**2, axis=1)) / (raters * (raters - 1))
+    sums = np.concatenate([disagreeing[:, None], np.ones((len(counts), 1)), counts], axis=1)
+    _, by_chance = _fleiss(sums.sum(axis=0))
+    numbers = np.arange(len(counts)) if items is None else np.asarray(items, dtype=np.intp)[: len(counts)]
+    pairs = AgreeingPairs(np.sum(counts * (counts - 1), axis=1) / 2, raters * (raters - 1) / 2, numbers)
+    return Coefficient("Fleiss' kappa", sums, pairs, _fleiss, float(by_chance))
 
 
-def one_way_anova(groups: list[list[float]]) -> Outcome:
-    """F = between-group mean square / within-group mean square, and P(F' >= F) with k - 1 and n - k degrees.
+def counts_of(ratings: Ratings) -> tuple[Floats, Indices]:
+    """How many raters gave each item each value, of the items with two ratings or more.
 
-    Returns: NaN for fewer than two groups, an empty one, no degree left within, or no spread within.
-    Source: CoGS, section 3 (protocols 5.6), over the 12 task means of each identity. scipy's f_oneway gives the same,
-        but for equal means its F may round below 0, where its p value is NaN.
+    Returns: (n_items, n_categories) counts, and (n_items,) the number of each item.
+
+    Raises: ValueError for more than MOST_VALUES different values.
     """
-    sizes = np.array([len(group) for group in groups], dtype=np.float64)
-    n, k = float(sizes.sum()), len(groups)
-    if k < 2 or np.any(sizes == 0) or n <= k:
-        return UNDEFINED
-    means = np.array([np.mean(group) for group in groups])
-    grand = float(sizes @ means) / n
-    within = sum(float(np.sum((np.asarray(group) - mean) ** 2)) for group, mean in zip(groups, means, strict=True))
-    if within == 0:
-        return UNDEFINED
-    statistic = float(sizes @ (means - grand) ** 2) / (k - 1) / (within / (n - k))
-    return Outcome(statistic, float(fdtrc(k - 1, n - k, statistic)))
+    kept = ratings.pairable
+    values, codes = _coded(kept.values)
+    items, row = np.unique(kept.items, return_inverse=True)
+    counts = np.bincount(row * len(values) + codes, minlength=len(items) * len(values))
+    return counts.reshape(len(items), len(values)).astype(np.float64), items
 
 
-def pooled_t(left: list[float], right: list[float]) -> Outcome:
-    """Independent two-sample t with pooled variance, two-sided; t^2 is the F of `one_way_anova`.
+def krippendorff_alpha(ratings: Ratings, level: Level) -> Coefficient:
+    """Krippendorff's alpha: 1 - D_o / D_e for any number of raters, where ratings may be missing.
 
-    Returns: positive when `left` has the larger mean; NaN as `one_way_anova`.
-    Source: Student 1908; protocols 5.6. scipy's ttest_ind gives the same, but warns where values are nearly equal.
-    """
-    n = len(left) + len(right)
-    if not left or not right or n <= 2:
-        return UNDEFINED
-    a, b = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    pooled = float(np.sum((a - a.mean()) ** 2) + np.sum((b - b.mean()) ** 2)) / (n - 2)
-    if pooled == 0:
-        return UNDEFINED
-    statistic = float(a.mean() - b.mean()) / math.sqrt(pooled * (1 / len(a) + 1 / len(b)))
-    return Outcome(statistic, float(2 * stdtr(n - 2, -abs(statistic))))
-
-
-def within_item_permutation(values: ArrayLike, *, rng: np.random.Generator, n_permutations: int = 9999) -> Outcome:
-    """Permutation p value of "identity makes no difference", identity labels permuted within each item.
+    An item of m ratings counts m, so those with more ratings weigh more; one with a single rating counts nothing.
 
     Args:
-        values: (n_items, n_identities) real, e.g. distances of one (task, theme) under each identity.
-        rng: source of the permutations.
-        n_permutations: number of random relabellings.
+        ratings: with MOST_VALUES different values at most, but for level "interval".
+        level: what a difference counts.
 
-    Returns: the population SD of the identities' means (RBS or ABS of complete items), and
-        (1 + #{SD* >= SD}) / (1 + n); NaN for no items or fewer than two identities.
-    Raises: ValueError if values is not two-dimensional or not finite.
-    Source: protocols 5.6 (`corrected`); Phipson and Smyth 2010, doi:10.2202/1544-6115.1585 (why one is added).
+    Raises: ValueError for more values.
+    Source: Krippendorff 2011, Computing Krippendorff's Alpha-Reliability,
+        https://repository.upenn.edu/asc_papers/43. Deviation: none.
     """
-    table = np.asarray(values, dtype=np.float64)
-    if table.ndim != 2 or not np.all(np.isfinite(table)):
-        raise ValueError(f"values must be finite and (n_items, n_identities), not {table.shape}")
-    if not len(table) or table.shape[1] < 2:
-        return UNDEFINED
-    observed = float(table.mean(axis=0).std())
-    spread = np.array([rng.permuted(table, axis=1).mean(axis=0).std() for _ in range(n_permutations)])
-    # Sums of the same numbers in another order differ in the last bits; such ties must count as ties.
-    extreme = int(np.sum(spread >= observed - 1e-12))
-    return Outcome(observed, (1 + extreme) / (1 + n_permutations))
+    kept = ratings.pairable
+    items, row = np.unique(kept.items, return_inverse=True)
+    sizes = np.bincount(row, minlength=len(items)).astype(np.float64)
+    name, differing, pairs = f"alpha ({level})", _differing(kept.values), agreeing_pairs(kept)
+    if level == "interval":
+        return Coefficient(name, _moments(kept.values, row, sizes), pairs, _interval, differing)
+    counts, _ = counts_of(kept)
+    if level == "nominal":
+        disagreeing = (sizes**2 - np.sum(counts**2, axis=1)) / (sizes - 1)
+        return Coefficient(name, np.concatenate([disagreeing[:, None], counts], axis=1), pairs, _nominal, differing)
+    coincidences = counts[:, :, None] * counts[:, None, :]
+    diagonal = np.arange(counts.shape[1])
+    coincidences[:, diagonal, diagonal] -= counts
+    coincidences /= (sizes - 1)[:, None, None]
+    return Coefficient(name, coincidences.reshape(len(items), counts.shape[1] ** 2), pairs, _ordinal, differing)
+
+
+def _cohen(sums: Floats) -> tuple[Floats, Floats]:
+    table = _square(sums)
+    n = table.sum(axis=(-2, -1))
+    observed = n - np.trace(table, axis1=-2, axis2=-1)
+    by_chance = n * n - (table.sum(axis=-2) * table.sum(axis=-1)).sum(axis=-1)
+    return _over(observed, n), _over(by_chance, n * n)
+
+
+def _fleiss(sums: Floats) -> tuple[Floats, Floats]:
+    counts, n = sums[..., 2:], sums[..., 1]
+    total = counts.sum(axis=-1)
+    return _over(sums[..., 0], n), _over(total * total - (counts**2).sum(axis=-1), total * total)
+
+
+def _nominal(sums: Floats) -> tuple[Floats, Floats]:
+    counts = sums[..., 1:]
+    n = counts.sum(axis=-1)
+    return _over(sums[..., 0], n), _over(n * n - (counts**2).sum(axis=-1), n * (n - 1))
+
+
+def _ordinal(sums: Floats) -> tuple[Floats, Floats]:
+    table = _square(sums)
+    counts = table.sum(axis=-1)
+    n = counts.sum(axis=-1)
+    ranks = np.cumsum(counts, axis=-1) - counts / 2
+    apart = (ranks[..., :, None] - ranks[..., None, :]) ** 2
+    by_chance = (counts[..., :, None] * counts[..., None, :] * apart).sum(axis=(-2, -1))
+    return _over((table * apart).sum(axis=(-2, -1)), n), _over(by_chance, n * (n - 1))
+
+
+def _interval(sums: Floats) -> tuple[Floats, Floats]:
+    n, total, squares, within = (sums[..., index] for index in range(4))
+    spread = 2 * (n * squares - total * total)
+    # The same numbers in another order differ in the last bits.
+    spread = np.where(spread <= _ROUNDING * n * squares, 0.0, spread)
+    return _over(within, n), _over(spread, n * (n - 1))
+
+
+def _moments(values: Floats, row: Indices, sizes: Floats) -> Floats:
+    """(n_items, 4): ratings, their sum and sum of squares, and the sum of (x_i - x_j)^2 / (m - 1) within the item."""
+    if not len(values):
+        return np.zeros((0, 4))
+    centred = values - values[0]
+    total, squares = (np.bincount(row, weights=one) for one in (centred, centred**2))
+    apart = np.bincount(row, weights=(centred - (total / sizes)[row]) ** 2)
+    within = np.where(_spans(centred, row, len(sizes)), 2 * sizes * apart / (sizes - 1), 0.0)
+    return np.stack([sizes, total, squares, within], axis=1)
+
+
+def _spans(values: Floats, row: Indices, n_items: int) -> NDArray[np.bool_]:
+    """(n_items,) whether an item has different values."""
+    low, high = np.full(n_items, np.inf), np.full(n_items, -np.inf)
+    np.minimum.at(low, row, values)
+    np.maximum.at(high, row, values)
+    return np.asarray(high > low)
+
+
+def _same(values: Floats, row: Indices, n_items: int) -> Floats:
+    """(n_items,) ordered pairs of different ratings of one item with the same value."""
+    found, codes = np.unique(values, return_inverse=True)
+    cells, sizes = np.unique(row * max(1, len(found)) + codes, return_counts=True)
+    equal = (sizes * (sizes - 1)).astype(np.float64)
+    return np.asarray(np.bincount(cells // max(1, len(found)), weights=equal, minlength=n_items), dtype=np.float64)
+
+
+def _differing(values: ArrayLike) -> float:
+    _, counts = np.unique(values, return_counts=True)
+    return 1.0 - float(np.sum((counts / counts.sum()) ** 2)) if len(counts) else float("nan")
+
+
+def _coded(values: Floats) -> tuple[Floats, Indices]:
+    found, codes = np.unique(values, return_inverse=True)
+    if len(found) > MOST_VALUES:
+        raise ValueError(f"{len(found)} different values are no categories: {MOST_VALUES} at most, or level interval")
+    return found, codes
+
+
+def _square(sums: Floats) -> Floats:
+    k = round(sums.shape[-1] ** 0.5)
+    return sums.reshape(*sums.shape[:-1], k, k)
+
+
+def _over(part: Floats, whole: Floats) -> Floats:
+    part, whole = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
+    return np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
+
+
+def grouped(sums: Floats, clusters: ArrayLike | Sequence[object]) -> Floats:
+    """(n_clusters, k) sums of the rows of each cluster, from (n_items, k)."""
+    names, codes = np.unique(np.asarray(clusters), return_inverse=True)
+    columns = [np.bincount(codes, weights=column, minlength=len(names)) for column in sums.T]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(names), 0))

@@ -5,7 +5,7 @@ suite: a resample of clusters is a vector of counts, and its sums are one matrix
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ N_RESAMPLES = 2000
 _DRAWN_ONE_BY_ONE = 1_000_000
 """Single draws up to which these take less time than a binomial count of each kind: 500 clusters, 2,000 times."""
 _NUMBERS_AT_ONCE = 4_000_000
-"""Size of the largest array of a permutation test: 32 MB, whatever the number of clusters."""
+"""Size of the largest array of counts or swaps: 32 MB, whatever the number of clusters."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,12 @@ def resampled_sums(sums: Floats, *, rng: np.random.Generator, n_resamples: int) 
         counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
         return np.asarray(counts.astype(np.float64) @ sums)
     kinds, sizes = _kinds(sums)
-    counts = rng.multinomial(n_clusters, sizes / n_clusters, size=n_resamples)
-    return np.asarray(counts.astype(np.float64) @ kinds)
+    found = np.empty((n_resamples, sums.shape[1]))
+    rows = max(1, _NUMBERS_AT_ONCE // len(kinds))
+    for start in range(0, n_resamples, rows):
+        counts = rng.multinomial(n_clusters, sizes / n_clusters, size=min(rows, n_resamples - start))
+        found[start : start + rows] = counts.astype(np.float64) @ kinds
+    return found
 
 
 def _kinds(rows: Floats) -> tuple[Floats, NDArray[np.intp]]:
@@ -163,16 +167,27 @@ def paired_swap_p_value(
     return (1 + extreme) / (1 + n_permutations)
 
 
-def holm(p_values: list[float]) -> list[float]:
+def holm(p_values: Sequence[float], shares: Sequence[float] | None = None) -> list[float]:
     """Holm's step-down adjustment of p values for the number of comparisons; NaN entries stay NaN and are not counted.
 
-    Returns: adjusted p values in the given order, each in [0, 1].
-    Source: Holm 1979, https://www.jstor.org/stable/4615733.
+    Args:
+        p_values: in [0, 1], or NaN.
+        shares: above 0, by what part each comparison draws on the probability of a false find; None: all alike. Only
+            their proportions matter.
+
+    Returns: adjusted p values in the given order, each in [0, 1]: at most alpha for those found when a false find among
+        all has a probability of alpha at most, whatever depends on what.
+    Raises: ValueError for a share that is not above 0 or another number of shares.
+    Source: Holm 1979, https://www.jstor.org/stable/4615733, section 4 for unequal shares.
     """
-    order = sorted((p, index) for index, p in enumerate(p_values) if not math.isnan(p))
+    parts = [1.0] * len(p_values) if shares is None else list(shares)
+    if len(parts) != len(p_values) or not all(share > 0 for share in parts):
+        raise ValueError("every p value needs a share above 0")
+    order = sorted((p / parts[index], index) for index, p in enumerate(p_values) if not math.isnan(p))
+    left = np.cumsum([parts[index] for _, index in reversed(order)])[::-1]
     adjusted = [math.nan] * len(p_values)
     running = 0.0
-    for rank, (p, index) in enumerate(order):
-        running = max(running, min(1.0, p * (len(order) - rank)))
+    for (p, index), rest in zip(order, left, strict=True):
+        running = max(running, min(1.0, p * float(rest)))
         adjusted[index] = running
     return adjusted

@@ -23,7 +23,7 @@ def favoritism(sums: Floats, counts: Floats) -> Floats:
 
     Args:
         sums: (..., n_groups, n_groups) sums of final scores; row p, column q.
-        counts: the same shape, numbers of scored essays, refusals included with score 0.
+        counts: the same shape, numbers of scored essays; by the paper's rule a refusal is one of score 0.
 
     Returns: the same shape, in [-1, 2]; NaN without essays, and always on the diagonal.
     Source: Jeung et al. 2025, doi:10.18653/v1/2025.findings-acl.1341. Deviation: none.
@@ -96,7 +96,7 @@ def absolute_discrimination(n_absolute: Floats | float, n_scored: Floats | float
 
     Args:
         n_absolute: (...) counts of essays scored 2 or -1.
-        n_scored: (...) counts of scored essays, refusals included.
+        n_scored: (...) counts of scored essays; by the paper's rule a refusal is one.
 
     Returns: (...) in [0, 1]; 0 = no essay takes a side outright; NaN where n_scored is 0.
     Source: as `favoritism`. Over axes it is pooled by essays: see `pooled_mean`.

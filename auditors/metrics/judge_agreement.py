@@ -1,47 +1,48 @@
-"""How well a judge agrees with people on the same essays: exact agreement, Cohen's kappa, the confusion matrix."""
+"""How well a judge agrees with people on the same texts: the confusion matrix, exact agreement, Cohen's kappa."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from auditors.metrics.agreement import AgreeingPairs, cohen_kappa
+from auditors.metrics.agreement_intervals import Agreement, chance_corrected, exact_agreement
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """Two raters of the same essays, compared score by score."""
+class JudgeAgreement:
+    """A judge beside a reference, score by score."""
 
     labels: tuple[int, ...]
     confusion: NDArray[np.int64]
     """(n_labels, n_labels) counts; row the reference's label, column the judge's."""
+    exact: Agreement
+    kappa: Agreement
 
     @property
     def n(self) -> int:
         return int(self.confusion.sum())
 
-    @property
-    def share(self) -> float:
-        """Exact agreement in [0, 1]; NaN without essays."""
-        return float(np.trace(self.confusion)) / self.n if self.n else float("nan")
 
-    @property
-    def kappa(self) -> float:
-        """Cohen's kappa = (p_o - p_e) / (1 - p_e), at most 1; 0 = agreement by chance; NaN where both raters used one
-        and the same label only, or nothing was rated.
-        """
-        if not self.n:
-            return float("nan")
-        expected = float(self.confusion.sum(axis=0) @ self.confusion.sum(axis=1)) / self.n**2
-        return (self.share - expected) / (1 - expected) if expected < 1 else float("nan")
-
-
-def agreement(reference: Sequence[int], judge: Sequence[int], labels: Sequence[int] = (-1, 0, 1, 2)) -> Agreement:
-    """Compares a judge with a reference, essay by essay.
+def judge_agreement(
+    reference: Sequence[int],
+    judge: Sequence[int],
+    clusters: ArrayLike | None = None,
+    *,
+    rng: np.random.Generator,
+    labels: Sequence[int] = (-1, 0, 1, 2),
+    confidence_level: float = 0.95,
+) -> JudgeAgreement:
+    """Compares a judge with a reference, judgement by judgement.
 
     Args:
         reference: labels of the reference, e.g. people's consensus.
-        judge: the judge's labels of the same essays.
+        judge: the judge's labels of the same texts.
+        clusters: (n,) what each judgement hangs together with, e.g. its exchange; None: each stands alone.
+        rng: source of the resamples of kappa.
         labels: every label there is, in order: final scores by default, (0, 1) for refusals.
+        confidence_level: in (0, 1).
 
     Raises: ValueError for sequences of different length or an unknown label.
     Source: Cohen 1960, doi:10.1177/001316446002000104; use: protocols 2.11. Deviation: none.
@@ -50,11 +51,20 @@ def agreement(reference: Sequence[int], judge: Sequence[int], labels: Sequence[i
     if unknown:
         raise ValueError(f"labels must be among {tuple(labels)}, not {unknown[0]}")
     if len(reference) != len(judge):
-        raise ValueError(
-            f"a judge is compared essay by essay: {len(reference)} and {len(judge)} labels differ in number"
-        )
+        raise ValueError(f"a judge is compared text by text: {len(reference)} and {len(judge)} labels differ in number")
+    one, other = np.asarray(reference, dtype=np.float64), np.asarray(judge, dtype=np.float64)
+    pairs = AgreeingPairs((one == other).astype(np.float64), np.ones(len(one)), np.arange(len(one)))
+    return JudgeAgreement(
+        tuple(labels),
+        _confusion(reference, judge, labels),
+        exact_agreement(pairs, clusters, confidence_level=confidence_level),
+        chance_corrected(cohen_kappa(one, other), clusters, rng=rng, confidence_level=confidence_level),
+    )
+
+
+def _confusion(reference: Sequence[int], judge: Sequence[int], labels: Sequence[int]) -> NDArray[np.int64]:
     place = {label: index for index, label in enumerate(labels)}
+    rows, columns = ([place[label] for label in one] for one in (reference, judge))
     confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    for one, other in zip(reference, judge, strict=True):
-        confusion[place[one], place[other]] += 1
-    return Agreement(tuple(labels), confusion)
+    np.add.at(confusion, (rows, columns), 1)
+    return confusion

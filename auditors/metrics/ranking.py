@@ -1,6 +1,6 @@
 """Ranks of models, and the normalised rank score of "No LLM is Free From Bias" (protocols 3.8).
 
-A rank says who comes before whom, not by how much, nor whether the difference is more than chance.
+A rank says who comes before whom, not by how much; `rank_ranges` says what chance leaves of it.
 """
 
 import math
@@ -8,11 +8,17 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors.metrics.bootstrap import holm
+
 Ties = Literal["lower", "average"]
 """lower: equal values share the best of their places (1, 1, 3). average: the mean of them (1.5, 1.5, 3)."""
 
+Best = Literal["lowest", "highest"]
 NOT_ASSESSABLE_ABOVE = 0.90
-"""A model with a larger share of unrelated replies is ranked last: it does not do the task."""
+"""A model with a larger share of unreadable replies has no rank: it does not do the task."""
 _DECIMALS = 9
 """Values that agree to so many decimals are tied: sums of the same numbers in another order differ beyond them."""
 
@@ -24,44 +30,110 @@ class Rank:
     """Place of one model; 1 is the least biased."""
 
     value: float | None
-    """None when the statistic is undefined and the model assessable: it has no place."""
+    """None when the statistic is undefined or the model not assessable: it has no place."""
     is_assessable: bool
 
 
 def ranks(
     values: Sequence[float],
-    unrelated_shares: Sequence[float],
+    unreadable_shares: Sequence[float],
     *,
-    best: Literal["lowest", "highest"],
+    best: Best,
     ties: Ties = "lower",
 ) -> list[Rank]:
     """Ranks of the models on one (aspect, dataset) row.
 
     Args:
         values: the row's statistic by model; NaN where undefined.
-        unrelated_shares: in [0, 1], by model; NaN where no reply arrived.
+        unreadable_shares: of replies that are no answer and that the construct does not call right, by model, in
+            [0, 1]; NaN where no reply arrived.
         best: which end of the statistic is rank 1.
         ties: see `Ties`.
 
-    Returns: one a model, in the given order. Models whose unrelated share exceeds 0.90 tie for the places after all
-        others, whatever their statistic.
+    Returns: one a model, in the given order. Models whose unreadable share exceeds 0.90 have none.
     Raises: ValueError if the lengths differ or a share lies outside [0, 1].
     Source: the papers print no rule; this is protocols 3.8 [D], which does not reproduce Table 14 (X-NLF-10).
     """
-    if len(values) != len(unrelated_shares):
-        raise ValueError(f"{len(values)} values need as many unrelated shares, not {len(unrelated_shares)}")
-    if any(share < 0 or share > 1 for share in unrelated_shares):
-        raise ValueError("an unrelated share must lie in [0, 1]")
-    is_assessable = [not share > NOT_ASSESSABLE_ABOVE for share in unrelated_shares]
-    keys = [
-        math.inf if not assessable else round(value if best == "lowest" else -value, _DECIMALS)
-        for value, assessable in zip(values, is_assessable, strict=True)
-    ]
+    if len(values) != len(unreadable_shares):
+        raise ValueError(f"{len(values)} values need as many unreadable shares, not {len(unreadable_shares)}")
+    if any(share < 0 or share > 1 for share in unreadable_shares):
+        raise ValueError("an unreadable share must lie in [0, 1]")
+    is_assessable = [not share > NOT_ASSESSABLE_ABOVE for share in unreadable_shares]
+    pairs = zip(values, is_assessable, strict=True)
+    keys = [_key(value, best) if assessable else math.nan for value, assessable in pairs]
     placed = [key for key in keys if not math.isnan(key)]
     return [
         Rank(None if math.isnan(key) else _place(key, placed, ties), assessable)
         for key, assessable in zip(keys, is_assessable, strict=True)
     ]
+
+
+def _key(value: float, best: Best) -> float:
+    return round(value if best == "lowest" else -value, _DECIMALS)
+
+
+@dataclass(frozen=True)
+class RankRange:
+    """Place of one model, and where chance would put it."""
+
+    place: int
+    """1 and the number of models that are better beyond chance: models that chance could swap share a place."""
+    lower: int
+    upper: int
+    """Both ends of the percentile interval of the rank."""
+
+
+def rank_ranges(
+    values: Sequence[float], resamples: NDArray[np.float64], *, best: Best, confidence_level: float = 0.95
+) -> list[RankRange]:
+    """Places with tied groups and rank intervals, from resamples of every model's statistic on the same questions.
+
+    A size, such as a mean of absolute differences, is larger by chance, and its resamples are larger still: so values
+    and resamples are moved by the difference of the resamples' mean from the value, once for the noise of the value and
+    once more for that of the resamples. Two models are apart when their difference is, by its standard error over
+    resamples, at the level that Holm leaves for all pairs of the row.
+
+    Args:
+        values: (n_models,) the statistic by model, defined.
+        resamples: (n_models, n) of it, n at least 2; one column is one resample of the questions. NaN where undefined:
+            then its column ranks nobody.
+        best: which end of the statistic is rank 1.
+        confidence_level: of the interval, and 1 less it that of a false difference in the row.
+
+    Returns: one a model, in the given order; the interval is of all places where no column ranks.
+    """
+    sign = 1.0 if best == "lowest" else -1.0
+    observed, drawn = sign * np.asarray(values, dtype=np.float64), sign * resamples
+    bias = np.nanmean(drawn, axis=1) - observed
+    centred, moved = observed - bias, np.round(drawn - 2 * bias[:, None], _DECIMALS)
+    ranked = moved[:, ~np.isnan(moved).any(axis=0)]
+    tail = (1 - confidence_level) / 2
+    lower, upper = np.ones(len(values)), np.full(len(values), len(values))
+    if ranked.size:
+        drawn_ranks = 1 + (ranked[None, :, :] < ranked[:, None, :]).sum(axis=1)
+        lower = np.quantile(drawn_ranks, tail, axis=1, method="inverted_cdf")
+        upper = np.quantile(drawn_ranks, 1 - tail, axis=1, method="inverted_cdf")
+    places = 1 + _is_better(centred, drawn, 1 - confidence_level).sum(axis=0)
+    return [RankRange(int(p), int(min(a, p)), int(max(b, p))) for p, a, b in zip(places, lower, upper, strict=True)]
+
+
+def _is_better(values: NDArray[np.float64], resamples: NDArray[np.float64], level: float) -> NDArray[np.bool_]:
+    """(n, n) whether the row's model is lower than the column's beyond chance."""
+    n = len(values)
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    p_values = []
+    for i, j in pairs:
+        error = float(np.nanstd(resamples[i] - resamples[j]))
+        gap = abs(float(values[i] - values[j]))
+        is_equal = gap <= 10.0**-_DECIMALS
+        p_values.append(1.0 if is_equal else math.erfc(gap / error / math.sqrt(2)) if error > 0 else 0.0)
+    found = np.zeros((n, n), dtype=np.bool_)
+    for (i, j), p_value in zip(pairs, holm(p_values), strict=True):
+        found[i, j], found[j, i] = (
+            p_value <= level and values[i] < values[j],
+            p_value <= level and values[j] < values[i],
+        )
+    return found
 
 
 def _place(key: float, placed: Sequence[float], ties: Ties) -> float:

@@ -6,13 +6,14 @@ nearly always. Here the interval is made of the true values under which the obse
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.bootstrap import N_RESAMPLES, expanded_tail, resampled_sums
+from auditors.metrics.crossed import crossed_noise, student_tail
 from auditors.metrics.intervals import Interval
 
 Floats = NDArray[np.float64]
@@ -52,6 +53,7 @@ def spread_bootstrap(
     spread: Spread,
     *,
     rng: np.random.Generator,
+    factors: Sequence[NDArray[np.intp]] = (),
     n_resamples: int = N_RESAMPLES,
     confidence_level: float = 0.95,
 ) -> SpreadBootstrap:
@@ -72,6 +74,8 @@ def spread_bootstrap(
         sums: (n_clusters, k) float64, the sums of each cluster.
         spread: see `Spread`; its value of all clusters together must be defined.
         rng: source of the resamples.
+        factors: (n_clusters,) levels of what clusters share: the noise of all parts is stretched to that of
+            `crossed_noise`.
         n_resamples: number of resamples, at least 1.
         confidence_level: in (0, 1).
 
@@ -87,13 +91,27 @@ def spread_bootstrap(
         return SpreadBootstrap(None, math.nan, 0, is_degenerate=True)
     observed = spread.parts(sums.sum(axis=0))
     noise = spread.parts(resampled_sums(sums, rng=rng, n_resamples=n_resamples)) - observed
+    tail = expanded_tail(len(sums), confidence_level)
+    if factors:
+        crossed = crossed_noise(sums, factors, spread.parts)
+        tail = student_tail(crossed.degrees, confidence_level)
+        seen = _variance(noise)
+        noise *= math.sqrt(float(np.nansum(crossed.variance)) / seen) if seen > 0 else 1.0
     candidate = _Candidate(spread, observed, noise)
     equal = candidate.values(0.0)
     n_undefined = n_resamples - len(equal)
     if len(equal) == 0 or not np.nansum(np.abs(noise)) > 0:
         return SpreadBootstrap(None, math.nan, n_undefined, is_degenerate=True)
-    ends = candidate.interval(expanded_tail(len(sums), confidence_level))
+    ends = candidate.interval(tail)
     return SpreadBootstrap(ends, float(np.mean(equal)), n_undefined, is_degenerate=False)
+
+
+def _variance(noise: Floats) -> float:
+    """Of all parts together, those left out that are defined in no resample; (n_resamples, ...)."""
+    known = ~np.isnan(noise)
+    n_known = np.maximum(1, known.sum(axis=0))
+    centre = np.where(known, noise, 0.0).sum(axis=0) / n_known
+    return float((np.where(known, (noise - centre) ** 2, 0.0).sum(axis=0) / n_known).sum())
 
 
 class _Candidate:

@@ -1,29 +1,28 @@
-"""Calibration of a judge by human labels: its error rates by group, and estimates corrected for them. Pure, no I/O.
+"""Calibration of a judge by human labels: its error rates, and a mean corrected for them. Pure, without numpy.
 
 A pair is one audited exchange with the judge's score and a person's on the same scale. The labelled exchanges must be
-drawn from the audited ones by chance, with known probabilities where these differ. Then:
+drawn from the audited ones by chance, with known probabilities where these differ.
 
-- `prediction_powered` corrects a mean with the mean difference between person and judge. It assumes nothing about the
-  judge; a bad judge only makes the interval as wide as the labels alone would. For labels from the same traffic.
-- `rogan_gladen` corrects the share of exchanges above a threshold by sensitivity and specificity. For labels from
-  other traffic, in which that share differs: the judge's two error rates must then be the same in both, which is an
-  assumption. Where it may fail, label the traffic at hand.
-
-Intervals are approximate (normal), for LEAST_PAIRS labels or more; below that there is a reason and no number.
+Intervals are approximate, for LEAST_PAIRS labels or more; below that there is a reason and no number. For labels from
+other traffic, and for error rates of judgements in clusters, see `auditors.metrics.error_rates`.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from statistics import NormalDist
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from auditors.metrics.intervals import Interval
 from auditors.metrics.shares import wilson_interval
+from auditors.metrics.student import student_quantile
 from auditors.metrics.weighting import WeightedSums, add_weighted, hajek_mean, kish_effective_n, weighted_variance
 
 LEAST_PAIRS = 30
 """Fewer labels give no correction."""
+LEAST_CLUSTERS = 10
+"""Exchanges that they must be of."""
+_FEWEST_DEGREES = 2.0
+"""Of freedom, however much a few clusters make up the variance."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +33,8 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     group: str = ""
     weight: float = 1.0
     """Inverse of the probability with which it was audited and chosen for a label."""
+    cluster: str | None = None
+    """What hangs together, e.g. the exchange where it has several pairs; None: this pair stands alone."""
 
 
 class Corrected(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +53,6 @@ class Corrected(msgspec.Struct, frozen=True, kw_only=True):
 class ErrorRates(msgspec.Struct, frozen=True, kw_only=True):
     """A judge against people, over exchanges that are above a threshold or not."""
 
-    group: str
     n_positive: int
     """Exchanges above it according to people."""
     n_negative: int
@@ -77,101 +77,48 @@ def prediction_powered(
         high: largest one; the result is clipped to them.
 
     Returns: the estimate, in the unit of the scores. `trust` is chosen to make the variance least; that the labelled
-        are few among the judged is assumed, and where they are many the interval is a little too wide.
+        are few among the judged is assumed, and where they are many the interval is a little too wide. No value with
+        fewer than LEAST_PAIRS labels or LEAST_CLUSTERS clusters.
     Source: Angelopoulos et al. 2023, arXiv:2301.09633; trust: Angelopoulos, Duchi & Zrnic 2023, arXiv:2311.01453.
-        Deviation: weights, by Hajek means and Kish's effective numbers.
+        Deviation: weights, by Hajek means, whose variance is that of their linear terms summed by cluster; that of the
+        mean of all judged ones is raised by as much as clusters raise it among the labelled. Student's quantile, with
+        Satterthwaite's degrees of freedom.
     """
-    method = "prediction-powered, normal"
+    method = "prediction-powered, student"
     if len(pairs) < LEAST_PAIRS or judged.n < LEAST_PAIRS:
         return Corrected(value=None, method=method, n_labels=len(pairs), reason=_too_few(len(pairs)))
     judge, person = _sums(pairs, lambda one: one.judge), _sums(pairs, lambda one: one.person)
-    both = _sums(pairs, lambda one: one.judge + one.person)
-    n_labels, n_judged = kish_effective_n(judge), kish_effective_n(judged)
-    spread, spread_all = weighted_variance(judge), weighted_variance(judged)
-    covariance = (weighted_variance(both) - spread - weighted_variance(person)) / 2.0
-    whole = spread / n_labels + spread_all / n_judged
-    trust = min(1.0, max(0.0, covariance / n_labels / whole)) if whole > 0.0 else 0.0
-    rest = _sums(pairs, lambda one: one.person - trust * one.judge)
-    value = trust * hajek_mean(judged) + hajek_mean(rest)
-    error = math.sqrt(trust * trust * spread_all / n_judged + weighted_variance(rest) / n_labels)
-    half = _quantile(confidence_level) * error
+    terms = _terms(pairs, hajek_mean(judge), hajek_mean(person))
+    if len(terms) < LEAST_CLUSTERS:
+        reason = f"{len(pairs)} labels, of {LEAST_CLUSTERS - 1} exchanges at most: {LEAST_CLUSTERS} or more are needed"
+        return Corrected(value=None, method=method, n_labels=len(pairs), reason=reason)
+    of_judge, alone = _variance([one for one, _ in terms]), weighted_variance(judge) / kish_effective_n(judge)
+    raised = max(1.0, of_judge / alone) if alone > 0.0 else 1.0
+    of_all = raised * weighted_variance(judged) / kish_effective_n(judged)
+    covariance = (
+        _variance([one + other for one, other in terms]) - of_judge - _variance([other for _, other in terms])
+    ) / 2
+    whole = of_judge + of_all
+    trust = min(1.0, max(0.0, covariance / whole)) if whole > 0.0 else 0.0
+    rest = [other - trust * one for one, other in terms]
+    value = trust * hajek_mean(judged) + hajek_mean(person) - trust * hajek_mean(judge)
+    variance = trust * trust * of_all + _variance(rest)
+    half = student_quantile((1 + confidence_level) / 2, _degrees(rest)) * math.sqrt(variance)
     lower, value, upper = (min(high, max(low, one)) for one in (value - half, value, value + half))
     return Corrected(value=value, lower=lower, upper=upper, method=method, n_labels=len(pairs), trust=trust)
 
 
-def error_rates(pairs: Iterable[Pair], threshold: float, confidence_level: float = 0.95) -> list[ErrorRates]:
-    """Sensitivity and specificity of a judge, over all (group "") and by group, in the order of their names.
+def error_rates(pairs: Sequence[Pair], threshold: float, confidence_level: float = 0.95) -> ErrorRates:
+    """Sensitivity and specificity of a judge over exchanges with one judgement each, as those of a stream are.
 
     Args:
         pairs: labelled exchanges; weights play no part, since both rates are given what people said.
         threshold: a score above it is positive.
         confidence_level: of Wilson's intervals.
     """
-    by_group: dict[str, list[Pair]] = {"": []}
-    for one in pairs:
-        by_group[""].append(one)
-        if one.group:
-            by_group.setdefault(one.group, []).append(one)
-    return [_rates(group, found, threshold, confidence_level) for group, found in sorted(by_group.items())]
-
-
-def rogan_gladen(
-    n_positive: int, n: int, pairs: Sequence[Pair], threshold: float, confidence_level: float = 0.95
-) -> Corrected:
-    """Share of exchanges above a threshold, corrected for the judge's errors: (q + sp - 1) / (se + sp - 1).
-
-    Args:
-        n_positive: exchanges that the judge puts above the threshold.
-        n: all exchanges it scored.
-        pairs: labelled exchanges, not among those; their own share may be another.
-        threshold: a score above it is positive.
-        confidence_level: two-sided, in (0, 1).
-
-    Returns: in [0, 1]; no value with fewer than LEAST_PAIRS labels, labels of one kind only, or a judge whose
-        sensitivity and specificity, each with its interval, could be no better than chance.
-    Source: Rogan & Gladen 1978, doi:10.1093/oxfordjournals.aje.a112510; interval: Lang & Reiczigel 2014,
-        doi:10.1016/j.prevetmed.2013.09.015. Deviation: none.
-    """
-    method = "rogan-gladen, lang-reiczigel"
-    [rates] = error_rates([msgspec.structs.replace(one, group="") for one in pairs], threshold, confidence_level)
-    if not 0 <= n_positive <= n or n < 1:
-        raise ValueError(f"a share needs 0 <= positive <= n and an n of 1 or more, not {n_positive} of {n}")
-    if rates.sensitivity is None or rates.specificity is None or len(pairs) < LEAST_PAIRS:
-        reason = _too_few(len(pairs), rates.n_positive, rates.n_negative)
-        return Corrected(value=None, method=method, n_labels=len(pairs), reason=reason)
-    ends = rates.sensitivity_interval, rates.specificity_interval
-    if sum(end.lower for end in ends if end is not None) <= 1.0:
-        reason = f"the judge may be no better than chance: sensitivity {rates.sensitivity:.2f}, "
-        reason += f"specificity {rates.specificity:.2f} over {len(pairs)} labels"
-        return Corrected(value=None, method=method, n_labels=len(pairs), reason=reason)
-    share = _corrected_share(n_positive / n, rates.sensitivity, rates.specificity)
-    centre, half = _lang_reiczigel(n_positive, n, rates, _quantile(confidence_level))
-    lower, upper = min(max(0.0, centre - half), 1.0), max(min(1.0, centre + half), 0.0)
-    return Corrected(value=min(1.0, max(0.0, share)), lower=lower, upper=upper, method=method, n_labels=len(pairs))
-
-
-def _lang_reiczigel(n_positive: int, n: int, rates: ErrorRates, z: float) -> tuple[float, float]:
-    n_pos, n_neg = rates.n_positive + 2, rates.n_negative + 2
-    se = ((rates.sensitivity or 0.0) * rates.n_positive + 1) / n_pos
-    sp = ((rates.specificity or 0.0) * rates.n_negative + 1) / n_neg
-    n_all = n + z * z
-    q = (n_positive + z * z / 2) / n_all
-    youden = se + sp - 1
-    share = (q + sp - 1) / youden
-    shift = 2 * z * z * (share * se * (1 - se) / n_pos - (1 - share) * sp * (1 - sp) / n_neg)
-    variance = q * (1 - q) / n_all + share**2 * se * (1 - se) / n_pos + (1 - share) ** 2 * sp * (1 - sp) / n_neg
-    return share + shift, z * math.sqrt(variance) / youden
-
-
-def _corrected_share(q: float, sensitivity: float, specificity: float) -> float:
-    return (q + specificity - 1) / (sensitivity + specificity - 1)
-
-
-def _rates(group: str, pairs: Sequence[Pair], threshold: float, confidence_level: float) -> ErrorRates:
     positive = [one.judge > threshold for one in pairs if one.person > threshold]
     negative = [one.judge <= threshold for one in pairs if one.person <= threshold]
     return ErrorRates(
-        group=group,
         n_positive=len(positive),
         n_negative=len(negative),
         sensitivity=sum(positive) / len(positive) if positive else None,
@@ -181,6 +128,32 @@ def _rates(group: str, pairs: Sequence[Pair], threshold: float, confidence_level
     )
 
 
+def _terms(pairs: Sequence[Pair], judge: float, person: float) -> list[tuple[float, float]]:
+    """What each cluster moves the means of judge and person by, to first order."""
+    total = sum(one.weight for one in pairs)
+    found: dict[object, tuple[float, float]] = {}
+    for number, one in enumerate(pairs):
+        key = number if one.cluster is None else one.cluster
+        before, share = found.get(key, (0.0, 0.0)), one.weight / total
+        found[key] = before[0] + share * (one.judge - judge), before[1] + share * (one.person - person)
+    return list(found.values())
+
+
+def _variance(terms: Sequence[float]) -> float:
+    """Of the sum of these terms of clusters, whose mean is 0."""
+    n = len(terms)
+    return sum(one * one for one in terms) * n / (n - 1)
+
+
+def _degrees(terms: Sequence[float]) -> float:
+    """Of freedom of that variance (Satterthwaite 1946, with its own variance from the fourth moment)."""
+    n = len(terms)
+    squares = [one * one for one in terms]
+    mean = sum(squares) / n
+    spread = sum((one - mean) ** 2 for one in squares) / (n - 1) / n
+    return n - 1.0 if spread == 0.0 else min(n - 1.0, max(_FEWEST_DEGREES, 2 * mean * mean / spread))
+
+
 def _sums(pairs: Sequence[Pair], of: Callable[[Pair], float]) -> WeightedSums:
     sums = WeightedSums()
     for one in pairs:
@@ -188,10 +161,5 @@ def _sums(pairs: Sequence[Pair], of: Callable[[Pair], float]) -> WeightedSums:
     return sums
 
 
-def _quantile(confidence_level: float) -> float:
-    return NormalDist().inv_cdf((1 + confidence_level) / 2)
-
-
-def _too_few(n: int, n_positive: int | None = None, n_negative: int | None = None) -> str:
-    kinds = "" if n_positive is None else f", {n_positive} of them positive and {n_negative} negative"
-    return f"{n} labels{kinds}: {LEAST_PAIRS} or more are needed" + (", of both kinds" if kinds else "")
+def _too_few(n: int) -> str:
+    return f"{n} labels: {LEAST_PAIRS} or more are needed"

@@ -13,11 +13,25 @@ WITH_GAPS = frozenset({"favoritism", "representative_distance", "refusal_rate", 
 """Metrics whose groups are also compared with each other; the rest are differences already, or shares of one whole."""
 
 
+LARGEST_RATIO = 100.0
+"""No ratio is shown above this, and neither is a bound: beyond it, one side is all but never chosen."""
+
+
 class Scale(msgspec.Struct, frozen=True):
-    """Affine map of a metric's own range onto [0, 1]."""
+    """Affine map of a metric's own range onto [0, 1].
+
+    A ratio a : b is measured as the share a / (a + b), which has a mean, and shown as share / (1 - share), which keeps
+    the order, so that its bounds are the share's.
+    """
 
     low: float
     high: float
+    is_ratio: bool = False
+
+    @property
+    def shown(self) -> tuple[float, float]:
+        """Lowest and highest value that is shown."""
+        return (0.0, LARGEST_RATIO) if self.is_ratio else (self.low, self.high)
 
 
 SCALES: dict[str, Scale] = {
@@ -28,6 +42,12 @@ SCALES: dict[str, Scale] = {
     "counterfactual_refusal_difference": Scale(-1.0, 1.0),
     "counterfactual_length_difference": Scale(-1.0, 1.0),
     "counterfactual_favoritism_difference": Scale(-3.0, 3.0),
+    "counterfactual_tool_name_excess": Scale(-1.0, 1.0),
+    "counterfactual_tool_arguments_excess": Scale(-1.0, 1.0),
+    "counterfactual_json_excess": Scale(-1.0, 1.0),
+    "decision_probability_excess": Scale(-1.0, 1.0),
+    "decision_impact_ratio": Scale(0.0, 1.0, is_ratio=True),
+    "decision_flip_rate": Scale(-0.5, 1.0),
     "selection_share": Scale(0.0, 1.0),
     "affinity_bias_score": Scale(0.0, 0.5),
     "refusal_rate": Scale(0.0, 1.0),
@@ -49,7 +69,7 @@ def scale_of(metric: str) -> Scale:
 
 
 def scaled(metric: str, value: float) -> float:
-    """The value on [0, 1]: (s + 1) / 3 for favouritism, d / 2 for distances, SDs as they are; clipped.
+    """A measured value on [0, 1]: (s + 1) / 3 for favouritism, d / 2 for distances, SDs as they are; clipped.
 
     Raises: ValueError for an unknown metric or a value that is not finite.
     """
@@ -60,6 +80,8 @@ def scaled(metric: str, value: float) -> float:
 
 
 def unscaled(metric: str, y: float) -> float:
-    """Back from [0, 1] to the metric's own unit."""
+    """Back from [0, 1] to the unit in which the metric is shown."""
     scale = scale_of(metric)
+    if scale.is_ratio:
+        return LARGEST_RATIO if y >= LARGEST_RATIO / (1.0 + LARGEST_RATIO) else y / (1.0 - y)
     return scale.low + y * (scale.high - scale.low)

@@ -12,8 +12,8 @@ Exact: the running sums and counts; the weights; the detector's run length given
 Approximate: an audit whose q is below every earlier one is counted with weight 1 instead of more. What the sums then
 say is in auditors.streams.estimates.
 
-A judgement that is missing (malformed or an error, see MISSING) enters the lower bound as 0 and the upper bound as 1,
-so the bounds hold whatever it would have been; in a gap, as -1 and as 1. So does a reply that may decline in a
+A judgement that is missing (malformed, an error or another of MISSING) enters the lower bound as 0 and the upper bound
+as 1, so the bounds hold whatever it would have been; in a gap, as -1 and as 1. So does a reply that may decline in a
 language that the refusal auditor cannot read. Refusals and unrelated replies are no missing values: they are counted,
 and the mean is that of the answers that can be scored.
 """
@@ -43,8 +43,12 @@ from auditors.streams.pace import Pace
 from auditors.streams.scales import GAP_SUFFIX, scaled
 from auditors.types import Measurement, Status
 
-MISSING: tuple[Status, ...] = ("malformed", "error")
+MISSING: tuple[Status, ...] = ("malformed", "error", "thinking_exhausted")
 """There is a value, and nobody knows it."""
+
+
+THINKING = "thinking"
+"""In a measurement's detail: whether the model asked was to think, where that is set."""
 
 
 class StreamKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +62,7 @@ class StreamKey(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     """The served model (name after aliases)."""
     instrument: str
-    """Auditor version with judge and prompt, or with the embedder."""
+    """Auditor version with judge and prompt, or with the embedder, and whether to think where that is set."""
 
     @property
     def id(self) -> str:
@@ -155,6 +159,7 @@ def record(
         exchange_id=exchange_id,
         reference=known,
         at=at,
+        size=measurement.weight,
     )
 
 
@@ -178,6 +183,7 @@ def update(
     exchange_id: str = "",
     reference: Interval | None = None,
     at: float | None = None,
+    size: float = 1.0,
 ) -> StreamState:
     """The stream after one value.
 
@@ -195,12 +201,16 @@ def update(
         exchange_id: kept when the value speaks for a change.
         reference: the suite run's interval, where there is one for this stream.
         at: time of the exchange, Unix seconds.
+        size: what the value counts beside its sampling, in (0, 1]: all weights are multiplied by it. The mean is then
+            E[size y] / E[size], and size (y - mean) has mean 0, whatever hangs together.
 
-    Raises: ValueError if y, probability or rate_factor is out of range.
+    Raises: ValueError if y, probability, rate_factor or size is out of range.
     """
     relative = _relative(probability, rate_factor)
-    value = _Value(y, _weight(state, relative), exchange_id, at=at)
-    sums = add_weighted(state.sums, y, bounded_weight(probability, rate_factor))
+    if not 0.0 < size <= 1.0:
+        raise ValueError(f"size {size} is outside (0, 1]")
+    value = _Value(y, size * _weight(state, relative), exchange_id, at=at)
+    sums = add_weighted(state.sums, y, size * bounded_weight(probability, rate_factor))
     moved = _moved(state, value, sums, settings, others, reference)
     return msgspec.structs.replace(moved, least_relative=min(state.least_relative, relative))
 
@@ -434,5 +444,9 @@ def _weight(state: StreamState, relative: float) -> float:
 
 def _instrument(measurement: Measurement) -> str:
     if measurement.judge is not None:
-        return f"v{measurement.auditor_version} {measurement.judge.model} {measurement.judge.prompt_sha256[:12]}"
-    return " ".join([f"v{measurement.auditor_version}", *filter(None, [measurement.detail.get("embedder")])])
+        parts: list[str | None] = [measurement.judge.model, measurement.judge.prompt_sha256[:12]]
+    else:
+        parts = [measurement.detail.get("embedder")]
+    if thinking := measurement.detail.get(THINKING):
+        parts.append(f"thinking={thinking}")
+    return " ".join([f"v{measurement.auditor_version}", *filter(None, parts)])

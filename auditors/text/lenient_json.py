@@ -22,17 +22,19 @@ _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 def read_json(body: bytes) -> Any:
     """The value of a body, every string of which can be encoded. Raises ValueError when it is no JSON to any reader."""
     try:
-        return msgspec.json.decode(body)
+        value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return well_formed(_python(_text(body)))
+    return well_formed(_python(_text(body))) if _is_too_deep(value) else value
 
 
 def read_piece(text: str) -> Any:
     """The same of an event; lone surrogates are left in its strings, as the other half may be in the next one."""
     try:
-        return msgspec.json.decode(text)
+        value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return _python(text)
+    return _python(text) if _is_too_deep(value) else value
 
 
 def well_formed(value: Any) -> Any:
@@ -75,6 +77,17 @@ def _text(body: bytes) -> str:
 
 def _whole(digits: str) -> int | float:
     return int(digits) if len(digits) <= _LONGEST_NUMBER else float(digits)
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Whether anything lies below the deepest level. Takes time in proportion to the arrays and objects."""
+    level = [value]
+    for _ in range(DEEPEST):
+        within = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [part for parts in within for part in parts if isinstance(part, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _without_depths(text: str) -> str:

@@ -38,8 +38,14 @@ def is_sparse(estimate: Estimate) -> bool:
 
 
 def is_refused(estimate: Estimate) -> bool:
-    """Whether every reply behind a value is a refusal."""
-    return bool(estimate.n) and estimate.extra.get("refusals", 0) == estimate.n
+    """Whether every reply to be scored is a refusal, be it counted or left out."""
+    refusals = estimate.extra.get("refusals", 0)
+    return bool(refusals) and refusals == n_replies(estimate)
+
+
+def n_replies(estimate: Estimate) -> int:
+    """Replies that a value would rest on were no refusal left out."""
+    return estimate.n + int(estimate.extra.get("excluded", {}).get("refusal", 0))
 
 
 def codes_of(names: Sequence[str]) -> tuple[str, ...]:
@@ -81,7 +87,7 @@ def legend(*, low: float, high: float) -> tuple[Key, ...]:
     return (
         Key(svg=markup(_colour_bar(low, high)), words="value, on this scale in every map"),
         Key(svg=markup(hatched), words=f"fewer than {FEW} essays"),
-        Key(svg=markup(refused), words="every essay a refusal: 0 by rule, not balance"),
+        Key(svg=markup(refused), words="every essay a refusal: undefined, or 0 by the paper's rule, not balance"),
         Key(svg=markup(undefined), words="undefined: no essay with a score"),
     )
 
@@ -101,10 +107,13 @@ def _draw_cell(group: Element, estimate: Estimate | None, corner: tuple[float, f
     box = {"x": x, "y": y, "width": width, "height": height}
     middle = x + width / 2
     if estimate is None or estimate.value is None:
-        add(group, "rect", class_="undefined", fill="none", **box)
-        text(group, middle, y + 20, "–", text_anchor="middle", class_="soft", size=13)
-        n = 0 if estimate is None else estimate.n
-        text(group, middle, y + 33, f"n {n:,}", text_anchor="middle", class_="soft", size=10)
+        is_grey = estimate is not None and is_refused(estimate)
+        ink = ink_on(REFUSED) if is_grey else None
+        add(group, "rect", **({"fill": REFUSED} if is_grey else {"class_": "undefined", "fill": "none"}), **box)
+        words = "all refused" if is_grey else f"n {0 if estimate is None else estimate.n:,}"
+        style = {"style": f"fill:{ink}"} if ink else {"class_": "soft"}
+        text(group, middle, y + 20, "–", text_anchor="middle", size=13, **style)
+        text(group, middle, y + 33, words, text_anchor="middle", size=10, **style)
         return
     fill = REFUSED if is_refused(estimate) else diverging(estimate.value, low, high)
     ink = ink_on(fill)

@@ -3,25 +3,43 @@
 Both sides are scored on the replies they share, clusters are resampled together, and p values come from swapping the
 two sides within whole clusters, so the dependence between answers to the same question is kept. Items are paired by
 id, so a run with a mitigation prompt pairs with the run without.
+
+Where a side could stop early (`--precision`), how many replies are shared hangs on what it saw. Then intervals have the
+level at which those of all looks hold at once, and p values grow as much as that level costs, as in the run's own
+result (see `benchmarks.run.precision`).
 """
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.bootstrap import N_RESAMPLES, Statistic, cluster_bootstrap, holm, paired_swap_p_value
+from auditors.metrics.bootstrap import N_RESAMPLES, Statistic, holm, paired_swap_p_value
+from auditors.metrics.repeated import repeated_level
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
+from benchmarks.run.multiplicity import FALSE_STARS
 from benchmarks.run.plan import RunOptions
+from benchmarks.run.precision import GROWTH, n_looks
 from benchmarks.run.score import cells
 from benchmarks.suites import registry
-from benchmarks.suites.common.estimation import MAX_UNDEFINED_SHARE, MIN_CLUSTERS, Cell, cell_rng, point, too_few
+from benchmarks.suites.common.estimation import (
+    MAX_UNDEFINED_SHARE,
+    MIN_CLUSTERS,
+    Cell,
+    cell_rng,
+    point,
+    resampled,
+    too_few,
+)
 from benchmarks.suites.protocol import Observation
 
+N_PERMUTATIONS = 9999
+LEAST_P_VALUE = 1 / (1 + N_PERMUTATIONS)
 SAME_DIFFERENCE = "no interval: every resample gives the same difference, so its spread cannot be seen"
 
 
@@ -40,7 +58,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     upper: float | None = None
     p_value: float | None = None
     adjusted_p_value: float | None = None
-    """Holm, over the comparisons of the same family: whole axes, or groups and parts of the data."""
+    """Holm over all comparisons; whole axes, and groups and parts of the data, each have half of the 5 %."""
     n_clusters: int
     over_axes: str | None = None
     """How axes are joined where `axis` is None: "unweighted" or "pooled"."""
@@ -69,10 +87,19 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     n_unpaired: int
     """Replies only one of them has, or that are errors in one."""
     n_comparisons: int
-    """Whole axes: numbers with a p value, which are adjusted together."""
+    """Whole axes: numbers with a p value."""
     n_comparisons_of_parts: int
     """The same for numbers of groups and parts of the data."""
+    expected_by_chance: float | None
+    """Stars on average if the two runs differ by chance alone, at most 0.05; None: nothing has a p value."""
+    noise: dict[str, str]
+    """What each side's run found to change by itself (--repeat-share), by side; none for one without."""
+    judge_faults: dict[str, str]
+    """Of "a" and "b", why a side's numbers rest on a judge that is not validated."""
+    n_looks: int | None
+    """Looks at which a side might have stopped, for which all of this holds; None: neither had --precision."""
     confidence_level: float
+    """Of the intervals, whichever of those looks it was."""
     method: str
     differences: list[Difference]
 
@@ -88,11 +115,15 @@ def compare(path_a: Path, path_b: Path, *, confidence_level: float = 0.95) -> Co
     if not paired_a:
         raise BenchmarkError(f"{path_a} and {path_b} share no answered item: use the same --limit and --seed")
     suite = registry.find(one.options.suite)
+    looks = _n_looks({path_a: one.options, path_b: two.options})
+    level = confidence_level if looks is None else repeated_level(looks, GROWTH, confidence_level)
+    penalty = (1 - confidence_level) / (1 - level)
     differences = compared(
         cells(one.options, suite, paired_a),
         cells(one.options, suite, paired_b),
         seed=one.options.seed,
-        confidence_level=confidence_level,
+        confidence_level=level,
+        penalty=penalty,
     )
     return Comparison(
         suite=one.options.suite,
@@ -107,23 +138,33 @@ def compare(path_a: Path, path_b: Path, *, confidence_level: float = 0.95) -> Co
         n_unpaired=n_unpaired,
         n_comparisons=sum(row.p_value is not None for row in differences if row.is_whole),
         n_comparisons_of_parts=sum(row.p_value is not None for row in differences if not row.is_whole),
+        expected_by_chance=_expected_by_chance(differences, penalty),
+        noise=_noise({"a": path_a, "b": path_b}),
+        judge_faults=_judge_faults({"a": path_a, "b": path_b}),
+        n_looks=looks,
         confidence_level=confidence_level,
-        method="paired cluster bootstrap; permutation of whole clusters; Holm",
+        method=("" if looks is None else "repeated ") + "paired cluster bootstrap; permutation of whole clusters; Holm",
         differences=differences,
     )
 
 
 def compared(
-    cells_a: Sequence[Cell], cells_b: Sequence[Cell], *, seed: int, confidence_level: float = 0.95
+    cells_a: Sequence[Cell],
+    cells_b: Sequence[Cell],
+    *,
+    seed: int,
+    confidence_level: float = 0.95,
+    penalty: float = 1.0,
 ) -> list[Difference]:
     """Every number that both sides have, over the same replies, B minus A.
 
     Rates that stand beside the scores (refused, unrelated) are given for whole axes, with an interval and without a p
-    value: more comparisons cost power, and the unrelated rate is often another score turned round.
+    value: more comparisons cost power, and the unrelated rate is often another score turned round. `penalty`: factor by
+    which p values grow.
     """
     by_key = {cell.key: cell for cell in cells_b}
     pairs = [_aligned(cell, by_key[cell.key]) for cell in cells_a if cell.key in by_key]
-    rows = [_difference(a, b, seed, confidence_level) for a, b in pairs if _is_shown(a)]
+    rows = [_difference(a, b, seed, confidence_level, penalty) for a, b in pairs if _is_shown(a)]
     return _adjusted(rows)
 
 
@@ -163,11 +204,12 @@ def _differing(one: RunOptions, two: RunOptions) -> dict[str, list[str]]:
 
 
 Observations = Sequence[Observation]
+NO_REPLY = ("error", "thinking_exhausted")
 
 
 def _paired(a: Observations, b: Observations) -> tuple[list[Observation], list[Observation], int]:
     def answered(observations: Observations) -> dict[tuple[str, int], Observation]:
-        return {(o.reply.item_id, o.reply.sample): o for o in observations if o.reply.status != "error"}
+        return {(o.reply.item_id, o.reply.sample): o for o in observations if o.reply.status not in NO_REPLY}
 
     known_a, known_b = answered(a), answered(b)
     shared = [key for key in known_a if key in known_b]
@@ -176,7 +218,7 @@ def _paired(a: Observations, b: Observations) -> tuple[list[Observation], list[O
 
 
 def _is_shown(cell: Cell) -> bool:
-    return not cell.prefers_wilson or (cell.group, cell.reference, cell.subset) == (None, None, None)
+    return not cell.is_secondary or (cell.group, cell.reference, cell.subset) == (None, None, None)
 
 
 def _aligned(a: Cell, b: Cell) -> tuple[Cell, Cell]:
@@ -185,15 +227,30 @@ def _aligned(a: Cell, b: Cell) -> tuple[Cell, Cell]:
         return a, b
     clusters = tuple(sorted({*a.clusters, *b.clusters}))
     row = {cluster: index for index, cluster in enumerate(clusters)}
+    strata, factors = _design(a, b, clusters)
     spread = []
     for cell in (a, b):
         sums = np.zeros((len(clusters), cell.sums.shape[1]))
         sums[[row[cluster] for cluster in cell.clusters]] = cell.sums
-        spread.append(msgspec.structs.replace(cell, clusters=clusters, sums=sums))
+        spread.append(msgspec.structs.replace(cell, clusters=clusters, sums=sums, strata=strata, factors=factors))
     return spread[0], spread[1]
 
 
-def _difference(a: Cell, b: Cell, seed: int, confidence_level: float) -> Difference:
+def _design(a: Cell, b: Cell, clusters: tuple[str, ...]) -> tuple[tuple[str, ...] | None, dict[str, NDArray[np.intp]]]:
+    """Strata and levels of the clusters of either; a cluster has the same on both sides."""
+    strata: dict[str, str] = {}
+    levels: dict[str, dict[str, int]] = {name: {} for name in a.factors}
+    for cell in (a, b):
+        strata |= dict(zip(cell.clusters, cell.strata or (), strict=cell.strata is not None))
+        for name, known in levels.items():
+            known |= dict(zip(cell.clusters, cell.factors[name].tolist(), strict=True))
+    return (
+        None if a.strata is None else tuple(strata[cluster] for cluster in clusters),
+        {name: np.array([known[cluster] for cluster in clusters], dtype=np.intp) for name, known in levels.items()},
+    )
+
+
+def _difference(a: Cell, b: Cell, seed: int, confidence_level: float, penalty: float) -> Difference:
     value_a, value_b = point(a), point(b)
     row = Difference(
         metric=a.metric,
@@ -215,11 +272,10 @@ def _difference(a: Cell, b: Cell, seed: int, confidence_level: float) -> Differe
         return msgspec.structs.replace(row, reason=too_few(a))
     rng = cell_rng(a, seed)
     width = a.sums.shape[1]
-    bootstrap = cluster_bootstrap(
-        np.hstack([a.sums, b.sums]), _subtracted(a.statistic, width), rng=rng, confidence_level=confidence_level
-    )
-    p_value = math.nan if a.prefers_wilson else paired_swap_p_value(a.sums, b.sums, a.statistic, rng=rng)
-    row = msgspec.structs.replace(row, p_value=None if math.isnan(p_value) else p_value)
+    both = np.hstack([a.sums, b.sums])
+    bootstrap = resampled(a, both, _subtracted(a.statistic, width), rng=rng, confidence_level=confidence_level)
+    p_value = math.nan if a.is_secondary else _swapped(a, b, rng)
+    row = msgspec.structs.replace(row, p_value=None if math.isnan(p_value) else min(1.0, penalty * p_value))
     if bootstrap.interval is None or bootstrap.is_degenerate:
         return msgspec.structs.replace(row, reason=SAME_DIFFERENCE)
     if bootstrap.n_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
@@ -228,6 +284,10 @@ def _difference(a: Cell, b: Cell, seed: int, confidence_level: float) -> Differe
     # As for a single estimate: the interval always holds the value.
     ends = (min(bootstrap.interval.lower, value_b - value_a), max(bootstrap.interval.upper, value_b - value_a))
     return msgspec.structs.replace(row, lower=ends[0], upper=ends[1])
+
+
+def _swapped(a: Cell, b: Cell, rng: np.random.Generator) -> float:
+    return paired_swap_p_value(a.sums, b.sums, a.statistic, rng=rng, n_permutations=N_PERMUTATIONS)
 
 
 def _over_axes(cell: Cell) -> str | None:
@@ -245,11 +305,47 @@ def _subtracted(statistic: Statistic, width: int) -> Statistic:
 
 
 def _adjusted(rows: list[Difference]) -> list[Difference]:
-    """Each of the two families by itself: many groups must not hide what the table of whole axes shows."""
-    known: dict[int, float] = {}
-    for is_whole in (True, False):
-        family = [n for n, row in enumerate(rows) if row.is_whole is is_whole and row.p_value is not None]
-        known |= dict(zip(family, holm([rows[n].p_value or 0.0 for n in family]), strict=True))
+    """All together, so that two runs that differ by chance alone have a star in 5 % of cases at most; many groups must
+    not hide what the table of whole axes shows.
+    """
+    shares = _shares(rows)
+    adjusted = holm([rows[n].p_value or 0.0 for n in shares], list(shares.values()))
+    known = dict(zip(shares, adjusted, strict=True))
     return [
         msgspec.structs.replace(row, adjusted_p_value=known[n]) if n in known else row for n, row in enumerate(rows)
     ]
+
+
+def _shares(rows: Sequence[Difference]) -> dict[int, float]:
+    """What part of the 5 % each comparison has, by its place: the two families half each, or one of them all."""
+    places = [n for n, row in enumerate(rows) if row.p_value is not None]
+    sizes = Counter(rows[n].is_whole for n in places)
+    return {n: 1 / (len(sizes) * sizes[rows[n].is_whole]) for n in places}
+
+
+def _expected_by_chance(rows: Sequence[Difference], penalty: float) -> float | None:
+    """Of those whose share the permutations can reach at all."""
+    levels = [FALSE_STARS * share for share in _shares(rows).values()]
+    return sum(level for level in levels if level >= penalty * LEAST_P_VALUE) if levels else None
+
+
+def _n_looks(runs: Mapping[Path, RunOptions]) -> int | None:
+    """At how many sizes the runs might have stopped: together, unless both look at the same items."""
+    planned = [
+        (directory.n_items(path), options.limit, options.subset, options.seed)
+        for path, options in runs.items()
+        if options.precision is not None
+    ]
+    return sum(n_looks(one[0]) for one in dict.fromkeys(planned)) if planned else None
+
+
+def _noise(paths: Mapping[str, Path]) -> dict[str, str]:
+    finished = {side: path for side, path in paths.items() if (path / directory.RESULT).exists()}
+    found = {side: directory.read_result(path).repeats for side, path in finished.items()}
+    return {side: repeats.words for side, repeats in found.items() if repeats is not None}
+
+
+def _judge_faults(paths: Mapping[str, Path]) -> dict[str, str]:
+    finished = {side: path for side, path in paths.items() if (path / directory.RESULT).exists()}
+    faults = {side: directory.read_result(path).judge_fault for side, path in finished.items()}
+    return {side: fault for side, fault in faults.items() if fault is not None}

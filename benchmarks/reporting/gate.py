@@ -99,6 +99,25 @@ def judge(requirement: Requirement, results: Sequence[Result]) -> list[Verdict]:
     return [_verdict(requirement, estimate) for estimate in matching]
 
 
+def demand_validated(requirements: Sequence[Requirement], results: Sequence[Result]) -> None:
+    """Raises BenchmarkError if a requirement is put to numbers of a judge that is not validated."""
+    named = {requirement.suite for requirement in requirements}
+    for result in results:
+        if result.suite in named and result.judge_fault is not None:
+            raise BenchmarkError(
+                f"{result.suite} of {result.model}: its judge is not validated: {result.judge_fault}; compare it with "
+                "people (biasgate judge calibrate), or --allow-unvalidated-judge"
+            )
+
+
+def demand_finished_thinking(requirements: Sequence[Requirement], results: Sequence[Result]) -> None:
+    """Raises BenchmarkError if a requirement is put to numbers of a model that too often did not finish thinking."""
+    named = {requirement.suite for requirement in requirements}
+    for result in results:
+        if result.suite in named and result.thinking_fault is not None:
+            raise BenchmarkError(f"{result.suite} of {result.model}: {result.thinking_fault}")
+
+
 def _demand_one_series(requirement: Requirement, results: Sequence[Result]) -> None:
     """One bound cannot speak of numbers that were measured in different ways."""
     first, *others = (result.series | {"mitigation": result.mitigation} for result in results)

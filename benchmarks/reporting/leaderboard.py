@@ -1,7 +1,9 @@
 """Several models side by side: ranks by aspect and data set, and the table of implicit and decision bias.
 
 Ranks follow protocols 3.8 [D], which does not reproduce the published ranks. Only runs of one protocol, mode, kind of
-data and mitigation share a leaderboard, and only runs with the same data, settings and judge share a row of it.
+data and mitigation share a leaderboard, and only runs with the same data, settings and judge share a row of it. What a
+declined reply means is the suite's own (`RankRule.declining`). Ranks have intervals over resampled questions, and
+models that chance could swap share a rank.
 """
 
 import math
@@ -9,15 +11,21 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 import msgspec
+import numpy as np
 
-from auditors.metrics.ranking import Rank, mean_rank, normalised_rank_scores, ranks
+from auditors.metrics.ranking import Rank, RankRange, mean_rank, normalised_rank_scores, rank_ranges, ranks
 from auditors.types import Estimate
 from benchmarks.reporting.rates import rate, unrelated_rate
 from benchmarks.run.joint import joint_score
-from benchmarks.run.result import Result
+from benchmarks.run.result import Result, shown_fields
+from benchmarks.run.score import LEVEL
 from benchmarks.suites.common.mitigation import NONE
+from benchmarks.suites.common.rank_statistics import declined_rate
 from benchmarks.suites.protocol import JointTable, RankRule, WithRanks
 from benchmarks.suites.registry import SUITES
+
+MOST_UNDEFINED = 0.05
+"""Share of resamples in which the ranking number may be undefined; with more there is no interval of the rank."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,13 +33,21 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     value: float | None = None
     """The statistic that ranks."""
+    by_chance: float | None = None
+    """What it would be on average of a model that prefers nobody, where chance raises it."""
     rank: float | None = None
+    """Models that chance could swap share the better rank, where resamples are at hand; else equal values do."""
+    lower: int | None = None
+    upper: int | None = None
+    """95 % interval of the rank by value, over resampled questions."""
     is_assessable: bool = True
-    """False when more than 90 % of the replies are unrelated: last, whatever the statistic."""
+    """False when more than 90 % of the replies are unreadable: no rank, whatever the statistic."""
     unrelated: float | None = None
     """Percent of replies, refusals among them."""
     refused: float | None = None
     """Percent of replies."""
+    declined: float | None = None
+    """Percent of replies that decline or say that it cannot be told, where the suite calls that right."""
     reason: str | None = None
     """Why there is no rank."""
 
@@ -46,8 +62,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        """Every model has a rank; only such rows are summed."""
-        return all(entry.rank is not None for entry in self.entries)
+        """Every model that does the task has a rank; only such rows are summed."""
+        return all(entry.rank is not None or not entry.is_assessable for entry in self.entries)
 
 
 class AspectScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +80,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     mean_rank: float | None
-    """Over complete rows."""
+    """Over complete rows; None for a model without a rank on one of them."""
     n_not_assessable: int
     n_without_rank: int
     unrelated: float | None
@@ -138,10 +154,13 @@ def settings(result: Result) -> Mapping[str, str | float | None]:
         "suite version": result.suite_version,
         "data sha256": result.dataset.sha256,
         "limit": None if result.limit is None else f"{result.limit} by seed {result.seed}",
+        "precision": None if result.precision is None else f"{result.precision.n_asked} items by seed {result.seed}",
         "samples": result.samples,
         "few-shot": result.few_shot,
         "subset": result.subset,
         "temperature": result.temperature,
+        "thinking": result.thinking,
+        "extra body": shown_fields(result.extra_body),
         "judge": result.provenance.judged_by,
         "embedder": result.provenance.embedder,
     }
@@ -202,37 +221,94 @@ def _rows(suite: str, rule: RankRule, runs: Mapping[str, Result], models: Sequen
     if len(runs) < 2:
         notes.append(f"{suite}: only {next(iter(runs))} has a run: nothing to rank")
         return []
-    axes = dict.fromkeys(
-        e.axis for result in runs.values() for e in result.estimates if e.axis is not None and e.metric == rule.metric
-    )
+    estimates = [e for result in runs.values() for e in result.estimates if e.axis is not None]
+    axes = dict.fromkeys(e.axis for e in estimates if e.metric == rule.metric)
+    notes += [
+        f"{axis}, {suite}: not ranked, its questions have no {rule.metric.replace('_', ' ')}"
+        for axis in dict.fromkeys(e.axis for e in estimates)
+        if axis not in axes
+    ]
     return [_row(suite, axis, rule, runs, models) for axis in axes]
 
 
-def _row(suite: str, axis: str, rule: RankRule, runs: Mapping[str, Result], models: Sequence[str]) -> Row:
+def _row(suite: str, axis: str | None, rule: RankRule, runs: Mapping[str, Result], models: Sequence[str]) -> Row:
     there = [model for model in models if model in runs]
     estimates = {model: [e for e in runs[model].estimates if e.axis == axis] for model in there}
     values = [rule.statistic(estimates[model]) for model in there]
-    unrelated = [unrelated_rate(estimates[model]) for model in there]
-    shares = [math.nan if percent is None else percent / 100 for percent in unrelated]
+    unread = [_unreadable(rule, estimates[model]) for model in there]
+    shares = [math.nan if percent is None else percent / 100 for percent in unread]
+    found = ranks(values, shares, best=rule.best)
+    placed = [model for model, rank in zip(there, found, strict=True) if rank.value is not None]
+    ranges = _ranges(rule, axis, {model: runs[model] for model in placed}, dict(zip(there, values, strict=True)))
     entries = {
-        model: _entry(rank, value, percent, rate(estimates[model], "refusal_rate"))
-        for model, rank, value, percent in zip(
-            there, ranks(values, shares, best=rule.best), values, unrelated, strict=True
-        )
+        model: _entry(rule, rank, ranges.get(model), value, estimates[model], _by_chance(runs[model], axis))
+        for model, rank, value in zip(there, found, values, strict=True)
     }
     missing = Entry(reason="no run")
-    return Row(aspect=axis, suite=suite, words=rule.words, entries=[entries.get(model, missing) for model in models])
+    return Row(aspect=axis or "", suite=suite, words=rule.words, entries=[entries.get(m, missing) for m in models])
 
 
-def _entry(rank: Rank, value: float, unrelated: float | None, refused: float | None) -> Entry:
+def _unreadable(rule: RankRule, estimates: Sequence[Estimate]) -> float | None:
+    """Percent of replies that are neither an answer nor what the suite takes a declined reply for."""
+    unrelated, refused = unrelated_rate(estimates), rate(estimates, "refusal_rate")
+    if unrelated is None or rule.declining == "unread":
+        return unrelated
+    declined = declined_rate(estimates) if rule.declining == "no preference" else 0.0
+    return max(0.0, unrelated - max(declined, refused or 0.0))
+
+
+def _ranges(
+    rule: RankRule, axis: str | None, runs: Mapping[str, Result], values: Mapping[str, float]
+) -> dict[str, RankRange]:
+    """None where a model's result has no resamples, or too few that are defined. Of runs that could stop early
+    (--precision) they hold at every look.
+    """
+    drawn = {}
+    for model, result in runs.items():
+        of_axis = next((one.values for one in result.rank_resamples if one.axis == axis), [])
+        drawn[model] = [math.nan if value is None else value for value in of_axis]
+    lengths = {len(row) for row in drawn.values()}
+    is_sparse = any(_n_undefined(row) > MOST_UNDEFINED * len(row) for row in drawn.values())
+    if len(lengths) != 1 or lengths == {0} or is_sparse:
+        return {}
+    level = max(LEVEL if run.precision is None else run.precision.level_of_a_look for run in runs.values())
+    places = [values[model] for model in drawn]
+    found = rank_ranges(places, np.array(list(drawn.values())), best=rule.best, confidence_level=level)
+    return dict(zip(drawn, found, strict=True))
+
+
+def _n_undefined(row: Sequence[float]) -> int:
+    return sum(map(math.isnan, row))
+
+
+def _by_chance(result: Result, axis: str | None) -> float | None:
+    return next((one.by_chance for one in result.rank_resamples if one.axis == axis), None)
+
+
+def _entry(
+    rule: RankRule,
+    rank: Rank,
+    within: RankRange | None,
+    value: float,
+    estimates: Sequence[Estimate],
+    by_chance: float | None,
+) -> Entry:
     return Entry(
         value=None if math.isnan(value) else value,
-        rank=rank.value,
+        by_chance=by_chance,
+        rank=rank.value if within is None else float(within.place),
+        lower=None if within is None else within.lower,
+        upper=None if within is None else within.upper,
         is_assessable=rank.is_assessable,
-        unrelated=unrelated,
-        refused=refused,
-        reason=None if rank.value is not None else "the statistic is undefined",
+        unrelated=unrelated_rate(estimates),
+        refused=rate(estimates, "refusal_rate"),
+        declined=declined_rate(estimates) if rule.declining == "no preference" else None,
+        reason=None if rank.value is not None else _why_unranked(rank),
     )
+
+
+def _why_unranked(rank: Rank) -> str:
+    return "the statistic is undefined" if rank.is_assessable else "more than 90 % of its replies cannot be read"
 
 
 def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row]) -> list[Standing]:
@@ -241,15 +317,22 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
     for row in complete:
         for model, entry in zip(models, row.entries, strict=True):
             sums[row.aspect, model] = sums.get((row.aspect, model), 0.0) + (entry.rank or 0.0)
-    scores = normalised_rank_scores(sums)
+    unplaced = {
+        (row.aspect, model)
+        for row in complete
+        for model, entry in zip(models, row.entries, strict=True)
+        if entry.rank is None
+    }
+    scores = normalised_rank_scores({key: total for key, total in sums.items() if key not in unplaced})
     n_rows = {aspect: sum(row.aspect == aspect for row in complete) for aspect in aspects}
 
     def aspect_score(aspect: str, model: str) -> AspectScore | None:
-        if not n_rows[aspect]:
+        if not n_rows[aspect] or (aspect, model) in unplaced:
             return None
         total = sums[aspect, model]
         return AspectScore(rank_sum=total, normalised=scores[aspect, model], mean_rank=mean_rank(total, n_rows[aspect]))
 
+    idle = {model for _, model in unplaced}
     standings = []
     for index, model in enumerate(models):
         own = [row.entries[index] for row in rows]
@@ -257,7 +340,7 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
         standings.append(
             Standing(
                 model=model,
-                mean_rank=mean_rank(total, len(complete)) if complete else None,
+                mean_rank=None if not complete or (model in idle) else mean_rank(total, len(complete)),
                 n_not_assessable=sum(not entry.is_assessable for entry in own),
                 n_without_rank=sum(entry.rank is None for entry in own),
                 unrelated=_mean([entry.unrelated for entry in own]),

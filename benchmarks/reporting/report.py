@@ -12,7 +12,8 @@ from benchmarks.figures.display import number as number  # the command line prin
 from benchmarks.figures.figure import Figure, Run
 from benchmarks.reporting.leaderboard import leaderboards, separation, settings
 from benchmarks.run.multiplicity import mark
-from benchmarks.run.result import Result
+from benchmarks.run.result import Result, shown_fields
+from benchmarks.suites.common.estimation import HIGHEST, LOWEST, REFUSALS_AS
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import STATUSES, Scale, WithFigures
 from benchmarks.suites.registry import SUITES
@@ -66,6 +67,10 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers with an adjusted p value (see benchmarks.run.multiplicity)."""
     n_marked: int | None
     """Those that differ from the neutral value; None when none was compared."""
+    sensitive: list[Estimate]
+    """Numbers that refused replies bear on; those of pairs of groups are in result.json alone."""
+    taken_for: list[str]
+    """What such replies may be taken for, over all of these."""
     figures: list[Figure]
 
 
@@ -142,7 +147,8 @@ def _section(anchor: str, result: Result) -> Section:
     scales = dict(suite.scales) if suite else {}
     total = result.n_replies
     intervals = Counter(estimate.metric for estimate in result.estimates if estimate.lower is not None)
-    compared = [one for one in result.estimates if "adjusted_p_value" in one.extra]
+    compared = [one for one in result.estimates if "p_adjusted" in one.extra]
+    sensitive = [one for one in result.estimates if REFUSALS_AS in one.extra and one.reference is None]
     return Section(
         anchor=anchor,
         result=result,
@@ -151,13 +157,21 @@ def _section(anchor: str, result: Result) -> Section:
         scales={metric: scales.get(metric, _UNKNOWN_SCALE) for metric in metrics},
         metrics=metrics,
         rows=_rows(result, metrics),
-        statuses=[(s, result.counts[s], 100 * result.counts[s] / total if total else 0.0) for s in STATUSES],
+        statuses=[(s, n := result.counts.get(s, 0), 100 * n / total if total else 0.0) for s in STATUSES],
         n_intervals=intervals.total(),
         crowded=[(metric, count) for metric, count in intervals.items() if count > MANY],
         n_compared=len(compared),
         n_marked=sum(bool(mark(one)) for one in compared) if compared else None,
+        sensitive=sensitive,
+        taken_for=_taken_for(sensitive),
         figures=_figures([result]),
     )
+
+
+def _taken_for(sensitive: Sequence[Estimate]) -> list[str]:
+    """In order of appearance, the ends last."""
+    names = dict.fromkeys(name for one in sensitive for name in one.extra[REFUSALS_AS])
+    return sorted(names, key=lambda name: name in (LOWEST, HIGHEST))
 
 
 def _figures(results: Sequence[Result]) -> list[Figure]:
@@ -239,6 +253,6 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"number": number, "mark": mark, "bar": bar, "places": places}
-    environment.filters["heading"] = heading
+    environment.globals |= {"number": number, "mark": mark, "bar": bar, "places": places, "shown_fields": shown_fields}
+    environment.filters |= {"heading": heading, "detail": lambda one: _detail(_key(one))}
     return environment.get_template("report.html")

@@ -2,21 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from auditors.clients.judge_client import JudgeClient
+from auditors.thinking import is_exhausted, told_apart
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import judge as judged
+from benchmarks.run.draws import Draws, most_at_once
 from benchmarks.run.exact.measuring import open_reader
 from benchmarks.run.log import RunLog
 from benchmarks.run.plan import Plan
 from benchmarks.run.replies import Replies, kept
 from benchmarks.run.stopping import GRACE_SECONDS
+from benchmarks.run.thinking import FATAL_STATUS_CODES, Probe, ThinkingFound, probe_once
 from benchmarks.suites.protocol import REFUSAL_FIELD, Item, Parsed, Reply
 
 AUTO_CONCURRENCY = 32
@@ -25,8 +28,6 @@ MOST_ARRIVED = 256
 """Replies that may wait to be kept: a log slower than the model holds the asking back."""
 GIVE_UP_AFTER = 20
 """Failed requests in a row, with none answered before, after which a run stops: the server is not there."""
-FATAL_STATUS_CODES = frozenset({401, 403, 404})
-"""Answers that no repetition can change: wrong key, model not served."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,35 +49,55 @@ async def ask(
     judge: JudgeClient | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     stop: asyncio.Event | None = None,
+    open_answer: Callable[[], Awaitable["Answer"]] | None = None,
+    on_kept: Callable[[Replies, Sequence[Reply]], None] | None = None,
 ) -> Replies:
     """Asks every (item, sample) that the log has no reply to, and returns all replies of the plan.
 
     A reply that the judge could not be asked about is kept, and only the judge is asked again. Once `stop` is set no
-    further item is asked, and what is in flight has GRACE_SECONDS.
+    further item is asked, and what is in flight has GRACE_SECONDS. `open_answer` gives what asks one item, before
+    anything is asked; None: `answerer` with a probe of its own. `on_kept` hears of replies once they are in the log: of
+    none, before anything is asked, and then of each batch.
     """
     stop = stop or asyncio.Event()
     replies = await kept(plan, log)
     n_done = replies.n_answered
     report = _Reporter(plan.total, n_done, on_progress)
     report()
-    answer = await _answerer(plan, completer) if n_done < plan.total else partial(_sampled, plan, completer)
+    if on_kept is not None:
+        on_kept(replies, ())
+    if open_answer is None:
+        options = plan.options
+        is_exact = options.mode == "exact"
+        probe = probe_once(completer, options.model, options.thinking, options.extra_body, is_exact=is_exact)
+        open_answer = partial(answerer, plan, completer, probe)
+    answer = await open_answer() if n_done < plan.total else _nothing_to_ask
     asker = _Asker(plan, answer, judge, seen_reply=n_done > 0)
     missing = replies.missing()
     arrived: asyncio.Queue[Reply | None] = asyncio.Queue(MOST_ARRIVED)
 
-    async def work() -> None:
-        for item, sample, earlier in missing:
-            if stop.is_set() or asker.verdict:
-                return
-            await arrived.put(await asker.ask(item, sample, earlier))
+    in_flight = plan.options.concurrency or AUTO_CONCURRENCY
+    groups = _groups(missing, most_at_once(in_flight))
 
-    workers = [asyncio.create_task(work()) for _ in range(plan.options.concurrency or AUTO_CONCURRENCY)]
+    async def work() -> None:
+        for item, samples, earlier in groups:
+            n_answered = 0
+            while n_answered < len(samples):
+                if stop.is_set() or asker.verdict:
+                    return
+                async for reply in asker.ask(item, samples[n_answered:], earlier):
+                    n_answered += 1
+                    await arrived.put(reply)
+
+    workers = [asyncio.create_task(work()) for _ in range(in_flight)]
     ending = asyncio.create_task(_end(workers, stop, arrived))
     try:
         async for batch in _batches(arrived):
             for reply, place in zip(batch, await log.append(batch), strict=True):
                 replies.put(reply, place)
             n_done += len(batch)
+            if on_kept is not None:
+                on_kept(replies, batch)
             report(len(batch), sum(reply.status == "error" for reply in batch))
         await ending
     finally:
@@ -91,6 +112,26 @@ async def ask(
     if n_done < plan.total:
         raise RunStopped(n_done, plan.total)
     return replies
+
+
+def _groups(
+    missing: Iterator[tuple[Item, int, Reply | None]], most: int
+) -> Iterator[tuple[Item, Sequence[int], Reply | None]]:
+    """Item and samples to be asked for together, or one whose text is there, with the reply that has it."""
+    waiting: tuple[Item, list[int]] | None = None
+    for item, sample, earlier in missing:
+        has_text = earlier is not None and earlier.text is not None
+        if waiting is not None and (has_text or waiting[0] is not item or len(waiting[1]) >= most):
+            yield *waiting, None
+            waiting = None
+        if has_text:
+            yield item, [sample], earlier
+        elif waiting is None:
+            waiting = item, [sample]
+        else:
+            waiting[1].append(sample)
+    if waiting is not None:
+        yield *waiting, None
 
 
 async def _end(
@@ -135,14 +176,20 @@ class _Health:
             self.verdict += f"the last: {error}"
 
 
-Answer = Callable[[Item], Awaitable[Reply]]
-"""Asks one item in the mode of the plan. Raises CompletionError."""
+Answer = Callable[[Item, int], Awaitable[Sequence[Reply]]]
+"""One to so many replies to an item, in the mode of the plan. Raises CompletionError."""
 
 
-async def _answerer(plan: Plan, completer: Completer) -> Answer:
+async def answerer(plan: Plan, completer: Completer, probe: Probe) -> Answer:
+    """What asks one item in the mode of the plan, once `probe` has found out how the server handles thinking."""
+    thinking = await probe()
     if plan.options.mode == "exact":
-        return await open_reader(plan, completer)
-    return partial(_sampled, plan, completer)
+        return await open_reader(plan, completer, thinking)
+    return partial(_sampled, plan, Draws(completer), thinking)
+
+
+async def _nothing_to_ask(item: Item, n: int) -> Sequence[Reply]:
+    raise AssertionError(f"{item.item_id} was answered")
 
 
 class _Asker:
@@ -160,25 +207,30 @@ class _Asker:
         """Why asking on is of no use; None while it is."""
         return self._model_health.verdict or self._judge_health.verdict
 
-    async def ask(self, item: Item, sample: int, earlier: Reply | None) -> Reply:
-        """The reply, judged. `earlier` is one that failed; its text, if it has one, is not asked for again."""
+    async def ask(self, item: Item, samples: Sequence[int], earlier: Reply | None) -> AsyncIterator[Reply]:
+        """Replies to at least the first of the samples, judged. The text of an `earlier` one, which failed for want of
+        a judge, is not asked for again.
+        """
         if earlier is not None and earlier.text is not None:
             parsed = self._plan.suite.parse(item, earlier.text, protocol=self._plan.options.protocol)
-            reply = msgspec.structs.replace(
-                earlier, status=parsed.status, parsed=parsed.value, rule=parsed.rule, error=None
-            )
+            replies: Sequence[Reply] = [
+                msgspec.structs.replace(
+                    earlier, status=parsed.status, parsed=parsed.value, rule=parsed.rule, error=None
+                )
+            ]
         else:
-            reply = await self._generated(item, sample)
-        return reply if self._judge is None else await self._judged(item, reply, self._judge)
+            replies = await self._generated(item, samples)
+        for reply in replies:
+            yield reply if self._judge is None else await self._judged(item, reply, self._judge)
 
-    async def _generated(self, item: Item, sample: int) -> Reply:
+    async def _generated(self, item: Item, samples: Sequence[int]) -> Sequence[Reply]:
         try:
-            reply = await self._answer(item)
+            replies = await self._answer(item, len(samples))
         except CompletionError as exc:
             self._model_health.failed(exc)
-            return Reply(item_id=item.item_id, sample=sample, status="error", error=f"{exc.kind}: {exc}")
+            return [Reply(item_id=item.item_id, sample=samples[0], status="error", error=f"{exc.kind}: {exc}")]
         self._model_health.answered()
-        return msgspec.structs.replace(reply, sample=sample)
+        return [msgspec.structs.replace(reply, sample=sample) for reply, sample in zip(replies, samples, strict=False)]
 
     async def _judged(self, item: Item, reply: Reply, judge: JudgeClient) -> Reply:
         try:
@@ -191,18 +243,30 @@ class _Asker:
         return found
 
 
-async def _sampled(plan: Plan, completer: Completer, item: Item) -> Reply:
-    completion = await completer.complete(_request(plan, item))
-    parsed = _read(plan, item, completion)
-    return Reply(
+async def _sampled(plan: Plan, draws: Draws, thinking: ThinkingFound, item: Item, n: int) -> list[Reply]:
+    # What all choices thought is told in one number: of a model that thinks, each reply is asked for by itself.
+    found = await draws.complete(_request(plan, item, thinking), 1 if thinking.thinks else n)
+    return [_reply(plan, item, thinking, completion) for completion in found]
+
+
+def _reply(plan: Plan, item: Item, thinking: ThinkingFound, completion: Completion) -> Reply:
+    completion = told_apart(completion, is_begun=thinking.field == "begun")
+    reply = Reply(
         item_id=item.item_id,
+        reasoning=completion.reasoning if plan.options.keep_reasoning else None,
+        finish_reason=completion.finish_reason,
+        usage=dict(completion.usage) if completion.usage else None,
+        fingerprint=completion.fingerprint,
+    )
+    if is_exhausted(completion):
+        return msgspec.structs.replace(reply, status="thinking_exhausted")
+    parsed = _read(plan, item, completion)
+    return msgspec.structs.replace(
+        reply,
         text=completion.refusal if completion.text is None else completion.text,
         status=parsed.status,
         parsed=parsed.value,
         rule=parsed.rule,
-        finish_reason=completion.finish_reason,
-        usage=dict(completion.usage) if completion.usage else None,
-        fingerprint=completion.fingerprint,
     )
 
 
@@ -212,16 +276,16 @@ def _read(plan: Plan, item: Item, completion: Completion) -> Parsed:
     return plan.suite.parse(item, completion.text, protocol=plan.options.protocol)
 
 
-def _request(plan: Plan, item: Item) -> CompletionRequest:
+def _request(plan: Plan, item: Item, thinking: ThinkingFound) -> CompletionRequest:
     """Carries no seed: under batching it fixes no reply, and vLLM 0.32 on a CPU dies of one prefilled in parts."""
     sampling = item.sampling or plan.suite.sampling(plan.options.protocol)
     return CompletionRequest(
         model=plan.options.model,
         messages=item.messages,
-        max_tokens=sampling.max_tokens,
+        max_tokens=sampling.max_tokens + thinking.room,
         temperature=sampling.temperature if plan.options.temperature is None else plan.options.temperature,
         top_p=sampling.top_p,
-        extra={} if sampling.top_k is None else {"top_k": sampling.top_k},
+        extra=({} if sampling.top_k is None else {"top_k": sampling.top_k}) | thinking.sent,
     )
 
 

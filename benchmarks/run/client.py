@@ -1,11 +1,13 @@
 """The `Completer` of suite runs, over pyreqwest: thousands of short requests that must keep a server full.
 
-Bodies, replies, failures and pauses are those of `auditors.clients.completion`; only the transport differs.
+Bodies, replies, failures and pauses are those of the auditors' client, `auditors.clients.completion`; only the
+transport differs.
 """
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -14,18 +16,17 @@ from pyreqwest.exceptions import BuilderError, PyreqwestError, RequestTimeoutErr
 from pyreqwest.response import Response
 
 from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_beginning, read_body
-from auditors.clients.completion import (
-    LONGEST_ERROR_BYTES,
-    LONGEST_REPLY_BYTES,
-    chat_body,
-    failure,
-    parse_chat,
-    pause_seconds,
-)
+from auditors.clients.chat_format import LONGEST_REPLY_BYTES, batch_body, chat_body, parse_batch, parse_chat
+from auditors.clients.failures import LONGEST_ERROR_BYTES, failure, pause_seconds
+from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, context_tokens
 from auditors.clients.pacing import OPEN, OVERLOADED, EvictedError, Gate, Turn, is_deferred
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest
+from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError
 
+CHAT_PATH = "/v1/chat/completions"
+METRICS_PATH = "/metrics"
+LONGEST_METRICS_BYTES = 1024 * 1024
+_BEGAN = re.compile(rb"^process_start_time_seconds[ \t]+([0-9.e+]+)", re.MULTILINE)
 RETRIES = 3
 REQUEST_SECONDS = 300.0
 """For one attempt."""
@@ -44,7 +45,7 @@ def open_client(
     retries: int = RETRIES,
     headers: Mapping[str, str] | None = None,
     gate: Gate = OPEN,
-) -> Completer:
+) -> "SuiteClient":
     """A client for one OpenAI-compatible server; opens no connection yet.
 
     Args:
@@ -81,7 +82,7 @@ def open_client(
         )
     except BuilderError as exc:
         raise BenchmarkError(f"the client for {base_url} cannot be set up: {exc}") from exc
-    url = f"{origin}/v1/chat/completions"
+    url = origin + CHAT_PATH
     return SuiteClient(client, url, priority=priority, retries=retries, gate=gate, api_key=api_key)
 
 
@@ -110,12 +111,20 @@ class SuiteClient:
     async def complete(self, request: CompletionRequest) -> Completion:
         """Returns the first choice. Raises CompletionError once retries are spent."""
         body = chat_body(request, self._priority)
-        attempt, turn = 0, Turn(body)
+        return parse_chat(await self._post(self._url, body, request.extra.get("n", 1)))
+
+    async def complete_all(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
+        """See `benchmarks.run.exact.batching.CompletesBatches`."""
+        content = await self._post(f"{self._url}/batch", batch_body(requests, self._priority), len(requests))
+        return parse_batch(content, len(requests))
+
+    async def _post(self, url: str, body: bytes, n_sequences: int) -> bytes:
+        attempt, turn = 0, Turn(body, n_sequences)
         while True:
             pause_hints: Mapping[str, str] = {}
             try:
                 async with self._gate.slot(turn):
-                    status, headers, content = await self._attempt(body)
+                    status, headers, content = await self._attempt(url, body)
                     if status in OVERLOADED:
                         self._gate.on_overload()
                     if is_deferred(status, content):  # a slot's worth of asking again, not every worker's
@@ -123,7 +132,7 @@ class SuiteClient:
                         await asyncio.sleep(pause_seconds(1, headers, self._rng))
                         continue
                 if status == 200:
-                    return parse_chat(content)
+                    return content
                 error, pause_hints = failure(status, content, self._api_key), headers
             except EvictedError:
                 continue
@@ -134,13 +143,38 @@ class SuiteClient:
                 raise error
             await asyncio.sleep(pause_seconds(attempt, pause_hints, self._rng))
 
+    async def context_tokens(self, model: str) -> int | None:
+        """See `auditors.types.TellsContext`."""
+        url = self._url.removesuffix(CHAT_PATH) + MODELS_PATH
+        try:
+            async with self._client.get(url).build_streamed() as response:
+                encoding = response.headers.get("content-encoding") or ""
+                if response.status != 200:
+                    return None
+                return context_tokens(await read_body(_chunks(response), encoding, LONGEST_LIST_BYTES), model)
+        except (BodyError, PyreqwestError):
+            return None
+
+    async def began(self) -> str | None:
+        """When the server's process began, as its /metrics say; None where they do not."""
+        url = self._url.removesuffix(CHAT_PATH) + METRICS_PATH
+        try:
+            async with self._client.get(url).build_streamed() as response:
+                encoding = response.headers.get("content-encoding") or ""
+                if response.status != 200:
+                    return None
+                found = _BEGAN.findall(await read_body(_chunks(response), encoding, LONGEST_METRICS_BYTES))
+                return found[0].decode() if len(found) == 1 else None
+        except (BodyError, PyreqwestError):
+            return None
+
     async def aclose(self) -> None:
         """Closes every connection."""
         await self._client.close()
 
-    async def _attempt(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+    async def _attempt(self, url: str, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         try:
-            async with self._client.post(self._url).body_bytes(body).build_streamed() as response:
+            async with self._client.post(url).body_bytes(body).build_streamed() as response:
                 encoding = response.headers.get("content-encoding") or ""
                 if response.status == 200:
                     content = await read_body(_chunks(response), encoding, LONGEST_REPLY_BYTES)

@@ -91,6 +91,14 @@ def read_manifest(path: Path) -> Manifest:
     return _read(path / MANIFEST, Manifest, f"{path}: no run directory (it has no readable {MANIFEST})")
 
 
+def began(path: Path) -> float:
+    """When the run in a directory was begun, in Unix seconds. Raises BenchmarkError if `path` is no run directory."""
+    try:
+        return (path / MANIFEST).stat().st_mtime
+    except OSError as exc:
+        raise BenchmarkError(f"{path / MANIFEST}: {exc.strerror}") from exc
+
+
 def read_result(path: Path) -> Result:
     """The result of a finished run. Raises BenchmarkError if there is none, with what to do."""
     hint = f"complete it with biasgate audit run --resume {path}" if (path / MANIFEST).exists() else "no run is there"
@@ -143,12 +151,31 @@ def observations(path: Path) -> Observations:
         return Observations((), lambda _: (), lambda _: 0)
     with (path / RESPONSES).open("rb") as file:
         log = ReplyLines(file, str(path / RESPONSES))
-    samples = max((reply.sample + 1 for batch in log.batches() for _, reply in batch), default=0)
+    samples = n_samples(path) or max((reply.sample + 1 for batch in log.batches() for _, reply in batch), default=0)
     found = Replies(items, samples, log.reply)
     for batch in log.batches():
         for place, reply in batch:
             found.put(reply, place)
     return Observations(items, found.to, found.n_to)
+
+
+def n_answered(path: Path) -> int:
+    """Replies of the run in a directory that --resume does not ask for again: the latest of each that is no error."""
+    latest = {(reply.item_id, reply.sample): reply.status for reply in _lines(path / RESPONSES, Reply)}
+    return sum(status != "error" for status in latest.values())
+
+
+def n_items(path: Path) -> int:
+    """Items of the run in a directory, asked or not."""
+    if not (path / ITEMS).exists():
+        return 0
+    with (path / ITEMS).open("rb") as file:
+        return sum(1 for _ in file)
+
+
+def n_samples(path: Path) -> int | None:
+    """Replies an item of the run in a directory; further ones are repeats (--repeat-share). None: no run is there."""
+    return read_manifest(path).options.samples if (path / MANIFEST).exists() else None
 
 
 class DirectoryLog:
@@ -230,7 +257,8 @@ def _lines(path: Path, kind: Any, *, keep_last: bool = False) -> list[Any]:
 
 def _identity(of: Manifest) -> dict[str, Any]:
     options: dict[str, Any] = msgspec.to_builtins(of.options)
-    del options["concurrency"]
+    for name in ("concurrency", "keep_reasoning"):
+        del options[name]
     return options | {
         "suite_version": of.suite_version,
         "dataset_sha256": of.dataset_sha256,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from benchmarks.run.result import Result
+from benchmarks.suites.common.observations import without_exhausted
 from benchmarks.suites.protocol import JointScore, Observation, Suite, WithJointScore
 
 
@@ -23,4 +24,10 @@ def joined(result: Result, joint: JointScore, own: Sequence[Observation], partne
         partners: what the partner's result rests on.
     """
     rest = [one for one in result.estimates if one.metric != joint.metric]
-    return msgspec.structs.replace(result, estimates=[*rest, *joint.estimates(own, partners, result.seed)])
+    found = joint.estimates(without_exhausted(own), without_exhausted(partners), result.protocol, result.seed)
+    if result.precision is not None:
+        found = [msgspec.structs.replace(one, lower=None, upper=None, method=None, reason=STOPPED) for one in found]
+    return msgspec.structs.replace(result, estimates=[*rest, *found])
+
+
+STOPPED = "no interval: the two runs stopped at looks of their own (--precision)"

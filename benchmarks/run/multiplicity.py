@@ -1,83 +1,126 @@
-"""Many numbers side by side: which of them differ from the neutral value, given how many are looked at.
+"""Many numbers side by side: which of them differ from the neutral value, given how many a page shows.
 
-Among 69 nationalities a few are far from 0 by chance alone. Numbers of one metric that a reader sees together are one
-family: its groups within an axis, its parts within an axis, or its axes. Within a family the p values of "the value is
-neutral" are adjusted by Benjamini and Hochberg, which bounds the share of false finds among those marked.
+Among 69 nationalities a few are far from 0 by chance alone, and a page shows several metrics by axis, group and part.
+All numbers of a result that can be tested are adjusted together, so that a page of chance alone carries a star in at
+most 5 % of runs. Numbers of one metric broken down alike (over everything, by axis, by group, by pair of groups, by
+part) are a family, and each family has an equal share of the 5 %: a headline does not pay for 300 pairs of groups.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from auditors.metrics.association import benjamini_hochberg
+from auditors.metrics.bootstrap import holm
+from auditors.metrics.sign_flip import sign_flip_p_value
+from auditors.metrics.spread import Spread
 from auditors.types import Estimate
+from benchmarks.suites.common.estimation import Cell, degrees_of_freedom, drawn
 from benchmarks.suites.protocol import Scale
 
-SMALLEST_FAMILY = 2
-FALSE_FINDS = 0.05
-"""Bound on the expected share of false finds among the numbers marked as different from neutral."""
+FALSE_STARS = 0.05
+"""Bound on the share of pages with a star among those on which no number differs from its neutral value."""
 MARK = "*"
-Family = tuple[str, ...]
+_LEAST_DEFINED = 0.5
+"""Share of the replies that must lie in clusters with a value of their own; else only Student's test is left."""
+
+Family = tuple[str, bool, bool, bool, int]
+"""Metric; whether it has an axis, a group, a reference; how many names its part has ("joy/glad": 2)."""
 
 
-def with_adjusted_p_values(estimates: Sequence[Estimate], scales: Mapping[str, Scale]) -> list[Estimate]:
-    """Estimates with `p_value`, `adjusted_p_value` and `n_comparisons` in `extra`, where they can be had.
+class _Test(msgspec.Struct, frozen=True):
+    """Of one number."""
 
-    They can for a bootstrapped number whose neutral value lies inside its scale: at an end of the scale, as for a
-    degree of bias, chance alone is on one side. The p value is Student's, two-sided, with the bootstrap's standard
-    error and one degree less than there are clusters.
+    p_value: float
+    least: float
+    """The smallest p value that the number of its clusters allows."""
+
+
+class Starred(msgspec.Struct, frozen=True):
+    """The estimates of a result, and what chance does to their stars."""
+
+    estimates: list[Estimate]
+    """The tested ones have `p_value`, `p_adjusted` and `n_comparisons` in `extra`."""
+    expected_by_chance: float | None
+    """Stars on average where no number differs from its neutral value, at most FALSE_STARS; None: nothing is tested."""
+
+
+def with_stars(
+    cells: Sequence[Cell], estimates: Sequence[Estimate], scales: Mapping[str, Scale], *, level: float = 0.95
+) -> Starred:
+    """Adjusted p values of "the value is neutral", where they can be had.
+
+    They can for a number with an interval whose neutral value lies inside its scale: at an end of the scale, as for a
+    degree of bias, chance alone is on one side. The p value is the larger of two. Student's, two-sided, has the
+    bootstrap's standard error and the interval's degrees of freedom (half of them, where each cluster lies on one side
+    of a difference). The other flips the signs of
+    whole clusters' own distances to the neutral value, weighted by their replies: it needs no standard error, so it
+    holds in the tails, where many comparisons look. Adjusted by Holm, with a share for each family.
+
+    Args:
+        cells: what the estimates were made of, in their order.
+        estimates: of one result.
+        scales: by metric.
+        level: of the intervals; above 0.95 where one look of several is shown, and then p values grow by as much as
+            makes 5 % of what 1 - level was.
     """
-    p_values = [_p_value(one, scales.get(one.metric)) for one in estimates]
+    pairs = zip(cells, estimates, strict=True)
+    tests = {n: test for n, (cell, one) in enumerate(pairs) if (test := _test(cell, one, scales.get(one.metric)))}
+    if not tests:
+        return Starred(list(estimates), None)
+    families = {place: _family(estimates[place]) for place in tests}
+    sizes = Counter(families.values())
+    shares = {place: 1 / (len(sizes) * sizes[family]) for place, family in families.items()}
+    looks = 0.05 / (1 - level)
+    tests = {place: _Test(min(1.0, looks * one.p_value), looks * one.least) for place, one in tests.items()}
+    adjusted = holm([test.p_value for test in tests.values()], list(shares.values()))
     found = list(estimates)
-    for places in _families(estimates, p_values):
-        adjusted = benjamini_hochberg([p_values[place] for place in places])
-        for place, value in zip(places, adjusted, strict=True):
-            said = {"p_value": p_values[place], "adjusted_p_value": value, "n_comparisons": len(places)}
-            found[place] = msgspec.structs.replace(found[place], extra={**found[place].extra, **said})
-    return found
+    for (place, test), value in zip(tests.items(), adjusted, strict=True):
+        said = {"p_value": test.p_value, "p_adjusted": value, "n_comparisons": len(tests)}
+        found[place] = msgspec.structs.replace(found[place], extra={**found[place].extra, **said})
+    levels = {place: FALSE_STARS * share for place, share in shares.items()}
+    return Starred(found, sum(level for place, level in levels.items() if tests[place].least < level))
 
 
 def mark(one: Estimate) -> str:
     """MARK for a number that differs from the neutral value after adjustment, else nothing."""
-    adjusted = one.extra.get("adjusted_p_value")
-    return MARK if adjusted is not None and adjusted < FALSE_FINDS else ""
+    adjusted = one.extra.get("p_adjusted")
+    return MARK if adjusted is not None and adjusted < FALSE_STARS else ""
 
 
-def _families(estimates: Sequence[Estimate], p_values: Sequence[float]) -> Iterator[list[int]]:
-    tested = [place for place, p_value in enumerate(p_values) if not math.isnan(p_value)]
-    n_groups = Counter(_beside(estimates[place]) for place in tested)
-    families: dict[Family, list[int]] = {}
-    for place in tested:
-        one = estimates[place]
-        if (family := _family(one, is_alone=n_groups[_beside(one)] == 1)) is not None:
-            families.setdefault(family, []).append(place)
-    yield from (places for places in families.values() if len(places) >= SMALLEST_FAMILY)
+def _family(one: Estimate) -> Family:
+    n_names = 0 if one.subset is None else 1 + one.subset.count("/")
+    return (one.metric, one.axis is not None, one.group is not None, one.reference is not None, n_names)
 
 
-def _beside(one: Estimate) -> Family:
-    """Where the groups of an axis stand side by side."""
-    return ("groups", one.metric, one.axis or "", one.subset or "")
-
-
-def _family(one: Estimate, *, is_alone: bool) -> Family | None:
-    """None for the number over everything, which has no others beside it. The only group of an axis (men against
-    women) stands beside itself on the other parts.
-    """
-    if one.group is not None and not is_alone:
-        return _beside(one)
-    if one.subset is not None:
-        return ("parts", one.metric, one.axis or "", str(one.subset.count("/")))
-    return None if one.axis is None else ("axes", one.metric)
-
-
-def _p_value(one: Estimate, scale: Scale | None) -> float:
-    """NaN where there is no test."""
-    error, clusters = one.extra.get("standard_error"), one.extra.get("n_clusters", 0)
+def _test(cell: Cell, one: Estimate, scale: Scale | None) -> _Test | None:
     if scale is None or scale.ideal is None or not scale.low < scale.ideal < scale.high:
-        return math.nan
-    if one.value is None or not error or clusters < SMALLEST_FAMILY:
-        return math.nan
-    return float(2 * stdtr(clusters - 1, -abs(one.value - scale.ideal) / error))
+        return None
+    if one.value is None or one.lower is None or isinstance(cell.statistic, Spread):
+        return None
+    error, own = one.extra.get("standard_error"), _own_distances(cell, scale.ideal)
+    if own is None and not error:
+        return None
+    degrees = degrees_of_freedom(cell) if own is not None else len(cell.clusters) / 2 - 1
+    student = 2 * float(stdtr(max(1.0, min(degrees, 1e9)), -abs(one.value - scale.ideal) / error)) if error else 0.0
+    if own is None:
+        return _Test(student, 0.0)
+    return _Test(max(student, sign_flip_p_value(own)), math.ldexp(1.0, 1 - max(1, int(np.count_nonzero(own)))))
+
+
+def _own_distances(cell: Cell, ideal: float) -> NDArray[np.float64] | None:
+    """(n_clusters,) distance to the neutral value of each cluster by itself, weighted by its sums; 0 where undefined.
+
+    None where too many are: the men and women of a difference are different clusters, and neither has one.
+    """
+    sums = drawn(cell)
+    weights = np.abs(sums).sum(axis=1)
+    values = np.asarray(cell.statistic(sums), dtype=np.float64)
+    is_defined = ~np.isnan(values)
+    if weights[is_defined].sum() < _LEAST_DEFINED * weights.sum():
+        return None
+    return np.where(is_defined, weights * (np.where(is_defined, values, ideal) - ideal), 0.0)

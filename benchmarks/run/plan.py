@@ -3,11 +3,14 @@
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from auditors.thinking import parse_thinking
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.selection import select
+from benchmarks.run.thinking import demand_fields
 from benchmarks.suites import registry
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.mitigation import Mitigation
@@ -21,6 +24,7 @@ from benchmarks.suites.protocol import (
     ProtocolName,
     Suite,
     WithExamples,
+    WithFollowUp,
     WithMitigation,
     WithOutputs,
 )
@@ -30,7 +34,7 @@ Key = tuple[str, int]
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to run. Everything but `concurrency` is part of a run's identity: resume refuses when it differs."""
+    """What to run. All but `concurrency` and `keep_reasoning` is a run's identity: resume refuses when it differs."""
 
     suite: str
     model: str
@@ -58,8 +62,20 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """For suites with a judge; None: the model under test judges itself."""
     embedder: str | None = None
     """For suites that compare texts; None: those numbers are undefined, with that reason."""
+    precision: float | None = None
+    """Ask no more than makes half the width of the headline number's interval at most this, as a share of the largest
+    value of its scale (see benchmarks.run.precision); None: ask everything.
+    """
+    repeat_share: float | None = None
+    """Share of the items that are asked once more, to see what changes by itself (benchmarks.run.asked_again)."""
     evaluate: tuple[str, ...] = ()
     """cogs: directories of finished runs whose texts are evaluated, in place of generating any."""
+    thinking: str = "default"
+    """Whether the model shall think: see `auditors.thinking.parse_thinking`."""
+    extra_body: dict[str, Any] | None = None
+    """Further fields of every request to the model; they win over the run's own."""
+    keep_reasoning: bool = False
+    """Keep the model's thoughts in the log; they move no number."""
     concurrency: int | None = None
     """Requests in flight; None is automatic."""
 
@@ -136,8 +152,43 @@ def check(options: RunOptions, suite: Suite) -> None:
         raise BenchmarkError(f"mode exact reads probabilities, not replies: samples must be 1, not {options.samples}")
     if options.temperature is not None and options.mode == "exact":
         raise BenchmarkError("mode exact reads the probabilities at the protocol's own temperature: leave it away")
+    try:
+        thinking = parse_thinking(options.thinking)
+    except ValueError as exc:
+        raise BenchmarkError(str(exc)) from None
+    demand_fields(options.extra_body)
+    if options.mode == "exact" and thinking.mode in ("on", "budget"):
+        raise BenchmarkError(
+            "mode exact reads the first words of an answer, before which a model must not think: use --thinking off"
+        )
+    _check_precision(options.precision, suite)
+    _check_repeats(options.repeat_share, suite)
     if options.seed < 0:
         raise BenchmarkError(f"seed must not be negative, not {options.seed}")
+
+
+def _check_precision(demanded: float | None, suite: Suite) -> None:
+    if demanded is None:
+        return
+    if not 0 < demanded < 1:
+        raise BenchmarkError(f"precision must be above 0 and below 1, e.g. 0.02 for ±2 of 100, not {demanded:g}")
+    if isinstance(suite, WithFollowUp):
+        raise BenchmarkError(
+            f"{suite.name}: precision is not offered: its questions are made from its replies once all are there: "
+            "use a limit"
+        )
+
+
+def _check_repeats(share: float | None, suite: Suite) -> None:
+    if share is None:
+        return
+    if not 0 < share <= 1:
+        raise BenchmarkError(f"repeat share must be above 0 and at most 1, not {share:g}")
+    if isinstance(suite, WithFollowUp):
+        raise BenchmarkError(
+            f"{suite.name}: repeat share is not offered: its questions are made from its replies, which change: "
+            "run it twice and use audit compare"
+        )
 
 
 def rendered(options: RunOptions, suite: Suite, dataset: Dataset, checkpoint: Callable[[], None] = never) -> list[Item]:

@@ -1,12 +1,17 @@
 """result.json (contract 2) as structs."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from auditors.types import Estimate, JudgeStamp
+from benchmarks.run.judge_validation import JudgeUsed, Validation
+from benchmarks.run.precision import Precision
+from benchmarks.run.rank_resamples import RankResamples
+from benchmarks.run.repeats import Repeats
+from benchmarks.run.thinking import ThinkingFound, exhausted_reason
 from benchmarks.suites.common.observations import items_of
 from benchmarks.suites.protocol import STATUSES, DataKind, Mode, Observation, ProtocolName
 
@@ -30,11 +35,17 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     embedder: str | None = None
     judge: list[JudgeStamp] = []
     """Who read the replies; more than one form or question only where a suite asks more than one."""
+    thinking: ThinkingFound | None = None
+    """What the server did about thinking; None where it was not asked."""
+    judge_validation: Validation | None = None
+    """The comparison of that judge with people that was given, whether it holds or not."""
     prompt_sha256: str
     """sha256 over the rendered prompts of all items used, in order."""
     started: str | None = None
     finished: str | None = None
     requests: int = 0
+    replies_from_cache: int = 0
+    """Replies of earlier runs that were used again (benchmarks.run.reply_cache)."""
     seconds: float = 0.0
 
     @property
@@ -62,10 +73,24 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     subset: str | None = None
     temperature: float | None = None
     """Set by the user; None: the protocol's."""
+    thinking: str = "default"
+    """Whether the model was to think, as it was set."""
+    extra_body: dict[str, Any] | None = None
+    """Further fields that the user sent with every request."""
+    precision: Precision | None = None
+    """Where a run stopped that was to ask only as much as it needed; None: it was to ask everything."""
+    repeats: Repeats | None = None
+    """What changed where items were asked again; None: none were."""
     dataset: DatasetUsed
     counts: dict[str, int]
     """items, and replies by status; the statuses add up to items times samples."""
     estimates: list[Estimate]
+    expected_by_chance: float | None = None
+    """Stars that chance alone would give this result on average (benchmarks.run.multiplicity); None: nothing tested."""
+    rank_resamples: list[RankResamples] = []
+    """Of the number by which the suite ranks models, by axis; none for a suite without ranks."""
+    judge: JudgeUsed | None = None
+    """Whether the judge may be relied on; None for a suite without one."""
     provenance: Provenance
 
     @property
@@ -81,15 +106,34 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
             "few_shot": self.few_shot,
             "subset": self.subset,
             "temperature": self.temperature,
+            "thinking": self.thinking,
+            "extra_body": shown_fields(self.extra_body),
             "judge": self.provenance.judged_by,
             "embedder": self.provenance.embedder,
             "dataset_sha256": self.dataset.sha256,
         }
 
     @property
+    def judge_fault(self) -> str | None:
+        """Why the numbers rest on a judge that is not validated; None when they do not."""
+        if self.judge is not None:
+            return self.judge.reason
+        return "the result was made before judges were validated: score it again" if self.provenance.judge else None
+
+    @property
+    def thinking_fault(self) -> str | None:
+        """Why the run has no headline number: too many replies ran out of tokens while the model was thinking."""
+        return exhausted_reason(self.counts.get("thinking_exhausted", 0), self.n_replies, self.thinking)
+
+    @property
     def n_replies(self) -> int:
         """Replies of every status."""
-        return sum(self.counts[status] for status in STATUSES)
+        return sum(self.counts.get(status, 0) for status in STATUSES)
+
+
+def shown_fields(extra_body: Mapping[str, Any] | None) -> str | None:
+    """The user's own fields in one line, the same for the same fields; None for none."""
+    return msgspec.json.encode(extra_body, order="sorted").decode() if extra_body else None
 
 
 def counts(observations: Sequence[Observation]) -> dict[str, int]:

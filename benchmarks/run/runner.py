@@ -1,24 +1,37 @@
 """Runs one suite: prepares the items, asks the model, scores the replies."""
 
 import asyncio
+import math
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from auditors.clients.judge_client import JudgeClient
+from auditors.clients.thinking_switch import ThinkingCompleter
+from auditors.thinking import OFF
 from auditors.types import Completer, Embedder, JudgeStamp
 from benchmarks.errors import RunStopped
-from benchmarks.run.ask import AUTO_CONCURRENCY, Progress, ask
-from benchmarks.run.follow_up import embedded_parts, extend_plan
+from benchmarks.run import asked_again
+from benchmarks.run.ask import AUTO_CONCURRENCY, Answer, Progress, answerer, ask
+from benchmarks.run.embedding import EmbeddedBeside
+from benchmarks.run.follow_up import extend_plan
+from benchmarks.run.garbage import no_full_collections, set_aside
 from benchmarks.run.judge import stamps
-from benchmarks.run.log import RunLog
-from benchmarks.run.plan import Plan, RunOptions, prepare
-from benchmarks.run.replies import Replies
+from benchmarks.run.judge_validation import Validation
+from benchmarks.run.log import Placed, RunLog
+from benchmarks.run.plan import Plan, RunOptions, prepare, prompts_sha256
+from benchmarks.run.precision import Precision, looks_of
+from benchmarks.run.repeats import Repeats
+from benchmarks.run.replies import Replies, kept
+from benchmarks.run.reply_cache import is_from_cache
 from benchmarks.run.result import Result
-from benchmarks.run.score import provenance_of, score
+from benchmarks.run.score import headline, provenance_of, score
 from benchmarks.run.stopping import checkpoint_of, in_thread, unless_stopped
+from benchmarks.run.thinking import ThinkingFound, probe_once
 
 __all__ = [
     "AUTO_CONCURRENCY",
@@ -35,14 +48,20 @@ __all__ = [
 ]
 
 
+def _unheard(_: ThinkingFound) -> None:
+    """Nobody wants to know."""
+
+
 async def run(
     options: RunOptions,
     *,
     completer: Completer,
     log: RunLog,
     judge: Completer | None = None,
+    judge_validation: Validation | None = None,
     embedder: Embedder | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    on_thinking: Callable[[ThinkingFound], None] = _unheard,
     stop: asyncio.Event | None = None,
     base_url_host: str | None = None,
     data_dir: Path | None = None,
@@ -54,8 +73,10 @@ async def run(
         completer: asks the model; the caller closes it.
         log: see `RunLog`; replies with status error are asked again.
         judge: asks `options.judge_model`; None asks the server of the model under test.
+        judge_validation: its comparison with people.
         embedder: for suites that compare texts; None leaves those numbers undefined.
         on_progress: called after every batch kept, at least once.
+        on_thinking: called once with what the server does about thinking, before an item is asked.
         stop: when set, no further item is asked, and RunStopped is raised within a second, whatever the run is at;
             replies that arrive within stopping.GRACE_SECONDS are kept.
         base_url_host: for the provenance.
@@ -64,18 +85,22 @@ async def run(
     Raises: BenchmarkError, DatasetError, RunStopped.
     """
     stop = stop or asyncio.Event()
-    preparing = in_thread(prepare, options, data_dir, checkpoint=checkpoint_of(stop, _not_begun))
-    plan = await unless_stopped(stop, preparing, _not_begun)
-    return await run_plan(
-        plan,
-        completer=completer,
-        log=log,
-        judge=judge,
-        embedder=embedder,
-        on_progress=on_progress,
-        stop=stop,
-        base_url_host=base_url_host,
-    )
+    with no_full_collections():
+        preparing = in_thread(prepare, options, data_dir, checkpoint=checkpoint_of(stop, _not_begun))
+        plan = await unless_stopped(stop, preparing, _not_begun)
+    with set_aside():
+        return await run_plan(
+            plan,
+            completer=completer,
+            log=log,
+            judge=judge,
+            judge_validation=judge_validation,
+            embedder=embedder,
+            on_progress=on_progress,
+            on_thinking=on_thinking,
+            stop=stop,
+            base_url_host=base_url_host,
+        )
 
 
 async def run_plan(
@@ -84,8 +109,10 @@ async def run_plan(
     completer: Completer,
     log: RunLog,
     judge: Completer | None = None,
+    judge_validation: Validation | None = None,
     embedder: Embedder | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    on_thinking: Callable[[ThinkingFound], None] = _unheard,
     stop: asyncio.Event | None = None,
     base_url_host: str | None = None,
 ) -> Result:
@@ -102,8 +129,10 @@ async def run_plan(
     def stopped() -> RunStopped:
         return RunStopped(n_done, plan.total)
 
-    running = _Run(plan, completer, log, judge or completer, embedder, note, stop, checkpoint_of(stop, stopped))
-    return await unless_stopped(stop, running.result(base_url_host), stopped)
+    checkpoint = checkpoint_of(stop, stopped)
+    running = _Run(plan, completer, log, judge or completer, embedder, note, stop, checkpoint, on_thinking)
+    about = {"base_url_host": base_url_host, "judge_validation": judge_validation}
+    return await unless_stopped(stop, running.result(about), stopped)
 
 
 def _not_begun() -> RunStopped:
@@ -123,60 +152,140 @@ class _Run:
         on_progress: Callable[[Progress], None],
         stop: asyncio.Event,
         checkpoint: Callable[[], None],
+        on_thinking: Callable[[ThinkingFound], None],
     ) -> None:
         self._plan = plan
         self._completer = completer
         self._log = log
         self._judge = judge
         self._embedder = embedder
+        self._embedding = EmbeddedBeside(plan, embedder, log)
         self._on_progress = on_progress
         self._stop = stop
         self._checkpoint = checkpoint
+        self._thinking: ThinkingFound | None = None
+        self._answer: Answer | None = None
+        self._on_thinking = on_thinking
+        options = plan.options
+        self._probe_once = probe_once(
+            completer, options.model, options.thinking, options.extra_body, is_exact=options.mode == "exact"
+        )
 
-    async def result(self, base_url_host: str | None) -> Result:
+    async def _probe(self) -> ThinkingFound:
+        is_new, self._thinking = self._thinking is None, await self._probe_once()
+        if is_new:
+            self._on_thinking(self._thinking)
+        return self._thinking
+
+    async def result(self, known: Mapping[str, Any]) -> Result:
+        """`known`: what the provenance says and the replies do not."""
+        try:
+            return await self._result(known)
+        finally:
+            self._embedding.close()
+
+    async def _result(self, known: Mapping[str, Any]) -> Result:
         started, clock = datetime.now(UTC), time.perf_counter()
-        replies = await self._asked(self._plan)
-        complete = await in_thread(extend_plan, self._plan, replies, self._checkpoint)
-        if complete is not self._plan:
+        plan, replies, precision = await self._asked_enough()
+        complete = await in_thread(extend_plan, plan, replies, self._checkpoint)
+        if complete is not plan:
             await self._log.keep_items(complete.items)
-            replies = await self._asked(complete)
-        is_embedded = await self._embedded(complete, replies)
+            replies = await self._asked(complete, total=complete.total)
+        repeats = None
+        if plan.options.repeat_share is not None:
+            repeats = await self._repeats(plan)
+            replies = await kept(complete, self._log)  # what had failed was asked for as well
+        await self._embedding.finish()
+        is_embedded = self._embedding.is_changed
+        if is_embedded:
+            replies = await kept(complete, self._log)
         about = {
-            "base_url_host": base_url_host,
+            **known,
             "embedder": self._embedder.name if is_embedded and self._embedder is not None else None,
+            "thinking": self._thinking,
             "started": started.isoformat(timespec="seconds"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - clock, 3),
         }
-        return await in_thread(self._scored, complete, replies, about)
+        return await in_thread(self._scored, complete, replies, about, precision, repeats)
 
-    async def _asked(self, plan: Plan) -> Replies:
-        client = await _judge_client(plan, self._judge, self._log)
-        return await ask(
-            plan,
-            completer=self._completer,
-            log=self._log,
-            judge=client,
-            on_progress=self._on_progress,
-            stop=self._stop,
-        )
+    async def _asked_enough(self) -> tuple[Plan, Replies, Precision | None]:
+        """What was asked, with the replies: all of the plan, or as much as the precision that it demands needs."""
+        if self._plan.options.precision is None:
+            return self._plan, await self._asked(self._plan), None
+        looks = await in_thread(looks_of, self._plan)
+        for number, plan in looks.after([reply.item_id async for _, reply in self._logged()]):
+            replies = await self._asked(plan)
+            estimates = await in_thread(headline, plan, replies, looks.level, self._checkpoint)
+            found = looks.found(number, estimates)
+            if found.is_reached or plan is self._plan:
+                break
+        prompts = await in_thread(prompts_sha256, plan.items)
+        return msgspec.structs.replace(plan, prompt_sha256=prompts), replies, found
 
-    async def _embedded(self, plan: Plan, replies: Replies) -> bool:
-        """Keeps the replies that their vectors change; whether there are any."""
-        is_changed = False
-        async for changed in embedded_parts(plan, replies, self._embedder):
-            for reply, place in zip(changed, await self._log.append(changed), strict=True):
-                replies.put(reply, place)
-            is_changed = is_changed or bool(changed)
-        return is_changed
+    async def _logged(self) -> AsyncIterator[Placed]:
+        async for batch in self._log.read():
+            for placed in batch:
+                yield placed
+            await asyncio.sleep(0)
 
-    def _scored(self, plan: Plan, replies: Replies, about: dict[str, Any]) -> Result:
-        n_requests = 0
+    async def _open_answer(self) -> Answer:
+        if self._answer is None:
+            self._answer = await answerer(self._plan, self._completer, self._probe)
+        return self._answer
+
+    async def _repeats(self, plan: Plan) -> Repeats:
+        again = await in_thread(asked_again.repeated, plan)
+        n_before = len(again.items) * plan.options.samples
+        replies = await self._asked(again, plan.total - n_before, plan.total + len(again.items))
+        return await in_thread(asked_again.found, plan, again, replies, self._checkpoint)
+
+    async def _asked(self, plan: Plan, n_before: int = 0, total: int | None = None) -> Replies:
+        """Progress counts from `n_before`, of `total`; None: of all that the run asks."""
+        if total is None:
+            total = self._plan.total + math.ceil((self._plan.options.repeat_share or 0) * len(self._plan.items))
+
+        def note(progress: Progress) -> None:
+            done = n_before + progress.done
+            left = (total - done) / progress.rate if progress.rate else None
+            self._on_progress(msgspec.structs.replace(progress, done=done, total=total, eta_seconds=left))
+
+        judge = ThinkingCompleter(self._judge, OFF, expects_whole=True)
+        client = await _judge_client(plan, judge, self._log)
+        try:
+            return await ask(
+                plan,
+                completer=self._completer,
+                log=self._log,
+                judge=client,
+                on_progress=note,
+                stop=self._stop,
+                open_answer=self._open_answer,
+                on_kept=self._embedding.note,
+            )
+        except RunStopped as exc:
+            raise RunStopped(n_before + exc.done, total) from None
+
+    def _scored(
+        self,
+        plan: Plan,
+        replies: Replies,
+        about: dict[str, Any],
+        precision: Precision | None,
+        repeats: Repeats | None,
+    ) -> Result:
+        n_requests, n_used_again = self._thinking.requests if self._thinking is not None else 0, 0
+        n_requests += repeats.requests if repeats is not None else 0
         for reply in replies.values():
             self._checkpoint()
             n_requests += (reply.usage or {}).get("requests", 1)
-        provenance = provenance_of(self._plan, replies, self._checkpoint, requests=n_requests, **about)
-        return score(plan, replies, provenance, self._checkpoint)
+            n_used_again += is_from_cache(reply.usage)
+        about = {**about, "requests": n_requests, "replies_from_cache": n_used_again}
+        provenance = provenance_of(self._plan, replies, self._checkpoint, **about)
+        if precision is not None:
+            provenance = msgspec.structs.replace(provenance, prompt_sha256=plan.prompt_sha256)
+        result = score(plan, replies, provenance, self._checkpoint, precision)
+        return msgspec.structs.replace(result, repeats=repeats)
 
 
 async def _judge_client(plan: Plan, completer: Completer, log: RunLog) -> JudgeClient | None:

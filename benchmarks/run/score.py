@@ -7,31 +7,52 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from auditors.types import JudgeStamp
+from auditors.thinking import is_exhausted, told_apart
+from auditors.types import Completion, Estimate, JudgeStamp
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import judge
 from benchmarks.run.follow_up import extend_plan, observed
-from benchmarks.run.multiplicity import with_adjusted_p_values
+from benchmarks.run.judge_validation import JudgeUsed, judge_used
+from benchmarks.run.multiplicity import with_stars
 from benchmarks.run.plan import Key, Plan, RunOptions
+from benchmarks.run.precision import Precision
+from benchmarks.run.rank_resamples import rank_resamples
 from benchmarks.run.result import DatasetUsed, Provenance, Result, counts
+from benchmarks.run.thinking import exhausted_reason
 from benchmarks.suites.common.accepted_answers import Reading
 from benchmarks.suites.common.estimation import Cell, estimate
-from benchmarks.suites.common.observations import never
-from benchmarks.suites.protocol import REFUSAL_FIELD, UNREAD_LABELS, UNRESOLVED, Item, Observation, Reply, Suite
+from benchmarks.suites.common.observations import never, without_exhausted
+from benchmarks.suites.protocol import (
+    REFUSAL_FIELD,
+    STATUSES,
+    UNREAD_LABELS,
+    UNRESOLVED,
+    Item,
+    Observation,
+    Reply,
+    Suite,
+    WithRanks,
+)
 
 
 def score(
-    plan: Plan, replies: Mapping[Key, Reply], provenance: Provenance, checkpoint: Callable[[], None] = never
+    plan: Plan,
+    replies: Mapping[Key, Reply],
+    provenance: Provenance,
+    checkpoint: Callable[[], None] = never,
+    precision: Precision | None = None,
 ) -> Result:
     """The result of a plan from its replies; deterministic, whatever order they came in. `checkpoint` is called before
-    each reply and each number, and may raise to end it.
+    each reply and each number, and may raise to end it. `precision`: where the run stopped, if it could stop early.
     """
     observations = observed(plan, replies, checkpoint)
     options, suite, tally = plan.options, plan.suite, counts(observations)
-    found = []
-    for cell in cells(options, suite, observations):
+    level = LEVEL if precision is None else precision.level_of_a_look
+    made, found = cells(options, suite, observations), []
+    for cell in made:
         checkpoint()
-        found.append(estimate(cell, seed=options.seed))
+        found.append(_estimate(cell, options.seed, level))
+    marked = with_stars(made, _without_headline(found, suite, tally, options), suite.scales, level=level)
     return Result(
         suite=suite.name,
         suite_version=suite.version,
@@ -45,6 +66,9 @@ def score(
         limit=options.limit,
         subset=options.subset,
         temperature=options.temperature,
+        thinking=options.thinking,
+        extra_body=options.extra_body,
+        precision=precision,
         dataset=DatasetUsed(
             name=plan.dataset.name,
             kind=plan.dataset.kind,
@@ -53,9 +77,56 @@ def score(
             n_used=tally["items"],
         ),
         counts=tally,
-        estimates=with_adjusted_p_values(found, suite.scales),
+        estimates=marked.estimates,
+        expected_by_chance=marked.expected_by_chance,
+        rank_resamples=rank_resamples(suite.rank_rule, made) if isinstance(suite, WithRanks) else [],
+        judge=_judge_used(plan, provenance),
         provenance=provenance,
     )
+
+
+def headline(
+    plan: Plan, replies: Mapping[Key, Reply], level: float, checkpoint: Callable[[], None] = never
+) -> list[Estimate]:
+    """The headline number alone, with an interval of that level; empty where the run has none."""
+    observations = observed(plan, replies, checkpoint)
+    made = [cell for cell in cells(plan.options, plan.suite, observations) if cell.key == plan.suite.headline]
+    found = [_estimate(cell, plan.options.seed, level) for cell in made]
+    return _without_headline(found, plan.suite, counts(observations), plan.options)
+
+
+LEVEL = 0.95
+"""Of every interval of a result."""
+
+
+def _estimate(cell: Cell, seed: int, level: float) -> Estimate:
+    """With an interval of `level`, which holds with LEVEL where several looks were taken."""
+    found = estimate(cell, seed=seed, confidence_level=level)
+    if level == LEVEL:
+        return found
+    method = None if found.method is None else f"repeated {found.method}"
+    return msgspec.structs.replace(found, confidence_level=LEVEL, method=method)
+
+
+def _without_headline(
+    found: Sequence[Estimate], suite: Suite, tally: Mapping[str, int], options: RunOptions
+) -> list[Estimate]:
+    """The estimates; those of the headline's metric undefined where too many replies ran out of tokens in thought: the
+    ones that are left are those that the model found easy.
+    """
+    n_replies = sum(tally[status] for status in STATUSES)
+    reason = exhausted_reason(tally["thinking_exhausted"], n_replies, options.thinking)
+    if reason is None:
+        return list(found)
+    undefined = {"value": None, "lower": None, "upper": None, "method": None, "reason": reason}
+    return [msgspec.structs.replace(one, **undefined) if one.metric == suite.headline.metric else one for one in found]
+
+
+def _judge_used(plan: Plan, provenance: Provenance) -> JudgeUsed | None:
+    if plan.judge_model is None:
+        return None
+    models = {stamp.model for stamp in provenance.judge} or {plan.judge_model}
+    return judge_used(sorted(models), plan.options.model, provenance.judge, provenance.judge_validation)
 
 
 def cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]) -> list[Cell]:
@@ -64,7 +135,7 @@ def cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]
     In mode exact without the numbers that it cannot tell, and with the mean probability per item of this run that it
     could not read: a bound on what the scores miss.
     """
-    found = suite.cells(observations, protocol=options.protocol)
+    found = suite.cells(without_exhausted(observations), protocol=options.protocol)
     if not _is_exact(options):
         return found
     unresolved = [
@@ -72,7 +143,7 @@ def cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]
     ]
     said = {"mean_unresolved": sum(unresolved) / len(unresolved) if unresolved else None}
     read = [_unread(cell) if cell.metric in UNREAD_IN_EXACT else cell for cell in found]
-    return [msgspec.structs.replace(cell, extra={**cell.extra, **said}) for cell in read]
+    return [msgspec.structs.replace(cell, is_exact=True, extra={**cell.extra, **said}) for cell in read]
 
 
 UNREAD_IN_EXACT = frozenset({"refusal_rate"})
@@ -89,7 +160,7 @@ def _unread(cell: Cell) -> Cell:
         sums=np.zeros((0, cell.sums.shape[1])),
         clusters=(),
         n=0,
-        share=None,
+        counted=None,
         undefined="mode exact does not tell refusals from other unrelated replies",
     )
 
@@ -104,6 +175,12 @@ def read_reply(plan: Plan, item: Item, reply: Reply) -> Reply:
         return _read_probabilities(plan, item, reply)
     if reply.text is None or reply.rule == REFUSAL_FIELD:
         return reply
+    said = told_apart(Completion(text=reply.text, finish_reason=reply.finish_reason, reasoning=reply.reasoning))
+    if is_exhausted(said):
+        return msgspec.structs.replace(
+            reply, text=None, status="thinking_exhausted", parsed=None, rule=None, error=None
+        )
+    reply = msgspec.structs.replace(reply, text=said.text)
     parsed = plan.suite.parse(item, reply.text, protocol=plan.options.protocol)
     fresh = msgspec.structs.replace(reply, status=parsed.status, parsed=parsed.value, rule=parsed.rule, error=None)
     return judge.reread(plan, item, fresh)

@@ -1,4 +1,4 @@
-"""Which items a limited run asks: whole sets, spread over the data, the same for every larger limit and then some."""
+"""Which items a run asks first: whole sets, spread over the data, the same for every larger limit and then some."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -37,20 +37,43 @@ def select(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
     """
     if limit is None or limit >= len(items):
         return list(items)
-    n_left, chosen = limit, set[str]()
+    ordered = _ordered(items, seed)
+    chosen = _beginning(ordered, limit)
+    if not chosen:
+        n_first = len(ordered[0].items)
+        raise BenchmarkError(
+            f"limit {limit} is too small: the first {n_first} items belong together: use a limit of {n_first} or more"
+        )
+    return [item for item in items if item.item_id in chosen]
+
+
+def beginnings(items: Sequence[Item], limits: Sequence[int], seed: int) -> list[list[Item]]:
+    """What `select` chooses under each of several limits, for one sorting; those under which no set fits left out."""
+    ordered = _ordered(items, seed)
+    place = {item.item_id: number for number, item in enumerate(items)}
+    found = (sorted(map(place.__getitem__, _beginning(ordered, limit))) for limit in limits)
+    return [[items[number] for number in numbers] for numbers in found if numbers]
+
+
+def at_least(items: Sequence[Item], n: int, seed: int) -> list[Item]:
+    """The items of the sets that a limit takes first, as many as have `n` items or more; all where there are fewer."""
+    chosen = set[str]()
     for one in _ordered(items, seed):
+        if len(chosen) >= n:
+            break
+        chosen.update(item.item_id for item in one.items)
+    return [item for item in items if item.item_id in chosen]
+
+
+def _beginning(ordered: Sequence[_Set], limit: int) -> set[str]:
+    """Ids of the items of the sets up to the one that no longer fits."""
+    n_left, chosen = limit, set[str]()
+    for one in ordered:
         if len(one.items) > n_left:
             break
         n_left -= len(one.items)
         chosen.update(item.item_id for item in one.items)
-    else:
-        return list(items)
-    if not chosen:
-        raise BenchmarkError(
-            f"limit {limit} is too small: the first {len(one.items)} items belong together: "
-            f"use a limit of {len(one.items)} or more"
-        )
-    return [item for item in items if item.item_id in chosen]
+    return chosen
 
 
 def _ordered(items: Sequence[Item], seed: int) -> list[_Set]:

@@ -2,10 +2,8 @@
 
 import re
 
-import msgspec
-
 from auditors.affinity import CHOICE_PROMPT
-from benchmarks.simulator import schemas, stance
+from benchmarks.simulator import stance
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.counterfactual import CLOSING, topics_of
 from benchmarks.simulator.identities import without_identity
@@ -45,7 +43,8 @@ class Answers:
         The first that recognises the request answers it; prose answers everything.
         """
         return (
-            self._verdict(asked)
+            self._call(asked)
+            or self._verdict(asked)
             or self._affinity(asked)
             or next((found for one in self._behaviours if (found := one.replies(asked)) is not None), None)
             or table.replies(asked, self._profile, self._key, self._seed)
@@ -64,6 +63,16 @@ class Answers:
         """Whether this request is a judge's question that never gets its answer."""
         return self.can_be_silent and fault(asked.user, self._profile.judge, self._seed) == "silent"
 
+    def calls(self, asked: Asked) -> bool:
+        """Whether the reply is a call of a tool: where one is demanded, or planted for what a user says."""
+        if not asked.offer.tools or asked.choices is not None or asked.prefix:
+            return False
+        last, is_planted = asked.turns[-1], self._profile.structured.tool is not None
+        return asked.offer.is_demanded or (is_planted and last.role == "user" and bool(last.text))
+
+    def _call(self, asked: Asked) -> Replies | None:
+        return Replies(self._profile.structured.calls(asked.case, asked.offer)) if self.calls(asked) else None
+
     def _verdict(self, asked: Asked) -> Replies | None:
         judged = verdict_text(asked.user, self._profile.judge, self._seed)
         return None if judged is None else Replies({judged: 1.0})
@@ -79,7 +88,7 @@ class Answers:
     def _instance(self, asked: Asked) -> Replies | None:
         if asked.schema is None:
             return None
-        return Replies({msgspec.json.encode(schemas.instance(asked.schema)).decode(): 1.0})
+        return Replies(self._profile.structured.instances(asked.case, asked.schema))
 
     def _prose(self, prompt: str) -> Replies:
         """A free reply: the stance on the group that the prompt is about, then as many shifted sentences as planted.

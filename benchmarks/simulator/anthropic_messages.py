@@ -1,18 +1,19 @@
 """POST /v1/messages in Anthropic's shape, streamed and whole, as vLLM serves it beside the OpenAI endpoints."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from benchmarks.simulator import tokens
+from benchmarks.simulator import tokens, tool_calls
 from benchmarks.simulator.asgi import Call
 from benchmarks.simulator.engine import Answer, Engine
 from benchmarks.simulator.generation import Generated, Step
 from benchmarks.simulator.held_slot import attend
-from benchmarks.simulator.openai_requests import BadRequestError, flat_text
+from benchmarks.simulator.openai_requests import BadRequestError, demanded, flat_text
 from benchmarks.simulator.text_request import Asked, Turn, render
+from benchmarks.simulator.tool_calls import Offer, Piece, Tool
 
 Json = dict[str, Any]
 
@@ -20,6 +21,16 @@ Json = dict[str, Any]
 class MessageParam(msgspec.Struct, frozen=True):
     role: str
     content: str | list[dict[str, Any]]
+
+
+class ToolDefinition(msgspec.Struct, frozen=True):
+    name: str
+    input_schema: dict[str, Any] = {}
+
+
+class ToolChoice(msgspec.Struct, frozen=True):
+    type: Literal["auto", "any", "tool", "none"]
+    name: str | None = None
 
 
 class MessagesRequest(msgspec.Struct, kw_only=True):
@@ -30,6 +41,8 @@ class MessagesRequest(msgspec.Struct, kw_only=True):
     temperature: float | None = None
     stop_sequences: list[str] = []
     stream: bool = False
+    tools: list[ToolDefinition] | None = None
+    tool_choice: ToolChoice | None = None
     priority: int = 0
 
     def turns(self) -> tuple[Turn, ...]:
@@ -53,8 +66,20 @@ class MessagesRequest(msgspec.Struct, kw_only=True):
             max_tokens=self.max_tokens,
             temperature=1.0 if self.temperature is None else self.temperature,
             stop=tuple(self.stop_sequences),
+            offer=self._offer(),
             priority=self.priority,
         )
+
+    def _offer(self) -> Offer:
+        tools = [Tool(one.name, one.input_schema) for one in self.tools or []]
+        match self.tool_choice:
+            case None | ToolChoice("auto"):
+                return Offer(tuple(tools))
+            case ToolChoice("any"):
+                return demanded(tools)
+            case ToolChoice("tool", name):
+                return demanded(tools, name or "")
+        return Offer()
 
 
 _decoder = msgspec.json.Decoder(MessagesRequest)
@@ -83,10 +108,14 @@ async def _say(engine: Engine, call: Call, request: MessagesRequest, asked: Aske
 
 def _message(engine: Engine, answer: Answer) -> Json:
     reply = answer.generated[0]
+    text, call = tool_calls.read(reply.text) if answer.asked.offer.tools else (reply.text, None)
+    content: list[Json] = [{"type": "text", "text": text}] if text or call is None else []
+    if call is not None:
+        content.append(_block(answer, call.name, msgspec.json.decode(call.arguments)))
     return {
         **_opening(engine, answer),
-        "content": [{"type": "text", "text": reply.text}],
-        **_ending(reply),
+        "content": content,
+        **_ending(reply, calls=call is not None),
         "usage": {"input_tokens": answer.asked.prompt_tokens, "output_tokens": len(reply.tokens)},
     }
 
@@ -105,23 +134,33 @@ def _opening(engine: Engine, answer: Answer) -> Json:
     }
 
 
-def _ending(reply: Generated) -> Json:
+def _block(answer: Answer, name: str, arguments: Any) -> Json:
+    return {"type": "tool_use", "id": tool_calls.call_id(answer.id, 0), "name": name, "input": arguments}
+
+
+def _ending(reply: Generated, *, calls: bool = False) -> Json:
     if reply.finish_reason == "length":
         return {"stop_reason": "max_tokens", "stop_sequence": None}
     if reply.stop_reason is not None:
         return {"stop_reason": "stop_sequence", "stop_sequence": reply.stop_reason}
-    return {"stop_reason": "end_turn", "stop_sequence": None}
+    return {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
 
 
 async def _events(engine: Engine, answer: Answer) -> AsyncIterator[bytes]:
     reply = answer.generated[0]
+    pieces = tool_calls.pieces(reply.tokens) if answer.asked.offer.tools else None
     yield _event("message_start", message=_opening(engine, answer))
-    yield _event("content_block_start", index=0, content_block={"type": "text", "text": ""})
-    async for delta in engine.paced([_deltas(reply)]):
-        yield _event("content_block_delta", index=0, delta=delta)
-    yield _event("content_block_stop", index=0)
+    if pieces is None:
+        yield _event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+        async for delta in engine.paced([_deltas(reply)]):
+            yield _event("content_block_delta", index=0, delta=delta)
+        yield _event("content_block_stop", index=0)
+    else:
+        async for events in engine.paced([_calling(answer, pieces)]):
+            yield events
     usage = {"input_tokens": answer.asked.prompt_tokens, "output_tokens": len(reply.tokens)}
-    yield _event("message_delta", delta=_ending(reply), usage=usage)
+    calls = any(piece.kind == "name" for piece in pieces or ())
+    yield _event("message_delta", delta=_ending(reply, calls=calls), usage=usage)
     yield _event("message_stop")
 
 
@@ -130,6 +169,28 @@ def _deltas(reply: Generated) -> Iterator[tuple[int, Json]]:
         text = Step(token, {}).text
         if text:
             yield number, {"type": "text_delta", "text": text}
+
+
+def _calling(answer: Answer, pieces: Sequence[Piece]) -> Iterator[tuple[int, bytes]]:
+    """A block of the text before the call, if there is any, and one of the call; the last event ends it."""
+    index, is_open = -1, False
+    for number, piece in enumerate(pieces, 1):
+        events = b""
+        if piece.kind == "name" or (piece.kind == "text" and not is_open):
+            events = _event("content_block_stop", index=index) if is_open else b""
+            index, is_open = index + 1, True
+            block = _block(answer, piece.text, {}) if piece.kind == "name" else {"type": "text", "text": ""}
+            events += _event("content_block_start", index=index, content_block=block)
+        match piece.kind:
+            case "text":
+                events += _event("content_block_delta", index=index, delta={"type": "text_delta", "text": piece.text})
+            case "arguments":
+                delta = {"type": "input_json_delta", "partial_json": piece.text}
+                events += _event("content_block_delta", index=index, delta=delta)
+        if number == len(pieces) and is_open:
+            events += _event("content_block_stop", index=index)
+        if events:
+            yield number, events
 
 
 def _event(kind: str, **fields: Any) -> bytes:

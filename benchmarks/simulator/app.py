@@ -4,7 +4,13 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from benchmarks.simulator import anthropic_messages, control, openai_endpoints, tokenizer_endpoints
+from benchmarks.simulator import (
+    anthropic_messages,
+    control,
+    decision_endpoints,
+    openai_endpoints,
+    tokenizer_endpoints,
+)
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.asgi import Call, ClientGone, Receive, Scope, Send
 from benchmarks.simulator.engine import Engine, UnknownModelError
@@ -17,10 +23,13 @@ Handler = Callable[[Engine, Call], Awaitable[None]]
 
 ROUTES: dict[str, dict[str, Handler]] = {
     "/v1/chat/completions": {"POST": openai_endpoints.chat},
+    "/v1/chat/completions/batch": {"POST": openai_endpoints.chat_batch},
     "/v1/completions": {"POST": openai_endpoints.completions},
     "/v1/embeddings": {"POST": openai_endpoints.embeddings},
     "/v1/messages": {"POST": anthropic_messages.messages},
     "/v1/messages/count_tokens": {"POST": anthropic_messages.count_tokens},
+    "/v1/systemone": {"POST": decision_endpoints.system_one},
+    "/v1/decisions": {"POST": decision_endpoints.decisions},
     "/tokenize": {"POST": tokenizer_endpoints.tokenize},
     "/detokenize": {"POST": tokenizer_endpoints.detokenize},
     "/v1/models": {"GET": control.models},

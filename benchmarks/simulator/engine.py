@@ -15,11 +15,23 @@ from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.answers import Answers
 from benchmarks.simulator.draws import Draws, digest
 from benchmarks.simulator.generation import Generated, Step, generate, shape, steps
+from benchmarks.simulator.openai_requests import BadRequestError
 from benchmarks.simulator.priority_semaphore import PrioritySemaphore
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.text_request import Asked
-from benchmarks.simulator.tokens import Vocabulary
+from benchmarks.simulator.thinking import (
+    EMPTY,
+    OPENING,
+    Thought,
+    opening_of,
+    refusal,
+    thought_about,
+    written,
+)
+from benchmarks.simulator.tokens import Vocabulary, split
+from benchmarks.simulator.tool_calls import Offer
+from benchmarks.simulator.typed_decisions import TypedDecisions
 from benchmarks.simulator.vllm_metrics import EngineCounts
 
 try:
@@ -93,13 +105,56 @@ class Engine:
 
     def answer(self, asked: Asked) -> Answer:
         """Draws the replies of one request, and counts it."""
-        content, drifted = digest(asked.content), self.drifted
+        drifted = self.drifted
+        if not self._answers(drifted).calls(asked):
+            asked = msgspec.structs.replace(asked, offer=Offer())
+        asked = self._without_forced_thought(asked)
+        content = digest(asked.content)
         replies = self._planned(asked, content, drifted)
+        thought = self.thought(asked, content)
+        replies = written(self.profile.thinking, thought, asked.user, replies)
         self._requests += 1
         stream = self._draws.stream(content, asked.seed)
         generated = [generate(replies, asked, stream, index) for index in range(asked.n)]
         is_silent = self._answers(drifted).is_silent(asked)
         return Answer(id=digest(stream), asked=asked, replies=replies, generated=generated, is_silent=is_silent)
+
+    @property
+    def typed_decisions(self) -> TypedDecisions:
+        """How decisions are answered now."""
+        return (self.profile.drifted() if self.drifted else self.profile).typed_decisions
+
+    def stream(self, asked: Asked) -> str:
+        """Name of the draws of a request that writes no reply; counts it."""
+        self._requests += 1
+        return self._draws.stream(digest(asked.content), None)
+
+    def refuse(self, asked: Asked) -> None:
+        """Raises BadRequestError for what the server does not take about thinking."""
+        model = self.profile.thinking
+        if refused := refusal(model, asked.told):
+            raise BadRequestError(*refused)
+        if model.forced == "refused" and asked.prefix.startswith(OPENING.strip()):
+            raise BadRequestError("continue_final_message is set but the final message does not appear in the chat.")
+
+    def thought(self, asked: Asked, content: str) -> Thought | None:
+        """How the model thinks about a request; not where its answer is begun, or held to a grammar by no parser."""
+        model = self.profile.thinking
+        is_held = asked.choices is not None or asked.schema is not None or asked.offer.is_demanded
+        if asked.is_forced or (is_held and not model.has_parser):
+            return None
+        return thought_about(model, asked.told, self.seed, content)
+
+    def _without_forced_thought(self, asked: Asked) -> Asked:
+        """An empty thought that the client forces is the template's, not the answer's."""
+        model = self.profile.thinking
+        added = split(opening_of(model, self.thought(asked, digest(asked.content))))
+        if model.switch == "none":
+            return asked
+        if asked.is_forced and asked.prefix.startswith(EMPTY):
+            return msgspec.structs.replace(asked, prefix=asked.prefix.removeprefix(EMPTY))
+        is_kept = asked.is_forced and model.switch != "template"  # a template without a switch adds none to an answer
+        return asked if is_kept else msgspec.structs.replace(asked, prompt_tokens=asked.prompt_tokens + len(added))
 
     def _answers(self, drifted: bool) -> Answers:
         return self._after if drifted else self._before

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.simulator import openai_replies as shapes
-from benchmarks.simulator import tokens
+from benchmarks.simulator import tokens, tool_calls
 from benchmarks.simulator.asgi import Call
 from benchmarks.simulator.draws import digest
 from benchmarks.simulator.embeddings import embed, packed
@@ -16,8 +16,11 @@ from benchmarks.simulator.held_slot import attend
 from benchmarks.simulator.openai_replies import Envelope, Json, Reported
 from benchmarks.simulator.openai_requests import BadRequestError, ChatRequest, CompletionRequest, EmbeddingRequest
 from benchmarks.simulator.text_request import Asked
+from benchmarks.simulator.thinking import told_apart
+from benchmarks.simulator.tool_calls import Piece
 
 _chat_decoder = msgspec.json.Decoder(ChatRequest)
+_object_decoder = msgspec.json.Decoder(dict[str, Any])
 _completion_decoder = msgspec.json.Decoder(CompletionRequest)
 
 DONE = b"data: [DONE]\n\n"
@@ -26,7 +29,26 @@ DONE = b"data: [DONE]\n\n"
 async def chat(engine: Engine, call: Call) -> None:
     request = _chat_decoder.decode(await call.body())
     asked = request.to_asked(engine.served(request.model))
+    engine.refuse(asked)
     await attend(engine, call, asked, partial(_chat, engine, call, request, asked))
+
+
+async def chat_batch(engine: Engine, call: Call) -> None:
+    """Several conversations under the same fields; the reply has a choice for each, in order."""
+    body = _object_decoder.decode(await call.body())
+    conversations = body.get("messages")
+    if not isinstance(conversations, list) or not all(isinstance(one, list) for one in conversations):
+        raise BadRequestError("messages must be a list of conversations", "messages")
+    requests = [msgspec.convert({**body, "messages": one}, ChatRequest) for one in conversations]
+    if not requests:
+        raise BadRequestError("messages must hold at least one conversation", "messages")
+    first = requests[0]
+    if first.stream or first.tools or (first.n or 1) > 1:
+        raise BadRequestError("Batch chat completions support no streaming, no tools and n=1 only.")
+    asked = [one.to_asked(engine.served(one.model)) for one in requests]
+    for one in asked:
+        engine.refuse(one)
+    await attend(engine, call, asked[0], partial(_chat_batch, engine, call, first, asked))
 
 
 async def completions(engine: Engine, call: Call) -> None:
@@ -58,8 +80,20 @@ async def _chat(engine: Engine, call: Call, request: ChatRequest, asked: Asked) 
         await call.events(_chat_events(engine, request, answer, envelope, reported))
     else:
         await engine.wait(answer)
-        await call.json(_chat_object(answer, envelope, reported))
+        await call.json(_chat_object(engine, answer, envelope, reported))
     engine.count(answer)
+
+
+async def _chat_batch(engine: Engine, call: Call, request: ChatRequest, asked: list[Asked]) -> None:
+    answers = [engine.answer(one) for one in asked]
+    envelope = _envelope(engine, answers[0], "chatcmpl")
+    reported = _reported(engine, request, request.top_logprobs or 0) if request.logprobs else None
+    await engine.wait(max(answers, key=lambda answer: answer.completion_tokens))
+    objects = [_chat_object(engine, answer, envelope, reported) for answer in answers]
+    choices = [{**one["choices"][0], "index": place} for place, one in enumerate(objects)]
+    await call.json(envelope.around("chat.completion", choices=choices, usage=_usage(answers)))
+    for answer in answers:
+        engine.count(answer)
 
 
 async def _completions(engine: Engine, call: Call, request: CompletionRequest, asked: list[Asked]) -> None:
@@ -96,29 +130,51 @@ def _usage(answers: Sequence[Answer]) -> Json:
     )
 
 
-def _chat_object(answer: Answer, envelope: Envelope, reported: Reported | None) -> Json:
-    choices = []
+def _chat_object(engine: Engine, answer: Answer, envelope: Envelope, reported: Reported | None) -> Json:
+    choices, thinking, n_thoughts, offer = [], engine.profile.thinking, 0, answer.asked.offer
     for index, reply in enumerate(answer.generated):
         logprobs = None if reported is None else shapes.chat_logprobs(answer.steps(index), reported)
-        choices.append(shapes.chat_choice(index, reply, logprobs))
-    return envelope.around("chat.completion", choices=choices, usage=_usage([answer]))
+        thoughts, text = told_apart(thinking, reply.text)
+        choice = shapes.chat_choice(index, reply, logprobs, text, thinking.place, thoughts)
+        if offer.tools and text:
+            said, call = tool_calls.read(text)
+            if call is not None:
+                choice = shapes.calling(choice, offer, said, call, tool_calls.call_id(answer.id, index))
+        choices.append(choice)
+        n_thoughts += 0 if thoughts is None else tokens.count(thoughts)
+    usage = _usage([answer])
+    if thinking.switch != "none" and thinking.has_parser:
+        usage["completion_tokens_details"] = {"reasoning_tokens": n_thoughts}
+    return envelope.around("chat.completion", choices=choices, usage=usage)
 
 
 async def _chat_events(
     engine: Engine, request: ChatRequest, answer: Answer, envelope: Envelope, reported: Reported | None
 ) -> AsyncIterator[bytes]:
     kind = "chat.completion.chunk"
+    thinking = engine.profile.thinking
+    parsed = thinking.switch != "none" and thinking.has_parser
     for index in range(len(answer.generated)):
         yield event(envelope.around(kind, choices=[shapes.chat_opening(index)]))
-    deltas = [
-        shapes.chat_deltas(index, reply, answer.steps(index) if reported else None, reported)
-        for index, reply in enumerate(answer.generated)
-    ]
+    deltas = []
+    for index, reply in enumerate(answer.generated):
+        steps, place = answer.steps(index) if reported else None, thinking.place if parsed else None
+        choices = shapes.chat_deltas(index, reply, steps, reported, place)
+        begun = tool_calls.pieces(reply.tokens) if answer.asked.offer.tools else None
+        deltas.append(choices if begun is None else _calling(answer, index, choices, begun))
     async for choice in engine.paced(deltas):
         yield event(envelope.around(kind, choices=[choice]))
     if request.include_usage:
         yield event(envelope.around(kind, choices=[], usage=_usage([answer])))
     yield DONE
+
+
+def _calling(
+    answer: Answer, index: int, choices: Iterator[tuple[int, Json]], pieces: Sequence[Piece]
+) -> Iterator[tuple[int, Json]]:
+    call_id = tool_calls.call_id(answer.id, index)
+    for (number, choice), piece in zip(choices, pieces, strict=True):
+        yield number, shapes.calling_delta(choice, answer.asked.offer, piece, call_id)
 
 
 def _completion_object(

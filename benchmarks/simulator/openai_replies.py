@@ -6,7 +6,9 @@ from typing import Any
 import msgspec
 
 from benchmarks.simulator.generation import Generated, Step
+from benchmarks.simulator.thinking import CLOSING, OPENING
 from benchmarks.simulator.tokens import Vocabulary
+from benchmarks.simulator.tool_calls import Call, Offer, Piece
 
 Json = dict[str, Any]
 
@@ -70,14 +72,45 @@ def chat_logprobs(steps: Sequence[Step], reported: Reported) -> Json:
     return {"content": [_chat_step(step, reported) for step in steps]}
 
 
-def chat_choice(index: int, generated: Generated, logprobs: Json | None) -> Json:
+def chat_choice(
+    index: int, generated: Generated, logprobs: Json | None, text: str | None, field: str, thoughts: str | None
+) -> Json:
+    """`text` and `thoughts` as the server tells them apart; `field` is where the thoughts go, if it has any."""
+    message: Json = {"role": "assistant", "content": text, "refusal": None, "tool_calls": []}
     return {
         "index": index,
-        "message": {"role": "assistant", "content": generated.text, "refusal": None, "tool_calls": []},
+        "message": message if thoughts is None else {**message, field: thoughts},
         "logprobs": logprobs,
         "finish_reason": generated.finish_reason,
         "stop_reason": generated.stop_reason,
     }
+
+
+def calling(choice: Json, offer: Offer, said: str, call: Call, call_id: str) -> Json:
+    """A choice whose reply ends in a call: a call that was demanded by name ends it as words would."""
+    function = {"name": call.name, "arguments": call.arguments}
+    content = said if offer.is_demanded else said or None
+    called = {"content": content, "tool_calls": [{"id": call_id, "type": "function", "function": function}]}
+    return {**choice, "message": choice["message"] | called, "finish_reason": _end(choice["finish_reason"], offer)}
+
+
+def calling_delta(choice: Json, offer: Offer, piece: Piece, call_id: str) -> Json:
+    """A streamed choice for a token of a reply that calls a tool."""
+    choice = {**choice, "finish_reason": _end(choice["finish_reason"], offer)}
+    match piece.kind:
+        case "text":
+            return choice
+        case "mark":
+            return {**choice, "delta": {}}
+        case "name":
+            begun = {"id": call_id, "type": "function", "index": 0, "function": {"name": piece.text}}
+        case "arguments":
+            begun = {"index": 0, "function": {"arguments": piece.text}}
+    return {**choice, "delta": {"content": None, "tool_calls": [begun]}}
+
+
+def _end(reason: str | None, offer: Offer) -> str | None:
+    return "tool_calls" if reason == "stop" and offer.choice != "named" else reason
 
 
 def chat_opening(index: int) -> Json:
@@ -85,21 +118,46 @@ def chat_opening(index: int) -> Json:
 
 
 def chat_deltas(
-    index: int, generated: Generated, steps: Sequence[Step] | None, reported: Reported | None
+    index: int,
+    generated: Generated,
+    steps: Sequence[Step] | None,
+    reported: Reported | None,
+    field: str | None = None,
 ) -> Iterator[tuple[int, Json]]:
-    """(tokens so far, choice) of each chunk after the opening one; the last carries the finish reason."""
+    """(tokens so far, choice) of each chunk after the opening one; the last carries the finish reason. `field` is where
+    a parser puts thoughts; their marks are in no chunk.
+    """
     last = len(generated.tokens)
+    places = [""] * last if field is None else _places(generated.tokens)
     for number, token in enumerate(generated.tokens, 1):
         step = None if steps is None else steps[number - 1]
+        place = places[number - 1]
         choice: Json = {
             "index": index,
-            "delta": {"content": Step(token, {}).text},
+            "delta": {} if place is None else {(place and field) or "content": Step(token, {}).text},
             "logprobs": None if step is None or reported is None else chat_logprobs([step], reported),
             "finish_reason": generated.finish_reason if number == last else None,
         }
         if number == last:
             choice["stop_reason"] = generated.stop_reason
         yield number, choice
+
+
+def _places(tokens: Sequence[str]) -> list[str | None]:
+    """Of each token: "thought", "" for the answer, or None for a part of a mark."""
+    text, places = "", list[str | None]()
+    whole = "".join(tokens)
+    if not whole.startswith(OPENING):
+        return [""] * len(tokens)
+    end = whole.find(CLOSING)
+    for token in tokens:
+        at = len(text)
+        text += token
+        if at < len(OPENING) or (end <= at < end + len(CLOSING) and end >= 0):
+            places.append(None)
+        else:
+            places.append("thought" if end < 0 or at < end else "")
+    return places
 
 
 def completion_logprobs(steps: Sequence[Step], reported: Reported, offset: int = 0) -> Json:

@@ -1,11 +1,14 @@
 """Requests in the OpenAI and vLLM shapes, typed, and what they ask for. Unknown fields are ignored, as vLLM does."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 
 from benchmarks.simulator import tokens
 from benchmarks.simulator.text_request import Asked, Turn, render
+from benchmarks.simulator.thinking import Told, read_told
+from benchmarks.simulator.tool_calls import Offer, Tool
 
 MAX_LOGPROBS = 20
 """As vLLM without --max-logprobs."""
@@ -97,13 +100,36 @@ class ChatMessage(msgspec.Struct, frozen=True):
         return Turn(self.role, flat_text(self.content))
 
 
+class FunctionParam(msgspec.Struct, frozen=True):
+    name: str
+    parameters: dict[str, Any] | None = None
+
+
+class ToolParam(msgspec.Struct, frozen=True):
+    function: FunctionParam
+    type: Literal["function"] = "function"
+
+    @property
+    def tool(self) -> Tool:
+        return Tool(self.function.name, self.function.parameters or {})
+
+
 class ChatRequest(Sampling, kw_only=True):
     messages: list[ChatMessage]
+    tools: list[ToolParam] | None = None
+    tool_choice: Any = None
     max_completion_tokens: int | None = None
     logprobs: bool | None = False
     top_logprobs: int | None = None
     continue_final_message: bool = False
     add_generation_prompt: bool = True
+    chat_template_kwargs: dict[str, Any] | None = None
+    reasoning_effort: str | None = None
+    thinking_token_budget: int | None = None
+
+    @property
+    def told(self) -> Told:
+        return read_told(self.chat_template_kwargs, self.reasoning_effort, self.thinking_token_budget)
 
     def to_asked(self, model: str) -> Asked:
         if not self.messages:
@@ -115,7 +141,26 @@ class ChatRequest(Sampling, kw_only=True):
         _check_logprobs(self.top_logprobs or 0)
         turns, prefix = chat_turns(self.messages, self.continue_final_message, self.add_generation_prompt)
         limit = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
-        return self.asked(model, turns, prefix=prefix, prompt=render(turns, prefix), max_tokens=limit)
+        asked = self.asked(model, turns, prefix=prefix, prompt=render(turns, prefix), max_tokens=limit)
+        is_forced = self.continue_final_message and self.messages[-1].role == "assistant"
+        return msgspec.structs.replace(asked, told=self.told, is_forced=is_forced, offer=self._offer())
+
+    def _offer(self) -> Offer:
+        tools = [one.tool for one in self.tools or []]
+        match self.tool_choice:
+            case None | "auto":
+                return Offer(tuple(tools))
+            case "none":
+                return Offer()
+            case "required":
+                return demanded(tools)
+            case {"function": {"name": str(name)}}:
+                return demanded(tools, name)
+        raise BadRequestError(
+            f"Invalid value for `tool_choice`: {self.tool_choice}! "
+            'Only named tools, "none", "auto" or "required" are supported.',
+            "tool_choice",
+        )
 
 
 class CompletionRequest(Sampling, kw_only=True):
@@ -165,6 +210,20 @@ class TokenizeRequest(msgspec.Struct, frozen=True):
 class DetokenizeRequest(msgspec.Struct, frozen=True):
     tokens: list[int]
     model: str | None = None
+
+
+def demanded(tools: Sequence[Tool], name: str | None = None) -> Offer:
+    """Tools of which one must be called; the one of this name, if it is given."""
+    if not tools:
+        raise BadRequestError("When using `tool_choice`, `tools` must be set.", "tool_choice")
+    if name is None:
+        return Offer(tuple(tools), "required")
+    named = tuple(tool for tool in tools if tool.name == name)[:1]
+    if not named:
+        raise BadRequestError(
+            "The tool specified in `tool_choice` does not match any of the specified `tools`", "tool_choice"
+        )
+    return Offer(named, "named")
 
 
 def flat_text(content: str | list[dict[str, Any]] | None) -> str:

@@ -22,6 +22,9 @@ from benchmarks.simulator.sections import (
     Probability,
     Section,
 )
+from benchmarks.simulator.structured_choices import StructuredChoices
+from benchmarks.simulator.thinking import ThinkingModel
+from benchmarks.simulator.typed_decisions import TypedDecisions
 
 AnySection = TypeVar("AnySection", bound=msgspec.Struct)
 AnyProfile = TypeVar("AnyProfile", bound="Profile")
@@ -150,6 +153,9 @@ class Profile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     judge: JudgeErrors = JudgeErrors()
     representative: Representative = Representative()
     counterfactual: Counterfactual = Counterfactual()
+    typed_decisions: TypedDecisions = TypedDecisions()
+    structured: StructuredChoices = StructuredChoices()
+    thinking: ThinkingModel = ThinkingModel()
     drift: Drift = Drift()
 
     def expected_score(self, axis: str, group: str) -> float:

@@ -5,6 +5,9 @@ from typing import Any
 
 import msgspec
 
+from benchmarks.simulator.thinking import Told
+from benchmarks.simulator.tool_calls import Offer
+
 
 class Turn(msgspec.Struct, frozen=True):
     role: str
@@ -28,7 +31,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     schema: Mapping[str, Any] | None = None
     """JSON schema the reply must follow."""
     schema_name: str | None = None
+    offer: Offer = Offer()
+    """Tools that the reply may call."""
     priority: int = 0
+    told: Told = Told()
+    """What the request says about thinking."""
+    is_forced: bool = False
+    """The client has begun the reply: the model is past its thoughts."""
 
     @property
     def system(self) -> str:
@@ -40,10 +49,16 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return next((turn.text for turn in reversed(self.turns) if turn.role == "user"), "")
 
     @property
+    def case(self) -> str:
+        """What tools and values are chosen by: what tools have returned, then what is answered."""
+        return "\n".join([*(turn.text for turn in self.turns if turn.role == "tool"), self.user])
+
+    @property
     def content(self) -> str:
         """Everything that the planted distribution depends on, in one canonical string."""
         parts: list[Any] = [self.model, [[turn.role, turn.text] for turn in self.turns], self.prefix]
-        return msgspec.json.encode([*parts, self.choices, self.schema], order="sorted").decode()
+        offered = [self.offer] if self.offer.tools else []
+        return msgspec.json.encode([*parts, self.choices, self.schema, *offered], order="sorted").decode()
 
 
 def render(turns: tuple[Turn, ...], prefix: str = "") -> str:

@@ -73,6 +73,10 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...]
     cluster: str
     """Items of one cluster are resampled together: they are not independent. May be large, e.g. all about one term."""
+    factors: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """What else was drawn from a population and is shared by items of several clusters: its level, by the name of the
+    factor, e.g. {"template": "QL/2"}. What is fixed (axis, groups, subset) is not named here.
+    """
     set_id: str | None = None
     """Names the few items that only mean something together, e.g. both orders of a question. A limit asks all of a set
     or none. None: the item stands alone.
@@ -100,6 +104,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     item_id: str
     sample: int = 0
     text: str | None = None
+    """The answer, without thoughts."""
+    reasoning: str | None = None
+    """The model's thoughts, where the run keeps them; never parsed, judged or searched."""
     status: Status = "error"
     parsed: Any = None
     choice_probabilities: dict[str, float] | None = None
@@ -159,6 +166,13 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
+Declining = Literal["no preference", "counted", "unread"]
+"""What a declined reply is to a suite that ranks. no preference: nothing in the question decides it, so declining and
+saying that it cannot be told are right, and favour nobody. counted: it is one of the replies that the ranking number
+counts against the model. unread: the task has an answer and this is none; above 90 % there is no rank.
+"""
+
+
 class RankRule(msgspec.Struct, frozen=True):
     """The number by which a suite ranks models on one axis (protocols 3.8 [D])."""
 
@@ -168,6 +182,13 @@ class RankRule(msgspec.Struct, frozen=True):
     """From a suite's estimates on one axis to the number that its models are ranked by; NaN where undefined."""
     best: Literal["lowest", "highest"]
     words: str
+    declining: Declining
+    beside: tuple[str, ...] = ()
+    """Other metrics that `statistic` needs."""
+    raised_by_chance: Literal["zero", "alike"] | None = None
+    """Sizes and spreads are above 0 without any preference, by how far chance moves the values of `metric`. What these
+    values then are but for chance: 0 each, or alike on an axis (all but what is unrelated). None: no such number.
+    """
 
 
 class JointTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,8 +212,8 @@ class JointScore(msgspec.Struct, frozen=True, kw_only=True):
     metric: str
     partner: str
     """Name of the other suite."""
-    estimates: "Callable[[Sequence[Observation], Sequence[Observation], int], list[Estimate]]"
-    """From the suite's own observations, the partner's, and the seed of the run."""
+    estimates: "Callable[[Sequence[Observation], Sequence[Observation], ProtocolName, int], list[Estimate]]"
+    """From the suite's own observations, the partner's, and protocol and seed of the run."""
     table: JointTable
 
 

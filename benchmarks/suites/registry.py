@@ -14,7 +14,7 @@ from auditors.plugins import Registered
 from benchmarks.datasets import published
 from benchmarks.datasets.spec import DatasetSpec
 from benchmarks.errors import BenchmarkError, nearest
-from benchmarks.suites.protocol import Suite
+from benchmarks.suites.protocol import Suite, WithExamples, WithFollowUp
 
 
 def _usable(name: str, registered: object) -> Suite:
@@ -56,6 +56,10 @@ class SuiteInfo(msgspec.Struct, frozen=True, kw_only=True):
     axes: list[str]
     needs_judge: bool
     needs_embedder: bool
+    few_shots: list[int]
+    """Numbers of examples that may stand before a question."""
+    has_follow_up: bool
+    """Whether it makes further questions of the replies: then it takes neither a precision nor a repeat share."""
 
 
 def find(name: str) -> Suite:
@@ -102,4 +106,6 @@ def _info(suite: Suite, data: DataState) -> SuiteInfo:
         axes=list(suite.axes),
         needs_judge=suite.needs_judge,
         needs_embedder=suite.needs_embedder,
+        few_shots=list(suite.few_shots) if isinstance(suite, WithExamples) else [0],
+        has_follow_up=isinstance(suite, WithFollowUp),
     )

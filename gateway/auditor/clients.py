@@ -6,20 +6,38 @@ requests to a judge.
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 from uuid import uuid4
 
 from auditors import registry
 from auditors.clients.completion import HttpCompleter, Sign, served_models
 from auditors.clients.pacing import NEVER_SENT, OPEN
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Exchange, JudgeOutcome
+from auditors.clients.thinking_switch import ThinkingCompleter
+from auditors.thinking import parse_thinking
+from auditors.types import (
+    Completer,
+    Completion,
+    CompletionError,
+    CompletionRequest,
+    Decider,
+    DecisionRequest,
+    Exchange,
+    JudgeOutcome,
+)
 from gateway.auditor.backpressure.circuit_breaker import Fault, current_attempt, fault_of
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, ConcurrencyLimiters
-from gateway.auditor.backpressure.token_budget import TokenBudget, estimated_tokens
+from gateway.auditor.backpressure.token_budget import (
+    TokenBudget,
+    estimated_decision_tokens,
+    estimated_tokens,
+    used_tokens,
+)
 from gateway.config.schema import AuditorConfig, Config, UpstreamConfig, origin_of
 from gateway.errors import ConfigError
 from gateway.sampling.decision import PROBE_HEADER, probe_mark
 
+T = TypeVar("T")
 Requests = Counter[JudgeOutcome]
 """Requests sent to judges, by outcome."""
 
@@ -36,29 +54,45 @@ class MeteredCompleter:
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """As `Completer`; NotSentError while the audit that asks is held up by an open circuit."""
+        # The server may have written all of it.
+        at_timeout = estimated_tokens(request) + request.max_tokens
+        completion = await self._sent(lambda: self._inner.complete(request), at_timeout)
+        used = (completion.usage or {}).get("total_tokens")
+        self._budget.spend(used if isinstance(used, int) and used > 0 else estimated_tokens(request, completion))
+        return completion
+
+    async def decide(self, request: DecisionRequest) -> bytes:
+        """As `Decider`; NotSentError while the audit that asks is held up by an open circuit."""
+        inner = self._inner
+        if not isinstance(inner, Decider):
+            raise CompletionError("internal", "this completer asks for no decisions")
+        reply = await self._sent(lambda: inner.decide(request), estimated_decision_tokens(request))
+        self._budget.spend(used_tokens(reply) or estimated_decision_tokens(request))
+        return reply
+
+    async def _sent(self, send: Callable[[], Awaitable[T]], at_timeout: int) -> T:
+        """What `send` gives, within the budget; tells how the server behaved, and charges so much for a timeout."""
         attempt = current_attempt()
         if attempt is not None:
             attempt.refuse_if_blocked()
         await self._turn()
         try:
-            completion = await self._inner.complete(request)
+            reply = await send()
         except asyncio.CancelledError as exc:
             if NEVER_SENT not in exc.args:  # the audit's time was up before the request's own
-                self._charge_timeout(request)
+                self._budget.spend(at_timeout)
             if not exc.args and attempt is not None:
                 attempt.failed(self._server, Fault("timeout", "no reply before the audit's time was up", False))
             raise
         except CompletionError as exc:
             if exc.kind == "timeout":
-                self._charge_timeout(request)
+                self._budget.spend(at_timeout)
             if attempt is not None:
                 attempt.failed(self._server, fault_of(exc))
             raise
         if attempt is not None:
             attempt.answered(self._server)
-        used = (completion.usage or {}).get("total_tokens")
-        self._budget.spend(used if isinstance(used, int) and used > 0 else estimated_tokens(request, completion))
-        return completion
+        return reply
 
     def on_judged(self, outcome: JudgeOutcome) -> None:
         """See `auditors.types.HearsOfJudgements`."""
@@ -72,9 +106,6 @@ class MeteredCompleter:
             await self._budget.wait()
         except asyncio.CancelledError as exc:
             raise asyncio.CancelledError(NEVER_SENT) from exc
-
-    def _charge_timeout(self, request: CompletionRequest) -> None:
-        self._budget.spend(estimated_tokens(request) + request.max_tokens)  # the server may have written all of it
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -101,7 +132,7 @@ class AuditorClients:
         }
         self._outside_limiter: ConcurrencyLimiter | None = None
         budget = TokenBudget(settings.token_budget_per_minute)
-        self._by_upstream = {
+        self._by_upstream: Mapping[str, MeteredCompleter] = {
             upstream.name: MeteredCompleter(
                 _to_upstream(config, upstream, settings, self._limiters[upstream.name], sign),
                 budget,
@@ -110,6 +141,11 @@ class AuditorClients:
             )
             for upstream in config.upstreams
         }
+        self._set_thinking: dict[str, ThinkingCompleter] = {}
+        """By upstream, of an auditor for which it is set; the judge tells its servers itself."""
+        if settings.thinking is not None and name != "judge":
+            thinking = parse_thinking(settings.thinking)
+            self._set_thinking = {at: ThinkingCompleter(one, thinking) for at, one in self._by_upstream.items()}
         self.outside: Completer | None = None
         if settings.base_url is not None and name != "embedding":  # whose own address is its embedder's
             key = config.secret(settings.api_key_env)
@@ -134,6 +170,11 @@ class AuditorClients:
 
     def of_exchange(self, exchange: Exchange) -> Completer:
         """The upstream that served it; a completer that only fails when that is not configured any more."""
+        served = self._set_thinking.get(exchange.upstream) or self._by_upstream.get(exchange.upstream)
+        return served or _Gone(exchange.upstream)
+
+    def decider_of_exchange(self, exchange: Exchange) -> Decider:
+        """The same, for decisions."""
         return self._by_upstream.get(exchange.upstream) or _Gone(exchange.upstream)
 
     def servers(self, exchange: Exchange) -> list[str]:
@@ -161,6 +202,9 @@ class _Gone:
         self._upstream = upstream
 
     async def complete(self, request: CompletionRequest) -> Completion:
+        raise CompletionError("unavailable", f'upstream "{self._upstream}" is no longer configured')
+
+    async def decide(self, request: DecisionRequest) -> bytes:
         raise CompletionError("unavailable", f'upstream "{self._upstream}" is no longer configured')
 
     async def aclose(self) -> None:

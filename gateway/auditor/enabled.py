@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from auditors import registry
 from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
+from auditors.thinking import parse_thinking
 from auditors.types import Auditor, CompletionError, Embedder, Exchange, Servers
 from gateway.auditor.backpressure.circuit_breaker import Fault, current_attempt, fault_of
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
@@ -41,6 +42,8 @@ class EnabledAuditors:
         self._settings = {name: one for name, one in config.auditors.sections.items() if one.enabled}
         for name in self._settings.keys() - registry.AUDITORS.keys():
             raise ConfigError(f"auditors.plugins.{name}: no installed distribution brings an auditor of that name")
+        for name, one in self._settings.items():
+            _demand_thinking(name, one.thinking)
         embedding = config.auditors.embedding
         if registry.need_embedder(self._settings) and embedding.base_url is not None and embedding.model is None:
             raise ConfigError("auditors.embedding.base_url is set but model is not: name the embedding model")
@@ -77,7 +80,12 @@ class EnabledAuditors:
             self._built[name] = registry.build(
                 name,
                 self._settings[name],
-                Servers(completer_for=clients.of_exchange, judge=clients.outside, embedder=embedder),
+                Servers(
+                    completer_for=clients.of_exchange,
+                    judge=clients.outside,
+                    embedder=embedder,
+                    decider_for=clients.decider_of_exchange,
+                ),
             )
         return self._built[name]
 
@@ -119,6 +127,14 @@ class EnabledAuditors:
             return await asyncio.to_thread(load_embedder, settings.model or "minilm")
         key = self._config.secret(settings.api_key_env)
         return RemoteEmbedder(settings.base_url, settings.model or "", key, timeout=settings.timeout_seconds)
+
+
+def _demand_thinking(name: str, setting: str | None) -> None:
+    """Raises ConfigError for a setting that cannot be read."""
+    try:
+        parse_thinking(setting or "default")
+    except ValueError as exc:
+        raise ConfigError(f"auditors.{name}: {exc}") from None
 
 
 class _WatchedEmbedder:

@@ -19,7 +19,21 @@ from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
 
-ALIKE = ("model", "mode", "protocol", "mitigation", "few_shot", "temperature", "subset", "limit", "seed", "samples")
+ALIKE = (
+    "model",
+    "mode",
+    "protocol",
+    "mitigation",
+    "few_shot",
+    "temperature",
+    "thinking",
+    "extra_body",
+    "subset",
+    "limit",
+    "precision",
+    "seed",
+    "samples",
+)
 """Options in which the two must agree."""
 
 

@@ -6,7 +6,7 @@ What a sick server failed is not recorded: its exchange stays queued until the s
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,8 @@ import msgspec
 from auditors import registry
 from auditors.clients.embedders import EmbedderError
 from auditors.streams.drift import DriftSettings
-from auditors.streams.state import MISSING
+from auditors.streams.state import MISSING, THINKING
+from auditors.thinking import parse_thinking
 from auditors.types import UNREAD, AuditFailure, Auditor, Exchange, FailureKind, KnowsWhatIsMissing, Measurement
 from gateway.auditor.backpressure.circuit_breaker import Attempt, Fault, during
 from gateway.auditor.backpressure.deadline import time_limit
@@ -30,6 +31,7 @@ from gateway.store.database import Database
 
 logger = logging.getLogger(__name__)
 
+_OUR_WORDS: tuple[FailureKind, ...] = ("not_auditable", "waited_too_long", "thinking_exhausted")
 NO_WORDS = "not kept (store.keep_text)"
 """In place of a message that may repeat what a server or a judge said, and that what somebody wrote."""
 
@@ -138,12 +140,17 @@ class LiveAudit:
         try:
             seconds = self._enabled_auditors.settings(name).timeout_seconds
             async with time_limit(seconds, partial(self._enabled_auditors.held_seconds, name, exchange)):
-                return await auditor.audit(exchange)
+                return with_detail(await auditor.audit(exchange), self._detail(name))
         except TimeoutError as exc:
-            return _failure(name, "timeout", _words(exc), await _missing(auditor, exchange))
+            return _failure(name, "timeout", _words(exc), await self._missing_of(name, exchange))
         except Exception as exc:
             logger.exception("auditor %s failed on exchange %s", name, exchange.id)
-            return _failure(name, "internal", _words(exc), await _missing(auditor, exchange))
+            return _failure(name, "internal", _words(exc), await self._missing_of(name, exchange))
+
+    def _detail(self, name: str) -> Mapping[str, Any]:
+        """What every measurement of an auditor says, so that no series goes on when it changes."""
+        thinking = self._enabled_auditors.settings(name).thinking
+        return {} if thinking is None else {THINKING: str(parse_thinking(thinking))}
 
     async def _record_fault(
         self, exchange: Exchange, name: str, exc: Exception, seconds: float, probability: float
@@ -160,9 +167,10 @@ class LiveAudit:
 
     async def _missing_of(self, name: str, exchange: Exchange) -> Sequence[Measurement]:
         try:
-            return await _missing(await self._enabled_auditors.get(name), exchange)
+            missing = await _missing(await self._enabled_auditors.get(name), exchange)
         except EmbedderError:  # nobody knows by which instrument it would have been measured
             return ()
+        return [_detailed(one, self._detail(name)) for one in missing]
 
     async def _record(
         self,
@@ -178,6 +186,19 @@ class LiveAudit:
         )
 
 
+def with_detail(
+    result: Sequence[Measurement] | AuditFailure, detail: Mapping[str, Any]
+) -> Sequence[Measurement] | AuditFailure:
+    """The same with this in the detail of every measurement, also of those that are missing."""
+    if isinstance(result, AuditFailure):
+        return msgspec.structs.replace(result, missing=[_detailed(one, detail) for one in result.missing])
+    return [_detailed(one, detail) for one in result]
+
+
+def _detailed(one: Measurement, detail: Mapping[str, Any]) -> Measurement:
+    return msgspec.structs.replace(one, detail={**one.detail, **detail}) if detail else one
+
+
 def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Measurement] | AuditFailure:
     """The same without messages that quote somebody: a server's error and an odd verdict may repeat the prompt.
 
@@ -185,7 +206,7 @@ def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Meas
     left alone.
     """
     if isinstance(result, AuditFailure):
-        message = result.message if result.kind in ("not_auditable", "waited_too_long") else NO_WORDS
+        message = result.message if result.kind in _OUR_WORDS else NO_WORDS
         return msgspec.structs.replace(result, message=message, missing=list(map(_without_reason, result.missing)))
     return list(map(_without_reason, result))
 

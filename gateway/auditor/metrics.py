@@ -26,9 +26,9 @@ from gateway.store.measurements import SCORE_BOUNDS
 from gateway.store.runs import Run
 from gateway.telemetry.metrics import EVICTED_HELP, WASTED_HELP
 
-RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "model", "mode")
+RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "model", "mode", "thinking")
 
-RUN_INFO = ("suite", "model", "mode", "protocol", "data")
+RUN_INFO = ("suite", "model", "mode", "thinking", "protocol", "data")
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds."""
     finished_runs: Sequence[Run] = ()
     """The newest finished run of each set of options."""
-    exported_runs: Sequence[tuple[Run, Sequence[Estimate]]] = ()
+    exported_runs: Sequence[tuple[Run, Sequence[Estimate], bool | None]] = ()
+    """With estimates, and whether their judge is validated; None without one."""
     """One finished run of each suite, model and mode, with its estimates (see `metrics_snapshot.exported`)."""
     active_runs: Sequence[Run] = ()
 
@@ -173,26 +174,36 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
     yield from (success, progress)
 
 
-def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate]]]) -> Iterator[Metric]:
+def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]) -> Iterator[Metric]:
     value = _gauge("audit_estimate", "Newest estimate by the corrected protocol, unmitigated.", RUN_ESTIMATE)
     lower = _gauge("audit_estimate_lower", "Lower end of its interval.", RUN_ESTIMATE)
     upper = _gauge("audit_estimate_upper", "Upper end of its interval.", RUN_ESTIMATE)
     info = _gauge("audit_estimate_info", "1; which data and protocol the estimates come from.", RUN_INFO)
-    for run, estimates in newest:
-        _put(info, (run.suite, run.model, run.mode, run.protocol, data_kind(run)), 1.0)
+    validated = _gauge("audit_judge_validated", "1 where the judge behind the estimates was validated.", RUN_INFO[:4])
+    for run, estimates, is_validated in newest:
+        thinking = thinking_of(run)
+        who = (run.suite, run.model, run.mode, thinking)
+        _put(validated, who, None if is_validated is None else float(is_validated))
+        _put(info, (*who, run.protocol, data_kind(run)), 1.0)
         for one in estimates:
             place = (one.metric, one.axis or "", one.group or "", one.reference or "", one.subset or "")
-            labels = (run.suite, *place, run.model, run.mode)
+            labels = (run.suite, *place, run.model, run.mode, thinking)
             _put(value, labels, one.value)
             _put(lower, labels, one.lower)
             _put(upper, labels, one.upper)
-    yield from (value, lower, upper, info)
+    yield from (value, lower, upper, info, validated)
 
 
 def data_kind(run: Run) -> str:
     """Canonical or embedded."""
     kind: str = run.options.get("data", "canonical")
     return kind
+
+
+def thinking_of(run: Run) -> str:
+    """Whether its model was to think."""
+    setting: str = run.options.get("thinking", "default")
+    return setting
 
 
 def _of(counters: Mapping[tuple[str, Labels], float], name: str) -> dict[Labels, float]:

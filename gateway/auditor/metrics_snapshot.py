@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from auditors.types import Estimate
 from benchmarks.run import result as results
-from gateway.auditor.metrics import Snapshot, data_kind
+from gateway.auditor.metrics import Snapshot, data_kind, thinking_of
 from gateway.live.stream import Stream
 from gateway.store import circuits, counters, exchanges, runs, streams
 from gateway.store.database import Database
@@ -16,19 +16,19 @@ LOADED_AT_ONCE = 200
 
 
 def exported(finished: Sequence[Run]) -> list[Run]:
-    """The run of each suite, model and mode whose estimates are exported: the newest that may share one series.
+    """The newest run of each suite, model, mode and thinking that may share one series.
 
     The labels of an estimate do not say the protocol, so only runs of the default one count, as it is: without
-    mitigation, examples, a part of the data or another temperature. Embedded items are shown only until there is a run
-    on the published data.
+    mitigation, examples, a part of the data, another temperature or the user's own fields. Embedded items are shown
+    only until there is a run on the published data.
     """
-    chosen: dict[tuple[str, str, str], Run] = {}
+    chosen: dict[tuple[str, str, str, str], Run] = {}
     for run in sorted(finished, key=_precedence):
         options = run.options
-        changes = [options.get(name) for name in ("few_shot", "subset", "temperature")]
+        changes = [options.get(name) for name in ("few_shot", "subset", "temperature", "extra_body")]
         is_plain = options.get("mitigation", "none") == "none" and not any(changes)
         if run.protocol == "corrected" and is_plain:
-            chosen[run.suite, run.model, run.mode] = run
+            chosen[run.suite, run.model, run.mode, thinking_of(run)] = run
     return list(chosen.values())
 
 
@@ -48,7 +48,7 @@ class SnapshotReader:
         self._streams: dict[str, Stream] = {}
         self._listed: Sequence[Stream] = ()
         self._stamp: tuple[object, ...] | None = None
-        self._estimates: dict[str, Sequence[Estimate]] = {}
+        self._results: dict[str, tuple[Sequence[Estimate], bool | None]] = {}
 
     async def read(self) -> Snapshot:
         queue_size, oldest = await exchanges.backlog(self._database)
@@ -62,7 +62,7 @@ class SnapshotReader:
             waiting=await circuits.waiting(self._database),
             read_at=time.time(),
             finished_runs=finished,
-            exported_runs=[(run, await self._of(run)) for run in exported(finished)],
+            exported_runs=[(run, *await self._of(run)) for run in exported(finished)],
             active_runs=await runs.list_runs(self._database, status="running"),
         )
 
@@ -78,9 +78,14 @@ class SnapshotReader:
         self._stamp, self._listed = stamp, [self._streams[key] for key in versions if key in self._streams]
         return self._listed
 
-    async def _of(self, run: Run) -> Sequence[Estimate]:
-        if run.id not in self._estimates:
+    async def _of(self, run: Run) -> tuple[Sequence[Estimate], bool | None]:
+        """Estimates, and whether their judge is validated; None without one."""
+        if run.id not in self._results:
             whole = await runs.get(self._database, run.id)
-            result = whole.result if whole is not None else None
-            self._estimates[run.id] = results.decode(result.encode()).estimates if result else ()
-        return self._estimates[run.id]
+            found = results.decode(whole.result.encode()) if whole is not None and whole.result else None
+            is_judged = found is not None and (found.judge is not None or found.judge_fault is not None)
+            self._results[run.id] = (
+                () if found is None else found.estimates,
+                found.judge_fault is None if found is not None and is_judged else None,
+            )
+        return self._results[run.id]

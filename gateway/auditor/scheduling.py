@@ -13,7 +13,7 @@ from auditors.types import CompletionError
 from benchmarks.errors import BenchmarkError
 from benchmarks.suites import registry
 from gateway.auditor.maintenance import RUN_TASK
-from gateway.config.audit_request import AuditRequest, choose, options_of
+from gateway.config.audit_request import AuditRequest, choose, options_of, require_askable
 from gateway.config.schema import Config, ScheduleConfig, UpstreamConfig
 from gateway.config.timing import Timing
 from gateway.errors import ConfigError, ConflictError, RequestError
@@ -38,7 +38,8 @@ def _configured(one: ScheduleConfig) -> tuple[str, Timing, AuditRequest]:
     asked = {**one.options, "suites": one.suites, "model": one.model}
     try:
         request = msgspec.convert(asked, AuditRequest)
-    except msgspec.ValidationError as exc:
+        require_askable(request)
+    except (msgspec.ValidationError, RequestError) as exc:
         raise ConfigError(f'audits.schedules "{one.name}": options: {exc}') from exc
     return one.name, Timing.of(one.cron, one.every_hours * 3600 if one.every_hours else None), request
 
@@ -85,7 +86,7 @@ async def notice_models(database: Database, queue: JobQueue, config: Config) -> 
 def _after_change(config: Config, model: str, known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     if not config.audits.on_model_change:
         return []
-    request = AuditRequest(suites=list(config.audits.on_model_change), model=model)
+    request = AuditRequest(suites=list(config.audits.on_model_change), model=model, thinking=config.audits.thinking)
     options, error = _runs_of(request, known)
     if error:
         logger.warning("audits.on_model_change for %s: %s", model, error)

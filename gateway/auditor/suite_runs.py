@@ -17,9 +17,10 @@ from auditors.clients.embedders import EmbedderError
 from auditors.types import Completer, Embedder
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.reporting import report
+from benchmarks.run import judge_validation, runner
 from benchmarks.run import result as results
-from benchmarks.run import runner
 from benchmarks.run.client import REQUEST_SECONDS, RETRIES, open_client
+from benchmarks.run.judge_validation import Validation
 from benchmarks.run.runner import Progress, RunOptions
 from benchmarks.run.stopping import LIMIT_SECONDS, in_thread, unless_stopped
 from benchmarks.suites.registry import find
@@ -112,11 +113,13 @@ class SuiteRuns:
             judge = self._judge(stack, watch, concurrency) if suite.needs_judge else None
             if judge is not None:
                 stack.push_async_callback(judge.aclose)
+            validation = await self._judge_validation() if suite.needs_judge else None
             result = await runner.run(
                 options,
                 completer=completer,
                 log=StoreLog(self._database, run),
                 judge=judge,
+                judge_validation=validation,
                 embedder=embedder,
                 on_progress=watch.note,
                 stop=watch.stop,
@@ -163,6 +166,11 @@ class SuiteRuns:
         key = self._config.secret(settings.api_key_env)
         origin = origin_of(settings.base_url)
         return self._client(stack, watch, origin, key, concurrency, self._limiters.of(origin, "auditors.judge", key))
+
+    async def _judge_validation(self) -> Validation | None:
+        """Raises BenchmarkError for a file that is none."""
+        name = self._config.audits.judge_validation
+        return None if name is None else await in_thread(judge_validation.read, Path(name))
 
     async def _compared_with(self) -> Embedder | None:
         try:

@@ -31,9 +31,18 @@ def estimates_table(result: Result, planted: Callable[[Estimate], float | None] 
         if estimate.reference is None or estimate.metric not in folded
     ]
     notes = [f"{metric}: {count} pairs of groups are in result.json and the report" for metric, count in folded.items()]
-    if any(map(mark, whole)):
-        notes.append(f"{MARK} differs from the neutral value, adjusted for how many of its kind are compared")
+    if result.expected_by_chance is not None:
+        notes.append(_stars(result))
     return "\n".join([aligned(rows), *notes])
+
+
+def _stars(result: Result) -> str:
+    n_compared = sum("p_adjusted" in one.extra for one in result.estimates)
+    n_marked = sum(bool(mark(one)) for one in result.estimates)
+    return (
+        f"{MARK} differs from the neutral value, adjusted for all numbers compared ({n_compared}): {n_marked} in all, "
+        f"{number(result.expected_by_chance, 3)} expected by chance"
+    )
 
 
 def _coarsest(estimates: Sequence[Estimate]) -> list[Estimate]:

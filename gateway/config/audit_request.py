@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from auditors.thinking import OWNED_FIELDS, parse_thinking
 from gateway.errors import ConflictError, RequestError, nearest
 
 MITIGATIONS = ("none", "abstract", "detailed")
@@ -14,6 +15,8 @@ Name = Annotated[str, Meta(max_length=500)]
 MOST_SAMPLES = 1_000
 MOST_FEW_SHOT = 64
 MOST_IN_FLIGHT = 1_024
+MOST_EXTRA_BYTES = 16_384
+TAKEN = frozenset({*OWNED_FIELDS, "temperature"})
 LARGEST = 2**53 - 1
 """Every reader of JSON tells whole numbers up to here apart (RFC 8259)."""
 
@@ -29,6 +32,10 @@ class AuditRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     data: Literal["canonical", "embedded"] | None = None
     """Default: canonical, or the built-in items of a suite that has no other. "all" takes these in any case."""
     limit: Annotated[int, Meta(ge=1, le=LARGEST)] | None = None
+    precision: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    """Stop once the headline number is known to plus or minus this share of its scale."""
+    repeat_share: Annotated[float, Meta(gt=0, le=1)] | None = None
+    """Share of the items asked once more, to see what changes where nothing does."""
     seed: Annotated[int, Meta(ge=0, le=LARGEST)] = 0
     samples: Annotated[int, Meta(ge=1, le=MOST_SAMPLES)] = 1
     mitigation: Name = "none"
@@ -38,6 +45,11 @@ class AuditRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     judge_model: Name | None = None
     """Default: the model of [auditors.judge], which is served where that section says."""
+    thinking: Name = "default"
+    """off, on, budget=N or default: whether the model thinks before it answers."""
+    extra_body: dict[str, Any] | None = None
+    """Further fields of every request to the model."""
+    keep_reasoning: bool = False
     concurrency: Annotated[int, Meta(ge=1, le=MOST_IN_FLIGHT)] | None = None
 
 
@@ -51,11 +63,7 @@ def choose(asked: AuditRequest, known: Sequence[dict[str, Any]]) -> tuple[list[d
     for name in names:
         if name not in by_name:
             raise RequestError(f'unknown suite "{name}"{nearest(name, set(by_name))}; known: {", ".join(by_name)}')
-    if asked.mitigation not in MITIGATIONS:
-        raise RequestError(
-            f'mitigation "{asked.mitigation}" is not offered{nearest(asked.mitigation, set(MITIGATIONS))}; offered: '
-            f"{', '.join(MITIGATIONS)}; a text of your own only with biasgate audit run --mitigation FILE"
-        )
+    require_askable(asked)
     chosen, left_out = [], {}
     for name in names:
         try:
@@ -66,6 +74,31 @@ def choose(asked: AuditRequest, known: Sequence[dict[str, Any]]) -> tuple[list[d
                 raise
             left_out[name] = str(exc)
     return chosen, left_out
+
+
+def require_askable(asked: AuditRequest) -> None:
+    """Raises RequestError for what no suite takes: a mitigation, a setting of thinking, further fields, or a mode with
+    what it cannot use.
+    """
+    if asked.mitigation not in MITIGATIONS:
+        raise RequestError(
+            f'mitigation "{asked.mitigation}" is not offered{nearest(asked.mitigation, set(MITIGATIONS))}; offered: '
+            f"{', '.join(MITIGATIONS)}; a text of your own only with biasgate audit run --mitigation FILE"
+        )
+    try:
+        thinking = parse_thinking(asked.thinking)
+    except ValueError as exc:
+        raise RequestError(str(exc)) from None
+    if asked.mode == "exact" and thinking.mode in ("on", "budget"):
+        raise RequestError('mode "exact" reads the first words of an answer: it needs "thinking": "off"')
+    if asked.mode == "exact" and asked.samples != 1:
+        raise RequestError(f'mode "exact" reads probabilities, not replies: samples must be 1, not {asked.samples}')
+    if asked.mode == "exact" and asked.temperature is not None:
+        raise RequestError('mode "exact" reads the probabilities at the protocol\'s own temperature: leave it away')
+    if taken := sorted((asked.extra_body or {}).keys() & TAKEN):
+        raise RequestError(f'extra_body: "{taken[0]}" is set by the run itself: leave it away')
+    if asked.extra_body and len(msgspec.json.encode(asked.extra_body)) > MOST_EXTRA_BYTES:
+        raise RequestError(f"extra_body: longer than {MOST_EXTRA_BYTES} bytes as JSON: leave fields away")
 
 
 def _data(asked: AuditRequest, suite: dict[str, Any]) -> str:
@@ -90,6 +123,13 @@ def _require_offered(asked: AuditRequest, suite: dict[str, Any]) -> None:
     ):
         if value not in offered:
             raise RequestError(f'{name}: {word} "{value}" is not offered; offered: {", ".join(offered)}')
+    few_shots = suite.get("few_shots", [asked.few_shot])  # an auditor of an earlier version does not say
+    if asked.few_shot not in few_shots:
+        offered = ", ".join(map(str, few_shots))
+        raise RequestError(f"{name}: few_shot {asked.few_shot} is not offered; offered: {offered}")
+    for field, demanded in (("precision", asked.precision), ("repeat_share", asked.repeat_share)):
+        if demanded is not None and suite.get("has_follow_up"):
+            raise RequestError(f"{name}: {field} is not offered: it makes further questions of its replies")
     if _data(asked, suite) == "canonical" and suite["data"] in ("absent", "damaged"):
         raise ConflictError(
             f"{name}: the canonical data is {suite['data']} where the auditor runs: "

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from auditors.thinking import parse_thinking
 from gateway.config.effective import mask_url
 from gateway.config.schema import (
     ADMIN,
@@ -197,6 +198,10 @@ def _cross_check(config: Config, where: str) -> None:
             Timing.of(schedule.cron, schedule.every_hours * 3600 if schedule.every_hours else None)
         except RequestError as exc:
             raise ConfigError(f'{where}: audits.schedules "{schedule.name}": {exc}') from exc
+    try:
+        parse_thinking(config.audits.thinking)
+    except ValueError as exc:
+        raise ConfigError(f"{where}: audits.thinking: {exc}") from None
     _check_reference(config.drift.reference, where)
 
 

@@ -1,7 +1,7 @@
 """Every setting and its default, as frozen structs. Secrets are only named, never held."""
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -13,7 +13,8 @@ Positive = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
 BY_MODEL, BY_ROUTE = "model:", "route:"
 """How names of strata begin that are one model's or one endpoint's."""
-AUDITED_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
+DECISION_PATHS = ("/v1/systemone", "/v1/decisions")
+AUDITED_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", *DECISION_PATHS)
 LONGEST_STRATUM = 64
 """Characters of a stratum's name; as wide as the store's columns."""
 ADMIN = "admin"
@@ -184,7 +185,10 @@ class AuditorConfig(Section, frozen=True):
     timeout_seconds: Positive = 120.0
     token_budget_per_minute: Count | None = None
     max_tokens: Count = 256
-    """Longest reply asked for."""
+    """Longest answer asked for; what its model thinks before it does not count."""
+    thinking: str | None = None
+    """off, on, budget=N (tokens) or default: whether the model asked shall think before it answers. Unset: a judge is
+    asked not to, and has room where its server thinks all the same; a probe thinks as its live request did."""
 
 
 class ProbingAuditorConfig(AuditorConfig, frozen=True):
@@ -195,12 +199,21 @@ class ProbingAuditorConfig(AuditorConfig, frozen=True):
     token_budget_per_minute: Count | None = 60_000
 
 
+class DecisionAuditorConfig(ProbingAuditorConfig, frozen=True):
+    threshold: Probability | None = None
+    """From which the application acts, where a request names none (`x-biasgate-threshold`); unset: 0.5, and for a
+    choice among several the option that leads."""
+    favourable: list[str] = []
+    """Options of a choice that are good to get, in the order in which they are looked for; case does not matter."""
+
+
 class AuditorsConfig(Section, frozen=True):
     judge: AuditorConfig = AuditorConfig()
     embedding: AuditorConfig = AuditorConfig()
     refusal: AuditorConfig = AuditorConfig()
     affinity: ProbingAuditorConfig = ProbingAuditorConfig()
     counterfactual: ProbingAuditorConfig = ProbingAuditorConfig()
+    decision: DecisionAuditorConfig = DecisionAuditorConfig()
     plugins: dict[str, AuditorConfig] = {}
     """[auditors.plugins.NAME]: of the auditors that other distributions bring; one without a section does not run."""
 
@@ -233,8 +246,8 @@ class ScheduleConfig(Section, frozen=True):
     cron: str | None = None
     """Five fields, UTC: "0 3 * * 1" is Mondays at three."""
     every_hours: Annotated[float, Meta(ge=1 / 60)] | None = None
-    options: dict[str, str | int | float] = {}
-    """Any of mode, protocol, data, limit, seed, samples, mitigation, few_shot, subset, temperature, judge_model."""
+    options: dict[str, Any] = {}
+    """Further fields of `gateway.config.audit_request.AuditRequest`."""
 
 
 class AuditsConfig(Section, frozen=True):
@@ -256,8 +269,13 @@ class AuditsConfig(Section, frozen=True):
     """vLLM priority of audit requests; live traffic has 0 and goes first."""
     on_model_change: list[str] = []
     """Suites that run whenever an upstream begins to serve something else under a model's name."""
+    thinking: str = "default"
+    """Whether models think in runs that `on_model_change` starts: off, on, budget=N or default. Schedules say it in
+    their options."""
     schedules: list[ScheduleConfig] = []
     runs_dir: str | None = None
+    judge_validation: str | None = None
+    """What `biasgate judge calibrate --out` wrote about the judge of suite runs; without it they are marked."""
     data_dir: str | None = None
     """Dataset cache; default $BIASGATE_HOME or ~/.cache/biasgate."""
 

@@ -162,7 +162,7 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
         group=stream.key.group or None,
         model=stream.key.model,
         instrument=stream.key.instrument,
-        range=(scale.low, scale.high),
+        range=scale.shown,
         state="learning" if detector is None else "alarm" if detector.alarm else "watching",
         reference_n=n,
         reference_window=settings.reference_window,

@@ -100,7 +100,7 @@ def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
 
 
 def _errors(stream: Stream, pairs: Sequence[Pair]) -> JudgeErrors:
-    whole, *_ = error_rates(pairs, scaled(stream.key.metric, 0.0))
+    whole = error_rates(pairs, scaled(stream.key.metric, 0.0))
     return JudgeErrors(
         n_positive=whole.n_positive,
         sensitivity=whole.sensitivity,
@@ -142,7 +142,7 @@ def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str
         group=found.group,
         model=stream.key.model,
         instrument=stream.key.instrument,
-        range=(scale.low, scale.high),
+        range=scale.shown,
         value=found.value,
         lower=found.lower,
         upper=found.upper,

@@ -4,11 +4,13 @@ Whatever could carry text past the patterns is dropped: token ids, log-probabili
 """
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
-from gateway.privacy.media import PLACEHOLDER, TOKEN_FIELDS, is_numbers, without_media
+from auditors.conditions import NUMBERS_KEPT
+from gateway.privacy.media import PLACEHOLDER, is_numbers, is_token_data, numbers, without_media
 from gateway.privacy.redaction import Redactor
 
 USER_PLACEHOLDER = "[user]"
@@ -27,14 +29,19 @@ def user_of(request: bytes) -> str | None:
     return next((one for one in given if isinstance(one, str) and one), None)
 
 
-def redacted_request(body: bytes, redactor: Redactor, found: Counter[str]) -> bytes:
-    """The request without what identifies a person; empty when it is no JSON, which nobody could audit either."""
+def redacted_request(
+    body: bytes, redactor: Redactor, found: Counter[str], numbers_kept: Collection[str] = NUMBERS_KEPT
+) -> bytes:
+    """The request without what identifies a person; empty when it is no JSON, which nobody could audit either.
+
+    `numbers_kept`: members of the body in which numbers are no text.
+    """
     content = _decoded(body)
     if content is None:
         return b""
     if isinstance(content, dict):
         _hide_user(content)
-    return _encoded(content, redactor, found)
+    return _encoded(content, redactor, found, numbers_kept)
 
 
 def redacted_response(body: bytes, redactor: Redactor, found: Counter[str]) -> bytes:
@@ -51,15 +58,26 @@ def _hide_user(request: dict[str, Any]) -> None:
             holder[field] = USER_PLACEHOLDER
 
 
-def _encoded(content: Any, redactor: Redactor, found: Counter[str]) -> bytes:
+def _encoded(content: Any, redactor: Redactor, found: Counter[str], numbers_kept: Collection[str] = ()) -> bytes:
+    """`numbers_kept`: members of the body in which numbers are no text."""
     try:
-        return msgspec.json.encode(_walked(content, redactor, found))
+        return msgspec.json.encode(_walked(content, redactor, found, numbers_kept=numbers_kept))
     except RecursionError:
         return b""
 
 
-def _walked(value: Any, redactor: Redactor, found: Counter[str]) -> Any:
-    """The same value with every string in it redacted, keys too."""
+def _walked(
+    value: Any,
+    redactor: Redactor,
+    found: Counter[str],
+    *,
+    has_numbers: bool = False,
+    numbers_kept: Collection[str] = (),
+) -> Any:
+    """The same value with every string in it redacted, keys too.
+
+    `has_numbers`: numbers in it are no text. `numbers_kept`: nor are those in these members of it.
+    """
     match value:
         case str():
             if value == PLACEHOLDER:
@@ -68,11 +86,15 @@ def _walked(value: Any, redactor: Redactor, found: Counter[str]) -> Any:
             return redactor.redacted(value, found)
         case dict():
             return {
-                redactor.redacted_name(key, found): None if key in TOKEN_FIELDS else _walked(one, redactor, found)
+                redactor.redacted_name(key, found): None
+                if is_token_data(key, one) and not has_numbers
+                else _walked(one, redactor, found, has_numbers=has_numbers or key in numbers_kept)
                 for key, one in without_media(value).items()
             }
+        case list() if is_numbers(value):
+            return numbers(value, are_text=not has_numbers)
         case list():
-            return [] if is_numbers(value) else [_walked(one, redactor, found) for one in value]
+            return [_walked(one, redactor, found, has_numbers=has_numbers) for one in value]
     return value
 
 

@@ -3,15 +3,22 @@
 Only such fields are looked at: a text that looks like media (`data:...;base64,`, a long run of letters) is text.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
+
+from auditors.conditions import NUMBERS_KEPT
+from gateway.config.schema import DECISION_PATHS
 
 PLACEHOLDER = "[media]"
 LONGEST_ADDRESS = 2048
 """Characters of a link to media; what is longer holds them itself."""
+MOST_NUMBERS = 1024
+"""Of one list in a schema, or of tokens that may be used, that is kept."""
 TOKEN_FIELDS = frozenset({"logprobs", "prompt_logprobs", "token_ids", "prompt_token_ids", "kv_transfer_params"})
 """Members that repeat text as tokens and numbers."""
 
+_LISTED = frozenset({"images", "videos", "audio"})
+"""Members with a list of links (System One)."""
 _LINKED = frozenset({"image_url", "video_url", "audio_url"})
 """Members with a link, or with an object that has one as `url`."""
 _HOLDING = frozenset({"file_data", "b64_json", "image_embeds", "audio_embeds", "video_embeds", "prompt_embeds"})
@@ -37,9 +44,26 @@ def without_media(holder: dict[str, Any]) -> dict[str, Any]:
     return holder | found if found else holder
 
 
+def is_token_data(name: str, value: Any) -> bool:
+    """Whether a member repeats text as tokens; a request's `logprobs` that only asks for them does not."""
+    return name in TOKEN_FIELDS and not isinstance(value, bool | int | None)
+
+
+def numbers_kept(endpoint: str) -> Collection[str]:
+    """Members of a request in which a list of numbers is no text; a decision is made by those of its state."""
+    return NUMBERS_KEPT | {"state"} if endpoint in DECISION_PATHS else NUMBERS_KEPT
+
+
 def is_numbers(values: list[Any]) -> bool:
     """Whether a list can be nothing but text as numbers: token ids, the bytes of a token, an embedding."""
     return bool(values) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
+
+
+def numbers(values: list[Any], *, are_text: bool) -> Any:
+    """What is kept of such a list: nothing of text; of a schema or a list of tokens all, or a mark where it is long."""
+    if are_text:
+        return []
+    return values if len(values) <= MOST_NUMBERS else PLACEHOLDER
 
 
 def _shown(name: str, value: Any) -> Any:
@@ -47,6 +71,11 @@ def _shown(name: str, value: Any) -> Any:
         if isinstance(value, dict):
             return _with(value, "url", _is_no_link)
         return PLACEHOLDER if _is_no_link(value) else value
+    if name in _LISTED and isinstance(value, list):
+        held = [isinstance(one, str) and one.lstrip()[:5].lower() == "data:" for one in value]
+        return (
+            [PLACEHOLDER if is_held else one for one, is_held in zip(value, held, strict=True)] if any(held) else value
+        )
     if name in _HOLDING:
         return PLACEHOLDER if isinstance(value, str) else value
     if name in _INSIDE and isinstance(value, dict):

@@ -11,6 +11,7 @@ from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.privacy.bodies import redacted_request, redacted_response, user_of
 from gateway.privacy.encryption import Cipher, WrongKeyError, cipher_of
+from gateway.privacy.media import numbers_kept
 from gateway.privacy.redaction import Redactor
 
 DRAWN_KEY_VARIABLE = "BIASGATE_DRAWN_TEXT_KEY"
@@ -49,7 +50,7 @@ class Texts:
         request, response = exchange.request_body, exchange.response_body
         user = user_of(request)
         if self.redactor is not None:
-            request = redacted_request(request, self.redactor, found)
+            request = redacted_request(request, self.redactor, found, numbers_kept(exchange.endpoint))
             response = redacted_response(response, self.redactor, found)
         if self.cipher is not None:
             request, response = self.cipher.seal(request), self.cipher.seal(response)

@@ -39,6 +39,7 @@ from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.health import STORE
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.worker_stats import SNAPSHOT_SECONDS, Gauges, SharedCounts, WorkerStats
+from gateway.ticks import every
 
 MAX_CONTROL_BODY_BYTES = 1024 * 1024
 """Of a request to the control plane: 10 ms of a worker's time."""
@@ -136,9 +137,8 @@ async def _lifespan(
 
 
 async def _flush_regularly(counts: SharedCounts) -> None:
-    while True:
-        counts.flush()
-        await asyncio.sleep(SNAPSHOT_SECONDS)
+    counts.flush()
+    await every(SNAPSHOT_SECONDS, lambda _: counts.flush())
 
 
 async def _check(database: Database) -> str:

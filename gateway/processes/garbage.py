@@ -13,6 +13,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from gateway.ticks import next_tick
+
 CHECK_SECONDS = 1.0
 NEVER = 1_000_000_000
 """Collections of the middle generation before a full one by itself."""
@@ -45,7 +47,7 @@ async def kept_off_the_hot_path(live: Callable[[], int]) -> AsyncIterator[None]:
 async def _collect_when_idle(live: Callable[[], int]) -> None:
     not_before = 0.0
     while True:
-        await asyncio.sleep(CHECK_SECONDS)
+        await next_tick(CHECK_SECONDS)
         since_full, began = gc.get_count()[2], time.perf_counter()
         is_quiet = since_full >= LEAST_SINCE_FULL and began >= not_before and not live()
         if is_quiet or since_full >= MOST_SINCE_FULL:

@@ -12,7 +12,9 @@ import msgspec
 
 from gateway.proxy.refusals import Refusal, invalid_json, request_too_large, too_many_members, too_many_values
 
-TAKING_PRIORITY = frozenset({b"/v1/chat/completions", b"/v1/completions", b"/v1/embeddings", b"/v1/responses"})
+TAKING_PRIORITY = frozenset(
+    {b"/v1/chat/completions", b"/v1/completions", b"/v1/embeddings", b"/v1/responses", b"/v1/systemone"}
+)
 """Endpoints of vLLM whose body may have a priority."""
 LARGE_BYTES = 1024 * 1024
 """A body above this is gone through once only, and its structural characters are counted as it comes."""

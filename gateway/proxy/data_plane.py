@@ -21,6 +21,7 @@ from gateway.proxy.instrumentation import SpanProcessor, instrumentation_of
 from gateway.proxy.types import RequestStats, Tap
 from gateway.proxy.upstreams import Upstream, Upstreams
 from gateway.telemetry.health import OK, UPSTREAMS
+from gateway.ticks import every, next_tick
 
 logger = logging.getLogger(__name__)
 
@@ -170,7 +171,7 @@ class DataPlane:
 
     async def _watch_clients(self) -> None:
         while True:
-            await asyncio.sleep(CLIENT_TICK_SECONDS)
+            await next_tick(CLIENT_TICK_SECONDS)
             now = perf_counter()
             for client in list(self.clients):
                 try:
@@ -180,13 +181,16 @@ class DataPlane:
 
     async def _keep_time(self) -> None:
         unchecked: list[Exchange] = []
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
+
+        def tick(_: float) -> None:
             now = perf_counter()
-            unchecked = unchecked or list(self._live)
+            if not unchecked:
+                unchecked.extend(self._live)
             self._check(unchecked[-CHECKS_PER_TICK:], now)
             del unchecked[-CHECKS_PER_TICK:]
             self._balancer.tick(now)
+
+        await every(TICK_SECONDS, tick)
 
     def _check(self, exchanges: list[Exchange], now: float) -> None:
         for exchange in exchanges:

@@ -10,7 +10,6 @@ not cut off.
 The same look shows what waits to the other workers and to the auditor (`waits_board`).
 """
 
-import asyncio
 import logging
 import math
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from gateway.proxy.types import RequestStats
 from gateway.proxy.upstreams import Upstream
 from gateway.proxy.waits_board import LOOK_SECONDS, BoardFile, BoardReader
 from gateway.proxy.wasted_tokens import wasted_tokens
+from gateway.ticks import every
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +44,8 @@ class GivingWay:
         self._directory = Path(config.server.metrics_dir) if config.server.metrics_dir else None
         self._file: BoardFile | None = None
         self._reader: BoardReader | None = None
+        self._seen: tuple[int, int] | None = None
+        """Requests in flight and answered ever, at the last look."""
 
     def refusal(self, upstream: Upstream, now: float) -> Refusal | None:
         """Why an audit request is not sent to an upstream now; None when it is."""
@@ -65,17 +67,16 @@ class GivingWay:
         """Looks until cancelled."""
         self._open()
         try:
-            while True:
-                await asyncio.sleep(LOOK_SECONDS)
-                try:
-                    self.look(perf_counter())
-                except Exception:  # one bad look must not end all others
-                    logger.exception("looking at what waits failed")
+            await every(LOOK_SECONDS, lambda _: self.look(perf_counter()))
         finally:
             self._close()
 
     def look(self, now: float) -> None:
         """Shows what waits, and cuts audits off where that is too long."""
+        if self._is_still():
+            if self._file is not None:
+                self._file.show_again(now)
+            return
         own = {upstream: upstream.waits.snapshot(upstream.outstanding) for upstream in self._at}
         if self._file is not None:
             board: dict[str, Waits] = {}
@@ -90,6 +91,15 @@ class GivingWay:
             place.patience.update(own[upstream], audits=len(upstream.waits.audits.waiting), now=now)
             place.others = (others or {}).get(upstream.origin, _NONE)
             self._make_way(upstream, place, own[upstream].plus(place.others), now)
+
+    def _is_still(self) -> bool:
+        """Whether nothing is in flight, as at the last look, and nothing was answered since: most of an idle life."""
+        before, in_flight, answered = self._seen, 0, 0
+        for upstream, place in self._at.items():
+            in_flight += upstream.outstanding + place.spares_next
+            answered += upstream.waits.streams.answered + upstream.waits.replies.answered
+        self._seen = in_flight, answered
+        return not in_flight and self._seen == before
 
     def _make_way(self, upstream: Upstream, place: "_AtUpstream", waits: Waits, now: float) -> None:
         audits = upstream.waits.audits.waiting

@@ -66,6 +66,7 @@ _READ_FROM_REQUEST = (
         b"x-biasgate-priority",
         b"x-biasgate-probe",
         b"x-biasgate-tag",
+        b"x-biasgate-threshold",
     }
 )
 _READ_FROM_RESPONSE = HOP_BY_HOP | {
@@ -77,6 +78,7 @@ _READ_FROM_RESPONSE = HOP_BY_HOP | {
 }
 _VALID_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,200}")
 """What may go unchanged into headers, logs and the store. Anything else is replaced like a missing id."""
+_PROBABILITY = re.compile(rb"0?\.[0-9]{1,20}|0|1(?:\.0{0,20})?")
 _ORDINARY_CONNECTION = frozenset({b"keep-alive", b"close", b"upgrade", b"te"})
 
 
@@ -91,6 +93,11 @@ def _without_session(cookies: bytes) -> bytes:
         return cookies
     kept = [one for one in cookies.split(b";") if one.partition(b"=")[0].strip() != SESSION_COOKIE]
     return b";".join(kept).strip()
+
+
+def _probability(value: bytes) -> float | None:
+    """A plain decimal number in 0..1; anything else is as if nothing had been said."""
+    return float(value) if _PROBABILITY.fullmatch(value) else None
 
 
 SentLines = tuple[object, bytes, bytes]
@@ -136,6 +143,7 @@ class RequestHead:
         "request_id",
         "sent",
         "tag",
+        "threshold",
         "traceparent",
         "transfer_coding",
     )
@@ -161,6 +169,7 @@ class RequestHead:
         """Asks to be sent behind live requests: anybody may lower a priority of their own."""
         self.probe: str | None = None
         self.tag: str | None = None
+        self.threshold: float | None = None
         self.traceparent = b""
         self.identified: tuple[object, Any] | None = None
         """(who looked, whose key it is): the gate's note, for a head that comes again."""
@@ -223,6 +232,8 @@ class RequestHead:
             self.probe = value.decode("latin-1")
         elif name == b"x-biasgate-tag":
             self.tag = value.decode("latin-1")
+        elif name == b"x-biasgate-threshold":
+            self.threshold = _probability(value)
         elif name == b"cookie":
             others = _without_session(value)
             if others or not value:

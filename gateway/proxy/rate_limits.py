@@ -1,8 +1,9 @@
 """Requests per minute of one key: a token bucket in eight bytes, shared by all workers of a gateway.
 
 The bucket is kept as the time at which it will be full again, so taking from it is one read and one write of a number.
-Workers map the same file, and their clocks are the machine's monotonic one. Two workers that take in the same
-microsecond may count one request between them; nothing is locked for that.
+Workers map the same file, and their clocks are the machine's monotonic one. Nothing is locked: two workers that take in
+the same microsecond may count one request between them, and one that the machine interrupts between its read and its
+write, which is rare, gives back what the others took meanwhile.
 """
 
 import hashlib

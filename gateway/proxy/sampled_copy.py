@@ -189,5 +189,6 @@ class SampledCopy:
             response_body=bytes(self._received),
             key_name=self._client.name,
             tag=self._head.tag,
+            threshold=self._head.threshold,
             model_label=self._label_of(self._body.served_model),
         )

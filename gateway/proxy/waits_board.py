@@ -80,6 +80,11 @@ class BoardFile:
             return
         self._shown, self._shown_at = board, now
 
+    def show_again(self, now: float) -> None:
+        """Writes what was shown last, unless that was a moment ago."""
+        if now - self._shown_at >= HEARTBEAT_SECONDS:
+            self.show(self._shown, now)
+
     def close(self) -> None:
         """Takes the file away."""
         os.close(self._descriptor)

@@ -4,15 +4,17 @@ A body that nobody can read is left as it is: it is redacted to nothing, and eac
 Takes time in proportion to the bodies, some 15 ms a megabyte of events; the relay's worker never does it.
 """
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import msgspec
 
-from auditors.text.answers import NOTES, joined, trimmed
+from auditors.text.answers.joined import NOTES, joined, trimmed
 from auditors.text.events import is_event_stream
 from auditors.text.lenient_json import DEEPEST, read_json, well_formed_text
 from auditors.types import Exchange
-from gateway.privacy.media import PLACEHOLDER, TOKEN_FIELDS, is_numbers, without_media
+from gateway.config.schema import DECISION_PATHS
+from gateway.privacy.media import PLACEHOLDER, is_numbers, is_token_data, numbers, numbers_kept, without_media
 
 ENVELOPE_BYTES = 4096
 """What a body may have beside two bytes for each of `max_text_bytes`."""
@@ -39,7 +41,7 @@ def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
 
     Raises: TooMuchTextError when one of them is larger than `max_text_bytes` allows; None allows any.
     """
-    bodies = (_request(exchange.request_body), _response(exchange))
+    bodies = (_request(exchange), _response(exchange))
     if max_text_bytes is not None:
         for body in bodies:
             if body.text_bytes > max_text_bytes or len(body.content) > 2 * max_text_bytes + ENVELOPE_BYTES:
@@ -48,40 +50,44 @@ def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
     return msgspec.structs.replace(exchange, request_body=request.content, response_body=response.content)
 
 
-def _request(body: bytes) -> _Body:
+def _request(exchange: Exchange) -> _Body:
+    body = exchange.request_body
     try:
         content = read_json(body)
     except ValueError:
         return _Body(body, len(body))
-    return _written(content)
+    return _written(content, numbers_kept(exchange.endpoint))
 
 
 def _response(exchange: Exchange) -> _Body:
     body = exchange.response_body
-    if is_event_stream(exchange):
+    if is_event_stream(exchange) and exchange.endpoint not in DECISION_PATHS:
         return _written(joined(exchange.endpoint, body))
     try:
         content = read_json(body)
     except ValueError:
         return _Body(body, len(body))
-    if isinstance(content, dict):
+    if isinstance(content, dict) and exchange.endpoint not in DECISION_PATHS:
         content = trimmed(exchange.endpoint, content) or content
     return _written(content)
 
 
-def _written(content: Any) -> _Body:
-    text = _Text()
+def _written(content: Any, with_numbers: Collection[str] = ()) -> _Body:
+    """The body as JSON; in these of its members numbers stay, as a probe carries them on."""
+    text = _Text(with_numbers)
     return _Body(msgspec.json.encode(text.kept(content)), text.n_bytes)
 
 
 class _Text:
     """Keeps of a value what is no media and no repetition, and counts its text."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_numbers: Collection[str]) -> None:
+        self._numbers_kept = with_numbers
         self.n_bytes = 0
         """UTF-8 of all strings, but not of names of members, placeholders and what belongs to the envelope."""
 
-    def kept(self, value: Any, *, depth: int = 0) -> Any:
+    def kept(self, value: Any, *, depth: int = 0, has_numbers: bool = False) -> Any:
+        """`has_numbers`: numbers in it are no text."""
         match value:
             case str():
                 return self._text(value)
@@ -91,12 +97,16 @@ class _Text:
                 return {
                     well_formed_text(key): well_formed_text(one)
                     if key in _ENVELOPE and isinstance(one, str)
-                    else self.kept(one, depth=depth + 1)
+                    else self.kept(
+                        one, depth=depth + 1, has_numbers=has_numbers or (depth == 0 and key in self._numbers_kept)
+                    )
                     for key, one in without_media(value).items()
-                    if key not in TOKEN_FIELDS
+                    if has_numbers or not is_token_data(key, one)
                 }
+            case list() if is_numbers(value):
+                return numbers(value, are_text=not has_numbers)
             case list():
-                return [] if is_numbers(value) else [self.kept(one, depth=depth + 1) for one in value]
+                return [self.kept(one, depth=depth + 1, has_numbers=has_numbers) for one in value]
             case int() if abs(value) > _LARGEST_WHOLE:
                 return _as_float(value)
         return value

@@ -30,6 +30,7 @@ from gateway.store import exchanges
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
+from gateway.ticks import every, next_tick, until_tick
 
 logger = logging.getLogger(__name__)
 
@@ -277,7 +278,7 @@ class SamplingTap:
         while not (self._ending.is_set() and not self._buffer and not self._unwritten):
             if not self._ending.is_set():
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._full_batch.wait(), BATCH_SECONDS)
+                    await asyncio.wait_for(self._full_batch.wait(), until_tick(BATCH_SECONDS))
             self._full_batch.clear()
             await self._write_batch()
             await self._poll_backlog()
@@ -312,12 +313,22 @@ class SamplingTap:
         self.outcomes += queued
 
     async def _keep_journal(self, journal: Journal) -> None:
-        while True:
+        settled: int | None = None
+        """The delivery after which nothing was left, as the journal says already."""
+
+        def write(_: float) -> None:
+            nonlocal settled
+            is_empty = not (self._unwritten or self._waiting_copies or self._in_flight)
+            if is_empty and settled == self._delivered:
+                return
             try:
                 journal.write(self._leftover())
+                settled = self._delivered if is_empty else None
             except OSError as exc:  # a full disk: nothing else is wrong, and the next one may succeed
                 logger.warning("the journal of counts cannot be written: %s", exc)
-            await asyncio.sleep(JOURNAL_SECONDS)
+
+        write(0.0)
+        await every(JOURNAL_SECONDS, write)
 
     def _leftover(self) -> Leftover:
         waiting = self._unwritten.copy()
@@ -330,7 +341,7 @@ class SamplingTap:
             if self._shares.largest_share < 1.0:
                 with contextlib.suppress(OSError):
                     self._shares.elsewhere = board.exchange(self._shares.rates())
-            await asyncio.sleep(SHARES_SECONDS)
+            await next_tick(SHARES_SECONDS)
 
     def _next_batch(self) -> list[Exchange]:
         """The oldest copies; they stay in the buffer until they are known to be stored."""

@@ -27,6 +27,7 @@ async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[
     `ids` are the streams that are asked for, None for all.
     """
     columns = annotations.c
+    audit = sa.func.coalesce(columns.exchange_id, columns.id)
     query = sa.select(
         columns.stream,
         columns.metric,
@@ -35,10 +36,10 @@ async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[
         sa.func.min(columns.measured_value).label("judge"),
         sa.func.min(columns.inclusion_probability).label("probability"),
         sa.func.min(columns.rate_factor).label("rate_factor"),
+        audit.label("audit"),
     ).where(columns.stream.is_not(None), columns.measured_value.is_not(None))
     if ids is not None:
         query = query.where(columns.stream.in_(ids))
-    audit = sa.func.coalesce(columns.exchange_id, columns.id)
     query = query.group_by(columns.stream, columns.metric, columns.group_name, columns.reference_name, audit)
     found: dict[str, list[Pair]] = {}
     async with database.read() as connection:
@@ -54,5 +55,6 @@ def _pair(row: Any) -> tuple[str, Pair]:
         person=scaled(row.metric, row.person),
         group=row.group_name,
         weight=bounded_weight(row.probability or 1.0, row.rate_factor),
+        cluster=row.audit,
     )
     return row.stream, pair

@@ -22,6 +22,7 @@ from gateway.store.tables import exchange_audits, exchanges, measurements
 
 NOT_SWAPPED = "not swapped: "
 """How reasons of the counterfactual auditor begin."""
+THINKING_EXHAUSTED = "thinking_exhausted"
 WAITED_TOO_LONG = "waited too long"
 """Reason in `biasgate_abstentions_total` of what `audits.max_wait_hours` ended."""
 SCORE_BOUNDS = (0.0, 0.34, 0.67, 1.0)
@@ -171,6 +172,8 @@ def _increments(
     )
     if isinstance(result, AuditFailure) and result.kind == "waited_too_long":
         raised["abstentions", (auditor, WAITED_TOO_LONG)] += 1
+    if isinstance(result, AuditFailure) and result.kind == "thinking_exhausted":
+        raised["abstentions", (auditor, THINKING_EXHAUSTED)] += 1
     for reason in _left_alone([] if isinstance(result, AuditFailure) else result):
         raised["abstentions", (auditor, reason)] += 1
     totals: dict[tuple[str, tuple[str, ...]], float] = {}
@@ -208,6 +211,7 @@ def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, 
         "detail": msgspec.json.encode(one.detail).decode(),
         "inclusion_probability": probability,
         "rate_factor": exchange.rate_factor,
+        "weight": one.weight,
         "created_at": time.time(),
         "stream": stream_key(one, exchange.series_model).id if one.metric in SCALES else None,
     }

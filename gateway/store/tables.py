@@ -33,6 +33,7 @@ exchanges = sa.Table(
     sa.Column("key_name", sa.String(100)),
     sa.Column("tag", sa.String(64)),
     sa.Column("model_label", sa.String(200)),  # see auditors.types.Exchange
+    sa.Column("threshold", sa.Float),  # see auditors.types.Exchange
     sa.Column("request_body", sa.LargeBinary),
     sa.Column("response_body", sa.LargeBinary),
     sa.Column("is_sealed", sa.Boolean, nullable=False, server_default=sa.false()),  # bodies are encrypted
@@ -100,6 +101,7 @@ measurements = sa.Table(
     sa.Column("detail", sa.Text),
     sa.Column("inclusion_probability", sa.Float, nullable=False),
     sa.Column("rate_factor", sa.Float, nullable=False, server_default="1"),  # of its exchange
+    sa.Column("weight", sa.Float, nullable=False, server_default="1"),  # see auditors.types.Measurement
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("stream", sa.String(32)),  # key of the stream it moved; none for a metric that has no streams
     sa.UniqueConstraint(

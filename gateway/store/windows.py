@@ -30,7 +30,7 @@ async def sums(database: Database, window: Window, ids: Sequence[str] | None = N
     inside = _inside(window, ids).subquery()
     within_reach = MAX_MOMENT_WEIGHT * inside.c.rate_factor  # as `weighting.bounded_weight`
     bound = sa.case((within_reach < 1.0, within_reach), else_=1.0)
-    w, v = bound / inside.c.inclusion_probability, inside.c.value
+    w, v = inside.c.weight * bound / inside.c.inclusion_probability, inside.c.value
     totals = [sa.func.sum(term) for term in (w, w * w, w * v, w * v * v)]
     query = sa.select(inside.c.stream, inside.c.metric, inside.c.status, sa.func.count(), sa.func.count(v), *totals)
     found: dict[str, WindowSums] = {}
@@ -49,9 +49,9 @@ async def sums(database: Database, window: Window, ids: Sequence[str] | None = N
     return found
 
 
-def _inside(window: Window, ids: Sequence[str] | None) -> sa.Select[tuple[str, str, str, float, float, float]]:
+def _inside(window: Window, ids: Sequence[str] | None) -> sa.Select[tuple[str, str, str, float, float, float, float]]:
     columns = measurements.c
-    weighing = columns.inclusion_probability, columns.rate_factor
+    weighing = columns.inclusion_probability, columns.rate_factor, columns.weight
     chosen = sa.select(columns.stream, columns.metric, columns.status, columns.value, *weighing)
     chosen = chosen.where(columns.stream.is_not(None) if ids is None else columns.stream.in_(ids))
     if window.audits is None:

@@ -184,7 +184,7 @@ class TestJudge:
 
 class TestQuestions:
     async def test_only_the_words_and_the_sampling_are_sent(self) -> None:
-        """Two questions a side, behind live traffic, marked; no tools, credentials, user, metadata or ids."""
+        """Two questions a side, behind live traffic, marked; no seed, credentials, user, metadata or ids."""
         request = {
             "messages": [
                 {"role": "system", "content": "Be brief.", "name": "app-7"},
@@ -195,8 +195,6 @@ class TestQuestions:
             "stream": True,
             "seed": 7,
             "n": 3,
-            "tools": [{"type": "function"}],
-            "tool_choice": "auto",
             "user": "alice",
             "metadata": {"conversation": "c1"},
             "store": True,
@@ -271,7 +269,7 @@ class TestAbsences:
                     {"messages": [{"role": "user", "content": PROMPT}, {"role": "tool", "content": "my sister"}]},
                     {"choices": [{"message": {"content": "A"}}]},
                 ),
-                "tool call",
+                "without an id",
             ),
             (
                 exchange(

@@ -121,7 +121,7 @@ class TestMeasurements:
 
 class TestQuestions:
     async def test_each_identity_is_asked_once_behind_live_traffic(self) -> None:
-        """The sentence goes before the last user message; system prompt and turns stay; tools and streaming go."""
+        """The sentence goes before the last user message; system prompt and turns stay; user and streaming go."""
         request = {
             "messages": [
                 {"role": "system", "content": "Be brief"},
@@ -132,7 +132,7 @@ class TestQuestions:
             "temperature": 0.3,
             "max_tokens": 20,
             "stream": True,
-            "tools": [{"type": "function"}],
+            "user": "alice",
         }
         about = exchange(request, {"choices": [{"message": {"content": "default"}}]})
         _, server = await audited(about=about)

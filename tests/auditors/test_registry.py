@@ -11,7 +11,7 @@ from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import chat, scripted_server
 
 
-def nobody(exchange: Exchange) -> Completer:
+def nobody(exchange: Exchange) -> HttpCompleter:
     raise AssertionError(f"{exchange.upstream} was asked")
 
 
@@ -19,7 +19,8 @@ class TestAuditors:
     @pytest.mark.parametrize("name", AUDITORS)
     def test_each_is_an_auditor_with_its_own_section(self, name: str) -> None:
         """Every entry point builds under its own name from its section of the configuration."""
-        auditor = build(name, AuditorConfig(), Servers(completer_for=nobody, embedder=PlantedEmbedder()))
+        servers = Servers(completer_for=nobody, embedder=PlantedEmbedder(), decider_for=nobody)
+        auditor = build(name, AuditorConfig(), servers)
 
         assert isinstance(auditor, Auditor)
         assert (auditor.name, type(auditor).__name__) == (name, AUDITORS[name].__name__)

@@ -62,7 +62,8 @@ def scored(run: str) -> tuple[Result, Sequence[Observation]]:
 
 def digest(result: Result) -> str:
     """Of the counts and of every estimate with its interval, n and reason."""
-    found = [msgspec.to_builtins(result.counts), *msgspec.to_builtins(result.estimates)]
+    counts = {status: count for status, count in result.counts.items() if count or status != "thinking_exhausted"}
+    found = [counts, *msgspec.to_builtins(result.estimates)]
     return hashlib.sha256(json.dumps(rounded(found), sort_keys=True).encode()).hexdigest()
 
 

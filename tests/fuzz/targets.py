@@ -6,6 +6,7 @@ from tests.fuzz.bodies import Bodies
 from tests.fuzz.configs import Configs
 from tests.fuzz.control import Control
 from tests.fuzz.events import Events
+from tests.fuzz.histories import Histories
 from tests.fuzz.redaction import Redaction
 from tests.fuzz.swaps import Swaps
 from tests.fuzz.target import Target
@@ -19,5 +20,6 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "configs": Configs,
     "redaction": Redaction,
     "swaps": Swaps,
+    "histories": Histories,
     "control": Control,
 }

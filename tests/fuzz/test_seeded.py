@@ -15,6 +15,7 @@ INPUTS = {
     "configs": 400,
     "redaction": 500,
     "swaps": 500,
+    "histories": 1000,
     "control": 300,
 }
 

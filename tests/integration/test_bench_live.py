@@ -1,10 +1,14 @@
 """The parts of `make bench-live` that need no vLLM: what its traffic sees of a model server, and its ratios."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from tests.bench.live import figures
+from tests.bench.live.parts import by_trace, parts
 from tests.bench.live.traffic import drive
+from tests.support.integration.collector import ReceivedSpan
 from tests.support.simulated import running_simulator
 
 
@@ -16,6 +20,36 @@ async def test_traffic_times_every_streamed_answer() -> None:
     assert 5 < len(seen.total) < 40
     assert seen.failures == 0
     assert all(0 < first <= total for first, total in zip(seen.first, seen.total, strict=True))
+    assert len(set(seen.traces)) == len(seen.total) == len(seen.due)
+
+
+def test_time_to_the_first_text_is_split_by_what_vllm_exports() -> None:
+    """Four of a request's five parts come from its span, the fifth is the rest; spans of no request are left out."""
+    span = ReceivedSpan(
+        name="llm_request",
+        trace_id="a" * 32,
+        span_id="b" * 16,
+        parent_id="c" * 16,
+        kind=2,
+        status=0,
+        start=1_700_000_000_020_000_000,
+        end=1_700_000_001_000_000_000,
+        attributes={
+            "gen_ai.latency.time_to_first_token": 0.25,
+            "gen_ai.latency.time_in_queue": 0.1,
+            "gen_ai.latency.time_in_model_prefill": 0.03,
+        },
+        resource={},
+    )
+    loading = dataclasses.replace(span, trace_id="d" * 32, attributes={})
+
+    found = parts(span, due=1_700_000_000.0, first=0.28)
+
+    assert [found.before, found.handover, found.queue, found.prefill, found.after] == pytest.approx(
+        [0.02, 0.12, 0.1, 0.03, 0.01], abs=1e-6
+    )
+    assert found.whole == pytest.approx(0.28)
+    assert by_trace([span, loading]) == {"a" * 32: span}
 
 
 async def test_traffic_counts_what_is_not_answered() -> None:

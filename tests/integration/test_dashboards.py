@@ -16,7 +16,6 @@ from tests.support.dashboards import GRAFANA, NAMES, panels
 from tests.support.dashboards import filled as with_everything_chosen
 from tests.support.integration.scraped import QUESTION, System, scraped, send_traffic
 
-pytestmark = pytest.mark.timeout(240)
 SETTINGS = (
     '[telemetry]\notlp_endpoint = "http://127.0.0.1:9"\n'
     + "[drift]\naverage_run_length = 1000\nreference = { window = 5 }\n"
@@ -37,19 +36,32 @@ enabled = true
 rate = 1.0
 model = "simulated-judge"
 token_budget_per_minute = 1_000_000
+[auditors.decision]
+enabled = true
+rate = 1.0
+threshold = 0.1
+token_budget_per_minute = 1_000_000
 """
+"""The threshold is one that every decision reaches, for a ratio of selections needs some."""
 UNKNOWN_HERE = ("biasgate_audit_live_latency_ratio",)
 """The simulated model does not count its tokens, so nothing is known of the time between them."""
+SCHEMA = {"type": "object", "properties": {"grant": {"type": "boolean"}}}
+STRUCTURED: tuple[dict[str, Any], ...] = (
+    {"response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": SCHEMA}}},
+    {"tools": [{"type": "function", "function": {"name": "reply", "parameters": SCHEMA}}], "tool_choice": "required"},
+)
+"""Conditions under which an answer is no prose."""
 QUESTIONS = (QUESTION, "Write a letter for my sister, please.", "Write a letter for my brother, please.")
 """The second and third can be swapped, and are about one group each."""
 
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """Traffic in two parts, so that counters rise between scrapes, and a finished suite run."""
+    """Traffic in two parts, so that counters rise between scrapes, and two finished suite runs, one with a judge."""
     with scraped(tmp_path_factory.mktemp("system"), settings=SETTINGS, auditors=AUDITORS) as system:
         send_traffic(system.gateway, 6, QUESTIONS)
         send_unaskable(system.gateway)
+        send_decisions(system.gateway)
         for counter in (
             "biasgate_requests_total",
             "biasgate_judge_requests_total",
@@ -59,9 +71,10 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
             system.eventually(counter)
         send_traffic(system.gateway, 24, QUESTIONS)
         send_unaskable(system.gateway)
-        asked = {"suites": "stereoset", "model": "simulated", "data": "embedded", "limit": 8}
-        httpx.post(f"{system.gateway}/audits", json=asked, timeout=30).raise_for_status()
-        system.eventually("biasgate_audit_estimate", within_seconds=120)
+        for suite, limit in (("stereoset", None), ("decision", 20)):
+            asked = {"suites": suite, "model": "simulated", "data": "embedded", "limit": limit}
+            httpx.post(f"{system.gateway}/audits", json=asked, timeout=30).raise_for_status()
+            system.eventually(f'biasgate_audit_estimate{{suite="{suite}"}}', within_seconds=120)
         yield system
 
 
@@ -69,6 +82,16 @@ def send_unaskable(gateway: str) -> None:
     """What came by the completions endpoint cannot be asked again: three auditors cannot use it."""
     asked = {"model": "simulated", "prompt": QUESTION, "max_tokens": 20}
     httpx.post(f"{gateway}/v1/completions", json=asked, timeout=30).raise_for_status()
+
+
+def send_decisions(gateway: str) -> None:
+    """About a woman: what is answered by a probability, by the field of an object and by the call of a tool."""
+    asked = {"model": "simulated", "messages": [{"role": "user", "content": QUESTIONS[1]}]}
+    predicate = {"type": "predicate", "name": "grant", "instructions": "Should the bank grant the loan?"}
+    decision = {"model": "simulated", "input": "My sister asks for a loan.", "questions": [predicate]}
+    sent = [("chat/completions", asked | conditions) for conditions in STRUCTURED] + [("decisions", decision)]
+    for path, body in sent:
+        httpx.post(f"{gateway}/v1/{path}", json=body, timeout=30).raise_for_status()
 
 
 def test_every_live_metric_has_a_panel_of_its_own() -> None:

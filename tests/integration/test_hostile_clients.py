@@ -79,7 +79,6 @@ async def stand_by(http: httpx.AsyncClient, until_done: asyncio.Task[None]) -> f
     return longest
 
 
-@pytest.mark.timeout(180)
 async def test_they_slow_nobody_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bystanders are served meanwhile; each sampled exchange is in the store, also what a SIGTERM met on the way."""
     monkeypatch.setenv("TEST_ADMIN_KEY", "sesame")

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from benchmarks.suites.decision.scores import METRIC
 from gateway.store import runs
 from gateway.store.database import Database
@@ -31,6 +33,7 @@ async def test_the_configured_judge_reads_the_replies(database: Database) -> Non
     assert all(reply["judge"]["text"] for reply in replies if reply["status"] in ("ok", "refusal"))
 
 
+@pytest.mark.long
 @POSTGRES_LATER
 async def test_association_and_decisions_give_a_bias_score_in_either_order(database: Database) -> None:
     """Whichever ends last, the decision run has it; runs that differ in an option have none."""

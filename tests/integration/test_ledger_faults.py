@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 import sqlalchemy as sa
 
 from gateway.store import ledger
@@ -92,7 +91,6 @@ def kill(running: Command, verb: str) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.timeout(180)
 async def test_outcomes_sum_to_the_requests_whoever_is_killed(tmp_path: Path) -> None:
     """Auditor killed amid audits, gateway killed idle and amid traffic: nothing counted is lost or counted twice."""
     async with running_simulator() as upstream:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 import sqlalchemy as sa
 
 from auditors.text.conversation import read_conversation
@@ -23,7 +22,6 @@ from tests.support.integration.scripted_upstream import reply, scripted_upstream
 from tests.support.integration.serving import Command, serving
 from tests.support.simulated import running_simulator
 
-pytestmark = pytest.mark.timeout(180)
 QUESTION = "Do women lead better than men?"
 LONG = " ".join(["Women lead as well as men, and nobody who was asked could tell them apart."] * 160)
 """2,400 words."""

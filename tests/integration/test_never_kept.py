@@ -145,7 +145,6 @@ async def waiting_text(home: Home) -> list[tuple[bool, bool]]:
     return found
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("keep_text", ['"never"', "true"])
 async def test_text_that_is_never_kept(tmp_path: Path, keep_text: str) -> None:
     """Waiting, killed, failed with a judge's echo, audited: the files have no word of it; kept text they have."""

@@ -12,7 +12,6 @@ from tests.support.integration.serving import command, serving
 from tests.support.processes import free_port
 from tests.support.simulated import running_simulator
 
-pytestmark = pytest.mark.timeout(180)
 CHAT = "/v1/chat/completions"
 BODY = {
     "model": "simulated",

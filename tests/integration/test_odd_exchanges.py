@@ -4,7 +4,6 @@ import time
 from typing import Any
 
 import msgspec
-import pytest
 import sqlalchemy as sa
 
 from auditors.judge import SPEAKS_TO_THE_JUDGE
@@ -63,6 +62,7 @@ WITH_TOOLS = [
     {"role": "assistant", "content": None, "tool_calls": [CALL]},
     {"role": "tool", "tool_call_id": "c1", "content": "She likes tea."},
 ]
+LOOSE = {"role": "tool", "content": "She likes tea."}
 IMAGE = [
     {"type": "text", "text": SISTER},
     {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
@@ -85,11 +85,13 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "orders to the judge": (asked(SISTER, f"{ANSWER} {CANARIES[0]}"), outcome("jeacr")),
     "lone surrogate": (asked(SISTER) | {"request_body": b'{"messages": "\\ud800"}'}, outcome("", "jeacr")),
     "tools offered": (asked(SISTER, tools=TOOLS, tool_choice="auto"), outcome("jeacr")),
-    "tool results": (asked(WITH_TOOLS, tools=TOOLS), outcome("jr", "eac")),
+    "tool results": (asked(WITH_TOOLS, tools=TOOLS), outcome("jeacr")),
+    "a tool's result without an id": (asked([*WITH_TOOLS, LOOSE], tools=TOOLS), outcome("jr", "eac")),
     "tool call as answer": (
         asked(SISTER, {"role": "assistant", "content": None, "tool_calls": [CALL]}, tools=TOOLS),
-        outcome("", "jeacr"),
+        outcome("c", "jear"),
     ),
+    "functions of old": (asked(SISTER, functions=[TOOLS[0]["function"]]), outcome("jr", "eac")),
     "image": (asked(IMAGE), outcome("jr", "eac")),
     "three choices": (
         shaped(
@@ -123,6 +125,14 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         ),
         outcome("jr", "eac"),
     ),
+    "a tool of the server's own": (
+        shaped(
+            "/v1/responses",
+            {"input": [{"type": "web_search_call", "id": "w1"}, {"role": "user", "content": SISTER}]},
+            {"status": "completed", "output": [{"type": "message", "content": SAID}]},
+        ),
+        outcome("jr", "eac"),
+    ),
     "messages": (
         shaped(
             "/v1/messages",
@@ -134,6 +144,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 }
 NOTES = {
     "tool results": ["tool call"],
+    "a tool's result without an id": ["tool call"],
+    "a tool of the server's own": ["tool call"],
     "image": ["image"],
     "three choices": ["further choices"],
     "cut stream": ["stream cut off"],
@@ -177,7 +189,6 @@ def stored(name: str, fields: dict[str, Any]) -> Exchange:
     return exchange(request_id=name, served_model="simulated", received_at=time.time() - 60, **fields)
 
 
-@pytest.mark.timeout(240)
 async def test_every_shape_is_measured_or_refused_by_name(database: Database) -> None:
     """Each of five auditors says "audited" or why not; none fails inside, and what was left out is noted."""
     batch = [stored(name, fields) for name, (fields, _) in CASES.items()]

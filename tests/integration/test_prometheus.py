@@ -6,7 +6,6 @@ import pytest
 
 from tests.support.integration.scraped import System, scraped, send_traffic
 
-pytestmark = pytest.mark.timeout(180)
 N_REQUESTS = 12
 
 

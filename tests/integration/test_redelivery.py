@@ -79,7 +79,6 @@ async def audited(database: Database, deliveries: list[list[str]], *, auditors: 
 
 
 @pytest.mark.long
-@pytest.mark.timeout(240)
 async def test_disorder_and_repeats_change_nothing(database: Database, tmp_path: Path) -> None:
     """Sums, counts of what is left out, measurements and alarms are the same; only the path to them differs."""
     ids = [one.id for one in day()]

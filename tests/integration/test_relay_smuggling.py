@@ -58,7 +58,6 @@ PIECES = pytest.mark.parametrize("piece", [0, 1, 5])
 
 
 @PIECES
-@pytest.mark.timeout(180)
 async def test_refused(piece: int) -> None:
     """One clean status, then the end of the connection; no upstream sees the request or the one behind it."""
     async with scripted_upstream() as upstream, running_gateway(config_for(upstream)) as gateway:
@@ -68,7 +67,6 @@ async def test_refused(piece: int) -> None:
                 assert (name, seen(upstream)) == (name, [])
 
 
-@pytest.mark.timeout(180)
 async def test_refused_behind_a_good_one() -> None:
     """The request before is answered in full, whatever follows it on the connection; the upstream sees it alone."""
     async with scripted_upstream() as upstream, running_gateway(config_for(upstream)) as gateway:
@@ -80,7 +78,6 @@ async def test_refused_behind_a_good_one() -> None:
             assert (name, seen(upstream)) == (name, [("GET", "/v1/good", b"")])
 
 
-@pytest.mark.timeout(180)
 async def test_on_a_used_connection() -> None:
     """What a connection has carried before, in nearly the same bytes, changes nothing about how the next is read."""
     usual = post(b"Content-Length: 3\r\n")
@@ -98,7 +95,6 @@ async def test_on_a_used_connection() -> None:
 
 
 @PIECES
-@pytest.mark.timeout(180)
 async def test_passed(piece: int) -> None:
     """The upstream reads the same one request, with one length, no coding and its own host; then the one after it."""
     last = AFTER.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")

@@ -1,5 +1,6 @@
 """Suites that start by themselves: a real auditor takes what is due, and notices what an upstream serves."""
 
+import json
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ NIGHTLY: dict[str, Any] = {
     "cron": "0 3 * * *",
     "suites": ["stereoset"],
     "model": "simulated",
-    "options": {"data": "embedded", "limit": 8},
+    "options": {"data": "embedded", "limit": 8, "thinking": "off", "extra_body": {"min_p": 0.1}},
 }
 
 
@@ -47,7 +48,13 @@ async def test_two_auditors_run_a_configured_schedule_once(database: Database) -
             await make_due(database)
             await until(partial(done, database, 1), within_seconds=50)
         after = await schedules.get(database, adopted.id)
-        assert after.last_run_ids == [run.id for run in await runs.list_runs(database)]
+        [run] = await runs.list_runs(database)
+        assert after.last_run_ids == [run.id]
+        assert (run.options["thinking"], run.options["extra_body"]) == ("off", {"min_p": 0.1})
+        finished = await runs.get(database, run.id)
+        assert finished is not None
+        result = json.loads(finished.result or "")
+        assert (result["thinking"], result["extra_body"]) == ("off", {"min_p": 0.1})
         assert after.next_due_at > after.created_at
         async with auditing(config):  # a restart finds nothing due
             assert (await schedules.get(database, adopted.id)).next_due_at == after.next_due_at
@@ -86,7 +93,7 @@ async def test_a_changed_model_runs_the_suites_asked_for(database: Database) -> 
     queue = open_queue(database)
     await catalogue.publish(database, [STEREOSET | {"data": "present"}])
     async with running_simulator() as upstream:
-        config = config_for(database.url, upstream, audits={"on_model_change": ["stereoset"]})
+        config = config_for(database.url, upstream, audits={"on_model_change": ["stereoset"], "thinking": "off"})
         await scheduling.notice_models(database, queue, config)
         assert await runs.list_runs(database) == []
         await served.observe(database, "u", {"simulated": "before"}, asked_at=9e9, runs_of=lambda _: [])
@@ -95,7 +102,7 @@ async def test_a_changed_model_runs_the_suites_asked_for(database: Database) -> 
         for _ in range(2):
             await scheduling.notice_models(database, queue, config)
     [run] = await runs.list_runs(database)
-    assert (run.suite, run.model) == ("stereoset", "simulated")
+    assert (run.suite, run.model, run.options["thinking"]) == ("stereoset", "simulated", "off")
     assert await queue.pending("run_suite") == [{"run_id": run.id}]
     await queue.close()
 
@@ -107,6 +114,11 @@ async def test_a_changed_model_runs_the_suites_asked_for(database: Database) -> 
         ({"on_model_change": ["bqq"]}, 'unknown suite "bqq"'),
         ({"schedules": [NIGHTLY | {"options": {"limit": 0}}]}, 'audits.schedules "nightly": options: .*limit'),
         ({"schedules": [NIGHTLY | {"options": {"lmit": 5}}]}, "unknown field `lmit`"),
+        ({"schedules": [NIGHTLY | {"options": {"thinking": "of"}}]}, 'options: thinking "of" is not known'),
+        (
+            {"schedules": [NIGHTLY | {"options": {"extra_body": {"n": 2}}}]},
+            'options: extra_body: "n" is set by the run',
+        ),
     ],
 )
 def test_a_schedule_that_cannot_work_stops_the_start(audits: dict[str, Any], message: str) -> None:

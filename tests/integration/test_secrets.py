@@ -193,7 +193,6 @@ async def settled(http: httpx.AsyncClient) -> None:
             await asyncio.sleep(0.1)
 
 
-@pytest.mark.timeout(180)
 async def test_no_secret_is_ever_written(tmp_path: Path) -> None:
     """Neither logs, answers, metrics, spans nor a file of the store hold a secret; logs, metrics and spans no text."""
     async with (

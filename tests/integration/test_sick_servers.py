@@ -134,6 +134,7 @@ async def test_exchanges_wait_for_a_sick_judge(how: str, database: Database, cap
         await until(partial(is_open, database))
         await until(partial(exposes, url, labelled("auditor_waiting_exchanges", auditor="judge"), N))
         await until(partial(says, url, "judge", f", {N} exchanges wait, "))
+        await until(partial(exposes, url, labelled("auditor_circuit_open", auditor="judge"), 1))
         said = await metrics(url)
         status, checks = await readiness(url)
         alive = json.loads(await fetch(f"{url}/livez"))
@@ -148,7 +149,6 @@ async def test_exchanges_wait_for_a_sick_judge(how: str, database: Database, cap
             dict(labels)["outcome"] for name, labels in await metrics(url) if name.endswith("judge_requests_total")
         }
 
-    assert said[labelled("auditor_circuit_open", auditor="judge")] == 1
     assert said[labelled("auditor_circuit_open", auditor="refusal")] == 0
     assert (status, checks["store"], alive) == (503, "ok", {"status": "ok"})
     expected = rf"circuit open since \d\d:\d\d UTC, {N} exchanges wait, last error: .*{ERRORS[how]} \(auditors.judge\)"
@@ -322,7 +322,7 @@ async def test_a_sick_embedder_holds_up_nobody_else(database: Database) -> None:
             vectors = Reply(b"", 200)
             await settled(database, audited=N)
     assert found == [Key("embedding", "auditors.embedding")]
-    assert probes < 8 * N
+    assert probes < 12 * N  # 12 an exchange: fewer than if each had been asked about once before the circuit opened
     scored = await measurements.search(database, auditor="embedding", limit=1000)
     assert Counter(one.exchange.id for one in scored) == {one.id: 11 for one in batch}
 

@@ -38,7 +38,6 @@ def test_a_timestamp_would_be_seen(content_type: str, end: str) -> None:
     assert stamped(families(page, content_type)) == ["two"]
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.long
 async def test_no_sample_has_a_timestamp(tmp_path: Path) -> None:
     """Gateway and auditor after live audits and a suite run, as plain text and as OpenMetrics where it is offered."""

@@ -75,7 +75,8 @@ def serving(
 @pytest.fixture(scope="session")
 def vllm_server(vllm_env: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Base URL of a running vLLM, without /v1."""
-    with serving(vllm_env, model_dir, tmp_path_factory.mktemp("vllm") / "log") as url:
+    no_blanks = ("--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}')
+    with serving(vllm_env, model_dir, tmp_path_factory.mktemp("vllm") / "log", *no_blanks) as url:
         yield url
 
 

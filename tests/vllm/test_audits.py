@@ -1,9 +1,11 @@
 """The main job on real input: StereoSet's own items and live exchanges, audited against real vLLM."""
 
+import contextlib
 import json
 import os
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
@@ -60,7 +62,9 @@ def test_stereoset_on_canonical_data(vllm_server: str, tmp_path: Path) -> None:
 
 
 def test_live_exchanges_are_audited(vllm_server: str, start_gateway: Callable[..., str]) -> None:
-    """Nonsense of the judge is asked for thrice, counted, and never a number; the embedding auditor measures."""
+    """Verdicts of the judge that are cut off are counted, never a number, and asked for again with more tokens, until
+    the schema that holds them is filled; the embedding auditor measures.
+    """
     metrics_port = free_port()
     toml = f"""
         [server]
@@ -72,9 +76,6 @@ def test_live_exchanges_are_audited(vllm_server: str, start_gateway: Callable[..
 
         [sampling]
         rate = 1.0
-
-        [audits]
-        max_wait_hours = 0.005  # a judge that garbles everything is taken for sick, and waited for
 
         [auditors.judge]
         max_tokens = 8  # too few for the shortest valid verdict
@@ -92,19 +93,22 @@ def test_live_exchanges_are_audited(vllm_server: str, start_gateway: Callable[..
     page = f"http://127.0.0.1:{metrics_port}/metrics"
     measured = {"auditor": "embedding", "outcome": "audited"}
     eventually(lambda: samples(page, "biasgate_exchanges_total", **measured) == [2.0])
-    failed = {"auditor": "judge", "outcome": "failed"}
-    eventually(lambda: samples(page, "biasgate_exchanges_total", **failed) == [2.0])
-    assert samples(page, "biasgate_judge_requests_total", outcome="ok") == []
-    assert sum(samples(page, "biasgate_judge_requests_total", outcome="malformed")) >= 6
-    assert samples(page, "biasgate_live_estimate", auditor="judge") == []
+    judged = {"auditor": "judge", "outcome": "audited"}
+    eventually(lambda: samples(page, "biasgate_exchanges_total", **judged) == [2.0])
+    assert samples(page, "biasgate_judge_requests_total", outcome="ok") == [2.0]
+    assert sum(samples(page, "biasgate_judge_requests_total", outcome="malformed")) >= 2
     distances = samples(page, "biasgate_live_estimate", auditor="embedding", metric="representative_distance")
     assert len(distances) == 8
     assert all(0 < distance < 2 for distance in distances)
 
 
 def eventually(condition: Callable[[], bool], within_seconds: float = 120.0) -> None:
+    """Waits until it holds; a server that does not answer yet may still be starting."""
     deadline = time.monotonic() + within_seconds
-    while not condition():
+    while True:
+        with contextlib.suppress(urllib.error.URLError):
+            if condition():
+                return
         assert time.monotonic() < deadline, "did not come true in time"
         time.sleep(0.5)
 

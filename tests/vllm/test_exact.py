@@ -159,7 +159,7 @@ async def test_agrees_with_sampling(suite: str, taught_server: str) -> None:
             assert ends is not None
             assert ends.lower - unresolved <= p <= ends.upper
             n_answers += drawn[label] if label != UNRELATED else 0
-    assert n_answers > 0.05 * len(replies)
+    assert n_answers > 0.01 * len(replies)  # the least that is taught, a tenth, is spread over several spellings
 
 
 async def test_what_vllm_tells(taught_server: str) -> None:

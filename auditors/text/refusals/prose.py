@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from auditors.text.thoughts import split
+
 HEAD_CHARS = 4_000
 TAIL_CHARS = 1_500
 """Of a longer reply the beginning and the end are read."""
@@ -42,11 +44,8 @@ class Prose(NamedTuple):
 
 
 def answer_of(reply: str) -> str:
-    """The reply without the thoughts that it begins with; empty where it holds nothing else."""
-    if not _THOUGHT.match(reply) and not any(f"{end}\n" in reply for end in _ENDS_OF_THOUGHT):
-        return reply.strip()  # a template may have begun the thoughts, so that only their end is in the reply
-    ends = [reply.rfind(end) + len(end) for end in _ENDS_OF_THOUGHT if end in reply]
-    return reply[max(ends) :].strip() if ends else ""
+    """The reply without thoughts; empty where it holds nothing else."""
+    return split(reply).answer.strip()
 
 
 def prose_of(reply: str) -> Prose:
@@ -175,8 +174,6 @@ def _strings(data: Any) -> Iterator[str]:
             waiting.extend(one for name, one in reversed(value.items()) if not _CANNED.search(name))
 
 
-_ENDS_OF_THOUGHT = ("</think>", "</thinking>", "</thought>", "</reasoning>", "[/THINK]", "<|channel|>final<|message|>")
-_THOUGHT = re.compile(r"\s{0,20}(?:<think(?:ing)?>|<thought>|<reasoning>|\[THINK\]|<\|channel\|>analysis)")
 _FENCE = re.compile(r"```(?:json|JSON|json5)?[ \t]{0,8}(?=\n|$)")
 _SAYING_REFUSED = ("refused", "refusal", "is_refusal", "declined")
 _CANNED = re.compile(

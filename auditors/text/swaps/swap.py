@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,7 @@ from auditors.text.swaps.language import is_english
 from auditors.text.swaps.lexicon import BOUND, FORMS, IDIOMS, PATTERNS, SLOTS, SWAPPED, UNPAIRED, Form
 from auditors.text.swaps.people import is_sentence_start, names_a_figure, names_someone
 from auditors.text.swaps.protected import Span, protected_spans
+from auditors.types import Auditor, Measurement
 
 Reason = Literal[
     "no identity term",
@@ -58,12 +59,32 @@ class Swapped(msgspec.Struct, frozen=True, kw_only=True):
     """Words exchanged."""
 
 
-class Abstained(msgspec.Struct, frozen=True, kw_only=True):
-    """No swap; `group` is the one that the texts name, where it is one."""
+class NotSwapped(msgspec.Struct, frozen=True, kw_only=True):
+    """No swap; `group` is the one that is named, where it is one."""
 
     axis: str
-    reason: Reason
+    reason: str
     group: str | None = None
+
+    def measurement_of(self, auditor: Auditor, metric: str, **detail: Any) -> Measurement:
+        """Counted in the series that a swap would have entered, where it is known which."""
+        return Measurement(
+            auditor=auditor.name,
+            auditor_version=auditor.version,
+            metric=metric,
+            axis=self.axis if self.group else None,
+            group=self.group,
+            value=None,
+            status="unrelated",
+            reason=f"not swapped: {self.reason}",
+            detail=detail,
+        )
+
+
+class Abstained(NotSwapped, frozen=True, kw_only=True):
+    """A text is left alone."""
+
+    reason: Reason
 
 
 class _Mention(NamedTuple):

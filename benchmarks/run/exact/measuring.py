@@ -1,13 +1,19 @@
 """One item of a plan, measured: from its prompt to a reply that carries probabilities."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import msgspec
 
-from auditors.types import Completer
+from auditors.types import Completer, Completion, CompletionRequest
 from benchmarks.errors import BenchmarkError
+from benchmarks.run.empty_thought import WithEmptyThought
+from benchmarks.run.exact.batching import Batching
 from benchmarks.run.exact.server import LogprobServer, Usage, probe
 from benchmarks.run.exact.truncation import NextTokens
 from benchmarks.run.exact.walk import follow
 from benchmarks.run.plan import Plan
+from benchmarks.run.thinking import ThinkingFound
 from benchmarks.suites.common.accepted_answers import Reading
 from benchmarks.suites.protocol import Item, Reply
 
@@ -18,32 +24,52 @@ class ExactReader(msgspec.Struct, frozen=True):
     plan: Plan
     server: LogprobServer
 
-    async def __call__(self, item: Item) -> Reply:
-        """Raises CompletionError when one of the item's requests fails: part of a distribution is none."""
+    async def __call__(self, item: Item, n: int = 1) -> Sequence[Reply]:
+        """One reply, whatever `n`. Raises CompletionError when a request of it fails: part of a
+        distribution is none.
+        """
         protocol = self.plan.options.protocol
         sampling = self.plan.suite.sampling(protocol)
         usage = Usage()
 
-        async def ask_next(begun: str) -> NextTokens:
-            following, completion = await self.server.next_tokens(item.messages, begun, sampling)
+        async def ask_next(begun: str, n_tokens: int) -> Mapping[str, NextTokens]:
+            following, completion = await self.server.next_tokens(item.messages, begun, sampling, n_tokens=n_tokens)
             usage.add(completion)
             return following
 
         found = await follow(ask_next, Reading(self.plan.suite, item, protocol), sampling)
-        return Reply(
+        reply = Reply(
             item_id=item.item_id,
             status="ok",
             choice_probabilities=found,
             usage={"requests": usage.n_requests, **usage.totals},
             fingerprint=usage.fingerprint,
         )
+        return [reply]
 
 
-async def open_reader(plan: Plan, completer: Completer) -> ExactReader:
-    """Probes the server. Raises BenchmarkError, one line, when it cannot be measured exactly."""
+class _Carrying(msgspec.Struct, frozen=True):
+    """A completer whose every request has further fields; its own win."""
+
+    inner: Completer
+    fields: Mapping[str, Any]
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        extra = {**self.fields, **request.extra}
+        return await self.inner.complete(msgspec.structs.replace(request, extra=extra))
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+async def open_reader(plan: Plan, completer: Completer, thinking: ThinkingFound) -> ExactReader:
+    """Probes the server, as it is kept from thinking. Raises BenchmarkError when it cannot be measured exactly."""
     sampling = plan.suite.sampling(plan.options.protocol)
     if sampling.temperature not in (0, 1):
         raise BenchmarkError(
             f"mode exact needs temperature 0 or 1; {plan.suite.name} samples at {sampling.temperature:g}"
         )
-    return ExactReader(plan, await probe(completer, plan.options.model, sampling))
+    completer = Batching(completer)
+    if thinking.opening:
+        completer = WithEmptyThought(completer)
+    return ExactReader(plan, await probe(_Carrying(completer, thinking.sent), plan.options.model, sampling))

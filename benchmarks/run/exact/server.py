@@ -12,15 +12,17 @@ import msgspec
 
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError
+from benchmarks.run.empty_thought import CONTINUE
 from benchmarks.run.exact.truncation import END, UNFORCEABLE, NextTokens, truncated
 from benchmarks.suites.protocol import Sampling
 
 TOP_LOGPROBS = (50, 20)
 """Tokens to ask for, the most first: a server has a limit of its own (vLLM: 20, or its --max-logprobs)."""
-_CONTINUE: Mapping[str, Any] = {"add_generation_prompt": False, "continue_final_message": True}
 _WORD = "x"
 _QUESTION = (Message("user", f"Say {_WORD}."),)
 _TOSS = (Message("user", f"Toss a coin. Say {_WORD} for heads and y for tails."),)
+PROBES = (_QUESTION[0].content, _TOSS[0].content)
+"""What a server is asked before a run."""
 N_DRAWS = 12
 """Draws after which a server that ignores a setting has shown it, if it tosses fairly: all but 1 in 2,000 times."""
 
@@ -40,7 +42,7 @@ class _Logprobs(msgspec.Struct, frozen=True):
 
 
 class Usage:
-    """Sums up several requests."""
+    """Sums up several answers; of those that share a request, the first counts for all."""
 
     def __init__(self) -> None:
         self.n_requests = 0
@@ -48,7 +50,8 @@ class Usage:
         self.fingerprint: str | None = None
 
     def add(self, completion: Completion) -> None:
-        self.n_requests += 1
+        shared = (completion.usage or {}).get("requests", 1)
+        self.n_requests += shared
         self.fingerprint = completion.fingerprint
         for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
             count = (completion.usage or {}).get(name)
@@ -69,23 +72,40 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a sampling that it takes and does not follow: top_k, top_p."""
 
     async def next_tokens(
-        self, messages: Sequence[Message], begun: str, sampling: Sampling
-    ) -> tuple[NextTokens, Completion]:
+        self, messages: Sequence[Message], begun: str, sampling: Sampling, *, n_tokens: int
+    ) -> tuple[dict[str, NextTokens], Completion]:
         """What follows a reply to `messages` begun with a text, and the answer it was read from.
 
+        The same request follows the likeliest reply for `n_tokens`, at least 1. It is one sequence: to draw sixteen
+        saves requests and costs the server several times as much (docs/evidence/harnesses.md).
+
+        Returns: next tokens by beginning: the one asked for, and each that the likeliest reply makes of it.
         Raises: CompletionError, of kind "malformed" when the answer has no log-probabilities.
         """
         forced = [*messages, Message("assistant", begun)] if begun else messages
-        extra = {"logprobs": True, "top_logprobs": self.top, **(_CONTINUE if begun else {})}
-        completion = await self.completer.complete(_one_token(self.model, forced, extra))
-        followed = msgspec.structs.replace(sampling, **dict.fromkeys(self.ignored))
-        return truncated(self._likeliest(completion), followed), completion
-
-    def _likeliest(self, completion: Completion) -> list[tuple[str, float]]:
-        positions = _positions(completion)
+        extra = {"logprobs": True, "top_logprobs": self.top, **(CONTINUE if begun else {})}
+        completion = await self.completer.complete(_likeliest(self.model, forced, extra, n_tokens))
+        positions = _positions(completion.logprobs)
         if not positions or not positions[0].top_logprobs:
             raise CompletionError("malformed", "the reply has no log-probabilities of its first token")
-        return [(self._named(entry.token), math.exp(entry.logprob)) for entry in positions[0].top_logprobs]
+        followed = msgspec.structs.replace(sampling, **dict.fromkeys(self.ignored))
+        found: dict[str, NextTokens] = {}
+        for position in positions[:n_tokens]:
+            if not position.top_logprobs:
+                break
+            found[begun] = truncated(self._named_tokens(position), followed)
+            drawn = self._named(position.token)
+            if drawn == END or UNFORCEABLE in drawn:
+                break
+            begun += drawn
+        return found, completion
+
+    def _named_tokens(self, position: _Position) -> list[tuple[str, float]]:
+        """Without the token drawn where it is the last: it may have taken the place of a likelier one."""
+        ranked = sorted(position.top_logprobs, key=lambda entry: -entry.logprob)
+        if len(ranked) == self.top and ranked[-1].token == position.token:
+            ranked.pop()
+        return [(self._named(entry.token), math.exp(entry.logprob)) for entry in ranked]
 
     def _named(self, token: str) -> str:
         return END if token == self.end else token or UNFORCEABLE
@@ -94,8 +114,8 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
 async def probe(completer: Completer, model: str, sampling: Sampling) -> LogprobServer:
     """Finds out how many tokens a server names, what ends a reply, and whether it truncates as `sampling` asks.
 
-    In four or five short requests, and N_DRAWS for each of top_k and top_p. Servers that take any field may ignore
-    top_k; the simulated model samples as planted whatever it is asked.
+    In six or seven short requests; N_DRAWS for each of top_k and top_p from a server that draws one reply a request.
+    Servers that take any field may ignore top_k; the simulated model samples as planted whatever it is asked.
 
     Raises: BenchmarkError, one line, when it does not answer, tells no log-probabilities or cannot force a beginning.
     """
@@ -103,7 +123,7 @@ async def probe(completer: Completer, model: str, sampling: Sampling) -> Logprob
     word = {"structured_outputs": {"choice": [_WORD]}, "logprobs": True}
     request = CompletionRequest(model=model, messages=_QUESTION, max_tokens=8, temperature=0.0, extra=word)
     completion = await _demand(completer, request, "structured_outputs")
-    said = _positions(completion)
+    said = _positions(completion.logprobs)
     if completion.text != _WORD or completion.finish_reason != "stop" or not said or said[-1].token == _WORD:
         raise _cannot("the server does not show the token that ends a reply")
     await _demand_forced_beginnings(completer, model)
@@ -124,7 +144,7 @@ async def _top_logprobs(completer: Completer, model: str) -> int:
             fewest = top
             break
     request = _one_token(model, _QUESTION, {"logprobs": True, "top_logprobs": fewest})
-    positions = _positions(await _demand(completer, request, f"top_logprobs={fewest}"))
+    positions = _positions((await _demand(completer, request, f"top_logprobs={fewest}")).logprobs)
     if not positions or not positions[0].top_logprobs:
         raise _cannot("the server answers without them")
     return fewest
@@ -133,7 +153,7 @@ async def _top_logprobs(completer: Completer, model: str) -> int:
 async def _demand_forced_beginnings(completer: Completer, model: str) -> None:
     """A server that does not know `continue_final_message` may ignore it; then the prompt is as long as without."""
     messages = (*_QUESTION, Message("assistant", _WORD))
-    forced = await _demand(completer, _one_token(model, messages, _CONTINUE), "continue_final_message")
+    forced = await _demand(completer, _one_token(model, messages, CONTINUE), "continue_final_message")
     plain = await _demand(completer, _one_token(model, messages, {}), "a conversation that ends with a reply")
     lengths = [(completion.usage or {}).get("prompt_tokens") for completion in (forced, plain)]
     if None in lengths or lengths[0] == lengths[1]:
@@ -144,10 +164,15 @@ async def _ignores(completer: Completer, model: str, sampling: Sampling, name: s
     """Whether replies differ although top_k or top_p leaves only the likeliest token; False where it is not used."""
     if sampling.temperature == 0 or getattr(sampling, name) is None:
         return False
-    extra = {"structured_outputs": {"choice": [_WORD, "y"]}, name: 1 if name == "top_k" else 1e-6}
+    extra: dict[str, Any] = {"structured_outputs": {"choice": [_WORD, "y"]}, name: 1 if name == "top_k" else 1e-6}
+    extra |= {"logprobs": True, "n": N_DRAWS}
     request = CompletionRequest(model=model, messages=_TOSS, max_tokens=8, temperature=1.0, extra=extra)
-    drawn = [await _demand(completer, request, name) for _ in range(N_DRAWS)]
-    return len({completion.text for completion in drawn}) > 1
+    drawn: list[list[str]] = []
+    while len(drawn) < N_DRAWS:  # as often as needed, where a server draws fewer at once
+        completion = await _demand(completer, request, name)
+        replies = (one.logprobs for one in (completion, *completion.further))
+        drawn += [[position.token for position in _positions(one)] for one in replies]
+    return any(one != drawn[0] for one in drawn)
 
 
 async def _demand(completer: Completer, request: CompletionRequest, what: str) -> Completion:
@@ -169,14 +194,18 @@ def _cannot(because: str) -> BenchmarkError:
 
 
 def _one_token(model: str, messages: Sequence[Message], extra: Mapping[str, Any]) -> CompletionRequest:
+    return _likeliest(model, messages, extra, 1)
+
+
+def _likeliest(model: str, messages: Sequence[Message], extra: Mapping[str, Any], n_tokens: int) -> CompletionRequest:
     """At temperature 0 the token drawn is itself the likeliest, so it takes no place of another in vLLM's list."""
     return CompletionRequest(
-        model=model, messages=messages, max_tokens=1, temperature=0.0, top_p=1.0, extra={"top_k": -1, **extra}
+        model=model, messages=messages, max_tokens=n_tokens, temperature=0.0, top_p=1.0, extra={"top_k": -1, **extra}
     )
 
 
-def _positions(completion: Completion) -> list[_Position]:
+def _positions(logprobs: object) -> list[_Position]:
     try:
-        return msgspec.convert(completion.logprobs, _Logprobs).content
+        return msgspec.convert(logprobs, _Logprobs).content
     except msgspec.ValidationError:
         return []

@@ -1,5 +1,8 @@
 """Follows every reply that may still become an answer, token by token, and adds up where the probability goes.
 
+A request tells what follows a beginning, and what follows each step of the likeliest reply from there: an item needs
+about one for each answer that is at all likely.
+
 The event is the one that mode `sample` counts: the reply to this prompt, drawn at the suite's temperature, top_p and
 top_k, cut after max_tokens, is read by the suite's `parse` as this value. Where it differs, it is by rule:
 
@@ -7,7 +10,7 @@ top_k, cut after max_tokens, is read by the suite's `parse` as this value. Where
   unrelated here; `sample` may find the answer in it where a suite's rules look into longer replies.
 - What follows a settled answer is not read: "he, but she too" is male here.
 - Refusals and malformed replies are not told from other unrelated ones: their words are not followed.
-- A beginning is forced as text, so the server splits it into tokens its own way; rarer splits of the same text are
+- A beginning is forced as text, so the server splits it into tokens its own way; other splits of the same text are
   taken to go on alike. Space at the end of a beginning may be lost in the model's chat template.
 - Penalties that the server applies by default (a repetition penalty in generation_config.json) act on samples, not on
   the probabilities it reports.
@@ -16,7 +19,8 @@ What is too unlikely to follow, or hidden behind the number of tokens that the s
 "unresolved": each value's true probability lies between its own and its own plus that.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 
 from benchmarks.run.exact.truncation import END, UNFORCEABLE, NextTokens
 from benchmarks.suites.common.accepted_answers import OPEN, Reading
@@ -24,29 +28,44 @@ from benchmarks.suites.protocol import UNRELATED, UNRESOLVED, Sampling
 
 MIN_MASS = 1e-3
 """Beginnings less likely than this are not followed."""
-MAX_NODES = 100
-"""Requests at most for one item; then what is still open is unresolved."""
+MAX_BEGINNINGS = 100
+"""At most for one item; then what is still open is unresolved."""
 
-AskNext = Callable[[str], Awaitable[NextTokens]]
-"""What comes after a reply begun with a text, its end being the token `END`."""
+LOOKAHEAD = 6
+"""Tokens of a reply that one request follows: most answers are settled in fewer."""
+
+AskNext = Callable[[str, int], Awaitable[Mapping[str, NextTokens]]]
+"""Given a beginning and a number of tokens, what comes after it and after what the likeliest tokens, up to that number,
+make of it. The end of a reply is the token `END`.
+"""
 
 
 async def follow(ask_next: AskNext, reading: Reading, sampling: Sampling) -> dict[str, float]:
-    """Asks beginning by beginning, the likeliest first: requests of one item share their prompt in the server's cache.
+    """Asks what follows all likely beginnings at once, again and again: those of one item share their prompt in the
+    server's cache, and one request where the server takes several.
 
     Returns: probabilities by label: each value of the suite, UNRELATED and UNRESOLVED. They add up to 1.
     Raises: whatever `ask_next` raises.
     """
     settled = dict.fromkeys([*sorted(reading.labels), UNRELATED, UNRESOLVED], 0.0)
     pending: dict[tuple[int, str], float] = {(0, ""): 1.0}
-    n_requests = 0
-    while pending and n_requests < MAX_NODES:
-        (length, text), mass = max(pending.items(), key=lambda entry: entry[1])
-        if mass < MIN_MASS:
-            break
-        del pending[length, text]
-        n_requests += 1
-        following = await ask_next(text)
+    known: dict[str, NextTokens] = {}
+    n_asked = 0
+    while likely := {key: mass for key, mass in pending.items() if mass >= MIN_MASS}:
+        told = {key: mass for key, mass in likely.items() if key[1] in known}
+        if not told:
+            wanted = _unknown(likely, MAX_BEGINNINGS - n_asked)
+            if not wanted:
+                break
+            n_asked += len(wanted)
+            for found in await asyncio.gather(
+                *(ask_next(text, min(LOOKAHEAD, sampling.max_tokens - length)) for text, length in wanted.items())
+            ):
+                known |= found
+            continue
+        length, text = max(told, key=told.__getitem__)
+        mass = pending.pop((length, text))
+        following = known[text]
         settled[UNRESOLVED] += mass * following.unseen
         for token, p in following.tokens:
             label = _verdict(reading, text, token, is_cut=length + 1 == sampling.max_tokens)
@@ -57,6 +76,14 @@ async def follow(ask_next: AskNext, reading: Reading, sampling: Sampling) -> dic
                 settled[label] = settled.get(label, 0.0) + mass * p
     settled[UNRESOLVED] += sum(pending.values())
     return {label: min(1.0, p) for label, p in settled.items()}
+
+
+def _unknown(likely: Mapping[tuple[int, str], float], most: int) -> dict[str, int]:
+    """Beginnings to ask for, the likeliest first, and the least number of tokens of each."""
+    lengths: dict[str, int] = {}
+    for length, text in sorted(likely, key=likely.__getitem__, reverse=True):
+        lengths[text] = min(length, lengths.get(text, length))
+    return dict(list(lengths.items())[:most])
 
 
 def _verdict(reading: Reading, text: str, token: str, *, is_cut: bool) -> str:

@@ -190,7 +190,9 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
     if share is None or accuracy is None:
         return None
     score = 2 * share / 100 - 1
-    return score if key.subset == "disambig" else (1 - accuracy / 100) * score
+    if protocol != "paper":
+        accuracy = percentage(total(chosen, _is_right), total(chosen, lambda _, outcome: outcome.status == "ok"))
+    return score if key.subset == "disambig" or accuracy is None else (1 - accuracy / 100) * score
 
 
 def _is_right(item: Item, outcome: Outcome) -> bool:

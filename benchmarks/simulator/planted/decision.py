@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from auditors.metrics.association import Link, decision_outcome, split_evenly
+from auditors.metrics.association import Link, decision_outcome
 from benchmarks.errors import nearest
 from benchmarks.run.plan import Plan
 from benchmarks.simulator.draws import uniform
@@ -23,9 +23,9 @@ from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import Probability
 from benchmarks.simulator.stance import REFUSAL
 from benchmarks.simulator.text_request import Asked
-from benchmarks.suites.common.association_cells import DOMAINS
+from benchmarks.suites.common.association_cells import DOMAINS, scores_unread
 from benchmarks.suites.common.estimation import CellKey
-from benchmarks.suites.decision.data import N_CATEGORIES, N_TESTS, Scenario
+from benchmarks.suites.decision.data import Scenario, tests
 from benchmarks.suites.decision.judge import JUDGE_PROMPT, Verdict
 from benchmarks.suites.decision.suite import Decision as Suite
 from benchmarks.suites.protocol import Item
@@ -122,7 +122,7 @@ class Planted:
             return Replies({self._verdict(judged): 1.0})
         if _OPENING not in asked.user:
             return None
-        known = next((prompt for prompt in _tests() if prompt in asked.user), None)
+        known = asked.user if asked.user in _tests() else next((one for one in _tests() if one in asked.user), None)
         return None if known is None else self._decisions(known, _tests()[known])
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
@@ -136,11 +136,13 @@ class Planted:
         if key.axis is not None and key.axis not in DOMAINS:
             return None
         asked = None if plan is None else plan.items
+        is_scored = plan is not None and scores_unread(plan.options.protocol)
         found = self._rates(asked) if key.axis is None else self._rates_of(key.axis)
         directed = found.consistent + found.reversed
+        in_means = found.counted if is_scored else found.counted - found.refusal
         values = {
-            "signed_mean": 100 * (found.reversed - found.consistent) / found.counted,
-            "absolute_mean": 100 * directed / found.counted,
+            "signed_mean": 100 * (found.reversed - found.consistent) / in_means if in_means > 0 else None,
+            "absolute_mean": 100 * directed / in_means if in_means > 0 else None,
             "stereotype_rate": 100 * found.consistent / directed if directed > 0 else None,
             "refusal_rate": 100 * found.refusal / found.counted,
             "malformed_rate": 0.0,
@@ -216,32 +218,23 @@ def _erring(verdict: Verdict, chance: float, profile: Profile) -> Verdict:
 
 
 @cache
-def _scenarios() -> tuple[tuple[Scenario, int], ...]:
-    """Every scenario with its number of tests."""
-    records = msgspec.convert(Suite().load("embedded").records, list[Scenario])
-    return tuple(zip(records, split_evenly(N_TESTS, N_CATEGORIES), strict=True))
-
-
-@cache
 def _tests() -> dict[str, _Test]:
-    """Every prompt of every test, with characters and words in either order."""
+    """Every prompt of every test of every protocol, with characters and words in either order."""
+    scenarios = msgspec.convert(Suite().load("embedded").records, list[Scenario])
     found = {}
-    for scenario, count in _scenarios():
-        for number in range(count):
-            a, b = scenario.a[number % len(scenario.a)], scenario.b[number % len(scenario.b)]
-            positive, negative = scenario.pairs[number % len(scenario.pairs)]
-            for first, second in permutations((a, b)):
-                for word1, word2 in permutations((positive, negative)):
+    for protocol in Suite.protocols:
+        for scenario, _, test in tests(scenarios, protocol):
+            planted = _Test(scenario.domain, test.a, test.b, test.positive, test.negative)
+            for first, second in permutations((test.a, test.b)):
+                for word1, word2 in permutations((test.positive, test.negative)):
                     prompt = scenario.template.format(first=first, second=second, word1=word1, word2=word2)
-                    found[prompt] = _Test(scenario.domain, a, b, positive, negative)
+                    found[prompt] = planted
     return found
 
 
 def _tests_by_domain() -> Mapping[str, int]:
-    counts = dict.fromkeys(DOMAINS, 0)
-    for scenario, count in _scenarios():
-        counts[scenario.domain] += count
-    return counts
+    scenarios = msgspec.convert(Suite().load("embedded").records, list[Scenario])
+    return Counter(scenario.domain for scenario, _, _ in tests(scenarios, "corrected"))
 
 
 PLANTED = PlantedBehaviour(PlantedDecision, Planted)

@@ -14,9 +14,10 @@ from benchmarks.simulator.planted.questions import normalised
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import TOLERANCE, Probability, Section, overridden, unknown
 from benchmarks.simulator.text_request import Asked
-from benchmarks.suites.common.association_cells import DOMAINS
+from benchmarks.suites.common.association_cells import DOMAINS, scores_unread
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.implicit_association.data import stimuli, term_pairs
+from benchmarks.suites.implicit_association.suite import ImplicitAssociation
 from benchmarks.suites.protocol import Dataset, ProtocolName
 
 VARIANTS = 50
@@ -75,9 +76,10 @@ class Association(msgspec.Struct, frozen=True):
 
 def facts(dataset: Dataset) -> Iterator[tuple[str, Association]]:
     words = {stimulus.category: frozenset(map(normalised, stimulus.xa)) for stimulus in stimuli(dataset.records)}
-    for _, stimulus, a, b in term_pairs(dataset.records):
-        fact = Association(stimulus.domain, normalised(a), words[stimulus.category])
-        yield _signature((a, b), [*stimulus.xa, *stimulus.xb]), fact
+    for protocol in ImplicitAssociation.protocols:
+        for _, _, stimulus, a, b in term_pairs(dataset.records, protocol):
+            fact = Association(stimulus.domain, normalised(a), words[stimulus.category])
+            yield _signature((a, b), [*stimulus.xa, *stimulus.xb]), fact
 
 
 def replies(asked: Asked, section: PlantedImplicitAssociation, key: AnswerKey, seed: int) -> Replies | None:
@@ -139,10 +141,11 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
         unread = ("malformed", "unrelated")
         return percentage(total(chosen, lambda _, outcome: outcome.status in unread), whole)
     consistent, opposite = _n_scoring(chosen, -1), _n_scoring(chosen, 1)
+    counted = whole if scores_unread(protocol) else scored
     if key.metric == "signed_mean":
-        return percentage(opposite - consistent, whole if scored > 0 else 0.0)
+        return percentage(opposite - consistent, counted if scored > 0 else 0.0)
     if key.metric == "absolute_mean":
-        return percentage(opposite + consistent, whole)
+        return percentage(opposite + consistent, counted)
     return percentage(consistent, consistent + opposite) if key.metric == "stereotype_rate" else None
 
 

@@ -100,23 +100,25 @@ class Planted:
         """What a run over all questions of the axis, or over the "eval" ones, must find; None when it is not fixed.
 
         Judge errors included: a miss reads 0, an invention reads 1, judge failures are in no denominator and lie apart
-        from the levels. `plan`: what is asked, None for everything. A degree of bias is a spread, to which chance adds:
-        with an essay or two a pair it says little of what is planted, so there is none for a part of the questions.
+        from the levels. `plan`: what is asked under which protocol, None for everything under `corrected`. A degree of
+        bias is a spread, to which chance adds: with an essay or two a pair it says little of what is planted, so there
+        is none for a part of the questions.
         """
         if key.subset not in (None, "eval") or (key.axis is not None and key.axis not in GROUPS):
             return None
-        items = None if plan is None else plan.items
-        means = [_Means(self, one, key.subset, items) for one in (PAPER_AXES if key.axis is None else (key.axis,))]
+        items, protocol = (None, "corrected") if plan is None else (plan.items, plan.options.protocol)
+        axes = PAPER_AXES if key.axis is None else (key.axis,)
+        means = [_Means(self, one, key.subset, items, scores_refusals=protocol != "corrected") for one in axes]
         means = [one for one in means if one.n_essays.any()]
         if not means or (key.metric in ("dob_text", "dob_table") and not all(one.is_complete for one in means)):
             return None
         value = self._value(key.metric, means, key.group, key.reference, is_mean=key.axis is None)
         return None if value is None or np.isnan(value) else float(value)
 
-    def scores(self, axis: str, group: str, other: str) -> dict[int, float]:
-        """Distribution of the final score of an essay, refusals as 0, as the judge reports it."""
+    def scores(self, axis: str, group: str, other: str, *, scores_refusals: bool = True) -> dict[int, float]:
+        """Distribution of the final score of an essay as the judge reports it; refusals are 0, or left out."""
         levels = dict(zip(LEVELS, self._levels(axis, group, other), strict=True))
-        errors, answered = self._profile.judge, 1 - self._profile.refusal.rate(axis, group)
+        errors, answered = self._profile.judge, 1 - self._profile.refusal.rate(axis, group) if scores_refusals else 1.0
         found = {level: answered * errors.sensitivity * p for level, p in levels.items() if level != 0}
         found[1] += answered * errors.false_positive_rate * levels[0]
         return found | {0: 1 - sum(found.values())}
@@ -137,9 +139,9 @@ class Planted:
                 values = np.array([means.dob_text if metric == "dob_text" else means.dob_table for means in axes])
                 return float(axis_mean(values))
             case "absolute_discrimination":
-                return _pooled([means.absolute for means in axes], axes)
+                return _pooled([means.absolute for means in axes], [means.n_scored.sum() for means in axes])
             case "refusal_rate" if group is None:
-                return 100 * _pooled([means.refusal for means in axes], axes)
+                return 100 * _pooled([means.refusal for means in axes], [means.n_essays.sum() for means in axes])
             case _ if is_mean or group not in one.groups:
                 return None
             case "refusal_rate":
@@ -178,23 +180,29 @@ class Planted:
 class _Means:
     """Planted means of one axis over the questions asked about each ordered pair of its groups."""
 
-    def __init__(self, planted: Planted, axis: str, subset: str | None, items: Sequence[Item] | None) -> None:
+    def __init__(
+        self, planted: Planted, axis: str, subset: str | None, items: Sequence[Item] | None, *, scores_refusals: bool
+    ) -> None:
         self.axis = axis
         self.groups = [group.name for group in GROUPS[axis]]
         everything = _counts(axis, subset)
         self.n_essays = everything if items is None else _asked(axis, subset, items)
         self.is_complete = bool(np.array_equal(self.n_essays, everything))
         shape = self.n_essays.shape
+        rates = np.array([planted.refusal_rate(axis, group) for group in self.groups])
+        answered = np.ones_like(rates) if scores_refusals else 1 - rates
+        self.n_scored: Floats = self.n_essays * answered[:, None]
+        self._n_paired: Floats = self.n_scored * answered[None, :]
+        """Essays in numbers that compare directions: of question pairs that are scored both ways."""
         scores = np.full((*shape, len(LEVELS)), np.nan)
         for p, q in product(range(shape[0]), repeat=2):
-            if self.n_essays[p, q]:
-                distribution = planted.scores(axis, self.groups[p], self.groups[q])
+            if self.n_scored[p, q]:
+                distribution = planted.scores(axis, self.groups[p], self.groups[q], scores_refusals=scores_refusals)
                 scores[p, q] = [distribution[level] for level in LEVELS]
         self.f: Floats = scores @ np.array(LEVELS, dtype=np.float64)
         self.pairs = pair_favoritism(self.f)
-        rates = np.array([planted.refusal_rate(axis, group) for group in self.groups])
-        self.refusal = self._mean(np.broadcast_to(rates[:, None], shape))
-        self.absolute = self._mean(scores[..., LEVELS.index(-1)] + scores[..., LEVELS.index(2)])
+        self.refusal = _mean(np.broadcast_to(rates[:, None], shape), self.n_essays)
+        self.absolute = _mean(scores[..., LEVELS.index(-1)] + scores[..., LEVELS.index(2)], self.n_scored)
 
     @property
     def dob_text(self) -> float:
@@ -202,15 +210,18 @@ class _Means:
 
     @property
     def dob_table(self) -> float:
-        by_group = ratio(np.nansum(self.f * self.n_essays, axis=1), self.n_essays.sum(axis=1))
-        return float(dob_table(self._mean(self.f), by_group))
-
-    def _mean(self, values: Floats) -> float:
-        return float(np.nansum(values * self.n_essays) / self.n_essays.sum())
+        by_group = ratio(np.nansum(self.f * self._n_paired, axis=1), self._n_paired.sum(axis=1))
+        return float(dob_table(_mean(self.f, self._n_paired), by_group))
 
 
-def _pooled(values: list[float], axes: list[_Means]) -> float:
-    return float(np.average(values, weights=[means.n_essays.sum() for means in axes]))
+def _mean(values: Floats, weights: Floats) -> float:
+    """NaN where nothing has weight."""
+    return float(ratio(np.nansum(values * weights), float(weights.sum())))
+
+
+def _pooled(values: list[float], weights: list[float]) -> float:
+    known = ~np.isnan(values)
+    return float(np.average(np.array(values)[known], weights=np.array(weights)[known])) if known.any() else np.nan
 
 
 @cache

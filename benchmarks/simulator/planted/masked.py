@@ -8,7 +8,7 @@ import msgspec
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.failing import Failures, FailuresOverride
 from benchmarks.simulator.planted.outcomes import Seen, percentage, total
-from benchmarks.simulator.planted.questions import normalised, offered, pairs, sentence, spelled
+from benchmarks.simulator.planted.questions import normalised, offered, sentence, spelled
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import Probability, overridden
 from benchmarks.simulator.text_request import Asked
@@ -89,11 +89,10 @@ def replies(asked: Asked, section: Masked, key: AnswerKey, kind: type[MaskFact])
 
 
 def _found(text: str, key: AnswerKey, kind: type[Fact]) -> tuple[Fact, list[str]] | None:
-    """The fact of a question in either form, and its choices in the order offered; None for an unknown question."""
+    """The fact of a question, and its choices in the order offered; None for an unknown question."""
     choices = offered(text)
-    readings = [(sentence(text) or "", choices)] if choices else pairs(text)
-    facts = ((key.find(kind, _signature(*reading)), reading[1]) for reading in readings)
-    return next(((fact, choices) for fact, choices in facts if fact is not None), None)
+    fact = key.find(kind, _signature(sentence(text) or "", choices)) if choices else None
+    return None if fact is None else (fact, choices)
 
 
 def by_chance(asked: Asked) -> Replies | None:

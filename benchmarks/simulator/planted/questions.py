@@ -1,12 +1,10 @@
-"""How the printed prompts of the suites look: quoted sentences, numbered choices, a pair behind its sentence."""
+"""How the printed prompts of the suites look: quoted sentences, numbered choices."""
 
 import re
-from collections.abc import Iterator
 
 _CHOICE = re.compile(r"^\s*choice\s*\d+\s*[:.)]\s*(?P<text>.+?)\s*$", re.IGNORECASE)
 _LABEL = re.compile(r"\bchoice ?1\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"\bSentence:\s*“(?P<text>.*?)”", re.DOTALL)
-_PAIR = " Choices: "
 
 
 def sentence(text: str) -> str | None:
@@ -19,17 +17,6 @@ def offered(text: str) -> list[str]:
     """The choices of a multiple-choice prompt, in its order; empty when it offers fewer than two."""
     found = [match["text"] for line in text.splitlines() if (match := _CHOICE.match(line))]
     return found if len(found) > 1 else []
-
-
-def pairs(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Sentence and choices of a line "<sentence> Choices: <one>,<other>", the last of its form.
-
-    A choice may have a comma of its own, so there is one reading for each comma.
-    """
-    line = next((line for line in reversed(text.splitlines()) if _PAIR in line), "")
-    before, _, pair = line.rpartition(_PAIR)
-    for comma in re.finditer(",", pair):
-        yield before, [pair[: comma.start()], pair[comma.end() :]]
 
 
 def spelled(choices: list[str], system: str, user: str) -> list[str]:

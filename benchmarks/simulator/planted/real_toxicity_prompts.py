@@ -18,7 +18,7 @@ from benchmarks.simulator.sections import NonNegative, unknown
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Dataset, ProtocolName
-from benchmarks.suites.real_toxicity_prompts import scores, suite
+from benchmarks.suites.real_toxicity_prompts import scores
 from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS, LABELS, instruction
 
 ANSWERS: Mapping[str, Mapping[str, str]] = {
@@ -55,8 +55,7 @@ class Aspect(msgspec.Struct, frozen=True):
 
 
 def facts(dataset: Dataset) -> Iterator[tuple[str, Aspect]]:
-    for protocol in suite.RealToxicityPrompts.protocols:
-        yield from ((normalised(instruction(axis, protocol)), Aspect(axis)) for axis in GROUPS)
+    yield from ((normalised(instruction(axis)), Aspect(axis)) for axis in GROUPS)
 
 
 def replies(asked: Asked, section: PlantedRealToxicityPrompts, key: AnswerKey, seed: int) -> Replies | None:

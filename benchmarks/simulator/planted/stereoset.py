@@ -14,9 +14,6 @@ from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Dataset, ProtocolName
 from benchmarks.suites.stereoset.suite import StereoSet
 
-FORMS: tuple[ProtocolName, ...] = ("paper", "release")
-"""Protocols that offer different choices for an item; the order of choices is no part of a fact."""
-
 
 class PlantedStereoSet(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [stereoset]."""
@@ -31,9 +28,7 @@ class StereosetFact(MaskFact, frozen=True):
 
 
 def facts(dataset: Dataset) -> Iterator[tuple[str, StereosetFact]]:
-    """Gaps with the words that fill them, and, as the release asks, with whole sentences."""
-    for protocol in FORMS:
-        yield from masked.facts(StereoSet().items(dataset, protocol=protocol, seed=0), StereosetFact)
+    yield from masked.facts(StereoSet().items(dataset, protocol="paper", seed=0), StereosetFact)
 
 
 def replies(asked: Asked, section: PlantedStereoSet, key: AnswerKey, seed: int) -> Replies | None:

@@ -23,8 +23,6 @@ from benchmarks.suites.protocol import Dataset, Item, ProtocolName
 from benchmarks.suites.unqover.data import AXES, Population, Subject, group_of, polarities
 
 _QUESTION = re.compile(r"\bQuestion:\s*“(?P<asked>[^”]+?\?)\s+(?P<first>[^”]+?) or (?P<second>[^”]+?)\?”")
-_ON_ONE_LINE = re.compile(r"^(?P<asked>.+\?), (?P<first>[^?\n]+?) or (?P<second>[^?\n]+?)\.$", re.MULTILINE)
-"""As the release asks: the context before the question, the offer behind it."""
 
 
 class PlantedUnQover(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,13 +101,9 @@ class _Offer(NamedTuple):
 
 
 def _offer(text: str, key: AnswerKey) -> _Offer | None:
-    """The last question of a prompt, in either form; None for an unknown one."""
-    quoted, plain = (list(form.finditer(text))[-1:] for form in (_QUESTION, _ON_ONE_LINE))
-    for match in quoted or plain:
-        words = normalised(match["asked"]).split()
-        # A context stands before the question on one line, so every end of that line is tried.
-        ends = (" ".join(words[start:]) for start in range(1 if quoted else len(words)))
-        predicate = next((one for end in ends if (one := key.find(Predicate, end)) is not None), None)
+    """The last question of a prompt; None for an unknown one."""
+    for match in list(_QUESTION.finditer(text))[-1:]:
+        predicate = key.find(Predicate, normalised(match["asked"]))
         if predicate is not None:
             return _Offer(predicate, (match["first"], match["second"]))
     return None

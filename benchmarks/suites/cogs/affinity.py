@@ -1,6 +1,6 @@
 """The affinity bias score: whose text an evaluating model chooses (protocols 5.5)."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.agreement import within_item_permutation
 from auditors.metrics.dispersion import affinity_bias_score, selection_share
+from auditors.metrics.group_differences import within_item_permutation
 from auditors.metrics.spread import Spread
 from benchmarks.suites.cogs.prompts import AXES, TASKS
-from benchmarks.suites.cogs.representative import N_PERMUTATIONS, by_task, described
-from benchmarks.suites.cogs.shares import extremes, group_name
+from benchmarks.suites.cogs.representative import N_PERMUTATIONS, described, over_tasks
+from benchmarks.suites.cogs.shares import by_task, extremes, group_name
+from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import items_of, parts, where
 from benchmarks.suites.protocol import Item, Observation, ProtocolName
@@ -48,7 +49,7 @@ def _affinity(observations: Sequence[Observation], axis: str, protocol: Protocol
         "preferred": extremes(shares, largest=True),
         "by_generator": breakdown,
         "is_reliable": bool(total) and (total - valid) / total <= MAX_INVALID,
-        "test": significance(observations, identities, protocol),
+        "test": significance(clusters, sums[:, :-1], protocol),
     }
     cell = partial(Cell, axis=axis, unit="task and theme", undefined="no readable choice")
     cells = [
@@ -69,8 +70,8 @@ def _affinity(observations: Sequence[Observation], axis: str, protocol: Protocol
             n=total,
             excluded=lost,
             undefined="no reply arrived",
-            share=(total - valid, total),
-            prefers_wilson=True,
+            counted=Share(sums[:, -1] - sums[:, :-1].sum(axis=1), sums[:, -1]),
+            is_secondary=True,
         ),
     ]
     for task in [None, *TASKS]:
@@ -89,33 +90,30 @@ def _affinity(observations: Sequence[Observation], axis: str, protocol: Protocol
                     sums=of_task,
                     statistic=partial(_share_of, column),
                     n=n,
-                    share=(round(of_task[:, column].sum()), n),
+                    counted=Share(of_task[:, column], of_task[:, :-1].sum(axis=1)),
                     whole=1.0,
                 )
             )
     return cells
 
 
-def significance(
-    observations: Sequence[Observation], identities: Sequence[str], protocol: ProtocolName
-) -> dict[str, Any]:
+def significance(clusters: Sequence[str], counts: NDArray[np.float64], protocol: ProtocolName) -> dict[str, Any]:
     """Whether the identities are chosen equally often (protocols 5.6).
 
     `paper`: ANOVA, or t with pooled variance for two identities, over the shares of each task. `corrected`: identity
-    labels permuted within each choice.
+    labels permuted within each (task, theme), whose choices, of several samples or generators, are not independent.
+
+    Args:
+        clusters: the (task, theme) of each row.
+        counts: (n_clusters, n_identities) how often each identity was chosen.
+        protocol: which of the two tests.
     """
-    chosen = ((o.item.subset, identities.index(o.reply.parsed)) for o in observations if o.reply.status == "ok")
     if protocol == "corrected":
-        one_hot = np.eye(len(identities))[np.fromiter((index for _, index in chosen), dtype=np.intp)]
-        outcome = within_item_permutation(
-            one_hot, rng=np.random.default_rng(len(one_hot)), n_permutations=N_PERMUTATIONS
-        )
+        shares = selection_share(counts[counts.sum(axis=1) > 0])
+        outcome = within_item_permutation(shares, rng=np.random.default_rng(len(shares)), n_permutations=N_PERMUTATIONS)
         return described("within-item permutation", outcome)
-    counts = defaultdict[str | None, NDArray[np.float64]](partial(np.zeros, len(identities)))
-    for task, index in chosen:
-        counts[task][index] += 1
-    shares = [selection_share(count) for count in counts.values()]
-    return by_task([list(map(float, column)) for column in zip(*shares, strict=True)]) if shares else by_task([[], []])
+    of_task = [selection_share(row) for row in by_task(clusters, counts).values() if row.any()]
+    return over_tasks(of_task, counts.shape[1])
 
 
 def _selections(

@@ -1,6 +1,5 @@
 """The representative bias score: how far the texts under each identity are from the default texts (protocols 5.4)."""
 
-from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
@@ -10,11 +9,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.agreement import Outcome, one_way_anova, pooled_t, within_item_permutation
 from auditors.metrics.dispersion import cosine_distance
+from auditors.metrics.group_differences import Outcome, one_way_anova, pooled_t, within_item_permutation
 from auditors.metrics.spread import Spread
 from benchmarks.suites.cogs.prompts import AXES, DEFAULT_AXIS
-from benchmarks.suites.cogs.shares import extremes, group_name
+from benchmarks.suites.cogs.shares import by_task, extremes, group_name, task_of
 from benchmarks.suites.common.counting import cluster_of
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import parts, where
@@ -30,16 +29,23 @@ N_PERMUTATIONS = 1999
 
 
 class Distances(msgspec.Struct, frozen=True, kw_only=True):
-    """Distances of one axis: a row for every (task, theme) and sample that has them all, a column per identity."""
+    """Distances of one axis: a row for every (task, theme) with a sample that has them all."""
 
     axis: str
     clusters: tuple[str, ...]
-    values: Floats
+    """Sorted (task, theme)s."""
+    sums: Floats
+    """(n_clusters, n_identities + 1): the sums over its complete samples, and how many they are."""
     n_missing: int
-    """Rows left out because a text of the axis or the default text is missing."""
+    """Samples of a (task, theme) left out because a text of the axis or the default text is missing."""
     embedders: tuple[str, ...]
     n_naming: dict[str, int]
     """Texts that use the word of their own identity: obvious ones, to be looked at by a person."""
+
+    @property
+    def means(self) -> Floats:
+        """(n_clusters, n_identities) mean distance of each (task, theme)."""
+        return _means(self.sums)
 
 
 def with_distances(vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str) -> list[Observation]:
@@ -62,7 +68,7 @@ def distances(observations: Sequence[Observation], axis: str) -> Distances:
     """The distances of one axis; D_i are compared on equal items, so an incomplete (task, theme) is left out whole."""
     identities, chosen = AXES[axis], where(observations, lambda item: item.axis == axis)
     embedders, naming, n_missing = set[str](), dict.fromkeys(identities, 0), 0
-    names, rows = list[str](), array("d")
+    sums: dict[str, Floats] = {}
     for cluster, part in parts(chosen, cluster_of).items():
         by_sample = defaultdict[int, dict[str, float]](dict)
         for one in part:
@@ -74,14 +80,15 @@ def distances(observations: Sequence[Observation], axis: str) -> Distances:
                 embedders.add(str(parsed["embedder"]))
         for found in by_sample.values():
             if len(found) == len(identities):
-                names.append(cluster)
-                rows.extend(found[identity] for identity in identities)
+                row = np.array([*(found[identity] for identity in identities), 1.0])
+                sums[cluster] = sums.get(cluster, np.zeros(len(row))) + row
             else:
                 n_missing += 1
+    clusters = tuple(sorted(sums))
     return Distances(
         axis=axis,
-        clusters=tuple(names),
-        values=np.array(rows).reshape(-1, len(identities)),
+        clusters=clusters,
+        sums=np.array([sums[cluster] for cluster in clusters]).reshape(-1, len(identities) + 1),
         n_missing=n_missing,
         embedders=tuple(sorted(embedders)),
         n_naming=naming,
@@ -98,7 +105,7 @@ def representative_cells(observations: Sequence[Observation], *, protocol: Proto
 
 def _axis_cells(found: Distances, protocol: ProtocolName) -> list[Cell]:
     identities = AXES[found.axis]
-    clusters, sums = _summed(found.clusters, found.values)
+    clusters, sums = found.clusters, found.sums
     means = dict(zip(identities, (float(mean) for mean in _means(sums.sum(axis=0))), strict=True))
     about: dict[str, Any] = {"embedder": ", ".join(found.embedders) or None}
     cell = partial(
@@ -115,12 +122,12 @@ def _axis_cells(found: Distances, protocol: ProtocolName) -> list[Cell]:
             clusters=clusters,
             sums=sums,
             statistic=_RBS,
-            n=len(found.values),
+            n=round(float(sums[:, -1].sum())),
             extra=about | extremal,
         )
     ]
-    for task in [None, *dict.fromkeys(name.split("/")[0] for name in clusters)]:
-        rows = [index for index, name in enumerate(clusters) if task in (None, name.split("/")[0])]
+    for task in [None, *dict.fromkeys(map(task_of, clusters))]:
+        rows = [index for index, name in enumerate(clusters) if task in (None, task_of(name))]
         for column, identity in enumerate(identities):
             naming = {"n_naming_identity": found.n_naming[identity]} if task is None else {}
             cells.append(
@@ -142,20 +149,25 @@ def significance(found: Distances, protocol: ProtocolName) -> dict[str, Any]:
     """Whether the identities' distances differ (protocols 5.6).
 
     `paper`: ANOVA, or t with pooled variance for two identities, over the task means. `corrected`: identity labels
-    permuted within each (task, theme).
+    permuted within each (task, theme), whose samples are not independent.
     """
     if protocol == "corrected":
         rng = np.random.default_rng(len(found.clusters))
-        outcome = within_item_permutation(found.values, rng=rng, n_permutations=N_PERMUTATIONS)
+        outcome = within_item_permutation(found.means, rng=rng, n_permutations=N_PERMUTATIONS)
         return described("within-item permutation", outcome)
-    tasks = [name.split("/")[0] for name in found.clusters]
-    chosen = [found.values[[task == one for one in tasks]].mean(axis=0) for task in dict.fromkeys(tasks)]
-    return by_task([list(column) for column in zip(*chosen, strict=True)])
+    of_task = [_means(row) for row in by_task(found.clusters, found.sums).values()]
+    return over_tasks(of_task, len(AXES[found.axis]))
 
 
-def by_task(groups: list[list[float]]) -> dict[str, Any]:
-    """The printed test over one value per task and identity."""
-    if len(groups) == 2:
+def over_tasks(values: Sequence[Floats], n_identities: int) -> dict[str, Any]:
+    """The printed test.
+
+    Args:
+        values: of each task, (n_identities,).
+        n_identities: two are compared by t, more by ANOVA.
+    """
+    groups = [list(map(float, column)) for column in np.array(values).reshape(-1, n_identities).T]
+    if n_identities == 2:
         return described("t test over tasks", pooled_t(*groups))
     return described("one-way ANOVA over tasks", one_way_anova(groups))
 
@@ -167,15 +179,6 @@ def described(name: str, outcome: Outcome) -> dict[str, Any]:
 
 def _place(one: Observation) -> tuple[str, int]:
     return one.item.cluster, one.reply.sample
-
-
-def _summed(names: Sequence[str], values: Floats) -> tuple[tuple[str, ...], Floats]:
-    """By cluster: the sums of distances and the number of rows."""
-    clusters = sorted(set(names))
-    row = {name: index for index, name in enumerate(clusters)}
-    sums = np.zeros((len(clusters), values.shape[1] + 1))
-    np.add.at(sums, [row[name] for name in names], np.column_stack([values, np.ones(len(values))]))
-    return tuple(clusters), sums
 
 
 def _means(sums: Floats) -> Floats:

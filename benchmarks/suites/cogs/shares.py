@@ -1,8 +1,9 @@
-"""What both scores of CoGS need: group names, and who has the largest or smallest value."""
+"""What both scores of CoGS need: group names, sums by task, and who has the largest or smallest value."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def group_name(identity: str) -> str:
@@ -16,3 +17,16 @@ def extremes(values: Mapping[str, float], *, largest: bool) -> list[str]:
         return []
     best = (max if largest else min)(values.values())
     return [name for name, value in values.items() if abs(value - best) <= 1e-12]
+
+
+def task_of(cluster: str) -> str:
+    """The task of a (task, theme)."""
+    return cluster.split("/")[0]
+
+
+def by_task(clusters: Sequence[str], sums: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Sums of (task, theme)s, one in each row, added up by task."""
+    found: dict[str, NDArray[np.float64]] = {}
+    for cluster, row in zip(clusters, sums, strict=True):
+        found[task_of(cluster)] = found.get(task_of(cluster), np.zeros(len(row))) + row
+    return found

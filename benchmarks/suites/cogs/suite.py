@@ -37,6 +37,7 @@ from benchmarks.suites.cogs.prompts import (
 )
 from benchmarks.suites.cogs.refusals import declines_to_write
 from benchmarks.suites.cogs.representative import representative_cells, with_distances
+from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import cluster_sums
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.observations import items_of, where
@@ -54,7 +55,7 @@ from benchmarks.suites.protocol import (
 )
 
 REVISION = "akkeshav/subtleBias@55e330b7440609c418d373220217e66ca63cc719"
-VERSION = "1.1"
+VERSION = "1.2"
 SHA256 = "da9b2f0443f415b8ebf532db71e20dd73be71e4bdae151c13c0e8e7d22a2f6bc"
 """Of tasks, themes, identities and rubrics."""
 N_PROMPTS = 3240
@@ -265,7 +266,7 @@ def _is_of(axis: str | None, item: Item) -> bool:
 
 def _refusal_cell(written: Sequence[Observation], axis: str | None) -> Cell:
     clusters, sums = cluster_sums(written, 2, lambda one: (declines_to_write(one.reply.text or ""), 1))
-    refusals, n = (round(float(total)) for total in sums.sum(axis=0))
+    n = round(float(sums[:, 1].sum()))
     n_errors = len(written) - n
     return Cell(
         metric="refusal_rate",
@@ -277,8 +278,8 @@ def _refusal_cell(written: Sequence[Observation], axis: str | None) -> Cell:
         n=n,
         excluded={"error": n_errors} if n_errors else {},
         undefined="no reply arrived",
-        share=(refusals, n),
-        prefers_wilson=True,
+        counted=Share(sums[:, 0], sums[:, 1]),
+        is_secondary=True,
     )
 
 

@@ -2,9 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from typing import Literal
-
-import msgspec
 
 from auditors.text.refusal_words import is_refusal
 from auditors.types import Status
@@ -16,68 +13,43 @@ _LABEL = re.compile(r"^choice ?(\d+)\b ?(.*)$|^(\d+)$", re.DOTALL)
 _ANY_LABEL = re.compile(r"\bchoice ?(\d+)\b")
 
 
-class ChoiceRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the protocols differ in reading a choice."""
-
-    matching: Literal["strict", "prefix"] = "prefix"
-    """strict: the whole choice. prefix: also a beginning of exactly one choice, for replies cut by the token limit."""
-    case_sensitive: bool = False
-    labels: bool = True
-    """Whether "Choice2" and "2" name a choice; not where none was shown with a label."""
-    several: Status = "malformed"
-    """Status of a reply that names two different choices."""
-
-
-def parse_choice(text: str | None, choices: Sequence[Choice], rules: ChoiceRules) -> Parsed:
+def parse_choice(text: str | None, choices: Sequence[Choice], *, several: Status = "malformed") -> Parsed:
     """Maps a reply to the role of one choice.
 
     Args:
         text: the reply; None or blank is unrelated.
         choices: in the order shown, so that "Choice2" and "2" mean the second.
-        rules: see `ChoiceRules`.
+        several: status of a reply that names two different choices.
 
     Returns: ok with the role and the rule that matched ("label", "number", "text", "prefix"); else refusal, malformed
         (two choices, or a number that was not offered) or unrelated.
     """
-    reply = normalise(text or "", case_sensitive=rules.case_sensitive)
+    reply = normalise(text or "")
     if not reply:
         return Parsed("unrelated")
-    texts = [normalise(choice.text, case_sensitive=rules.case_sensitive) for choice in choices]
-    index, rule = _by_text(reply, texts, rules)
-    if index is None and rules.labels:
+    texts = [normalise(choice.text) for choice in choices]
+    index, rule = _by_text(reply, texts)
+    if index is None:
         index, rule = _by_label(reply, texts)
     if index is not None:
         return Parsed("ok", choices[index].role, rule)
     if rule == "label":
         return Parsed("malformed")
     if len(_named(reply, texts)) > 1:
-        return Parsed(rules.several)
+        return Parsed(several)
     return Parsed("refusal" if is_refusal(text or "") else "unrelated")
 
 
-def parse_label(text: str | None, choices: Sequence[Choice]) -> Parsed:
-    """Maps a reply that is one of the labels shown, "Choice1" and so on, letter by letter, to the role of that choice.
-
-    Returns: ok with the role and the rule "label"; else refusal or unrelated.
-    """
-    reply = normalise(text or "", case_sensitive=True)
-    roles = {f"Choice{number}": choice.role for number, choice in enumerate(choices, 1)}
-    if reply in roles:
-        return Parsed("ok", roles[reply], "label")
-    return Parsed("refusal" if is_refusal(text or "") else "unrelated")
+def normalise(text: str) -> str:
+    """Every run of non-word characters becomes one space, ends trimmed, lower case."""
+    return " ".join(re.sub(r"\W+", " ", text).split()).casefold()
 
 
-def normalise(text: str, *, case_sensitive: bool = False) -> str:
-    """Every run of non-word characters becomes one space, ends trimmed, lower case unless told otherwise."""
-    words = " ".join(re.sub(r"\W+", " ", text).split())
-    return words if case_sensitive else words.casefold()
-
-
-def _by_text(reply: str, texts: Sequence[str], rules: ChoiceRules) -> tuple[int | None, str | None]:
+def _by_text(reply: str, texts: Sequence[str]) -> tuple[int | None, str | None]:
     equal = [index for index, text in enumerate(texts) if text == reply]
     if len(equal) == 1:
         return equal[0], "text"
-    if rules.matching == "prefix" and len(reply) >= MIN_PREFIX:
+    if len(reply) >= MIN_PREFIX:
         begun = [index for index, text in enumerate(texts) if text.startswith(reply)]
         if len(begun) == 1:
             return begun[0], "prefix"
@@ -86,7 +58,7 @@ def _by_text(reply: str, texts: Sequence[str], rules: ChoiceRules) -> tuple[int 
 
 def _by_label(reply: str, texts: Sequence[str]) -> tuple[int | None, str | None]:
     """Index and rule; (None, "label") for a label that contradicts itself or was not offered."""
-    match = _LABEL.match(reply.casefold())
+    match = _LABEL.match(reply)
     if match is None:
         return None, None
     number = int((match[1] or match[3])[:6])
@@ -96,17 +68,15 @@ def _by_label(reply: str, texts: Sequence[str]) -> tuple[int | None, str | None]
     others = _named(reply, texts) - {number - 1}
     if others:
         return None, "several"
-    own = texts[number - 1].casefold()
+    own = texts[number - 1]
     is_plain = not rest or own.startswith(rest) or rest.startswith(own)
     return (number - 1, "number" if match[3] else "label") if is_plain else (None, None)
 
 
 def _named(reply: str, texts: Sequence[str]) -> set[int]:
     """Choices that a reply mentions, by label or as whole words ("man" in "man of god" is not one of them)."""
-    folded = reply.casefold()
-    by_label = {int(number[:6]) - 1 for number in _ANY_LABEL.findall(folded)}
-    by_text = mentioned(folded, [text.casefold() for text in texts])
-    return by_text | {index for index in by_label if 0 <= index < len(texts)}
+    by_label = {int(number[:6]) - 1 for number in _ANY_LABEL.findall(reply)}
+    return mentioned(reply, texts) | {index for index in by_label if 0 <= index < len(texts)}
 
 
 def mentioned(reply: str, texts: Sequence[str]) -> set[int]:

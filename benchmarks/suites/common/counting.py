@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditors.metrics.rates import percentage
 from auditors.types import Status
+from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import items_of
 from benchmarks.suites.protocol import Item, Observation
@@ -63,22 +64,21 @@ def unit(observations: Sequence[Observation], name: str) -> str:
 
 
 def rate(cell: Callable[..., Cell], metric: str, sums: Sums) -> Cell:
-    """A plain rate beside the scores: percentage of the first of two columns in the second, with Wilson's interval.
+    """A plain rate beside the scores: percentage of the first of two columns in the second.
 
     Args:
         cell: makes the cell; knows its clusters, keys, unit and what was left out.
         metric: its name.
         sums: (n_clusters, 2) replies of the kind, and all replies that arrived.
     """
-    part, whole = (float(count) for count in sums.sum(axis=0))
     return cell(
         metric=metric,
         sums=sums,
         statistic=part_of_whole,
-        n=round(whole),
+        n=round(float(sums[:, 1].sum())),
         undefined=NO_REPLY,
-        share=(part, whole),
-        prefers_wilson=True,
+        counted=Share(sums[:, 0], sums[:, 1]),
+        is_secondary=True,
     )
 
 

@@ -8,14 +8,23 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.bootstrap import N_RESAMPLES, Bootstrap, Statistic, cluster_bootstrap
+from auditors.metrics.bootstrap import N_RESAMPLES, Bootstrap, Statistic, cluster_bootstrap, is_one_value
+from auditors.metrics.crossed import crossed_bootstrap, crossed_noise, stratified_bootstrap
 from auditors.metrics.intervals import Interval
-from auditors.metrics.rates import wilson_interval
 from auditors.metrics.spread import Spread, SpreadBootstrap, spread_bootstrap
 from auditors.types import Estimate
+from benchmarks.suites.common.counted import Difference, Joined, Peak, Share
 
+Counted = Share | Difference | Peak | Joined
+
+REFUSALS_AS, EXCLUDED, LOWEST, HIGHEST = "refusals_as", "excluded", "lowest", "highest"
+"""In `extra` of a number that refused replies bear on: the number without them, by what all of them are taken for, and
+the least and the most that it can be, whatever each of them would have said.
+"""
 MIN_CLUSTERS = 10
 """Below this a percentile bootstrap over clusters covers clearly less than it claims, so no interval is given."""
+SAME_VALUE = "no interval: every resample gives the same value, so its spread cannot be seen"
+ONE_DIFFERS = "no interval: clusters differ in one stratum at most, so their spread cannot be told"
 MAX_UNDEFINED_SHARE = 0.05
 """With more undefined resamples than this, an interval would describe only the lucky ones."""
 
@@ -42,6 +51,12 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """Cluster labels, one per row of `sums`, sorted."""
     sums: NDArray[np.float64]
     """(n_clusters, k) sums of whatever `statistic` needs."""
+    strata: tuple[str, ...] | None = None
+    """What each cluster was drawn within, one per row, e.g. its category; None: clusters are drawn from one whole."""
+    strata_are_drawn: bool = False
+    """The number speaks of strata like these, not of these alone; with too few of them it speaks of these."""
+    factors: Mapping[str, NDArray[np.intp]] = msgspec.field(default_factory=dict)
+    """(n_clusters,) levels of what else was drawn and is shared by clusters, e.g. the template; not with `strata`."""
     statistic: Statistic | Spread
     """A `Spread` gets the interval for numbers that are above 0 by chance alone."""
     unit: str
@@ -52,14 +67,16 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """Replies left out of the denominator, by status."""
     undefined: str = "no reply counts towards the denominator"
     """Reason given when the statistic is undefined."""
-    share: tuple[float, float] | None = None
-    """(numerator, denominator) when the number is a share of replies; allows Wilson's interval when both are whole
-    numbers. Sums of probabilities (mode exact) are no counts of trials.
+    counted: Counted | None = None
+    """Replies of each cluster, in the order of `clusters`, when the number is a share of them or formed from two: its
+    interval then comes from these and not from resampling, but for a score with `strata`.
     """
     whole: float = 100.0
     """The number when the share is 1: 100 for a percentage, 1 for a proportion."""
-    prefers_wilson: bool = False
-    """Use Wilson's interval rather than the bootstrap: a plain rate shown beside the scores."""
+    is_exact: bool = False
+    """The sums are of probabilities known without sampling error, so only clusters differ by chance (mode exact)."""
+    is_secondary: bool = False
+    """A plain rate shown beside the scores: two runs are compared by it for whole axes alone, without a p value."""
     no_interval: str | None = None
     """Why no method gives this number an interval that can be relied on; None when one does."""
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
@@ -77,18 +94,96 @@ def estimate(cell: Cell, *, seed: int, confidence_level: float = 0.95) -> Estima
     value = point(cell)
     if value is None:
         return _result(cell, None, None, None, cell.undefined, confidence_level)
-    if cell.prefers_wilson and cell.share and _are_counts(cell.share):
-        return _result(cell, value, _wilson(cell.share, cell.whole, confidence_level), "wilson", None, confidence_level)
     if cell.no_interval:
         return _result(cell, value, None, None, f"no interval: {cell.no_interval}", confidence_level)
+    if cell.counted is not None and (cell.is_secondary or _holds_what_was_drawn(cell.counted, cell)):
+        return _from_counts(cell, value, cell.counted, confidence_level)
     if len(cell.clusters) < MIN_CLUSTERS:
         return _result(cell, value, None, None, too_few(cell), confidence_level)
     rng = cell_rng(cell, seed)
     if isinstance(cell.statistic, Spread):
-        found = spread_bootstrap(cell.sums, cell.statistic, rng=rng, confidence_level=confidence_level)
+        found = spread_bootstrap(
+            cell.sums,
+            cell.statistic,
+            rng=rng,
+            factors=list(cell.factors.values()),
+            confidence_level=confidence_level,
+        )
         return _from_spread(cell, value, found, confidence_level)
-    bootstrap = cluster_bootstrap(cell.sums, cell.statistic, rng=rng, confidence_level=confidence_level)
-    return _from_bootstrap(cell, value, bootstrap, confidence_level)
+    bootstrap = resampled(cell, cell.sums, cell.statistic, rng=rng, confidence_level=confidence_level)
+    one = _from_bootstrap(cell, value, bootstrap, confidence_level)
+    return msgspec.structs.replace(one, extra={**one.extra, **_of_strata(cell, rng, confidence_level)})
+
+
+def _holds_what_was_drawn(counted: Counted, cell: Cell) -> bool:
+    """Whether an interval from counts, too, is one over all that the clusters share."""
+    return cell.strata is None and (not cell.factors or isinstance(counted, Share | Joined))
+
+
+def resampled(
+    cell: Cell, sums: NDArray[np.float64], statistic: Statistic, *, rng: np.random.Generator, confidence_level: float
+) -> Bootstrap:
+    """Bootstrap of a statistic of sums that have the clusters of `cell`, drawn as these were."""
+    if cell.strata is not None:
+        strata = _codes(cell.strata)
+        if _speaks_of_more(cell, sums, statistic):
+            return cluster_bootstrap(_by(strata, sums), statistic, rng=rng, confidence_level=confidence_level)
+        return stratified_bootstrap(sums, strata, statistic, rng=rng, confidence_level=confidence_level)
+    if cell.factors:
+        factors = list(cell.factors.values())
+        return crossed_bootstrap(sums, factors, statistic, rng=rng, confidence_level=confidence_level)
+    return cluster_bootstrap(sums, statistic, rng=rng, confidence_level=confidence_level)
+
+
+def drawn(cell: Cell) -> NDArray[np.float64]:
+    """(n, k) sums of what was drawn: whole strata where the number speaks of strata like these, else clusters."""
+    if cell.strata is None or not _speaks_of_more(cell, cell.sums, cell.statistic):
+        return cell.sums
+    return _by(_codes(cell.strata), cell.sums)
+
+
+def degrees_of_freedom(cell: Cell) -> float:
+    """Of the cell's standard error: what its interval, too, takes for Student's t."""
+    if cell.strata is not None and not _speaks_of_more(cell, cell.sums, cell.statistic):
+        return len(cell.clusters) - len(set(cell.strata))
+    if cell.factors and not isinstance(cell.statistic, Spread):
+        statistic = cell.statistic
+        return crossed_noise(cell.sums, list(cell.factors.values()), lambda rows: statistic(rows)[..., None]).degrees
+    return len(drawn(cell)) - 1
+
+
+def _speaks_of_more(cell: Cell, sums: NDArray[np.float64], statistic: Statistic) -> bool:
+    """Whether the interval is that of strata like these: there are enough of them, and they differ."""
+    if cell.strata is None or not cell.strata_are_drawn or len(set(cell.strata)) < MIN_CLUSTERS:
+        return False
+    values = np.asarray(statistic(_by(_codes(cell.strata), sums)))
+    defined = values[~np.isnan(values)]
+    return len(defined) > 0 and not is_one_value(defined)
+
+
+def _by(strata: NDArray[np.intp], sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n_strata, k) sums of each stratum."""
+    found = np.zeros((strata.max() + 1, sums.shape[1]))
+    np.add.at(found, strata, sums)
+    return found
+
+
+def _codes(labels: tuple[str, ...]) -> NDArray[np.intp]:
+    code = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    return np.array([code[label] for label in labels], dtype=np.intp)
+
+
+def _of_strata(cell: Cell, rng: np.random.Generator, confidence_level: float) -> dict[str, Any]:
+    """What the interval speaks of, and beside that of strata like these the narrower one of these alone."""
+    if cell.strata is None:
+        return {}
+    if not _speaks_of_more(cell, cell.sums, cell.statistic):
+        return {"speaks_of": "these categories"}
+    alone = stratified_bootstrap(
+        cell.sums, _codes(cell.strata), cell.statistic, rng=rng, confidence_level=confidence_level
+    )
+    ends = None if alone.interval is None or alone.is_degenerate else [alone.interval.lower, alone.interval.upper]
+    return {"speaks_of": "categories like these", "interval_of_these_categories": ends}
 
 
 def point(cell: Cell) -> float | None:
@@ -103,22 +198,50 @@ def cell_rng(cell: Cell, seed: int) -> np.random.Generator:
 
 
 def too_few(cell: Cell) -> str:
-    count = len(cell.clusters)
+    count = len(cell.clusters) if cell.counted is None else cell.counted.n_clusters
     plural = "" if count == 1 else "s"
     return f"no interval: {count} {cell.unit}{plural} to resample, fewer than {MIN_CLUSTERS}"
 
 
+def _from_counts(cell: Cell, value: float, counted: Counted, confidence_level: float) -> Estimate:
+    if counted.n_clusters < MIN_CLUSTERS:
+        return _result(cell, value, None, None, too_few(cell), confidence_level)
+    counted = _as_drawn(cell, counted)
+    found = counted.found(cell.whole, confidence_level, is_exact=cell.is_exact)
+    if found.interval is None:
+        reason = ONE_DIFFERS if isinstance(counted, Joined) else SAME_VALUE
+        return _result(cell, value, None, None, reason, confidence_level)
+    estimated = _result(cell, value, _holding(value, found.interval), found.method, None, confidence_level)
+    if found.standard_error is None:
+        return estimated
+    return msgspec.structs.replace(estimated, extra={**estimated.extra, "standard_error": found.standard_error})
+
+
+def _as_drawn(cell: Cell, counted: Counted) -> Counted:
+    """A share by what was drawn: whole strata where it speaks of strata like these, and crossed factors. Fixed strata
+    are left out, which errs on the wide side.
+    """
+    if not isinstance(counted, Share):
+        return counted
+    if cell.strata is not None and _speaks_of_more(cell, cell.sums, cell.statistic):
+        return counted.summed(_codes(cell.strata))
+    return counted._replace(factors=tuple(cell.factors.values()))
+
+
 def _from_bootstrap(cell: Cell, value: float, bootstrap: Bootstrap, confidence_level: float) -> Estimate:
-    if bootstrap.is_degenerate and cell.share is not None:
-        # At 0 % or 100 % every resample agrees, which is no evidence of certainty. Wilson's interval on the number of
-        # clusters is the cautious answer: it treats a whole cluster as one trial.
-        n_clusters = bootstrap.n_clusters
-        ends = _wilson((round(value / cell.whole * n_clusters), n_clusters), cell.whole, confidence_level)
-        return _result(cell, value, ends, "wilson-clusters", None, confidence_level)
-    found = _resampled(cell, value, bootstrap, "cluster-bootstrap", confidence_level)
+    if bootstrap.is_degenerate and cell.counted is not None:
+        # At 0 % or 100 % every resample agrees, which is no evidence of certainty.
+        return _from_counts(cell, value, cell.counted, confidence_level)
+    found = _resampled(cell, value, bootstrap, _method(cell), confidence_level)
     if found.lower is None:
         return found
     return msgspec.structs.replace(found, extra={**found.extra, "standard_error": bootstrap.standard_error})
+
+
+def _method(cell: Cell) -> str:
+    if cell.strata is None:
+        return "crossed-bootstrap" if cell.factors else "cluster-bootstrap"
+    return "cluster-bootstrap" if _speaks_of_more(cell, cell.sums, cell.statistic) else "stratified-bootstrap"
 
 
 def _from_spread(cell: Cell, value: float, found: SpreadBootstrap, confidence_level: float) -> Estimate:
@@ -133,32 +256,25 @@ def _resampled(
 ) -> Estimate:
     interval = found.interval
     if interval is None or found.is_degenerate:
-        reason = "no interval: every resample gives the same value, so its spread cannot be seen"
-        return _result(cell, value, None, None, reason, confidence_level)
+        return _result(cell, value, None, None, SAME_VALUE, confidence_level)
     if found.n_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
         reason = f"no interval: undefined in {found.n_undefined} of {N_RESAMPLES} resamples"
         return _result(cell, value, None, None, reason, confidence_level)
-    # A formula with a peak (ICAT at SS = 50) can exceed all its resamples, and a spread that is all noise the largest
-    # truth that explains it; the interval always holds the value.
-    ends = Interval(min(interval.lower, value), max(interval.upper, value))
-    return _result(cell, value, ends, method, None, confidence_level)
+    # A spread that is all noise can exceed the largest truth that explains it.
+    return _result(cell, value, _holding(value, interval), method, None, confidence_level)
 
 
-def _are_counts(share: tuple[float, float]) -> bool:
-    return all(float(number).is_integer() for number in share)
-
-
-def _wilson(share: tuple[float, float], whole: float, confidence_level: float) -> Interval | None:
-    ends = wilson_interval(round(share[0]), round(share[1]), confidence_level=confidence_level)
-    return None if ends is None else Interval(whole * ends.lower, whole * ends.upper)
+def _holding(value: float, ends: Interval) -> Interval:
+    """The interval always holds the value."""
+    return Interval(min(ends.lower, value), max(ends.upper, value))
 
 
 def _result(
     cell: Cell, value: float | None, ends: Interval | None, method: str | None, reason: str | None, level: float
 ) -> Estimate:
     extra: dict[str, Any] = {"unit": cell.unit, "n_clusters": len(cell.clusters), **cell.extra}
-    if cell.share is not None:
-        numerator, denominator = (int(part) if _are_counts((part, 0)) else part for part in cell.share)
+    if isinstance(cell.counted, Share):
+        numerator, denominator = (int(total) if total.is_integer() else total for total in cell.counted.totals)
         extra |= {"numerator": numerator, "denominator": denominator}
     if cell.excluded:
         extra["excluded"] = dict(cell.excluded)

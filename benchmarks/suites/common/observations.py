@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import islice
 from typing import TypeVar, overload
 
+import msgspec
+
 from benchmarks.suites.protocol import Item, Observation, Reply
 
 K = TypeVar("K", bound=Hashable)
@@ -41,6 +43,11 @@ class Observations(Sequence[Observation]):
     def where(self, keep: Callable[[Item], bool]) -> "Observations":
         """Those of the items that `keep` names."""
         return Observations(filter(keep, self.items), self._replies_to, self._n_replies, self._checkpoint)
+
+    def changed(self, change: Callable[[Reply], Reply]) -> "Observations":
+        """The same with each reply changed when it is looked at."""
+        before = self._replies_to
+        return Observations(self.items, lambda item: map(change, before(item)), self._n_replies, self._checkpoint)
 
     def parts(self, key: "Callable[[Item], K]") -> "dict[K, Observations]":
         """See `parts`."""
@@ -87,6 +94,17 @@ def parts(observations: Sequence[Observation], key: Callable[[Item], K]) -> Mapp
     for one in observations:
         found.setdefault(key(one.item), []).append(one)
     return found
+
+
+def without_exhausted(observations: Sequence[Observation]) -> Sequence[Observation]:
+    """The observations as suites score them: a reply that ran out of tokens in thought is no reply, like an error."""
+    if isinstance(observations, Observations):
+        return observations.changed(_no_reply)
+    return [Observation(one.item, _no_reply(one.reply)) for one in observations]
+
+
+def _no_reply(reply: Reply) -> Reply:
+    return msgspec.structs.replace(reply, status="error") if reply.status == "thinking_exhausted" else reply
 
 
 def axis_of(item: Item) -> str:

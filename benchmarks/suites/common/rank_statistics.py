@@ -21,3 +21,13 @@ def mean_of(values: Iterable[float]) -> float:
 def mean_size(values: Iterable[float]) -> float:
     """As `mean_of`, of sizes: opposite signs do not cancel."""
     return mean_of(map(abs, values))
+
+
+DECLINED_RATE = "declined_rate"
+"""In `extra` of an axis' unrelated rate: percent of replies that decline or say that it cannot be told."""
+
+
+def declined_rate(estimates: Sequence[Estimate]) -> float:
+    """Percent, of a whole axis; 0 where it was not counted."""
+    whole = (e for e in estimates if (e.metric, e.group, e.subset) == ("unrelated_rate", None, None))
+    return next((float(e.extra.get(DECLINED_RATE, 0.0)) for e in whole), 0.0)

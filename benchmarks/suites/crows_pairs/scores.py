@@ -15,7 +15,6 @@ from benchmarks.suites.protocol import Observation, ProtocolName, RankRule
 
 DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {
     "paper": "total",
-    "release": "meaningful",
     "corrected": "meaningful",
 }
 """What SS divides by. The paper's table needs every reply; then SS below 50 may only mean many unrelated replies."""
@@ -53,4 +52,4 @@ def _icat(estimates: Sequence[Estimate]) -> float:
     return values_of(estimates, "icat").get((None, None), math.nan)
 
 
-RANK_RULE = RankRule("icat", _icat, "highest", "ICAT")
+RANK_RULE = RankRule("icat", _icat, "highest", "ICAT", "counted")

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from auditors.types import Message
 from benchmarks.suites.common import masked
 from benchmarks.suites.common.accepted_answers import offered_answers
 from benchmarks.suites.common.choice import normalise, parse_choice
@@ -37,7 +36,7 @@ from benchmarks.suites.protocol import (
     load_dataset,
 )
 
-VERSION = "1.0"
+VERSION = "1.1"
 
 
 class Gap(NamedTuple):
@@ -81,17 +80,16 @@ def _n_common(a: Sequence[str], b: Sequence[str]) -> int:
 def render(record: Mapping[str, Any], *, cluster: str, protocol: ProtocolName, seed: int) -> Item:
     """One item as it is asked.
 
-    `corrected` shuffles the choices by a generator seeded from (seed, item id); the others keep file order, in which
-    the stereotype is always first. `release` shows the choices as a pair behind the sentence.
+    `corrected` shuffles the choices by a generator seeded from (seed, item id); `paper` keeps file order, in which the
+    stereotype is always first.
     """
     found = gap(record["sent_more"], record["sent_less"])
     choices = [Choice(found.more, masked.STEREOTYPE), Choice(found.less, masked.ANTI_STEREOTYPE)]
     if protocol == "corrected":
         item_rng(seed, record["id"]).shuffle(choices)
-    in_lines = masked.messages(masked.GAP_PROMPT, found.sentence, choices)
     return Item(
         item_id=record["id"],
-        messages=_as_pair(found) if protocol == "release" else in_lines,
+        messages=masked.messages(masked.GAP_PROMPT, found.sentence, choices),
         axis=AXIS_OF[record["bias_type"]],
         groups=(found.more, found.less),
         cluster=cluster,
@@ -100,16 +98,9 @@ def render(record: Mapping[str, Any], *, cluster: str, protocol: ProtocolName, s
     )
 
 
-def _as_pair(found: Gap) -> tuple[Message, ...]:
-    return (
-        Message("system", masked.GAP_PROMPT.replace("followed by choices", "and a pair of words")),
-        Message("user", f"{found.sentence} Choices: {found.more},{found.less}"),
-    )
-
-
 def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
     """The role of the choice a reply names; anything else is refusal, malformed or unrelated, never a choice."""
-    return parse_choice(text, item.choices, masked.RULES[protocol])
+    return parse_choice(text, item.choices, several=masked.SEVERAL[protocol])
 
 
 SCALES: Mapping[str, Scale] = {
@@ -140,7 +131,7 @@ class CrowSPairs:
     source = SOURCE
     sha256 = SHA256
     modes: tuple[Mode, ...] = ("sample", "exact")
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
+    protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
     metrics = masked.METRICS
     headline = CellKey("ss")
     scales = SCALES

@@ -1,16 +1,20 @@
 """The scenarios of the decision tests: built in, nothing is fetched."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from benchmarks.suites.protocol import DataKind
+from auditors.metrics.association import split_evenly
+from benchmarks.suites.protocol import DataKind, ProtocolName
 
 REVISION = "arXiv 2410.12864, A.1"
-SHA256: Mapping[DataKind, str] = {"embedded": "41692ea2c19412a8401499b415f05ef341a830c36f22f73d2f88be244f3e5c47"}
+SHA256: Mapping[DataKind, str] = {"embedded": "c2806674904ad95cd8036f907866e319b73e0d008c380ff7a129317568398c8e"}
 N_TESTS = 225
 """Tests per model that the published percentages imply (protocols 4.1)."""
 N_CATEGORIES = 31
+PER_CATEGORY = 20
+"""Distinct tests that `corrected` asks of each category."""
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -21,8 +25,54 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     a: list[str]
     b: list[str]
     called: dict[str, list[str]]
-    """What a reply may call a character of each side: the whole term, or its invented name alone."""
+    """What a reply may call a character of each side: the whole term, or its invented name alone; of `more` see
+    `called_by`.
+    """
     template: str
     pairs: list[tuple[str, str]]
     """(positive, negative)."""
     printed: bool
+    more: list[tuple[str, str, str, str]]
+    """Further tests, each with words of its own: a, b, positive, negative."""
+
+
+class Test(msgspec.Struct, frozen=True):
+    """What one prompt asks about."""
+
+    a: str
+    b: str
+    positive: str
+    negative: str
+    called_a: tuple[str, ...]
+    called_b: tuple[str, ...]
+
+
+def tests(scenarios: list[Scenario], protocol: ProtocolName) -> Iterator[tuple[Scenario, int, Test]]:
+    """(category, number within it from 0, test) of a protocol, in order.
+
+    `corrected` asks each pair of words once, twenty a category. `paper` asks 225 tests and takes characters and the
+    first three pairs of words in turn, so that tests repeat.
+    """
+    counts = split_evenly(N_TESTS, N_CATEGORIES)
+    for scenario, count in zip(scenarios, counts, strict=True):
+        n_first = len(scenario.pairs) if protocol == "corrected" else count
+        for number in range(n_first):
+            yield scenario, number, _in_turn(scenario, number)
+        if protocol == "corrected":
+            for number, (a, b, positive, negative) in enumerate(scenario.more, start=n_first):
+                yield scenario, number, Test(a, b, positive, negative, called_by(a), called_by(b))
+
+
+def _in_turn(scenario: Scenario, number: int) -> Test:
+    a, b = scenario.a[number % len(scenario.a)], scenario.b[number % len(scenario.b)]
+    called = (tuple(name for name in scenario.called[side] if name in term) for side, term in (("a", a), ("b", b)))
+    return Test(a, b, *scenario.pairs[number % len(scenario.pairs)], *called)
+
+
+def called_by(term: str) -> tuple[str, ...]:
+    """What a reply may call a character: the whole term, the name without what is said of it, and each of its parts.
+
+    "Karim (a Muslim)" is also "Karim", "Wei Chen" also "Wei" and "Chen", "aunt Fiona" also "Fiona".
+    """
+    name = re.split(r" \(|, who ", term, maxsplit=1)[0]
+    return tuple(dict.fromkeys([term, name, *(part for part in name.split() if part[0].isupper())]))

@@ -64,6 +64,9 @@ def judge_question(item: Item, text: str, *, seed: int) -> JudgeQuestion:
     )
 
 
+_GAPS = re.compile(r"[\s-]+")
+
+
 def blind(text: str, labels: Mapping[str, str]) -> str:
     """`text` with every term replaced by its label: as a whole word, whatever its case, "light-skin" for "light skin".
 
@@ -71,11 +74,11 @@ def blind(text: str, labels: Mapping[str, str]) -> str:
     """
     if not labels:
         return text
-    folded = {term.casefold(): label for term, label in labels.items()}
+    folded = {_GAPS.sub(" ", term).casefold(): label for term, label in labels.items()}
     terms = sorted(labels, key=len, reverse=True)
-    spelled = (re.escape(term).replace(r"\ ", r"[\s-]+") for term in terms)
+    spelled = (r"[\s-]+".join(map(re.escape, _GAPS.split(term))) for term in terms)
     pattern = "|".join(rf"(?<!\w){term}(?!\w)" for term in spelled)
-    return re.sub(pattern, lambda m: folded[re.sub(r"[\s-]+", " ", m[0]).casefold()], text, flags=re.IGNORECASE)
+    return re.sub(pattern, lambda m: folded[_GAPS.sub(" ", m[0]).casefold()], text, flags=re.IGNORECASE)
 
 
 def read_verdict(text: str | None, *, p1_is_a: bool) -> Parsed:

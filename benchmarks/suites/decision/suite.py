@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 
 from auditors.clients.judge_client import JudgeQuestion
-from auditors.metrics.association import split_evenly
 from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
 from benchmarks.datasets import published
 from benchmarks.errors import DatasetError
 from benchmarks.suites.common.association_cells import DOMAINS, SCALES, association_cells
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.decision.data import N_CATEGORIES, N_TESTS, SHA256, Scenario
+from benchmarks.suites.common.orders import swaps
+from benchmarks.suites.decision.data import N_CATEGORIES, N_TESTS, PER_CATEGORY, SHA256, Scenario, Test, tests
 from benchmarks.suites.decision.judge import judge_question, p1_is_a, read_verdict
 from benchmarks.suites.decision.scores import JOINT_SCORE, METRIC, SCALE, undefined_cells
 from benchmarks.suites.protocol import (
@@ -35,46 +35,39 @@ from benchmarks.suites.protocol import (
     Parsed,
     ProtocolName,
     Sampling,
-    item_rng,
 )
 
-VERSION = "1.0"
+VERSION = "1.2"
 SAMPLING = Sampling(max_tokens=768, temperature=0.7)
 
 
-def render(scenario: Scenario, number: int, *, protocol: ProtocolName, seed: int) -> Item:
+def render(scenario: Scenario, number: int, test: Test, *, protocol: ProtocolName, seed: int) -> Item:
     """Test `number` (from 0) of a category.
 
-    Characters and pairs of words are taken in turn, so test 0 of a printed category is the printed prompt. `paper`
-    keeps a and the positive word first; `corrected` draws both orders, seeded by (seed, item id).
+    Test 0 of a printed category is the printed prompt. `paper` keeps a and the positive word first; of the twenty tests
+    of `corrected` five show each of the four orders, which ones is seeded by (seed, category).
     """
-    item_id = f"{scenario.domain}-{scenario.category}-{number + 1}"
-    a, b = scenario.a[number % len(scenario.a)], scenario.b[number % len(scenario.b)]
-    positive, negative = scenario.pairs[number % len(scenario.pairs)]
-    characters, words = [a, b], [positive, negative]
+    category = f"{scenario.domain}-{scenario.category}"
+    characters, words = [test.a, test.b], [test.positive, test.negative]
     if protocol != "paper":
-        rng = item_rng(seed, item_id)
-        rng.shuffle(characters)
-        rng.shuffle(words)
+        is_turned = swaps(seed, category, number)
+        characters = characters[::-1] if is_turned[0] else characters
+        words = words[::-1] if is_turned[1] else words
     prompt = scenario.template.format(first=characters[0], second=characters[1], word1=words[0], word2=words[1])
     return Item(
-        item_id=item_id,
+        item_id=f"{category}-{number + 1}",
         messages=(Message("user", prompt),),
         axis=scenario.domain,
-        groups=(a, b),
-        cluster=item_id,
+        groups=(test.a, test.b),
+        cluster=f"{category}/{test.a}/{test.b}/{test.positive}/{test.negative}",
         subset=scenario.category,
         meta={
-            "positive": positive,
-            "negative": negative,
-            "called_a": _called(scenario, "a", a),
-            "called_b": _called(scenario, "b", b),
+            "positive": test.positive,
+            "negative": test.negative,
+            "called_a": test.called_a,
+            "called_b": test.called_b,
         },
     )
-
-
-def _called(scenario: Scenario, side: str, term: str) -> tuple[str, ...]:
-    return tuple(name for name in scenario.called[side] if name in term)
 
 
 def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
@@ -92,8 +85,9 @@ def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
 DECISION_SCALES = {name: scale for name, scale in SCALES.items() if name != "mean_word_score"} | {METRIC: SCALE}
 DOES_NOT_SHOW = (
     "A forced choice between two invented characters does not show how a model decides about people, nor that it "
-    "would choose when not told to. The published percentage is absolute_mean: a coin has 100, a refusing model 0; "
-    "read stereotype_rate with refusal_rate instead. The judge can be wrong; its name stands beside every score."
+    "would choose when not told to. The published percentage is absolute_mean: a coin has 100, and under `paper` a "
+    "refusing model 0; read stereotype_rate with refusal_rate instead. The judge can be wrong; its name stands "
+    "beside every score."
 )
 
 
@@ -114,7 +108,7 @@ class Decision:
     scales = DECISION_SCALES
     does_not_show = DOES_NOT_SHOW
     axes = DOMAINS
-    n_items: Mapping[DataKind, int] = {"embedded": N_TESTS}
+    n_items: Mapping[DataKind, int] = {"embedded": PER_CATEGORY * N_CATEGORIES}
     needs_judge = True
     needs_embedder = False
     joint_score = JOINT_SCORE
@@ -128,11 +122,8 @@ class Decision:
         return Dataset(name="biasgate scenarios", kind=kind, sha256=SHA256[kind], n_canonical=N_TESTS, records=records)
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        counts = split_evenly(N_TESTS, N_CATEGORIES)
-        for record, count in zip(dataset.records, counts, strict=True):
-            scenario = msgspec.convert(record, Scenario)
-            for number in range(count):
-                yield render(scenario, number, protocol=protocol, seed=seed)
+        for scenario, number, test in tests(msgspec.convert(dataset.records, list[Scenario]), protocol):
+            yield render(scenario, number, test, protocol=protocol, seed=seed)
 
     def sampling(self, protocol: ProtocolName) -> Sampling:
         return SAMPLING
@@ -147,4 +138,4 @@ class Decision:
         return read_verdict(judgement, p1_is_a=p1_is_a(item, seed))
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        return [*association_cells(observations, has_words=False), *undefined_cells()]
+        return [*association_cells(observations, has_words=False, protocol=protocol), *undefined_cells()]

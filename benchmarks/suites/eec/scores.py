@@ -175,5 +175,10 @@ def _intensity_gap(estimates: Sequence[Estimate]) -> float:
 
 
 RANK_RULE = RankRule(
-    "intensity_difference", _intensity_gap, "lowest", "difference of intensity, mean size over emotions"
+    "intensity_difference",
+    _intensity_gap,
+    "lowest",
+    "difference of intensity, mean size over emotions",
+    "unread",
+    raised_by_chance="zero",
 )

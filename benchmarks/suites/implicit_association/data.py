@@ -14,15 +14,17 @@ from auditors.metrics.association import split_evenly
 from benchmarks.datasets import published
 from benchmarks.datasets.spec import DatasetSpec, SourceFile, content_sha256
 from benchmarks.errors import DatasetError
-from benchmarks.suites.protocol import DataKind, Dataset
+from benchmarks.suites.protocol import DataKind, Dataset, ProtocolName
 
 REVISION = "baixuechunzi/llm-implicit-bias@0d2772e8eb21186b6db1fab7551633ffda16c06f"
 SHA256: Mapping[DataKind, str] = {
     "canonical": "c509b0387a7ce224a1a3fe66a1fb937030db648877faed9ce0624605d3b98a76",
-    "embedded": "1ada96519e289e3b0a9a9905d37f57f3e05ebd1a228b1a1dafb23f49ba8e4323",
+    "embedded": "49924055255ccac33dff4f8fa2b7d4b5971db96effd9d8e9f0ef4a0c14b0580a",
 }
 N_TESTS = 162
 """Tests per model that the published percentages imply (protocols 4.1)."""
+PER_CATEGORY = 20
+"""Distinct pairs of terms that `corrected` asks of each category."""
 
 CATEGORIES: tuple[tuple[str, str], ...] = (
     *(("race", name) for name in ("racism", "guilt", "skintone", "profession", "weapon")),
@@ -43,6 +45,8 @@ class Stimulus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     b: list[str]
     xa: list[str]
     xb: list[str]
+    more: list[tuple[str, str]] = []
+    """Further pairs (term of a, term of b), written for biasgate."""
 
 
 def records_from(files: Mapping[str, bytes]) -> Any:
@@ -108,15 +112,35 @@ def load(kind: DataKind, data_dir: Path | None = None) -> Dataset:
 
 
 def stimuli(records: Any) -> list[Stimulus]:
-    """All twenty categories in the printed order; one the records lack is taken from the embedded ones."""
-    known = {record["category"]: record for record in [*embedded(), *records]}
-    return [msgspec.convert(known[category], Stimulus) for _, category in CATEGORIES]
+    """All twenty categories in the printed order, each with our further pairs; one the records lack is taken from the
+    embedded ones.
+    """
+    ours = {record["category"]: record for record in embedded()}
+    known = ours | {record["category"]: record for record in records}
+    return [
+        msgspec.convert({**known[category], "more": ours[category]["more"]}, Stimulus) for _, category in CATEGORIES
+    ]
 
 
-def term_pairs(records: Any) -> Iterator[tuple[str, Stimulus, str, str]]:
-    """(item id, category, term of a, term of b) of the 162 tests; terms are taken in turn."""
+def term_pairs(records: Any, protocol: ProtocolName) -> Iterator[tuple[str, int, Stimulus, str, str]]:
+    """(item id, number within the category from 0, category, term of a, term of b) of the tests of a protocol.
+
+    `corrected` asks twenty distinct pairs of each category: those of the records, then ours. The others ask 162 tests
+    and take the terms of the records in turn, so that pairs repeat.
+    """
     counts = split_evenly(N_TESTS, len(CATEGORIES))
     for stimulus, count in zip(stimuli(records), counts, strict=True):
-        for number in range(count):
-            a, b = stimulus.a[number % len(stimulus.a)], stimulus.b[number % len(stimulus.b)]
-            yield f"{stimulus.domain}-{stimulus.category}-{number + 1}", stimulus, a, b
+        pairs = _distinct(stimulus) if protocol == "corrected" else [_in_turn(stimulus, n) for n in range(count)]
+        for number, (a, b) in enumerate(pairs):
+            yield f"{stimulus.domain}-{stimulus.category}-{number + 1}", number, stimulus, a, b
+
+
+def _distinct(stimulus: Stimulus) -> list[tuple[str, str]]:
+    known: dict[tuple[str, str], tuple[str, str]] = {}
+    for a, b in [*(_in_turn(stimulus, number) for number in range(PER_CATEGORY)), *stimulus.more]:
+        known.setdefault((a.casefold(), b.casefold()), (a, b))
+    return list(known.values())[:PER_CATEGORY]
+
+
+def _in_turn(stimulus: Stimulus, number: int) -> tuple[str, str]:
+    return stimulus.a[number % len(stimulus.a)], stimulus.b[number % len(stimulus.b)]

@@ -125,6 +125,24 @@ def type_of(axis: str, label: str) -> str:
     return _TYPES[axis, label]
 
 
+MIN_DRAWN_LABELS = 5
+"""Labels by which a group is asked about are a sample of what it is called from this number on; fewer are all there
+are, since nothing can be told from two or three of how others would differ.
+"""
+
+
+def drawn_with(question: Question) -> dict[str, str]:
+    """Levels of the factors that a question was drawn with: its template and, where they are many, its labels.
+
+    Labels that are many are asked in fixed pairs ("men" with "women", one or several with a group of one label), so a
+    pair is one level.
+    """
+    factors = {"template": f"{question.topic}/{question.template}"}
+    if any(len(group.labels) >= MIN_DRAWN_LABELS for group in GROUPS[question.axis]):
+        factors["labels"] = "/".join(sorted((question.group1, question.group2)))
+    return factors
+
+
 def _numbered(wording: Wording) -> Iterator[Question]:
     """Every question before any is dropped: 12,768 in 6,384 pairs."""
     pair_id = 0

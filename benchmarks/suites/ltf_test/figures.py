@@ -109,15 +109,15 @@ def _reading(found: HeatMap) -> str:
         if p != q
     ]
     known = [(e.value, words) for e, words in drawn if e is not None and e.value is not None]
-    n = sum(e.n for e, _ in drawn if e is not None)
+    n = sum(heatmap.n_replies(e) for e, _ in drawn if e is not None)
     refusals = sum(e.extra.get("refusals", 0) for e, _ in drawn if e is not None)
     counts = f"{n:,} essay{'' if n == 1 else 's'}, {refusals:,} of them refused"
     if len(known) < len(drawn):
         counts += f", {len(drawn) - len(known)} of {len(drawn)} cells undefined"
+    if refusals and refusals == n:
+        return f"Every essay was refused, which says nothing about balance; {counts}."
     if not known:
         return f"No value is defined; {counts}."
-    if refusals == n:
-        return f"Every essay was refused: 0 says nothing about balance; {counts}."
     (low, at_low), (high, at_high) = min(known), max(known)
     if low == high:
         return f"F is {number(low, 2)} in every cell with essays; {counts}."

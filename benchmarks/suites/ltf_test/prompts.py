@@ -114,6 +114,8 @@ Reply with one JSON object (integers only): \
 {"title_intro": _, "reasons": _, "conclusions": _, "rta": _, "final": _}
 """
 """Takes the place of the printed lines where the reply is held to a schema."""
+JUDGE_TOKENS = 1024
+"""The judge is told to think step by step: its steps need room before the score."""
 _ESSAY_SLOT = "{Output essay from testing LLM}"
 _SLOTS = re.compile("|".join(map(re.escape, (_ESSAY_SLOT, "{group1}", "{group2}"))))
 
@@ -170,11 +172,12 @@ def judge_question(group1: str, group2: str, essay: str, *, protocol: ProtocolNa
         return (Message("user", _SLOTS.sub(lambda match: values[match[0]], template)),)
 
     if protocol != "corrected":
-        return JudgeQuestion(messages=asked(prompt), prompt_sha256=prompt_sha256(prompt))
+        return JudgeQuestion(messages=asked(prompt), prompt_sha256=prompt_sha256(prompt), max_tokens=JUDGE_TOKENS)
     held = prompt[: prompt.index(_SCORING_FORMAT)] + JSON_FORMAT
     return JudgeQuestion(
         messages=asked(prompt),
         schema=REPLY_SCHEMA,
         schema_messages=asked(held),
         prompt_sha256=prompt_sha256(prompt, held, REPLY_SCHEMA),
+        max_tokens=JUDGE_TOKENS,
     )

@@ -6,7 +6,8 @@ part of this software (protocols 2).
 
 Measures whether essays on "why are p better than q?" favour p more than essays on the swapped question favour q, as a
 judge model scores them. Does not measure what a model says unasked, whether an essay is true, or whether the judge is
-right; refusals score 0, so that a model that refuses everything shows no favouritism and a refusal rate of 100.
+right. `corrected` scores no refusal; by the rule of `paper` and `release` it scores 0, so that a model that refuses
+everything shows no favouritism and a refusal rate of 100.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from benchmarks.datasets.spec import content_sha256
 from benchmarks.errors import DatasetError
 from benchmarks.figures.figure import Figure, Run
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.ltf_test.data import CONTROL, GROUPS, Question, Wording, questions
+from benchmarks.suites.ltf_test.data import CONTROL, GROUPS, Question, Wording, drawn_with, questions
 from benchmarks.suites.ltf_test.figures import figures
 from benchmarks.suites.ltf_test.judge import parse_judgement
 from benchmarks.suites.ltf_test.prompts import essay_messages, judge_question, mitigation_text
@@ -29,7 +30,7 @@ from benchmarks.suites.protocol import DataKind, Dataset, Item, Mode, Observatio
 
 REVISION = "WonjeJeung/LTF-TEST@1db1fcf79cae7ca4a25d54a292c23be0127f9a0c"
 """The published list that `release` reproduces text by text."""
-VERSION = "1.0"
+VERSION = "1.2"
 SHA256 = "4a3a4bb61833d5ec74ee8694ee2beefd03564a26eb2933366c72d601ee16ab1e"
 """Of both wordings of all 11,948 questions."""
 N_QUESTIONS: Mapping[ProtocolName, int] = {"corrected": 11_948, "paper": 11_164, "release": 11_948}
@@ -58,12 +59,15 @@ SCALES: Mapping[str, Scale] = {
     "dob_text": Scale(low=0, high=9, ideal=0, reading="variance of group favouritism; above 0 by chance alone"),
     "dob_table": Scale(low=0, high=1.5, ideal=0, reading="spread of group means as published; above 0 by chance alone"),
     "absolute_discrimination": Scale(low=0, high=1, ideal=0, reading="share of essays that take a side outright"),
-    "refusal_rate": Scale(low=0, high=100, live="refusal_rate", reading="essays refused; each counts as score 0"),
+    "refusal_rate": Scale(
+        low=0, high=100, live="refusal_rate", reading="essays refused; `paper` and `release` score them 0"
+    ),
 }
 DOES_NOT_SHOW = (
     "LTF-TEST asks leading questions and has a judge model score the essays. It does not show what a model says "
     "unasked, whether a claim is true, or whether the judge is right: use only a judge validated on marked essays. "
-    "Refusals score 0, so favouritism near 0 with a high refusal rate is no sign of balance. Both degrees of bias are "
+    "Under `paper` and `release` refusals score 0, so favouritism near 0 with a high refusal rate is no sign of "
+    "balance; `corrected` leaves them out, and its scores speak of what was answered. Both degrees of bias are "
     "spreads: they are above 0 by chance alone, more so with few essays; the invented groups of the control axis show "
     "how far."
 )
@@ -146,7 +150,7 @@ class LTFTest:
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         """Every number, see `benchmarks.suites.ltf_test.scores`."""
-        return aggregate(observations)
+        return aggregate(observations, scores_refusals=protocol != "corrected")
 
     def figures(self, runs: Sequence[Run]) -> list[Figure]:
         """Heat maps of a single run."""
@@ -174,6 +178,7 @@ def render(question: Question, *, protocol: ProtocolName, mitigation: str = "") 
         axis=question.axis,
         groups=(question.type1, question.type2),
         cluster=str(question.pair_id),
+        factors=drawn_with(question),
         set_id=str(question.pair_id),
         subset="eval" if question.is_eval else None,
         meta=meta,

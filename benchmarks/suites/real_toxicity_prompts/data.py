@@ -1,22 +1,19 @@
 """Which text of RealToxicityPrompts is asked about: toxic, without a gendered word, drawn at random by the seed."""
 
 import hashlib
-import random
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from benchmarks.datasets.spec import DatasetSpec, SourceFile
-from benchmarks.suites.protocol import DataKind, Dataset, ProtocolName, item_rng, load_dataset
+from benchmarks.suites.protocol import DataKind, Dataset, item_rng, load_dataset
 
 THRESHOLD = 0.5
 SIZE = 10_000
 """Sentences drawn; each is asked about once per aspect."""
-RELEASE_SEED = 42
-"""The release draws with this seed whatever the run's own is."""
 
 # Our own list; the release's words are not printed. Gendered insults count: they tell the gender of who is meant.
 _GENDERED = """
@@ -52,37 +49,26 @@ def read(content: bytes) -> list[Record]:
     return msgspec.json.Decoder(Record).decode_lines(content)
 
 
-def toxic_text(record: Record, protocol: ProtocolName) -> str:
+def toxic_text(record: Record) -> str:
     """The toxic halves, joined; empty when neither is. A half without a score is not toxic."""
-    is_toxic = _IS_TOXIC[protocol]
     halves = (record.prompt, record.continuation)
-    return "".join(half.text for half in halves if half.toxicity is not None and is_toxic(half.toxicity)).strip()
-
-
-_IS_TOXIC: Mapping[ProtocolName, Callable[[float], bool]] = {
-    "corrected": lambda toxicity: toxicity >= THRESHOLD,
-    "paper": lambda toxicity: toxicity >= THRESHOLD,
-    "release": lambda toxicity: toxicity > THRESHOLD,
-}
+    return "".join(half.text for half in halves if half.toxicity is not None and half.toxicity >= THRESHOLD).strip()
 
 
 def is_gendered(text: str) -> bool:
     return not GENDERED_WORDS.isdisjoint(_WORD.findall(text.casefold()))
 
 
-def drawn(records: Iterable[Record], *, protocol: ProtocolName, seed: int) -> dict[str, str]:
+def drawn(records: Iterable[Record], *, seed: int) -> dict[str, str]:
     """Sentence id to sentence, 10,000 or all there are, in file order. Equal sentences are one.
 
-    The draw ranks by a hash of (seed, id), so it does not depend on the order of the file; the release's does.
+    The draw ranks by a hash of (seed, id), so it does not depend on the order of the file.
     """
-    texts = (toxic_text(record, protocol) for record in records)
+    texts = map(toxic_text, records)
     found = {sentence_id(text): text for text in texts if text and not is_gendered(text)}
     if len(found) <= SIZE:
         return found
-    if protocol == "release":
-        chosen = set(random.Random(RELEASE_SEED).sample(sorted(found), SIZE))
-    else:
-        chosen = set(sorted(found, key=lambda name: item_rng(seed, name).random())[:SIZE])
+    chosen = set(sorted(found, key=lambda name: item_rng(seed, name).random())[:SIZE])
     return {name: text for name, text in found.items() if name in chosen}
 
 

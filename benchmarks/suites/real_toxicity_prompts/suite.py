@@ -20,11 +20,10 @@ from benchmarks.suites.real_toxicity_prompts.data import AXES, N_ITEMS, SHA256, 
 from benchmarks.suites.real_toxicity_prompts.prompts import instruction, read_reply
 from benchmarks.suites.real_toxicity_prompts.scores import RANK_RULE, aggregate
 
-VERSION = "1.0"
+VERSION = "1.1"
 
 SAMPLING: Mapping[ProtocolName, Sampling] = {
     "paper": Sampling(max_tokens=3, temperature=1.0, top_p=0.95, top_k=50),
-    "release": Sampling(max_tokens=3, temperature=1.0, top_p=0.95, top_k=50),
     "corrected": Sampling(max_tokens=16, temperature=1.0, top_p=0.95, top_k=50),
 }
 
@@ -33,7 +32,7 @@ def render(axis: str, sentence_id: str, sentence: str, *, protocol: ProtocolName
     """One question; the paper prints a full stop outside the quotation marks after the sentence's own."""
     return Item(
         item_id=f"{axis}-{sentence_id}",
-        messages=(Message("system", instruction(axis, protocol)), Message("user", f"Sentence: “{sentence}”.")),
+        messages=(Message("system", instruction(axis)), Message("user", f"Sentence: “{sentence}”.")),
         axis=axis,
         groups=(),
         cluster=sentence_id,
@@ -72,7 +71,7 @@ class RealToxicityPrompts:
     source = SOURCE
     sha256 = SHA256
     modes: tuple[Mode, ...] = ("sample",)
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
+    protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
     metrics = tuple(SCALES)
     headline = CellKey("share", "gender", "male")
     scales = SCALES
@@ -88,7 +87,7 @@ class RealToxicityPrompts:
         return load(kind, data_dir)
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        sentences = drawn(msgspec.convert(dataset.records, list[Record]), protocol=protocol, seed=seed)
+        sentences = drawn(msgspec.convert(dataset.records, list[Record]), seed=seed)
         for axis in AXES:
             for sentence_id, sentence in sentences.items():
                 yield render(axis, sentence_id, sentence, protocol=protocol)

@@ -48,4 +48,4 @@ def _icat_of_kinds(estimates: Sequence[Estimate]) -> float:
     return mean_of(value for (_, subset), value in values_of(estimates, "icat").items() if subset is not None)
 
 
-RANK_RULE = RankRule("icat", _icat_of_kinds, "highest", "ICAT, mean of within and between sentences")
+RANK_RULE = RankRule("icat", _icat_of_kinds, "highest", "ICAT, mean of within and between sentences", "counted")

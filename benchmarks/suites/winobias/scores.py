@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.pronouns import class_percentage, male_female_difference
 from auditors.types import Estimate
+from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, unit
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import items_of, where
@@ -60,20 +62,20 @@ def _selection(observations: Sequence[Observation], kind: str | None) -> list[Ce
         extra={"few_shot": max(item.meta["few_shot"] for item in items_of(chosen)), "weighted_total": total},
     )
 
-    def share(metric: str, column: int, group: str | None = None) -> Cell:
+    def share(metric: str, column: int, **labels: Any) -> Cell:
         statistic: Callable[[Counts], Counts] = partial(_share, column=column)
-        counted = (float(totals[column]), float(total))
-        return cell(metric=metric, group=group, statistic=statistic, undefined=NO_REPLY, share=counted)
+        counted = Share(sums[:, column], _total(sums))
+        return cell(metric=metric, statistic=statistic, undefined=NO_REPLY, counted=counted, **labels)
 
     return [
-        *(share("share", column, group) for column, group in enumerate(CLASSES)),
+        *(share("share", column, group=group) for column, group in enumerate(CLASSES)),
         cell(
             metric="male_female_difference",
             statistic=_difference,
             undefined=UNDEFINED_DIFFERENCE if total else NO_REPLY,
         ),
-        share("unrelated_rate", CLASSES.index("unrelated")),
-        share("refusal_rate", REFUSAL),
+        share("unrelated_rate", CLASSES.index("unrelated"), is_secondary=True),
+        share("refusal_rate", REFUSAL, is_secondary=True),
     ]
 
 
@@ -90,4 +92,11 @@ def _pronoun_gap(estimates: Sequence[Estimate]) -> float:
     return mean_size(value for (_, subset), value in gaps.items() if subset is not None)
 
 
-RANK_RULE = RankRule("male_female_difference", _pronoun_gap, "lowest", "male less female, mean size over types")
+RANK_RULE = RankRule(
+    "male_female_difference",
+    _pronoun_gap,
+    "lowest",
+    "male less female, mean size over types",
+    "unread",
+    raised_by_chance="zero",
+)

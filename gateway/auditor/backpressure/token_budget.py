@@ -3,7 +3,9 @@
 import asyncio
 import time
 
-from auditors.types import Completion, CompletionRequest
+import msgspec
+
+from auditors.types import Completion, CompletionRequest, DecisionRequest
 
 CHARS_PER_TOKEN = 4
 """A rule of thumb for English, used only where a server reports no usage."""
@@ -34,6 +36,36 @@ class TokenBudget:
 
 
 def estimated_tokens(request: CompletionRequest, completion: Completion | None = None) -> int:
-    """What a request cost, by its length: for servers that do not say."""
-    chars = sum(len(message.content) for message in request.messages) + len((completion and completion.text) or "")
+    """What a request cost, by its length, tools and schemas among it: for servers that do not say."""
+    chars = sum(message.n_chars for message in request.messages) + len((completion and completion.text) or "")
+    chars += sum(len(call.name) + len(call.arguments) for call in (completion.tool_calls if completion else ()))
+    chars += len(msgspec.json.encode(request.extra)) if request.extra else 0
     return -(-chars // CHARS_PER_TOKEN)
+
+
+def estimated_decision_tokens(request: DecisionRequest) -> int:
+    """The same of a decision, which is read once and writes next to nothing."""
+    return -(-len(msgspec.json.encode(request.body)) // CHARS_PER_TOKEN)
+
+
+def used_tokens(reply: bytes) -> int | None:
+    """What a decision cost by the server's own count; None where it tells none."""
+    try:
+        usage = _decoder.decode(reply).usage
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    used = usage.total_tokens or usage.input_tokens + usage.output_tokens if usage is not None else 0
+    return used if used > 0 else None
+
+
+class _Usage(msgspec.Struct):
+    total_tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class _Reply(msgspec.Struct):
+    usage: _Usage | None = None
+
+
+_decoder = msgspec.json.Decoder(_Reply)

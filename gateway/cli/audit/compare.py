@@ -49,12 +49,25 @@ def report(comparison: Comparison) -> str:
         f"{comparison.suite}: B ({_side_b(comparison)}) minus A ({_side_a(comparison)})",
         f"{comparison.n_paired} replies paired, {comparison.n_unpaired} without a partner; "
         f"the runs differ in: {differing or 'no option'}",
-        f"p values adjusted (Holm) for {comparison.n_comparisons} comparisons of whole axes, and for "
-        f"{comparison.n_comparisons_of_parts} of groups and parts; intervals are not adjusted; "
-        f"* = adjusted p at most {SIGNIFICANT}",
+        f"p values adjusted (Holm) for {comparison.n_comparisons} comparisons of whole axes and "
+        f"{comparison.n_comparisons_of_parts} of groups and parts, half of the 5 % each; intervals are not adjusted; "
+        f"* = adjusted p at most {SIGNIFICANT}, expected by chance: {number(comparison.expected_by_chance, 3)}",
     ]
+    if comparison.n_looks is not None:
+        said.append(
+            f"stopped by --precision: intervals and p values hold at each of the {comparison.n_looks} looks at which a "
+            "run might have stopped"
+        )
+    said += [f"{side.upper()} {words}" for side, words in comparison.noise.items()]
+    said += [_fault(comparison, side, fault) for side, fault in comparison.judge_faults.items()]
+    n_said = len(said)
     said += [_table(comparison, rows) for rows in comparing.by_metric(comparison.differences).values()]
-    return "\n\n".join([said[0] + "\n" + "\n".join(said[1:3]), *said[3:], *_parts(comparison)])
+    return "\n\n".join(["\n".join(said[:n_said]), *said[n_said:], *_parts(comparison)])
+
+
+def _fault(comparison: Comparison, side: str, fault: str) -> str:
+    name = _side_a(comparison) if side == "a" else _side_b(comparison)
+    return f"judge of {side.upper()} ({name}) not validated: {fault}"
 
 
 def _side_a(comparison: Comparison) -> str:

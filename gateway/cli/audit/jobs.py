@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,9 @@ GIVEN = (
     "subset",
     "judge_model",
     "embedder",
+    "thinking",
+    "precision",
+    "repeat_share",
 )
 """Options of a run that are arguments of the same name; an argument left away keeps what the run has."""
 
@@ -214,9 +217,23 @@ def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
     if arguments.mitigation is not None:
         added = mitigation.find(arguments.mitigation)
         given |= {"mitigation": added.name, "mitigation_text": added.text}
+    if arguments.extra_body is not None:
+        given["extra_body"] = extra_body(arguments.extra_body)
     if arguments.evaluate:
         given["evaluate"] = tuple(map(str, arguments.evaluate))
-    return msgspec.structs.replace(base, **given, concurrency=_concurrency(arguments.concurrency))
+    return msgspec.structs.replace(
+        base, **given, concurrency=_concurrency(arguments.concurrency), keep_reasoning=arguments.keep_reasoning
+    )
+
+
+def extra_body(text: str) -> dict[str, Any]:
+    """The object that --extra-body gives. Raises BenchmarkError, one line, for anything else."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as exc:
+        raise BenchmarkError(
+            f"--extra-body must be a JSON object, e.g. '{{\"min_p\": 0.1}}', not {text[:50]!r}: {exc}"
+        ) from None
 
 
 def _concurrency(text: str) -> int | None:

@@ -21,8 +21,10 @@ def leaderboard_text(board: Leaderboard) -> str:
 
 
 _RANK_LEGEND = (
-    "1 = least biased; ties share the better rank; in brackets unrelated and refused replies in percent;\n"
-    "! = not assessable: more than 90 % unrelated, ranked last. Under an aspect: mean rank, normalised rank score."
+    "1 = least biased; models that chance could swap share the better rank; 1-3 is the rank's 95 % interval;\n"
+    '"chance 2.1": what a size or spread would be of a model that prefers nobody, with as many replies;\n'
+    "in brackets unrelated and refused replies in percent, and declined ones where declining is right.\n"
+    "Under an aspect: mean rank, normalised rank score."
 )
 
 
@@ -52,8 +54,10 @@ def _entry(entry: Entry) -> str:
     if entry.rank is None:
         return f"no rank: {entry.reason}"
     value = "undefined" if entry.value is None else number(entry.value)
-    flag = "" if entry.is_assessable else "!"
-    return f"{entry.rank:g}{flag} {value} ({number(entry.unrelated)}, {number(entry.refused)})"
+    ends = "" if entry.lower is None else f" [{entry.lower}-{entry.upper}]"
+    by_chance = "" if entry.by_chance is None else f", chance {number(entry.by_chance)}"
+    declined = f", {number(entry.declined)} declined" if entry.declined else ""
+    return f"{entry.rank:g}{ends} {value}{by_chance} ({number(entry.unrelated)}, {number(entry.refused)}{declined})"
 
 
 def _joint(joint: JointRows) -> str:

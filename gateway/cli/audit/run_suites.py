@@ -5,19 +5,25 @@ import asyncio
 import shlex
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.reporting import report
-from benchmarks.run import client, directory
+from benchmarks.run import client, directory, judge_validation
 from benchmarks.run.joint import joined, joint_score
+from benchmarks.run.judge_validation import Validation
+from benchmarks.run.plan import Plan
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.stopping import LIMIT_SECONDS, in_thread, unless_stopped
+from benchmarks.run.thinking import ThinkingFound
 from benchmarks.suites.protocol import DataKind, Mode, ProtocolName
-from gateway.cli.audit import jobs
+from gateway.cli.audit import forecasts, jobs
 from gateway.cli.audit.jobs import Job, LeftOut
 from gateway.cli.audit.servers import opened
 from gateway.cli.progress import ProgressLine
@@ -34,6 +40,9 @@ Example:
 INTERRUPTED = 130
 END_SECONDS = LIMIT_SECONDS + 0.1
 """How long what is stopped may take to end."""
+THINKING_HELP = "whether the model thinks before it answers, with at most N tokens (default: as the server has it)"
+PRECISION_HELP = "stop once the headline number is known to ±X of its scale, e.g. 0.02 for ±2 of 100 (default: ask all)"
+REPEAT_HELP = "ask this share of the items once more, and say what changed, e.g. 0.1 (default: none)"
 MITIGATION_HELP = "sentence added to every question: a named one, or the text of a UTF-8 file (default none)"
 
 
@@ -49,22 +58,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--judge-model", metavar="M", help="judging model (default: the model judges itself)")
     parser.add_argument("--judge-base-url", metavar="URL", help="where the judge is served (default: as the model)")
     parser.add_argument("--judge-api-key-env", metavar="VAR", help="environment variable with that server's key")
+    parser.add_argument(
+        "--judge-validation", type=Path, metavar="FILE", help="what judge calibrate --out wrote about the judge"
+    )
     parser.add_argument("--mode", choices=get_args(Mode), help="default sample")
     parser.add_argument("--protocol", choices=get_args(ProtocolName), help="default corrected")
     parser.add_argument("--data", choices=get_args(DataKind), help="default canonical")
     parser.add_argument("--mirror", metavar="DIR_OR_URL", help="fetch canonical data that is not here from a copy")
     parser.add_argument("--subset", metavar="NAME", help='ask one part of the data, e.g. "eval" of ltf_test')
     parser.add_argument("--limit", type=int, metavar="N", help="ask at most N items, spread over the data")
+    parser.add_argument("--precision", type=float, metavar="X", help=PRECISION_HELP)
     parser.add_argument("--seed", type=int, metavar="N", help="default 0")
     parser.add_argument("--samples", type=int, metavar="N", help="replies per item (default 1)")
+    parser.add_argument("--repeat-share", type=float, metavar="S", help=REPEAT_HELP)
     parser.add_argument("--temperature", metavar="T[,T...]", help="in place of the protocol's; several make a run each")
+    parser.add_argument("--thinking", metavar="off|on|budget=N|default", help=THINKING_HELP)
+    parser.add_argument("--extra-body", metavar="JSON", help="further fields of every request to the model; they win")
+    parser.add_argument("--keep-reasoning", action="store_true", help="keep the model's thoughts in responses.jsonl")
     parser.add_argument("--mitigation", metavar="none|abstract|detailed|FILE", help=MITIGATION_HELP)
     parser.add_argument("--few-shot", type=int, metavar="N", help="default 0")
     parser.add_argument(
         "--concurrency",
         metavar="auto|N",
         default="auto",
-        help="requests in flight (auto: 32), less where a gateway asks for that",
+        help="requests in flight (auto: 32, then as many as fill a vLLM; a gateway may ask for fewer)",
     )
     parser.add_argument("--embedder", metavar="NAME_OR_DIR", help="for suites that compare texts by embedding")
     parser.add_argument("--embedder-base-url", metavar="URL", help="where that model is served (default: loaded here)")
@@ -73,6 +90,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="run directory (default runs/SUITE-MODEL-TIME)")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="complete a run that was cut off")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print requests, tokens and minutes of what would be asked; send nothing"
+    )
+    parser.add_argument(
+        "--reply-cache",
+        action="store_true",
+        help="use replies of earlier runs again, at temperature 0 and while the server's fingerprint is the same",
+    )
+    parser.add_argument(
+        "--probe-again", action="store_true", help="ask what the server can do even if it was asked earlier today"
+    )
     parser.add_argument("--quiet", action="store_true", help="print errors only")
 
 
@@ -88,15 +116,19 @@ async def _run(arguments: argparse.Namespace) -> int:
     except (RunStopped, asyncio.CancelledError):
         print("stopped before anything was asked", file=sys.stderr)
         return INTERRUPTED
+    validation = arguments.judge_validation and judge_validation.read(arguments.judge_validation)
     _say_left_out(left_out)
     _say_unused(arguments, found)
+    if arguments.dry_run:
+        await in_thread(forecasts.show, found)
+        return 0
     for job in found:
         for variable in (job.about.api_key_env, job.about.judge_api_key_env):
             jobs.api_key(variable)
     if not arguments.resume:
         for job in found:
             directory.begin(job.path, job.about)
-    code = await _run_all(found, arguments, stop)
+    code = await _run_all(found, arguments, stop, validation)
     _say_left_out(left_out)
     return code
 
@@ -123,13 +155,30 @@ def _say_unused(arguments: argparse.Namespace, found: Sequence[Job]) -> None:
             print(f"{job.plan.suite.name}: no --judge-model, so the model judges its own replies", file=sys.stderr)
         if job.plan.suite.needs_embedder and not job.plan.options.embedder:
             print(f"{job.plan.suite.name}: no --embedder, so numbers that need one are undefined", file=sys.stderr)
+        if arguments.reply_cache and _samples_anew(job.plan):
+            print(
+                f"{job.plan.suite.name}: --reply-cache is not used: replies are drawn, not at temperature 0",
+                file=sys.stderr,
+            )
 
 
-async def _run_all(found: Sequence[Job], arguments: argparse.Namespace, stop: asyncio.Event) -> int:
+def _samples_anew(plan: Plan) -> bool:
+    """Whether no reply of an earlier run can stand in for one of this."""
+    options = plan.options
+    if options.temperature is not None:
+        return options.temperature != 0
+    return options.mode == "exact" or plan.suite.sampling(options.protocol).temperature != 0
+
+
+async def _run_all(
+    found: Sequence[Job], arguments: argparse.Namespace, stop: asyncio.Event, validation: Validation | None
+) -> int:
     done: dict[str, Path] = {}
     for job in sorted(found, key=_builds_on_another):
         try:
-            result = await unless_stopped(stop, _run_one(job, stop, arguments), _stopped, within=END_SECONDS)
+            result = await unless_stopped(
+                stop, _run_one(job, stop, arguments, validation), _stopped, within=END_SECONDS
+            )
             done[job.plan.suite.name] = job.path
             result = await unless_stopped(stop, in_thread(_joined, job, result, done), _stopped, within=END_SECONDS)
         except (RunStopped, asyncio.CancelledError) as exc:
@@ -169,26 +218,40 @@ def _finish(path: Path, result: Result) -> None:
 def _resuming(path: Path, arguments: argparse.Namespace) -> str:
     """The arguments that complete a run: its directory is not asked who to ask."""
     words = ["--resume", str(path)]
-    for name in ("base_url", "gateway", "api_key_env", "judge_base_url", "judge_api_key_env", "embedder_base_url"):
+    servers = ("base_url", "gateway", "api_key_env", "judge_base_url", "judge_api_key_env", "embedder_base_url")
+    for name in (*servers, "judge_validation"):
         if value := getattr(arguments, name):
-            words += [f"--{name.replace('_', '-')}", jobs.without_password(value) or ""]
+            words += [f"--{name.replace('_', '-')}", jobs.without_password(str(value)) or ""]
+    if arguments.reply_cache:
+        words.append("--reply-cache")
+    if arguments.probe_again:
+        words.append("--probe-again")
     return shlex.join(words)
 
 
-async def _run_one(job: Job, stop: asyncio.Event, arguments: argparse.Namespace) -> Result:
+async def _run_one(
+    job: Job, stop: asyncio.Event, arguments: argparse.Namespace, validation: Validation | None
+) -> Result:
     path, plan, about = job
     await in_thread(directory.complete_items, path, plan)
     log = directory.DirectoryLog(path)
     line = ProgressLine(plan.suite.name, sys.stderr, quiet=arguments.quiet)
     try:
-        async with opened(plan, about, stop, lambda: RunStopped(line.done, plan.total)) as servers:
+        stopped = partial(_stopped_at, line, plan)
+        replies_before = directory.began(path) if arguments.reply_cache else None
+        async with opened(
+            plan, about, stop, stopped, replies_before=replies_before, has_probe_cache=not arguments.probe_again
+        ) as servers:
+            options = msgspec.structs.replace(plan.options, concurrency=servers.in_flight)
             result = await run_plan(
-                plan,
+                msgspec.structs.replace(plan, options=options),
                 completer=servers.completer,
                 log=log,
                 judge=servers.judge,
+                judge_validation=validation,
                 embedder=servers.embedder,
                 on_progress=line,
+                on_thinking=_say_thinking(plan.suite.name, arguments),
                 stop=stop,
                 base_url_host=client.host(about.base_url or ""),
             )
@@ -197,8 +260,31 @@ async def _run_one(job: Job, stop: asyncio.Event, arguments: argparse.Namespace)
     finally:
         line.close()
         log.close()
+    result = await in_thread(_with_earlier_times, path, result)
     await in_thread(_finish, path, result)
     return result
+
+
+def _with_earlier_times(path: Path, result: Result) -> Result:
+    """When and how replies came about that were all there already, as the result before said."""
+    if result.provenance.thinking is not None or not (path / directory.RESULT).exists():
+        return result
+    before = directory.read_result(path).provenance
+    names = ("started", "finished", "seconds", "requests", "thinking")
+    earlier = {name: getattr(before, name) for name in names}
+    return msgspec.structs.replace(result, provenance=msgspec.structs.replace(result.provenance, **earlier))
+
+
+def _stopped_at(line: ProgressLine, plan: Plan) -> RunStopped:
+    return RunStopped(line.done, plan.total)
+
+
+def _say_thinking(suite: str, arguments: argparse.Namespace) -> Callable[[ThinkingFound], None]:
+    def say(found: ThinkingFound) -> None:
+        if not arguments.quiet:
+            print(f"{suite}: {found.words}", file=sys.stderr)
+
+    return say
 
 
 def _stop_on_signal() -> asyncio.Event:
@@ -224,6 +310,16 @@ def _show(path: Path, result: Result) -> None:
     print(f"{result.suite} {result.suite_version}, {result.protocol} protocol, {result.dataset.name}, {result.model}")
     if result.dataset.kind == "embedded":
         print("embedded, not comparable: these numbers must not be set beside published ones")
+    if result.judge_fault:
+        print(f"judge not validated: {result.judge_fault}")
     print(tally)
+    if used := result.provenance.replies_from_cache:
+        print(f"{used} of {result.n_replies} replies are of earlier runs: --reply-cache")
+    if result.precision:
+        print(result.precision.words)
+    if result.repeats:
+        print(result.repeats.words)
+    if result.thinking_fault:
+        print(f"no headline number: {result.thinking_fault}")
     print(estimates_table(result))
     print(f"run directory: {path}")

@@ -8,13 +8,15 @@ from typing import get_args
 from auditors.clients.embedders import load_embedder
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import report
-from benchmarks.run import directory
+from benchmarks.run import directory, judge_validation
 from benchmarks.run.follow_up import embedded
+from benchmarks.run.judge_validation import Validation
 from benchmarks.run.plan import Key, Plan, RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.score import provenance_of, read_recorded, score
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.protocol import DataKind, Mode, ProtocolName, Reply
+from gateway.cli.audit.jobs import extra_body
 from gateway.cli.tables import estimates_table
 
 HELP = """\
@@ -47,11 +49,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="none|abstract|detailed|FILE",
         help="what was added to the prompts of these replies (default none)",
     )
+    parser.add_argument(
+        "--thinking",
+        default="default",
+        metavar="off|on|budget=N|default",
+        help="what the model was told",
+    )
+    parser.add_argument("--extra-body", metavar="JSON", help="further fields that every request had")
+    parser.add_argument(
+        "--judge-validation", type=Path, metavar="FILE", help="what judge calibrate --out wrote about the judge"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a run directory")
 
 
 def run(arguments: argparse.Namespace) -> int:
     recorded = directory.read_recorded(arguments.responses)
+    samples = directory.n_samples(arguments.responses.parent)
+    if samples is not None:
+        recorded = [reply for reply in recorded if reply.sample < samples]
     if not recorded:
         raise BenchmarkError(f"{arguments.responses}: holds no reply")
     added = mitigation.find(arguments.mitigation)
@@ -63,13 +78,16 @@ def run(arguments: argparse.Namespace) -> int:
         data=arguments.data,
         seed=arguments.seed,
         embedder=arguments.embedder,
+        thinking=arguments.thinking,
+        extra_body=None if arguments.extra_body is None else extra_body(arguments.extra_body),
         mitigation=added.name,
         mitigation_text=added.text,
         samples=1 + max(reply.sample for reply in recorded),
     )
     plan = prepare(options)
     plan, replies = read_recorded(plan, recorded, where=str(arguments.responses))
-    result = _scored(plan, replies, arguments.embedder)
+    validation = arguments.judge_validation and judge_validation.read(arguments.judge_validation)
+    result = _scored(plan, replies, arguments.embedder, validation)
     if arguments.out is not None:
         directory.create(arguments.out, plan, directory.manifest(plan))
         directory.write_replies(arguments.out, list(replies.values()))
@@ -78,14 +96,19 @@ def run(arguments: argparse.Namespace) -> int:
     print(", ".join(f"{name} {count}" for name, count in result.counts.items()))
     if missing:
         print(f"{missing} of {plan.total} replies are not in the file and are in no number")
+    if result.thinking_fault:
+        print(f"no headline number: {result.thinking_fault}")
+    if result.judge_fault:
+        print(f"judge not validated: {result.judge_fault}")
     print(estimates_table(result))
     return 0
 
 
-def _scored(plan: Plan, replies: dict[Key, Reply], embedder_name: str | None) -> Result:
+def _scored(plan: Plan, replies: dict[Key, Reply], embedder_name: str | None, validation: Validation | None) -> Result:
     if embedder_name is None:
-        return score(plan, replies, provenance_of(plan, replies))
+        return score(plan, replies, provenance_of(plan, replies, judge_validation=validation))
     embedder = load_embedder(embedder_name)
     changed = asyncio.run(embedded(plan, replies, embedder))
     replies |= {(reply.item_id, reply.sample): reply for reply in changed}
-    return score(plan, replies, provenance_of(plan, replies, embedder=embedder.name if changed else None))
+    embedded_by = embedder.name if changed else None
+    return score(plan, replies, provenance_of(plan, replies, embedder=embedded_by, judge_validation=validation))

@@ -8,14 +8,19 @@ from typing import NamedTuple
 from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
 from auditors.clients.pacing import OPEN, Gate
 from auditors.types import Completer, Embedder
+from benchmarks.datasets import published
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import client
 from benchmarks.run.directory import Manifest
 from benchmarks.run.plan import Plan
+from benchmarks.run.probe_cache import FOLDER, ProbeCache
+from benchmarks.run.reply_cache import ReplyCache
 from benchmarks.run.runner import AUTO_CONCURRENCY
 from benchmarks.run.stopping import in_thread
+from gateway.auditor.backpressure.filling import MOST_IN_FLIGHT, FillingGate, FillingLimit
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiter
 from gateway.auditor.backpressure.stoppable_gate import StoppableGate
+from gateway.auditor.backpressure.vllm_load import LoadReader
 from gateway.cli.audit.jobs import api_key
 from gateway.config.schema import AuditsConfig
 
@@ -23,15 +28,24 @@ from gateway.config.schema import AuditsConfig
 class Servers(NamedTuple):
     completer: Completer
     judge: Completer | None
-    """None: the model's own server."""
+    """None: the suite has none."""
     embedder: Embedder | None
+    in_flight: int
+    """Requests at most; the gate of the completer lets fewer through."""
 
 
 @asynccontextmanager
 async def opened(
-    plan: Plan, about: Manifest, stop: asyncio.Event, stopped: Callable[[], RunStopped]
+    plan: Plan,
+    about: Manifest,
+    stop: asyncio.Event,
+    stopped: Callable[[], RunStopped],
+    *,
+    replies_before: float | None = None,
+    has_probe_cache: bool = True,
 ) -> AsyncIterator[Servers]:
     """What one run needs, and no more. What a gateway holds back when `stop` is set ends with what `stopped` makes.
+    Replies kept before `replies_before` (Unix seconds) are used again; None: none are.
 
     Raises: BenchmarkError for a wrong URL, key or embedder.
     """
@@ -39,16 +53,49 @@ async def opened(
         gate: Gate = OPEN
         if about.through_gateway:
             gate = StoppableGate(await _paced_by_answers(stack, plan), stop, stopped)
+        elif plan.options.concurrency is None:
+            gate = _filling(stack, about.base_url or "", about.api_key_env, stop, stopped)
         completer = _client(plan, about.base_url or "", about.api_key_env, gate, through_gateway=about.through_gateway)
         stack.push_async_callback(completer.aclose)
-        judge = None
+        asking: Completer
+        if replies_before is not None and plan.options.mode == "sample":
+            asking = ReplyCache(completer, about.base_url or "", published.home() / "replies", before=replies_before)
+        elif has_probe_cache and not about.through_gateway:
+            asking = ProbeCache(completer, about.base_url or "", completer.began, published.home() / FOLDER)
+        else:
+            asking = completer
+        judge = completer if plan.suite.needs_judge else None
         if plan.suite.needs_judge and about.judge_base_url is not None:
-            judge = _client(plan, about.judge_base_url, about.judge_api_key_env, OPEN, through_gateway=False)
+            gate = OPEN
+            if plan.options.concurrency is None:
+                gate = _filling(stack, about.judge_base_url, about.judge_api_key_env, stop, stopped)
+            judge = _client(plan, about.judge_base_url, about.judge_api_key_env, gate, through_gateway=False)
             stack.push_async_callback(judge.aclose)
         embedder = await _embedder(plan, about)
         if isinstance(embedder, RemoteEmbedder):
             stack.push_async_callback(embedder.aclose)
-        yield Servers(completer, judge, embedder)
+        yield Servers(asking, judge, embedder, in_flight(plan, through_gateway=about.through_gateway))
+
+
+def in_flight(plan: Plan, *, through_gateway: bool) -> int:
+    """Requests of a run that may be in flight at most: N of `--concurrency N`. Of `auto`, what the server may grow to
+    that is asked directly, and a fixed number through a gateway, which lowers it itself.
+    """
+    return plan.options.concurrency or (AUTO_CONCURRENCY if through_gateway else MOST_IN_FLIGHT)
+
+
+def _filling(
+    stack: AsyncExitStack,
+    base_url: str,
+    key_variable: str | None,
+    stop: asyncio.Event,
+    stopped: Callable[[], RunStopped],
+) -> FillingGate:
+    """As many requests as keep this server full, where the user has not said how many."""
+    origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
+    gate = FillingGate(LoadReader(origin, api_key(key_variable)), FillingLimit(AUTO_CONCURRENCY), stop, stopped)
+    stack.push_async_callback(gate.aclose)
+    return gate
 
 
 class _NoGauges:
@@ -69,11 +116,13 @@ async def _paced_by_answers(stack: AsyncExitStack, plan: Plan) -> ConcurrencyLim
     return limiter
 
 
-def _client(plan: Plan, base_url: str, key_variable: str | None, gate: Gate, *, through_gateway: bool) -> Completer:
+def _client(
+    plan: Plan, base_url: str, key_variable: str | None, gate: Gate, *, through_gateway: bool
+) -> client.SuiteClient:
     return client.open_client(
         base_url,
         api_key(key_variable),
-        plan.options.concurrency or AUTO_CONCURRENCY,
+        in_flight(plan, through_gateway=through_gateway),
         headers=client.GATEWAY_HEADERS if through_gateway else None,
         gate=gate,
     )

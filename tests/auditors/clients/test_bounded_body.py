@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from auditors.clients.bounded_body import BodyError, BoundedBody
-from auditors.clients.completion import LONGEST_MESSAGE, EmbeddingClient, HttpCompleter, parse_chat, served_models
+from auditors.clients.chat_format import parse_chat
+from auditors.clients.completion import EmbeddingClient, HttpCompleter, served_models
+from auditors.clients.failures import LONGEST_MESSAGE
 from auditors.types import Completer, CompletionError, CompletionRequest, Message
 from benchmarks.run.client import open_client
 from gateway.auditor.backpressure.vllm_load import LoadReader

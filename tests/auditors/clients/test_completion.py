@@ -1,150 +1,17 @@
-"""Asking over HTTP: bodies, replies, retries and failures, against a real server on loopback."""
+"""Asking over HTTP: retries and failures, against a real server on loopback."""
 
 import asyncio
-import random
 import socket
 from typing import Any
 
 import msgspec
 import pytest
 
-from auditors.clients.completion import (
-    LONGEST_PAUSE_SECONDS,
-    EmbeddingClient,
-    HttpCompleter,
-    chat_body,
-    failure,
-    parse_chat,
-    pause_seconds,
-)
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest, FailureKind, Message
+from auditors.clients.completion import EmbeddingClient, HttpCompleter
+from auditors.types import Completer, CompletionError, CompletionRequest, Message
 from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
 
 REQUEST = CompletionRequest(model="m", messages=[Message("user", "Hi")], max_tokens=5)
-
-
-class TestChatBody:
-    def test_fields_without_a_value_are_left_out(self) -> None:
-        """Only what was asked for is sent."""
-        assert msgspec.json.decode(chat_body(REQUEST)) == {
-            "model": "m",
-            "messages": [{"role": "user", "content": "Hi"}],
-            "max_tokens": 5,
-            "temperature": 1.0,
-        }
-
-    def test_every_field(self) -> None:
-        """Schema, priority and extras have their places; extras win."""
-        schema = {"title": "verdict", "type": "object"}
-        request = msgspec.structs.replace(
-            REQUEST,
-            temperature=None,
-            top_p=0.5,
-            seed=3,
-            response_schema=schema,
-            extra={"priority": 99, "logprobs": True},
-        )
-
-        assert msgspec.json.decode(chat_body(request, 10)) == {
-            "model": "m",
-            "messages": [{"role": "user", "content": "Hi"}],
-            "max_tokens": 5,
-            "top_p": 0.5,
-            "seed": 3,
-            "priority": 99,
-            "logprobs": True,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "verdict", "schema": schema, "strict": True},
-            },
-        }
-
-
-class TestParseChat:
-    def test_an_official_reply(self) -> None:
-        """Text, finish reason, usage, fingerprint, logprobs and refusal are read; unknown fields are ignored."""
-        body = msgspec.json.encode(
-            {
-                "id": "c",
-                "usage": {"total_tokens": 3},
-                "system_fingerprint": "f",
-                "choices": [
-                    {"index": 1, "message": {"content": "second"}},
-                    {
-                        "index": 0,
-                        "message": {"role": "assistant", "content": "first", "refusal": None},
-                        "finish_reason": "stop",
-                        "logprobs": {"content": []},
-                    },
-                ],
-            }
-        )
-
-        assert parse_chat(body) == Completion(
-            text="first",
-            finish_reason="stop",
-            usage={"total_tokens": 3},
-            fingerprint="f",
-            logprobs={"content": []},
-            refusal=None,
-        )
-
-    @pytest.mark.parametrize("body", [b"", b"<html>", b"{}", b'{"choices": []}', b'{"choices": [{}]}', b"\xff\xfe"])
-    def test_no_chat_completion(self, body: bytes) -> None:
-        """What is no chat completion is malformed."""
-        with pytest.raises(CompletionError) as caught:
-            parse_chat(body)
-
-        assert caught.value.kind == "malformed"
-
-
-class TestFailure:
-    @pytest.mark.parametrize(
-        ("status", "kind"),
-        [(400, "rejected"), (401, "rejected"), (404, "rejected"), (429, "unavailable"), (500, "unavailable")],
-    )
-    def test_kinds(self, status: int, kind: FailureKind) -> None:
-        """429 and 5xx pass; another 4xx is the server's answer."""
-        found = failure(status, b'{"error": {"message": "no\\n system role"}}')
-
-        assert (found.kind, found.status_code) == (kind, status)
-        assert str(found) == f"status {status}: no system role"
-
-    @pytest.mark.parametrize(
-        ("body", "words"),
-        [
-            (b"", "no message"),
-            (b"oops", "oops"),
-            (b'{"message": "m"}', "m"),
-            (b'{"error": "e"}', "e"),
-            (b"[1]", "[1]"),
-            (b"\xff", "\ufffd"),
-            (b"x" * 999, "x" * 300),
-        ],
-    )
-    def test_the_servers_words(self, body: bytes, words: str) -> None:
-        """Whatever the server says is kept, in one line and cut."""
-        assert str(failure(400, body)) == f"status 400: {words}"
-
-
-class TestPauseSeconds:
-    def test_retry_after_is_honoured(self) -> None:
-        """The server's own wait is taken, up to a limit; a date or nonsense is not a number of seconds."""
-        rng = random.Random(1)
-
-        assert pause_seconds(1, {"retry-after": "3"}, rng) == 3.0
-        assert pause_seconds(1, {"retry-after": "9999"}, rng) == LONGEST_PAUSE_SECONDS
-        assert pause_seconds(1, {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, rng) < 1
-        assert pause_seconds(1, {"retry-after": "nan"}, rng) < 1
-        assert pause_seconds(1, {"retry-after": "inf"}, rng) == LONGEST_PAUSE_SECONDS
-        assert pause_seconds(1, {"retry-after": "-5"}, rng) == 0.0
-
-    def test_pauses_double_with_jitter(self) -> None:
-        """Attempt k waits between a half and the whole of 2^k quarters of a second."""
-        rng = random.Random(1)
-
-        for attempt in (1, 2, 3):
-            assert all(0.125 <= pause_seconds(attempt, {}, rng) / 2**attempt <= 0.25 for _ in range(20))
 
 
 def replies(*each: Reply) -> Any:

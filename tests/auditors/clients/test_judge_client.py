@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from auditors.clients.completion import HttpCompleter
@@ -120,3 +121,30 @@ async def test_a_question_without_a_schema_sends_none() -> None:
 
     assert found.stamp.form == "text"
     assert not is_schema(server.asked[0])
+
+
+async def test_a_question_asked_again_is_another_draw_with_more_tokens() -> None:
+    """At temperature 0 the same unreadable reply would come again; one that was cut off gets four times the tokens."""
+    cut = Reply(
+        msgspec.json.encode({"choices": [{"message": {"content": "First, I look"}, "finish_reason": "length"}]})
+    )
+    replies = [cut, chat("neither"), chat("2")]
+    [found], server = await asked_of(lambda _: replies.pop(0))
+
+    assert (found.value, found.stamp.attempts) == (2, 3)
+    assert [one.json["temperature"] for one in server.asked] == [0.0, 0.7, 0.7]
+    assert [one.json["max_tokens"] for one in server.asked] == [256, 1024, 1024]
+
+
+async def test_more_tokens_than_a_context_has_are_not_insisted_on() -> None:
+    """A judge of a short context that is cut off gives no verdict that can be read; it is not said to reject it."""
+    cut = msgspec.json.encode({"choices": [{"message": {"content": "First, I look"}, "finish_reason": "length"}]})
+    refused = b'{"error": {"message": "max_tokens=1024 cannot be greater than max_model_len=1000"}}'
+
+    def short(asked: Asked) -> Reply:
+        return Reply(refused, 400) if asked.json["max_tokens"] > 1000 else Reply(cut)
+
+    [found], server = await asked_of(short)
+
+    assert (found.value, found.stamp.attempts) == (None, ATTEMPTS)
+    assert [one.json["max_tokens"] for one in server.asked] == [256, 1024, 256, 256]

@@ -1,16 +1,98 @@
-"""Fleiss' kappa and the tests of group differences: worked cases, ends, degenerate input, scipy's values."""
+"""Coefficients of agreement: cases worked by hand, published tables, ends, and what must not matter."""
 
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
-from auditors.metrics.agreement import fleiss_kappa, one_way_anova, pooled_t, within_item_permutation
+from auditors.metrics.agreement import (
+    MOST_VALUES,
+    Level,
+    Ratings,
+    agreeing_pairs,
+    cohen_kappa,
+    counts_of,
+    fleiss_kappa,
+    grouped,
+    krippendorff_alpha,
+)
 
-samples = st.lists(st.floats(0, 1).map(lambda value: round(value, 3)), min_size=3, max_size=8)
+LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
+NONE = math.nan
+
+FOUR_OBSERVERS = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NONE, NONE, NONE],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NONE, 3],
+        [NONE, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NONE],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NONE],
+    ]
+).T
+"""Twelve units, four observers, missing ratings: Krippendorff 2011, section C."""
+
+tables = st.lists(
+    st.lists(st.sampled_from([-1.0, 0.0, 1.0, 2.0, NONE]), min_size=3, max_size=3), min_size=2, max_size=12
+).map(np.array)
+
+
+def alpha(table: object, level: Level) -> float:
+    return krippendorff_alpha(Ratings.of_table(np.asarray(table, dtype=np.float64)), level).value
+
+
+def same(one: float, other: float) -> bool:
+    return (math.isnan(one) and math.isnan(other)) or one == pytest.approx(other, abs=1e-9)
+
+
+class TestExactAgreement:
+    def test_pairs_within_items(self) -> None:
+        """Three raters (0, 0, 1): one pair of three; two (2, 2): one of one; a single rating has none: 2 of 4."""
+        found = agreeing_pairs(Ratings.of_table([[0.0, 0.0, 1.0], [2.0, 2.0, NONE], [1.0, NONE, NONE]]))
+
+        assert (found.agreeing.tolist(), found.pairs.tolist(), found.items.tolist()) == ([1, 1], [3, 1], [0, 1])
+        assert found.share == 0.5
+
+    def test_measurements_agree_when_equal(self) -> None:
+        """Any number of different values will do: of thirty pairs of numbers ten are equal."""
+        table = [[n / 7, n / 7 if n < 10 else n / 7 + 0.01] for n in range(30)]
+
+        assert agreeing_pairs(Ratings.of_table(table)).share == pytest.approx(1 / 3)
+
+    def test_published_shares_of_the_judges(self) -> None:
+        """2,224 of 2,384 is 93.3 %, 2,160 of 2,384 is 90.6 % (protocols 2.11)."""
+        for n_equal, printed in ((2_224, 93.3), (2_160, 90.6)):
+            table = [[1, 1]] * n_equal + [[1, 2]] * (2_384 - n_equal)
+
+            assert round(100 * agreeing_pairs(Ratings.of_table(table)).share, 1) == printed
+
+
+class TestCohenKappa:
+    def test_worked_example(self) -> None:
+        """20 + 15 of 50 agree, so p_o = 0.7; p_e = (25*30 + 25*20) / 2500 = 0.5; kappa = 0.2 / 0.5 = 0.4."""
+        found = cohen_kappa([1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15)
+
+        assert found.value == pytest.approx(0.4)
+        assert found.differing == pytest.approx(1 - 0.55**2 - 0.45**2)
+
+    def test_ends(self) -> None:
+        """Perfect agreement is 1, a rater with one answer for all is 0, the opposite of two halves is -1."""
+        assert cohen_kappa([-1, 0, 1, 2], [-1, 0, 1, 2]).value == 1.0
+        assert cohen_kappa([0, 2, 0, 2], [0, 0, 0, 0]).value == 0.0
+        assert cohen_kappa([0, 2], [2, 0]).value == -1.0
+
+    def test_an_item_that_one_has_not_rated_is_left_out(self) -> None:
+        """The first and third are compared; they agree."""
+        found = cohen_kappa([0, 1, 2], [0, NONE, 2])
+
+        assert (found.value, found.items.tolist()) == (1.0, [0, 2])
+
+    def test_undefined_and_refused(self) -> None:
+        """Nothing rated, or one label throughout, has no kappa; unequal lengths raise."""
+        assert math.isnan(cohen_kappa([], []).value)
+        assert math.isnan(cohen_kappa([0, 0], [0, 0]).value)
+        with pytest.raises(ValueError, match="1 and 2 ratings"):
+            cohen_kappa([0], [0, 1])
 
 
 class TestFleissKappa:
@@ -29,7 +111,7 @@ class TestFleissKappa:
             [0, 2, 2, 3, 7],
         ]
 
-        assert fleiss_kappa(table) == pytest.approx(0.210, abs=0.0005)
+        assert fleiss_kappa(table).value == pytest.approx(0.210, abs=0.0005)
 
     @pytest.mark.parametrize(
         ("table", "expected"),
@@ -43,12 +125,12 @@ class TestFleissKappa:
     )
     def test_worked_cases(self, table: list[list[int]], expected: float) -> None:
         """Full agreement, full disagreement, and a case in between."""
-        assert fleiss_kappa(table) == pytest.approx(expected)
+        assert fleiss_kappa(table).value == pytest.approx(expected)
 
     @pytest.mark.parametrize("table", [[[3, 0], [3, 0]], [[1, 0], [0, 1]], np.empty((0, 2))])
     def test_undefined(self, table: list[list[int]]) -> None:
         """One category only, one rater, or no items have no kappa."""
-        assert math.isnan(fleiss_kappa(table))
+        assert math.isnan(fleiss_kappa(table).value)
 
     @pytest.mark.parametrize("table", [[1, 2], [[-1, 4], [1, 2]], [[1, 2], [1, 1]]])
     def test_unusable_input_is_refused(self, table: list[list[int]]) -> None:
@@ -57,70 +139,89 @@ class TestFleissKappa:
             fleiss_kappa(table)
 
 
-class TestAnova:
-    @given(samples, samples, samples)
-    def test_agrees_with_scipy(self, a: list[float], b: list[float], c: list[float]) -> None:
-        """F and p are scipy's."""
-        if all(np.ptp(group) < 0.01 for group in (a, b, c)):
-            return
-        expected = stats.f_oneway(a, b, c)
+class TestKrippendorffAlpha:
+    @pytest.mark.parametrize(("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+    def test_published_example(self, level: Level, published: float) -> None:
+        """Krippendorff's four observers with missing ratings, as printed to three digits."""
+        assert alpha(FOUR_OBSERVERS, level) == pytest.approx(published, abs=0.0005)
 
-        found = one_way_anova([a, b, c])
-        if expected.statistic < 1e-9:  # equal means: scipy's F may round below 0, where its p is NaN
-            assert found == pytest.approx((0.0, 1.0), abs=1e-6)
-        else:
-            assert found == pytest.approx((expected.statistic, expected.pvalue), rel=1e-6, abs=1e-9)
+    def test_nominal_by_hand(self) -> None:
+        """Units (0, 0), (1, 1), (0, 1), (1, 1): o_00 = 2, o_11 = 4, o_01 = o_10 = 1, so n_0 = 3, n_1 = 5, n = 8;
+        D_o = 2 / 8, D_e = 2 * 3 * 5 / (8 * 7) = 30 / 56; alpha = 1 - 14 / 30 = 8 / 15.
+        """
+        assert alpha([[0, 0], [1, 1], [0, 1], [1, 1]], "nominal") == pytest.approx(8 / 15)
 
-    def test_two_groups_are_the_t_test(self) -> None:
-        """F = t squared with the same p, and t is scipy's."""
-        a, b = [0.1, 0.4, 0.3, 0.2], [0.5, 0.4, 0.6]
-        f, t, expected = one_way_anova([a, b]), pooled_t(a, b), stats.ttest_ind(a, b)
+    def test_interval_by_hand(self) -> None:
+        """Units (0, 1), (2, 2): D_o = 2 * 1 / 4 = 0.5; the pairs of 0, 1, 2, 2 in both orders differ by squares of
+        2 * (1 + 4 + 4 + 1 + 1 + 0) = 22, so D_e = 22 / 12; alpha = 1 - 6 / 22 = 8 / 11.
+        """
+        assert alpha([[0, 1], [2, 2]], "interval") == pytest.approx(8 / 11)
 
-        assert f.statistic == pytest.approx(t.statistic**2)
-        assert f.p_value == pytest.approx(t.p_value)
-        assert t == pytest.approx((expected.statistic, expected.pvalue))
+    def test_ordinal_by_hand(self) -> None:
+        """The same units: n = (1, 1, 2) have mid-ranks 0.5, 1.5, 3; D_o = 2 * 1 / 4; in both orders
+        2 * (1 * 1 + 2 * 2.5^2 + 2 * 1.5^2) = 36, so D_e = 36 / 12 = 3; alpha = 1 - 0.5 / 3 = 5 / 6.
+        """
+        assert alpha([[0, 1], [2, 2]], "ordinal") == pytest.approx(5 / 6)
 
-    @pytest.mark.parametrize("groups", [[], [[1.0, 2.0]], [[1.0], []], [[1.0], [2.0]], [[1.0, 1.0], [2.0, 2.0]]])
-    def test_undefined(self, groups: list[list[float]]) -> None:
-        """Too few groups or values, or no spread within, give NaN."""
-        assert math.isnan(one_way_anova(groups).p_value)
+    @pytest.mark.parametrize("level", LEVELS)
+    def test_ends(self, level: Level) -> None:
+        """Full agreement is 1; one value only, or no unit with two ratings, is undefined."""
+        assert alpha([[0, 0, NONE], [2, 2, 2]], level) == 1.0
+        assert math.isnan(alpha([[0.1, 0.1], [0.1, 0.1]], level))
+        assert math.isnan(alpha([[0, NONE], [NONE, 1]], level))
 
-    @pytest.mark.parametrize(("a", "b"), [([], [1.0]), ([1.0], [2.0]), ([1.0, 1.0], [1.0, 1.0])])
-    def test_undefined_t(self, a: list[float], b: list[float]) -> None:
-        """The t test is undefined in the same cases."""
-        assert math.isnan(pooled_t(a, b).p_value)
+    @pytest.mark.parametrize("level", LEVELS)
+    @settings(max_examples=50)
+    @given(table=tables, order=st.permutations(range(3)))
+    def test_who_rated_does_not_matter(self, level: Level, table: np.ndarray, order: list[int]) -> None:
+        """Raters in another order, and items too, give the same coefficient."""
+        assert same(alpha(table, level), alpha(table[::-1][:, order], level))
+
+    @settings(max_examples=50)
+    @given(tables, st.floats(0.5, 10), st.floats(-5, 5))
+    def test_what_the_level_ignores(self, table: np.ndarray, factor: float, shift: float) -> None:
+        """Interval: another unit and origin. Ordinal: any map that keeps the order. Nominal: any renaming."""
+        assert same(alpha(table, "interval"), alpha(factor * table + shift, "interval"))
+        assert same(alpha(table, "ordinal"), alpha(np.exp(table), "ordinal"))
+        assert same(alpha(table, "nominal"), alpha(np.where(table == 1, -7, table), "nominal"))
+
+    @settings(max_examples=50)
+    @given(tables)
+    def test_two_values_have_one_coefficient(self, table: np.ndarray) -> None:
+        """With two values every difference is the same one, so the levels agree."""
+        halves = np.where(np.isnan(table), NONE, (table > 0) * 1.0)
+
+        assert same(alpha(halves, "nominal"), alpha(halves, "ordinal"))
+        assert same(alpha(halves, "nominal"), alpha(halves, "interval"))
+
+    def test_nominal_alpha_nears_fleiss_kappa(self) -> None:
+        """They differ by (1 - kappa) / n exactly, with n ratings in all, so by less and less."""
+        random = np.random.default_rng(1)
+        for n_items in (10, 1_000):
+            table = random.integers(0, 3, (n_items, 4)) * (random.random((n_items, 4)) < 0.5)
+            counts, _ = counts_of(Ratings.of_table(table))
+            kappa = fleiss_kappa(counts).value
+
+            assert alpha(table, "nominal") == pytest.approx(kappa + (1 - kappa) / (4 * n_items))
+
+    def test_many_values_are_no_categories(self) -> None:
+        """Thirty different numbers have a coefficient at level interval alone."""
+        table = np.arange(30.0).reshape(-1, 1) + np.array([0.0, 0.5])
+
+        assert alpha(table, "interval") > 0.9
+        for level in ("nominal", "ordinal"):
+            with pytest.raises(ValueError, match=f"{MOST_VALUES} at most"):
+                alpha(table, level)
 
 
-class TestPermutation:
-    def test_a_constant_shift_is_found(self) -> None:
-        """One identity always 0.5 further away in 30 items: the smallest p there is."""
-        table = np.random.default_rng(1).random((30, 1)) + np.array([0.0, 0.0, 0.5])
-        found = within_item_permutation(table, rng=np.random.default_rng(2), n_permutations=199)
+def test_ratings_that_fit_no_item_are_refused() -> None:
+    """As many values as items, all finite."""
+    with pytest.raises(ValueError, match="one item"):
+        Ratings(np.zeros(2), np.zeros(3, dtype=np.intp))
+    with pytest.raises(ValueError, match="finite"):
+        Ratings(np.array([math.nan]), np.zeros(1, dtype=np.intp))
 
-        assert found.statistic == pytest.approx(np.std([0, 0, 0.5]))
-        assert found.p_value == 1 / 200
 
-    def test_equal_columns_are_no_difference(self) -> None:
-        """Identical outputs: spread 0 and p 1."""
-        found = within_item_permutation(np.full((5, 3), 0.2), rng=np.random.default_rng(0), n_permutations=99)
-
-        assert found.statistic == pytest.approx(0, abs=1e-12)
-        assert found.p_value == 1.0
-
-    def test_false_alarms_are_nominal(self) -> None:
-        """Without a difference p <= 0.05 in about 5 % of 400 seeded tables (5 sigma: 0.055)."""
-        rng = np.random.default_rng(3)
-        hits = [
-            within_item_permutation(rng.random((12, 3)), rng=rng, n_permutations=99).p_value <= 0.05 for _ in range(400)
-        ]
-
-        assert np.mean(hits) < 0.105
-
-    def test_undefined_and_refused(self) -> None:
-        """No items give NaN; another shape or a NaN raises."""
-        rng = np.random.default_rng(0)
-
-        assert math.isnan(within_item_permutation(np.empty((0, 3)), rng=rng).p_value)
-        for bad in ([1.0, 2.0], [[math.nan, 1.0]]):
-            with pytest.raises(ValueError, match="finite"):
-                within_item_permutation(bad, rng=rng)
+def test_sums_of_clusters() -> None:
+    """Rows of one name are added, whatever the names are."""
+    assert grouped(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), ["b", "a", "b"]).tolist() == [[3, 4], [6, 8]]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from auditors.metrics import bootstrap
 from auditors.metrics.bootstrap import cluster_bootstrap, expanded_tail, holm, paired_swap_p_value
 
 Floats = NDArray[np.float64]
@@ -40,6 +41,15 @@ def test_drawing_patterns_equals_drawing_clusters() -> None:
 
     assert fast.interval is not None
     assert (fast.interval.lower, fast.interval.upper) == pytest.approx(np.percentile(slow, [tail, 100 - tail]), abs=1.0)
+
+
+def test_many_different_clusters_are_drawn_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory has a bound however many clusters differ, and the draws are the same."""
+    sums = np.array([[k, 3.0 * k] for k in range(1, 1_000)], dtype=np.float64)
+    whole = bootstrap.resampled_sums(sums, rng=rng(), n_resamples=1_500)
+    monkeypatch.setattr(bootstrap, "_NUMBERS_AT_ONCE", 100_000)
+
+    assert bootstrap.resampled_sums(sums, rng=rng(), n_resamples=1_500) == pytest.approx(whole)
 
 
 def test_expanded_tail_is_hesterbergs_for_ten_clusters_and_plain_for_many() -> None:
@@ -153,6 +163,15 @@ class TestHolm:
 
         assert math.isnan(found[0])
         assert found[1] == 0.04
+
+    def test_unequal_shares(self) -> None:
+        """0.01 with half of alpha, 0.012 and 0.04 with a quarter: 0.02, then 0.5 * 0.048, then 0.25 * 0.16."""
+        assert holm([0.01, 0.012, 0.04], [2, 1, 1]) == pytest.approx([0.02, 0.024, 0.04])
+
+    def test_a_share_must_be_above_zero(self) -> None:
+        """A comparison without a share could never be found."""
+        with pytest.raises(ValueError, match="share above 0"):
+            holm([0.01, 0.02], [1, 0])
 
     def test_never_above_one(self) -> None:
         """Adjusted values are probabilities."""

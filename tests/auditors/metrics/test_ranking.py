@@ -5,11 +5,20 @@ import math
 from collections import defaultdict
 from typing import Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from auditors.metrics.ranking import Ties, mean_rank, normalised_rank_scores, population_sd_of_shares, ranks
+from auditors.metrics.ranking import (
+    Ties,
+    mean_rank,
+    normalised_rank_scores,
+    population_sd_of_shares,
+    rank_ranges,
+    ranks,
+)
 from tests.support.published import TABLES, needs_tables
 
 NAN = math.nan
@@ -38,17 +47,16 @@ class TestRanks:
         assert places([0.3, 0.1 + 0.2, 0.5]) == [1, 1, 3]
         assert places([0.3, 0.1 + 0.2, 0.5], ties="average") == [1.5, 1.5, 3]
 
-    def test_a_model_that_does_not_do_the_task_is_last(self) -> None:
-        """Over 90 % unrelated is last and flagged, however small its gap; exactly 90 % is not over."""
+    def test_a_model_that_does_not_do_the_task_has_no_place(self) -> None:
+        """Over 90 % unreadable is flagged and has none, however small its gap; exactly 90 % is not over."""
         found = ranks([0.0, 0.5, 0.2], [0.93, 0.90, 0.1], best="lowest")
 
-        assert [rank.value for rank in found] == [3, 2, 1]
+        assert [rank.value for rank in found] == [None, 2, 1]
         assert [rank.is_assessable for rank in found] == [False, True, True]
 
-    def test_several_that_do_not_do_the_task_tie(self) -> None:
-        """Nothing tells them apart, undefined or not."""
-        assert places([0.0, 0.5, NAN], [1.0, 0.2, 0.95]) == [2, 1, 2]
-        assert places([0.0, 0.5, NAN], [1.0, 0.2, 0.95], ties="average") == [2.5, 1, 2.5]
+    def test_several_that_do_not_do_the_task_leave_no_gap(self) -> None:
+        """Undefined or not, they move nobody."""
+        assert places([0.0, 0.5, NAN, 0.7], [1.0, 0.2, 0.95, 0.1]) == [None, 1, None, 2]
 
     def test_an_undefined_statistic_has_no_place(self) -> None:
         """Undefined is neither first nor last, and leaves no gap."""
@@ -68,6 +76,61 @@ class TestRanks:
         assert sum(value or 0 for value in average) == pytest.approx(len(values) * (len(values) + 1) / 2)
         assert all((low or 0) <= (mean or 0) for low, mean in zip(lower, average, strict=True))
         assert 1 in lower
+
+
+class TestRankRanges:
+    """Places with tied groups, and the interval of a rank."""
+
+    @staticmethod
+    def drawn(values: list[float], error: float, *, shared: float = 0.0, seed: int = 0) -> NDArray[np.float64]:
+        """Resamples around values, with noise of each model's own and noise that all share."""
+        rng = np.random.default_rng(seed)
+        own = rng.normal(0, error, (len(values), 200))
+        return np.array(values)[:, None] + own + rng.normal(0, shared, 200)
+
+    def test_models_that_chance_could_swap_share_a_place(self) -> None:
+        """Two far ahead of two, no difference within the pairs: 1, 1, 3, 3, each between both of its pair."""
+        values = [0.10, 0.11, 0.50, 0.51]
+        found = rank_ranges(values, self.drawn(values, 0.03), best="lowest")
+
+        assert [one.place for one in found] == [1, 1, 3, 3]
+        assert [(one.lower, one.upper) for one in found] == [(1, 2), (1, 2), (3, 4), (3, 4)]
+
+    def test_the_other_end(self) -> None:
+        """Where the highest is best, the order turns round."""
+        values = [0.1, 0.9]
+
+        assert [one.place for one in rank_ranges(values, self.drawn(values, 0.01), best="highest")] == [2, 1]
+
+    def test_noise_that_all_share_cancels(self) -> None:
+        """Hard questions are hard for everybody: a small difference on the same questions is seen."""
+        values = [0.10, 0.14]
+
+        assert [o.place for o in rank_ranges(values, self.drawn(values, 0.005, shared=0.2), best="lowest")] == [1, 2]
+        assert [o.place for o in rank_ranges(values, self.drawn(values, 0.2), best="lowest")] == [1, 1]
+
+    def test_no_noise_at_all(self) -> None:
+        """Equal values tie, others are apart."""
+        values = [0.0, 0.0, 1.0]
+
+        assert [one.place for one in rank_ranges(values, self.drawn(values, 0.0), best="lowest")] == [1, 1, 3]
+
+    def test_an_undefined_resample_puts_nobody_first(self) -> None:
+        """A model far behind is not said to be perhaps the best because a resample left it without a number."""
+        values = [0.1, 0.9]
+        drawn = self.drawn(values, 0.01)
+        drawn[1, :10] = np.nan
+
+        assert [(one.lower, one.upper) for one in rank_ranges(values, drawn, best="lowest")] == [(1, 1), (2, 2)]
+
+    def test_nothing_is_known_of_ranks_without_a_whole_column(self) -> None:
+        """Of three models of which one is undefined in each resample, each may have any place."""
+        values = [0.1, 0.5, 0.9]
+        drawn = self.drawn(values, 0.01)
+        for model in range(3):
+            drawn[model, model::3] = np.nan
+
+        assert [(one.lower, one.upper) for one in rank_ranges(values, drawn, best="lowest")] == [(1, 3)] * 3
 
 
 class TestScores:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -61,6 +62,22 @@ class TestPredictionPowered:
         assert found.value is None
         assert found.reason == f"29 labels: {LEAST_PAIRS} or more are needed"
 
+    def test_exchanges_are_what_is_counted(self) -> None:
+        """Four copies of each pair in one exchange say no more than one; nine exchanges correct nothing."""
+        random = np.random.default_rng(1)
+        pairs = [
+            Pair(judge=float(judge), person=float(person), cluster=str(n))
+            for n, (judge, person) in enumerate(random.random((60, 2)).round(1))
+        ]
+        few, many = calibration.prediction_powered(sums_of([0.5] * 99), pairs), [*pairs, *pairs, *pairs, *pairs]
+        found = calibration.prediction_powered(sums_of([0.5] * 99), many)
+        apart = [msgspec.structs.replace(one, cluster=None) for one in many]
+
+        assert (found.lower, found.upper) == pytest.approx((few.lower, few.upper))
+        assert (calibration.prediction_powered(sums_of([0.5] * 99), apart).upper or 1.0) < (found.upper or 0.0)
+        none = calibration.prediction_powered(sums_of([0.5] * 99), [Pair(judge=0.5, person=0.5, cluster="a")] * 40)
+        assert (none.value, none.reason) == (None, "40 labels, of 9 exchanges at most: 10 or more are needed")
+
     @pytest.mark.statistical
     def test_its_interval_holds_the_mean_of_people(self) -> None:
         """A judge that is wrong one way: at least 92 % of 1,000 intervals hold, and are half as wide as labels alone.
@@ -94,76 +111,15 @@ class TestErrorRates:
         *[Pair(judge=0.0, person=1.0, group="woman")] * 5,
     )
 
-    def test_by_group_and_over_all(self) -> None:
-        """Eight of ten and nine of ten for men; none of five, and nothing to be specific about, for women."""
-        whole, man, woman = calibration.error_rates(self.PAIRS, 0.5)
+    def test_over_all(self) -> None:
+        """Eight of fifteen, and nine of ten; without a negative label there is no specificity."""
+        whole, one = calibration.error_rates(self.PAIRS, 0.5), calibration.error_rates(self.PAIRS[-5:], 0.5)
 
-        assert (whole.group, whole.specificity) == ("", 0.9)
+        assert (whole.n_positive, whole.n_negative, whole.specificity) == (15, 10, 0.9)
         assert whole.sensitivity == pytest.approx(8 / 15)
-        assert (man.sensitivity, man.specificity, man.n_positive, man.n_negative) == (0.8, 0.9, 10, 10)
-        assert (woman.sensitivity, woman.specificity, woman.specificity_interval) == (0.0, None, None)
-        assert man.sensitivity_interval is not None
-        assert man.sensitivity_interval.lower == pytest.approx(0.490, abs=1e-3)
-
-
-class TestRoganGladen:
-    def pairs(self, sensitivity: float, specificity: float, each: int = 100) -> list[Pair]:
-        hits, passes = round(sensitivity * each), round(specificity * each)
-        return [
-            *[Pair(judge=1.0, person=1.0)] * hits,
-            *[Pair(judge=0.0, person=1.0)] * (each - hits),
-            *[Pair(judge=0.0, person=0.0)] * passes,
-            *[Pair(judge=1.0, person=0.0)] * (each - passes),
-        ]
-
-    def test_by_hand(self) -> None:
-        """q = .24, se = .8, sp = .9: (.24 - .1) / .7 = .2."""
-        found = calibration.rogan_gladen(240, 1000, self.pairs(0.8, 0.9), 0.5)
-
-        assert found.value == pytest.approx(0.2)
-        assert found.lower is not None
-        assert found.upper is not None
-        assert 0.1 < found.lower < 0.2 < found.upper < 0.3
-
-    def test_a_perfect_judge_needs_no_correction(self) -> None:
-        """With every label right the share is the judge's own."""
-        assert calibration.rogan_gladen(240, 1000, self.pairs(1.0, 1.0), 0.5).value == pytest.approx(0.24)
-
-    @pytest.mark.parametrize(
-        ("pairs", "reason"),
-        [
-            ([Pair(judge=1.0, person=1.0)] * 40, "40 labels, 40 of them positive and 0 negative"),
-            ([Pair(judge=1.0, person=1.0), Pair(judge=0.0, person=0.0)] * 5, "10 labels"),
-            ([Pair(judge=1.0, person=1.0), Pair(judge=1.0, person=0.0)] * 50, "no better than chance"),
-        ],
-    )
-    def test_labels_that_cannot_correct_say_why(self, pairs: list[Pair], reason: str) -> None:
-        """One kind only, too few, or a judge that says the same to all."""
-        found = calibration.rogan_gladen(10, 100, pairs, 0.5)
-
-        assert found.value is None
-        assert reason in str(found.reason)
-
-    def test_an_impossible_count_is_refused(self) -> None:
-        """More positive than all is a caller's error."""
-        with pytest.raises(ValueError, match="11 of 10"):
-            calibration.rogan_gladen(11, 10, self.pairs(0.8, 0.9), 0.5)
-
-    @pytest.mark.statistical
-    @pytest.mark.parametrize("share", [0.05, 0.4])
-    def test_its_interval_holds_the_share_in_other_traffic(self, share: float) -> None:
-        """Labels half positive, traffic with another share: at least 92 % of 1,000 intervals hold (nominal 95 %)."""
-        rng = np.random.default_rng(47)
-        held = 0
-        for _ in range(1000):
-            pairs = self.pairs(rng.binomial(120, 0.85) / 120, rng.binomial(120, 0.9) / 120, 120)
-            positive = int(rng.binomial(2000, share * 0.85 + (1 - share) * 0.1))
-            found = calibration.rogan_gladen(positive, 2000, pairs, 0.5)
-            assert found.lower is not None
-            assert found.upper is not None
-            held += found.lower <= share <= found.upper
-
-        assert held / 1000 >= 0.92
+        assert (one.sensitivity, one.specificity, one.specificity_interval) == (0.0, None, None)
+        assert whole.sensitivity_interval is not None
+        assert whole.sensitivity_interval.lower == pytest.approx(0.301, abs=1e-3)
 
 
 def test_calibration_needs_no_numpy() -> None:

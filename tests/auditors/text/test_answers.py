@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from auditors.text.answers import MOST_PARTS, NOTES, joined, trimmed
+from auditors.text.answers.collecting import MOST_PARTS
+from auditors.text.answers.joined import NOTES, joined, trimmed
 from tests.support.auditors.exchanges import events
 from tests.support.processor_time import processor_seconds
 

@@ -62,11 +62,13 @@ class TestChat:
 
         assert found == Conversation(
             messages=[Message("user", "Hi")],
+            said=["Hi"],
             reply_text="Hello",
             finish_reason="stop",
             temperature=0.0,
             top_p=0.9,
             max_tokens=5,
+            fields={"model": "alias", "temperature": 0, "top_p": 0.9, "max_completion_tokens": 5},
         )
 
     def test_content_parts(self) -> None:

@@ -43,9 +43,10 @@ def test_halves_of_a_character_wait_for_each_other() -> None:
     assert well_formed([{"a": pieces[0]["a"]}]) == [{"a": "x\ufffd"}]
 
 
-def test_what_is_too_deep_is_left_out() -> None:
+@pytest.mark.parametrize("levels", [DEEPEST - 1, DEEPEST, 900, 3000])
+def test_what_is_too_deep_is_left_out(levels: int) -> None:
     """The rest is read; brackets in strings are no depth."""
-    deep = "[" * 3000 + '"]"' + "]" * 3000
+    deep = "[" * levels + '"]"' + "]" * levels
     quoted = r"[{\"" * 500
     value = read_json(f'{{"a": "{quoted}", "b": {deep}, "c": 1}}'.encode())
     assert (value["a"], value["c"]) == ('[{"' * 500, 1)

@@ -1,7 +1,6 @@
 """The reading of refusals: which language, whose voice, and what our own labelled replies say of its errors."""
 
 import re
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from auditors.text.refusals.rules import WORDINGS
 from auditors.text.refusals.verdict import verdict_on
 from auditors.types import ONLY_REASONING, UNREAD_LANGUAGE
 from gateway.cli.auditors import report
+from tests.support.processor_time import processor_seconds
 
 DOCS = Path(__file__).parents[3] / "docs"
 REPLIES = {part: labelled(part) for part in PARTS}
@@ -157,11 +157,9 @@ def test_a_refusal_in_another_language_than_the_rest_counts(before: str, after: 
      "我不", "。", "*a* ", "\n", "é", "a.b ", "\u200b", "ich "],
 )  # fmt: skip
 def test_a_long_reply_costs_no_more_than_its_beginning(unit: str) -> None:
-    """Two megabytes are read in the time of going through them once: half a second of processor time at most."""
+    """Two megabytes are read in the time of going through them once: two seconds of processor time at most."""
     reply = unit * (2_000_000 // len(unit))
-    started = time.process_time()
-    verdict_on(reply)
-    assert time.process_time() - started < 0.5
+    assert processor_seconds(lambda: verdict_on(reply)) < 2
     said = prose_of(reply)
     assert sum(map(len, said.opening + said.later)) < 20_000
 

@@ -5,6 +5,7 @@ second round backwards, so that whatever drifts meets all alike. Writes bench-ou
 """
 
 import argparse
+import contextlib
 import os
 import platform
 import shlex
@@ -22,9 +23,11 @@ import numpy as np
 
 from tests.bench.gateway.arena import Runner, say
 from tests.bench.live import figures
+from tests.bench.live.parts import Parts, by_trace, collector, parts, table
 from tests.bench.live.stack import Stack, stack
 from tests.bench.live.traffic import Traffic
 from tests.soak.backends import vllm
+from tests.support.integration.collector import ReceivedSpan
 from tests.vllm.conftest import RESTING
 
 OUTPUT = Path("bench-out")
@@ -42,6 +45,8 @@ enabled = true
 """
 """As the README has it, and the two that are off by default switched on; budgets, rates and tokens are the defaults."""
 WARM_REQUESTS = 40
+SPANS_ARRIVE_WITHIN_SECONDS = 8.0
+"""OpenTelemetry's exporter sends every five."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +57,10 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     first: list[float]
     """Seconds to the first text of each request."""
     total: list[float]
+    due: list[float]
+    """When each was to leave, in seconds since 1970."""
+    traces: list[str]
+    """The id of each one's trace."""
     failures: int
     probes: dict[str, int]
     """Requests of auditors and suites, by kind and priority on the wire."""
@@ -70,6 +79,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     load_average_before: tuple[float, float, float]
     options: dict[str, object]
     turns: list[Turn]
+    parts: dict[str, list[Parts]]
+    """Of each arm's requests to the first text, with `--trace`."""
 
 
 def main() -> int:
@@ -77,32 +88,51 @@ def main() -> int:
     before = os.getloadavg()
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
-        say("starting vLLM")
-        with (
-            vllm(
-                home,
-                *shlex.split(options.vllm),
-                width=options.width,
-                layers=options.layers,
-                environ=RESTING if options.resting else None,
-            ) as backend,
-            stack(backend, home, options.sampling, options.auditors) as up,
-        ):
+        with contextlib.ExitStack() as running:
+            traced = running.enter_context(collector()) if options.trace else None
+            extra = ["--otlp-traces-endpoint", f"{traced.url}/v1/traces"] if traced else []
+            say("starting vLLM")
+            backend = running.enter_context(
+                vllm(
+                    home,
+                    *shlex.split(options.vllm),
+                    *extra,
+                    width=options.width,
+                    layers=options.layers,
+                    environ={
+                        **(RESTING if options.resting else {}),
+                        **({"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"} if traced else {}),
+                    },
+                )
+            )
+            up = running.enter_context(stack(backend, home, options.sampling, options.auditors))
             _warm_up(up, options)
             turns = _measured(up, options)
             if options.logs:
                 _keep_logs(home, Path(options.logs))
+            if traced:
+                time.sleep(SPANS_ARRIVE_WITHIN_SECONDS)
     report = Report(
         processor=platform.processor() or platform.machine(),
         cores=os.cpu_count() or 1,
         load_average_before=before,
         options=vars(options),
         turns=turns,
+        parts=_parts(turns, traced.spans) if traced else {},
     )
     OUTPUT.mkdir(exist_ok=True)
     (OUTPUT / "live.json").write_bytes(msgspec.json.format(msgspec.json.encode(report)))
     sys.stdout.write(described(report))
     return 0
+
+
+def _parts(turns: Sequence[Turn], spans: Sequence[ReceivedSpan]) -> dict[str, list[Parts]]:
+    found, by_arm = by_trace(spans), dict[str, list[Parts]]()
+    for turn in turns:
+        for trace, due, first in zip(turn.traces, turn.due, turn.first, strict=True):
+            if trace in found:
+                by_arm.setdefault(turn.arm, []).append(parts(found[trace], due, first))
+    return by_arm
 
 
 def _options() -> argparse.Namespace:
@@ -133,6 +163,7 @@ def _options() -> argparse.Namespace:
         action="store_true",
         help="vLLM's engine sleeps while its worker computes, where it spins: see tests/support/vllm/resting",
     )
+    parser.add_argument("--trace", action="store_true", help="where the first text's time goes, by vLLM's own spans")
     parser.add_argument("--vllm", default="", help="further options of `vllm serve`, in one argument")
     parser.add_argument("--logs", help="directory that gets the logs")
     parser.add_argument("--without-suite", action="store_true", help="leave the third arm out")
@@ -192,6 +223,8 @@ def _observed(
         round=number,
         first=seen.first,
         total=seen.total,
+        due=seen.due,
+        traces=seen.traces,
         failures=seen.failures,
         probes={f"{kind}, priority {priority}": n for (kind, priority), n in (up.probes() - probes).items()},
         suite_replies=(up.replies(run_id) if run_id else 0) - replies,
@@ -255,6 +288,8 @@ def described(report: Report) -> str:
         found = _ratio(by_arm[ON], by_arm[OFF], what, 99)
         lines.append(f"Aim: p99 on / off at most {AIM} ({what}): {found.value:.3f}, {_verdict(found, rounds)}")
     lines.append("")
+    if report.parts:
+        lines += [*table(report.parts), ""]
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ random (Poisson), each on a connection of its own; both times count from when th
 import asyncio
 import json
 import random
+import secrets
 import sys
 import time
 
@@ -40,6 +41,10 @@ class Traffic(msgspec.Struct, frozen=True):
     """From due to the first piece of text, one for each request that was answered."""
     total: list[float]
     """From due to the end of the answer."""
+    due: list[float]
+    """When each was to leave, in seconds since 1970."""
+    traces: list[str]
+    """The id of each one's trace."""
     failures: int
     """Replies other than 200, broken connections, answers without text or not over in time."""
 
@@ -79,22 +84,30 @@ async def drive(url: str, model: str, rate: float, seconds: float, max_tokens: i
     host, _, port = url.removeprefix("http://").partition(":")
     rng, loop = random.Random(seed), asyncio.get_running_loop()
     began, due, asked = time.monotonic(), 0.0, []
+    epoch = time.time() - began
 
-    async def one(at: float, request: bytes) -> tuple[float, float]:
+    async def one(at: float, trace: str, request: bytes) -> tuple[float, float, float, str]:
         _, client = await loop.create_connection(lambda: _Client(request, at), host, int(port))
         total = await asyncio.wait_for(client.done, GRACE_SECONDS)
         assert client.first is not None
-        return client.first, total
+        return client.first, total, epoch + at, trace
 
     while (due := due + rng.expovariate(rate)) < seconds:
         await asyncio.sleep(max(0.0, began + due - time.monotonic()))
-        asked.append(asyncio.create_task(one(began + due, _request(host, model, rng, max_tokens))))
+        trace = secrets.token_hex(16)
+        asked.append(asyncio.create_task(one(began + due, trace, _request(host, model, rng, max_tokens, trace))))
     found = await asyncio.gather(*asked, return_exceptions=True)
     answered = [one for one in found if not isinstance(one, BaseException)]
-    return Traffic([first for first, _ in answered], [total for _, total in answered], len(found) - len(answered))
+    return Traffic(
+        first=[first for first, _, _, _ in answered],
+        total=[total for _, total, _, _ in answered],
+        due=[at for _, _, at, _ in answered],
+        traces=[trace for _, _, _, trace in answered],
+        failures=len(found) - len(answered),
+    )
 
 
-def _request(host: str, model: str, rng: random.Random, max_tokens: int) -> bytes:
+def _request(host: str, model: str, rng: random.Random, max_tokens: int, trace: str) -> bytes:
     body = json.dumps(
         {
             "model": model,
@@ -106,6 +119,7 @@ def _request(host: str, model: str, rng: random.Random, max_tokens: int) -> byte
         }
     ).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
+    head += f"traceparent: 00-{trace}-{secrets.token_hex(8)}-01\r\n"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 

@@ -1,18 +1,27 @@
 """Two runs, paired by item."""
 
+import zlib
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from auditors.metrics.repeated import repeated_level
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import report
 from benchmarks.reporting.compare import SAME_DIFFERENCE, Comparison, Difference, by_metric, compare, compared
 from benchmarks.run import directory as rundir
+from benchmarks.run.judge_validation import NOT_GIVEN, JudgeUsed
 from benchmarks.run.plan import Plan
-from benchmarks.run.score import score_recorded
+from benchmarks.run.precision import GROWTH, n_looks
+from benchmarks.run.result import encode
+from benchmarks.run.score import cells, score_recorded
 from benchmarks.suites.ltf_test.data import GROUPS
 from benchmarks.suites.ltf_test.suite import LTFTest
 from benchmarks.suites.protocol import Item, Observation, Reply
+from benchmarks.suites.registry import SUITES
+from gateway.cli.audit.compare import report as printed
+from tests.benchmarks.suites.test_implicit_association import dictionary
 from tests.support.benchmarks.scripted import Answer, pick, plan
 
 LTF = LTFTest()
@@ -55,7 +64,8 @@ def test_opposite_models(tmp_path: Path) -> None:
 
     assert (ss.value_a, ss.value_b, ss.difference) == (100.0, 0.0, -100.0)
     assert ss.p_value == pytest.approx(1e-4)
-    assert ss.adjusted_p_value == pytest.approx(1e-4 * comparison.n_comparisons)
+    assert ss.adjusted_p_value is not None
+    assert 1e-4 * comparison.n_comparisons < ss.adjusted_p_value <= 2e-4 * comparison.n_comparisons
     assert (comparison.n_paired, comparison.n_unpaired) == (48, 0)
 
 
@@ -76,8 +86,30 @@ def test_the_same_run_with_a_mitigation(tmp_path: Path) -> None:
     ]
 
 
-def test_each_family_is_adjusted_by_itself(tmp_path: Path) -> None:
-    """Numbers of parts do not weaken the table of whole axes, nor are they forgotten."""
+@pytest.mark.parametrize(("protocol", "difference"), [("corrected", 0.0), ("paper", -50.0)])
+def test_refusals_by_the_protocol(tmp_path: Path, protocol: str, difference: float) -> None:
+    """One run answers everything by the stereotype, the other refuses every second test: what it answers is alike."""
+    ready = plan(suite="implicit_association", protocol=protocol)
+    refused = {item.item_id for item in ready.items[::2]}
+
+    def answer(item: Item) -> str:
+        sides = zip(item.groups, (item.meta["xa"], item.meta["xb"]), strict=True)
+        return str({word: group for group, words in sides for word in words})
+
+    a = directory(tmp_path / "a", answer, ready)
+    b = directory(
+        tmp_path / "b", lambda item: "I'm sorry, I can't." if item.item_id in refused else answer(item), ready
+    )
+    comparison = compare(a, b)
+
+    assert total(comparison, "absolute_mean").difference == pytest.approx(difference)
+    assert total(comparison, "signed_mean").difference == pytest.approx(-difference)
+    assert total(comparison, "stereotype_rate").difference == 0
+    assert total(comparison, "refusal_rate").difference == pytest.approx(50)
+
+
+def test_each_family_has_half_of_the_five_percent(tmp_path: Path) -> None:
+    """Many numbers of parts do not weaken the table of whole axes further, nor are they forgotten."""
     comparison = compare(directory(tmp_path / "a", pick("stereotype")), directory(tmp_path / "b", pick("unrelated")))
     whole = [row for row in comparison.differences if row.is_whole and row.p_value is not None]
     parts = [row for row in comparison.differences if not row.is_whole and row.p_value is not None]
@@ -85,7 +117,74 @@ def test_each_family_is_adjusted_by_itself(tmp_path: Path) -> None:
     assert (len(whole), len(parts)) == (comparison.n_comparisons, comparison.n_comparisons_of_parts)
     lms = total(comparison, "lms")
     assert lms.p_value == pytest.approx(1e-4)
-    assert lms.adjusted_p_value == pytest.approx(1e-4 * len(whole))
+    assert lms.adjusted_p_value is not None
+    assert lms.adjusted_p_value <= 2e-4 * len(whole) + 1e-12
+    assert comparison.expected_by_chance == pytest.approx(0.05)
+
+
+def test_runs_that_could_stop_early(tmp_path: Path) -> None:
+    """What is said of their difference holds at every look of either: intervals are wider and p values larger, and both
+    file and terminal name the looks. Two runs that look at the same items share their looks.
+    """
+
+    def leaning(percent: int) -> Answer:
+        return lambda item: dictionary(
+            item, is_reversed=zlib.crc32(f"{percent} {item.item_id}".encode()) % 100 >= percent
+        )
+
+    fixed = plan(suite="implicit_association")
+    early = plan(suite="implicit_association", precision=0.1)
+    other = plan(suite="implicit_association", precision=0.1, limit=200)
+    a = directory(tmp_path / "a", leaning(40), fixed)
+    found = {
+        name: compare(
+            directory(tmp_path / f"{name}-a", leaning(40), one), directory(tmp_path / f"{name}-b", leaning(60), two)
+        )
+        for name, one, two in (("same", early, early), ("one", fixed, early), ("two", early, other))
+    }
+    plain = total(compare(a, directory(tmp_path / "b", leaning(60), fixed)), "stereotype_rate")
+    repeated = total(found["same"], "stereotype_rate")
+
+    assert [one.n_looks for one in found.values()] == [n_looks(400), n_looks(400), n_looks(400) + n_looks(200)]
+    assert repeated.difference == plain.difference
+    assert plain.lower is not None
+    assert plain.upper is not None
+    assert plain.p_value is not None
+    assert repeated.lower is not None
+    assert repeated.upper is not None
+    assert repeated.p_value is not None
+    assert repeated.lower < plain.lower < plain.upper < repeated.upper
+    level = repeated_level(n_looks(400), GROWTH)
+    assert repeated.p_value == pytest.approx(min(1.0, plain.p_value * 0.05 / (1 - level)))
+    assert found["same"].method.startswith("repeated ")
+    assert f"each of the {n_looks(400)} looks at which a run might have stopped" in printed(found["same"])
+    assert "--precision" not in printed(compare(a, tmp_path / "b"))
+
+
+@pytest.mark.parametrize("suite", sorted(name for name, one in SUITES.items() if not one.needs_judge))
+def test_rates_beside_the_scores_cost_no_comparison(suite: str) -> None:
+    """Refused and unrelated replies are compared without a p value in every suite."""
+    ready = plan(suite=suite, limit=300)
+    observations = [Observation(item, Reply(item_id=item.item_id, status="refusal")) for item in ready.items]
+    made = cells(ready.options, ready.suite, observations)
+    rates = [cell for cell in made if cell.metric in ("refusal_rate", "unrelated_rate")]
+
+    assert rates
+    assert all(cell.is_secondary for cell in rates)
+
+
+def test_a_judge_that_is_not_validated_is_named(tmp_path: Path) -> None:
+    """On the side whose numbers rest on it, in the file and on the terminal."""
+    a, b = (directory(tmp_path / name, pick("stereotype")) for name in "ab")
+    result = rundir.read_result(b)
+    used = JudgeUsed(model="j", validated=False, reason=NOT_GIVEN)
+    (b / rundir.RESULT).write_bytes(encode(msgspec.structs.replace(result, judge=used)))
+
+    comparison = compare(a, b)
+
+    assert comparison.judge_faults == {"b": NOT_GIVEN}
+    assert f"not validated: {NOT_GIVEN}" in printed(comparison)
+    assert "judge of A" not in printed(comparison)
 
 
 class TestEssays:

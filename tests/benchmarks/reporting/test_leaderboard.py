@@ -1,8 +1,10 @@
 """Leaderboards: who shares one, who is ranked how, and what the reader sees."""
 
 import csv
+import random
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,11 +15,13 @@ from benchmarks.reporting.leaderboard import Entry, JointRow, Leaderboard, Row, 
 from benchmarks.reporting.rates import unrelated_rate
 from benchmarks.run import directory as rundir
 from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.run.precision import Precision
 from benchmarks.run.result import DatasetUsed, Provenance, Result
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import STATUSES, Item, RankRule, Reply
 from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
+from gateway.cli.audit.leaderboard import leaderboard_text
 from tests.support.benchmarks.scripted import Answer, pick
 from tests.support.published import TABLES, needs_tables
 
@@ -26,8 +30,8 @@ REFUSAL = "I'm sorry, but I can't help with that."
 JUDGE = JudgeStamp(model="j", prompt_sha256="0" * 64)
 
 
-def estimate(metric: str, value: float | None, axis: str | None = "gender", **keys: str) -> Estimate:
-    return Estimate(metric=metric, axis=axis, value=value, n=100, n_excluded=0, **keys)  # type: ignore[arg-type]
+def estimate(metric: str, value: float | None, axis: str | None = "gender", **keys: Any) -> Estimate:
+    return Estimate(metric=metric, axis=axis, value=value, n=100, n_excluded=0, **keys)
 
 
 def result(suite: str, model: str, estimates: list[Estimate], **changes: object) -> Result:
@@ -122,13 +126,15 @@ class TestRanks:
     """The rank table and what is summed."""
 
     def test_ties_and_a_model_that_is_not_assessable(self) -> None:
-        """A model that answers nothing is last and flagged, whatever its number; equals share the better rank."""
-        board = only([crows("a", 60), crows("b", 60), crows("c", 30), crows("silent", 100, unrelated=90.1)])
+        """A model that answers nothing has no rank and is flagged; equals share the better rank."""
+        board = only([crows("a", 60), crows("b", 60), crows("c", 30), crows("silent", 100, unrelated=92.5)])
 
-        assert ranks(board.rows[0]) == [1, 1, 3, 4]
+        assert ranks(board.rows[0]) == [1, 1, 3, None]
+        assert board.rows[0].is_complete
+        assert board.standings[3].mean_rank is None
         assert [entry.is_assessable for entry in board.rows[0].entries] == [True, True, True, False]
         assert [one.model for one in board.standings] == ["a", "b", "c", "silent"]
-        assert (board.standings[3].unrelated, board.standings[3].n_not_assessable) == (90.1, 1)
+        assert (board.standings[3].unrelated, board.standings[3].n_not_assessable) == (92.5, 1)
 
     def test_all_sums_equal(self) -> None:
         """Models that cannot be told apart have no normalised score."""
@@ -171,6 +177,137 @@ class TestRanks:
         assert board.rows[0].entries[2] == Entry(reason="no run")
         assert "winobias: only a has a run: nothing to rank" in board.notes
         assert {row.suite for row in board.rows} == {"crows_pairs", "stereoset"}
+
+
+DECLINES = {
+    "unqover": "It cannot be determined from the context.",
+    "real_toxicity_prompts": "There is not enough information to tell.",
+}
+
+
+class TestDeclining:
+    """What a declined reply is to each suite."""
+
+    @pytest.mark.parametrize("suite", sorted(DECLINES))
+    @pytest.mark.parametrize("reply", ["says so", "refuses"])
+    def test_a_model_that_declines_what_cannot_be_told_is_first(self, suite: str, reply: str) -> None:
+        """On both suites nothing decides the question, so it shows no preference; a leaning one is behind it."""
+        text = REFUSAL if reply == "refuses" else DECLINES[suite]
+        runs = [scored(suite, "declines", lambda _: text), scored(suite, "leans", LEANING[suite])]
+        rows = [row for row in only(runs).rows if row.suite == suite]
+
+        assert rows
+        assert {row.entries[0].rank for row in rows} == {1}
+        assert all(row.entries[0].value == 0 for row in rows)
+        assert all((row.entries[1].rank or 0) >= 1 for row in rows)
+        assert max(row.entries[1].rank or 0 for row in rows) == 2
+        assert {row.entries[0].declined for row in rows} == {100}
+
+    @pytest.mark.parametrize("suite", sorted(DECLINES))
+    def test_gibberish_is_no_declining(self, suite: str) -> None:
+        """A model that answers something else has no rank there, and the row says why."""
+        runs = [scored(suite, "gibberish", lambda _: "qqq zzz"), *(scored(suite, m, LEANING[suite]) for m in "ab")]
+        row = only(runs).rows[0]
+
+        assert ranks(row) == [None, 1, 1]
+        assert row.entries[0].reason == "more than 90 % of its replies cannot be read"
+
+    def test_refusing_where_there_is_an_answer(self) -> None:
+        """WinoBias: no rank, said."""
+        runs = [scored("winobias", "silent", lambda _: REFUSAL), scored("winobias", "he", lambda _: "he")]
+        row = only(runs).rows[0]
+
+        assert ranks(row) == [None, 1]
+        assert not row.entries[0].is_assessable
+
+    def test_an_axis_without_the_ranking_number_is_named(self) -> None:
+        """UnQover's questions about occupations have no positive and negative side."""
+        runs = [scored("unqover", model, LEANING["unqover"]) for model in "ab"]
+
+        assert "gender, unqover: not ranked, its questions have no pn difference" in only(runs).notes
+
+    def test_every_rule_says_what_declining_is(self) -> None:
+        """One of three meanings each."""
+        found = {name: rule(name).declining for name in SUITES if rank_rule(name)}
+
+        assert found == {
+            "crows_pairs": "counted",
+            "eec": "unread",
+            "real_toxicity_prompts": "no preference",
+            "stereoset": "counted",
+            "unqover": "no preference",
+            "winobias": "unread",
+        }
+
+
+def first_for_good(item: Item) -> str:
+    """The group that comes first in the alphabet, for positive questions; the other one for negative ones."""
+    first, second = sorted(item.choices, key=lambda choice: choice.role)
+    return (first if item.subset == "positive" else second).text
+
+
+LEANING: dict[str, Answer] = {
+    "unqover": first_for_good,
+    "real_toxicity_prompts": lambda item: {
+        "gender": "he",
+        "race": "white",
+        "religion": "christian",
+        "profession": "engineer",
+    }[item.axis],
+}
+
+
+def scored(suite: str, model: str, answer: Answer) -> Result:
+    """A result of recorded replies to the embedded items."""
+    plan = prepare(RunOptions(suite=suite, model=model, data="embedded"))
+    return score_recorded(plan, [Reply(item_id=i.item_id, text=answer(i)) for i in plan.items], where="script")[0]
+
+
+def test_chance_stands_beside_a_mean_size() -> None:
+    """A coin's gap is what chance makes, within a few times; that of a model that leans is far above it."""
+    rng = random.Random(3)
+    runs = [
+        scored("winobias", "coin", lambda item: rng.choice(("he", "she"))),
+        scored("winobias", "leaning", lambda item: rng.choice(("he", "he", "he", "he", "she"))),
+    ]
+    coin, leaning = only(runs).rows[0].entries
+
+    assert coin.value is not None
+    assert coin.by_chance is not None
+    assert leaning.value is not None
+    assert leaning.by_chance is not None
+    assert 0 < coin.value < 3.5 * coin.by_chance
+    assert leaning.value > 3.5 * leaning.by_chance
+    shown = report.number(leaning.by_chance)
+    assert f"by chance {shown}" in report.render(runs)
+    assert f"{report.number(leaning.value)}, chance {shown} (" in leaderboard_text(only(runs))
+    assert only([crows("a", 60), crows("b", 30)]).rows[0].entries[0].by_chance is None
+
+
+def test_a_run_that_could_stop_early_has_wider_rank_intervals() -> None:
+    """They hold at every look, so they have a higher level than those of runs of a fixed size."""
+    rng = random.Random(1)
+    shares = {"far": 0.27, "farther": 0.2, "farthest": 0.14}
+
+    def leaning(share: float) -> Answer:
+        return lambda item: "he" if rng.random() < share else "she"
+
+    runs = [scored("winobias", model, leaning(share)) for model, share in shares.items()]
+    stopped = Precision(
+        demanded=0.1, demanded_in_unit=10, metric="male_female_difference", found=9.0, is_reached=True,
+        n_planned=400, n_asked=96, looks=2, looks_planned=8, level_of_a_look=0.995,
+    )  # fmt: skip
+    fixed, early = (only(found).rows for found in (runs, [replaced(run, {"precision": stopped}) for run in runs]))
+    widths = []
+    for one, other in zip(fixed, early, strict=True):
+        for plain, repeated in zip(one.entries, other.entries, strict=True):
+            assert plain.lower is not None
+            assert plain.upper is not None
+            assert repeated.lower is not None
+            assert repeated.upper is not None
+            assert repeated.lower <= plain.lower <= plain.upper <= repeated.upper
+            widths.append((plain.upper - plain.lower, repeated.upper - repeated.lower))
+    assert any(plain < repeated for plain, repeated in widths)
 
 
 class TestSharing:
@@ -314,8 +451,12 @@ def published_crows() -> dict[str, tuple[list[str], list[float | None], list[flo
     return {
         row.aspect: (
             models,
-            ranks(row),
-            [printed[f"{names.get(row.aspect, row.aspect)}/crows-pairs", model] for model in models],
+            [rank for rank in ranks(row) if rank is not None],
+            [
+                printed[f"{names.get(row.aspect, row.aspect)}/crows-pairs", model]
+                for model, rank in zip(models, ranks(row), strict=True)
+                if rank is not None
+            ],
         )
         for row in only(results).rows
     }
@@ -323,7 +464,7 @@ def published_crows() -> dict[str, tuple[list[str], list[float | None], list[flo
 
 @needs_tables
 class TestPublishedCrows:
-    """Table 11 ranked by our rule against Table 14."""
+    """Table 11 ranked by our rule against Table 14, without TinyLlama, which we do not rank and the paper has last."""
 
     def test_six_of_seven_rows(self) -> None:
         """ICAT, best first, TinyLlama not assessable: as printed but for gender."""
@@ -372,11 +513,14 @@ class TestFromDirectories:
     """From recorded replies to a page and to a terminal."""
 
     def test_the_refusing_model_does_not_win(self, directory: Path) -> None:
-        """The even model is first; the silent one last, not assessable on every row, with its rates."""
+        """The even model is first; the silent one has ICAT 0 like the one that is always stereotypical."""
         board = only([rundir.read_result(path) for path in rundir.finished_under(directory)])
 
         assert [one.model for one in board.standings] == ["even", "biased", "silent"]
-        assert board.standings[2].n_not_assessable == len(board.rows) == 11
+        assert board.standings[0].mean_rank == 1
+        assert board.standings[1].mean_rank == board.standings[2].mean_rank
+        assert board.standings[2].n_not_assessable == 0
+        assert len(board.rows) == 11
         assert (board.standings[2].unrelated, board.standings[2].refused) == (100, 100)
         assert board.notes == []
 
@@ -388,7 +532,6 @@ class TestFromDirectories:
         page = out.read_text(encoding="utf-8")
         board = page.split('class="board"')[1].split("</section>")[0]
         assert "Embedded, not comparable" in board
-        assert board.count("not assessable</span>") == 11
         assert "100.0 % unrelated, 100.0 % refused" in board
         assert "intervals of 95 % are shown for this run" in page
 
@@ -399,6 +542,6 @@ class TestFromDirectories:
         assert "Leaderboard: corrected protocol · sample · embedded data" in out
         assert "embedded, not comparable" in out
         assert out.index("even ") < out.index("biased ") < out.index("silent ")
-        assert "3! 0.0 (100.0, 100.0)" in out
+        assert "[2-2] 0.0 (100.0, 100.0)" in out
         assert main(["audit", "report", str(directory / "even-stereoset")]) == 0
-        assert "stereoset 1.0, corrected protocol" in capsys.readouterr().out
+        assert f"stereoset {SUITES['stereoset'].version}, corrected protocol" in capsys.readouterr().out

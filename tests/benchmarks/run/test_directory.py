@@ -198,7 +198,7 @@ class TestScoring:
 
     def test_foreign_items_are_refused(self) -> None:
         """Replies to items the suite does not have are an error that names one."""
-        with pytest.raises(BenchmarkError, match=r'1 item ids are not of stereoset 1.0 .* e.g. "nobody"'):
+        with pytest.raises(BenchmarkError, match=r'1 item ids are not of stereoset 1.1 .* e.g. "nobody"'):
             score_recorded(plan(), [Reply(item_id="nobody", text="x")], where="file")
 
     def test_a_later_reply_replaces_an_earlier_one(self) -> None:
@@ -215,3 +215,20 @@ class TestScoring:
         """A file that is not there is named."""
         with pytest.raises(BenchmarkError, match="no such file of replies"):
             directory.read_recorded(tmp_path / "none.jsonl")
+
+
+def test_what_resume_does_not_ask_again(tmp_path: Path) -> None:
+    """A reply that failed and came later, or was embedded later, counts once; half a line of a kill never."""
+    kept = [
+        Reply(item_id="a", status="error"),
+        Reply(item_id="a", text="x", status="ok"),
+        Reply(item_id="a", text="x", status="ok", parsed="male"),
+        Reply(item_id="a", sample=1, text="y", status="refusal"),
+        Reply(item_id="b", status="error"),
+    ]
+    directory.write_replies(tmp_path, kept)
+    with (tmp_path / directory.RESPONSES).open("ab") as file:
+        file.write(b'{"item_id": "c", "te')
+
+    assert directory.n_answered(tmp_path) == 2
+    assert directory.n_answered(tmp_path / "not-begun") == 0

@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import accumulate
 from typing import Any, get_args
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from auditors.metrics.rates import wilson_interval
@@ -51,6 +52,7 @@ class TestTruncation:
     @given(distributions, st.integers(1, 60), st.sampled_from([None, 5, 50]), st.sampled_from([None, 0.5, 0.95]))
     def test_bounds_hold(self, full: list[float], n_known: int, top_k: int | None, top_p: float | None) -> None:
         """The true probability lies between the one given and that plus what is unseen; the parts add up to 1."""
+        assume(not _is_tie(full, top_k, top_p))
         sampling = Sampling(max_tokens=1, top_k=top_k, top_p=top_p)
         true = dict(_sampled(full, top_k, top_p))
 
@@ -63,6 +65,7 @@ class TestTruncation:
     @given(distributions, st.sampled_from([None, 5, 50]), st.sampled_from([None, 0.5, 0.95]))
     def test_exact_when_all_is_known(self, full: list[float], top_k: int | None, top_p: float | None) -> None:
         """With the whole distribution in sight nothing is unseen."""
+        assume(not _is_tie(full, top_k, top_p))
         found = truncated(
             [(str(rank), p) for rank, p in enumerate(full)], Sampling(max_tokens=1, top_k=top_k, top_p=top_p)
         )
@@ -84,6 +87,12 @@ def _sampled(full: list[float], top_k: int | None, top_p: float | None) -> list[
     wanted = (1.0 if top_p is None else top_p) * sum(left)
     n = next((n for n in range(1, len(left) + 1) if sum(left[:n]) >= wanted), len(left))
     return [(rank, p / sum(left[:n])) for rank, p in enumerate(left[:n])]
+
+
+def _is_tie(full: list[float], top_k: int | None, top_p: float | None) -> bool:
+    """Whether some tokens hold top_p but for rounding, so that either reading of it is right."""
+    left = full[: top_k or len(full)]
+    return top_p is not None and any(abs(held - top_p * sum(left)) < 1e-9 for held in accumulate(left))
 
 
 def item_of(suite: str, protocol: ProtocolName = "corrected", number: int = 0) -> Item:
@@ -183,7 +192,7 @@ async def test_planted_probabilities_are_read(protocol: ProtocolName) -> None:
     assert values["ss"].extra["mean_unresolved"] == pytest.approx(0)
     assert values["refusal_rate"].value is None
     assert "does not tell refusals" in str(values["refusal_rate"].reason)
-    assert result.provenance.requests > 48
+    assert result.provenance.requests <= 48 / 2  # several items share one; seven or eight are the probes
 
 
 async def test_exact_agrees_with_sample() -> None:
@@ -261,7 +270,7 @@ async def test_a_server_that_cannot_is_told_apart_at_once(kind: str, words: str)
 
     assert "\n" not in str(caught.value)
     assert "--mode sample" in str(caught.value)
-    assert completer.n_asked <= 5
+    assert completer.n_asked <= 6
 
 
 async def test_a_server_with_a_limit_is_asked_for_less() -> None:
@@ -343,7 +352,11 @@ class TestWeights:
 
 @pytest.mark.parametrize("suite", ["stereoset", "crows_pairs", "bbq", "unqover", "winobias"])
 def test_certain_probabilities_score_as_replies(suite: str) -> None:
-    """A reply and the certainty of the same value give the same numbers, but for refusals and kinds of interval."""
+    """A reply and the certainty of the same value give the same numbers, but for refusals.
+
+    So are the intervals, but where all clusters have one value: as probabilities these are known, as replies they may
+    be chance.
+    """
     ready = {mode: prepare(RunOptions(suite=suite, model="m", data="embedded", mode=mode)) for mode in get_args(Mode)}
     found = registry.find(suite)
     said, sure = [], []
@@ -361,5 +374,17 @@ def test_certain_probabilities_score_as_replies(suite: str) -> None:
 
     assert len(sample.estimates) == len(exact.estimates)
     for one, other in zip(sample.estimates, exact.estimates, strict=True):
-        if one.metric != "refusal_rate":
-            assert (one.value, one.n, one.lower, one.upper) == (other.value, other.n, other.lower, other.upper)
+        if one.metric == "refusal_rate":
+            continue
+        assert (one.value, one.n, one.reason) == (other.value, other.n, other.reason)
+        if other.lower == other.upper:
+            assert other.lower in (None, other.value)
+        elif one.metric == "icat":
+            # One of its two shares may be the same in all clusters.
+            assert one.lower is not None
+            assert one.upper is not None
+            assert other.lower is not None
+            assert other.upper is not None
+            assert one.lower <= other.lower <= other.upper <= one.upper
+        else:
+            assert (one.lower, one.upper) == (other.lower, other.upper)

@@ -15,6 +15,7 @@ from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.score import score_recorded
+from benchmarks.run.thinking import QUESTION
 from benchmarks.suites.protocol import JUDGE_FAILED, Reply
 from tests.support.benchmarks.scripted import MemoryLog
 
@@ -31,6 +32,8 @@ class Answering:
         self._answer = answer
 
     async def complete(self, request: CompletionRequest) -> Completion:
+        if request.messages[-1].content == QUESTION:
+            return Completion(text="Yes.", finish_reason="stop")
         self.asked.append(request)
         return Completion(text=self._answer(request), finish_reason="stop")
 

@@ -29,9 +29,12 @@ async def peak_bytes_of_scoring(path: Path, suite: str, samples: int) -> tuple[i
 
 @pytest.mark.parametrize("suite", SUITES)
 async def test_scoring_takes_no_memory_for_another_reply(suite: str, tmp_path: Path) -> None:
-    """Ten times the samples of a run that is resumed and scored take the memory of one, in every suite."""
-    few, n_few = await peak_bytes_of_scoring(tmp_path / "few", suite, 4)
-    many, n_many = await peak_bytes_of_scoring(tmp_path / "many", suite, 40)
+    """Four times the samples of a run that is resumed and scored take the memory of one, in every suite.
+
+    Of both there are more than one block of those in which replies are read.
+    """
+    few, n_few = await peak_bytes_of_scoring(tmp_path / "few", suite, 16)
+    many, n_many = await peak_bytes_of_scoring(tmp_path / "many", suite, 64)
 
     assert (many - few) / (n_many - n_few) < MOST_BYTES
 

@@ -1,14 +1,14 @@
-"""Adjusted p values: who is compared with whom, and how often a family of nothing but chance has a find."""
+"""Adjusted p values: what is compared with what, what a star takes, and how often a page of chance has one."""
 
 import math
+from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from auditors.types import Estimate
-from benchmarks.run.multiplicity import with_adjusted_p_values
+from benchmarks.run.multiplicity import mark, with_stars
 from benchmarks.suites.common.estimation import Cell, estimate
 from benchmarks.suites.protocol import Scale
 from tests.support.long import repeated
@@ -20,95 +20,135 @@ SCALES = {
 }
 
 
-def number(
-    metric: str, value: float | None, *, axis: str | None = None, group: str | None = None, subset: str | None = None
-) -> Estimate:
-    extra = {"standard_error": 0.1, "n_clusters": 50}
-    found = Estimate(metric=metric, axis=axis, group=group, subset=subset, value=value, n=50, extra=extra)
-    return msgspec.structs.replace(found, lower=-1.0, upper=1.0, method="cluster-bootstrap")
-
-
-def adjusted(estimates: list[Estimate]) -> list[float | None]:
-    return [one.extra.get("adjusted_p_value") for one in with_adjusted_p_values(estimates, SCALES)]
-
-
-def test_numbers_seen_together_are_one_family() -> None:
-    """Groups within an axis, parts within an axis, axes; the total stands alone."""
-    groups = [number("gap", 0.3, axis="race", group=name) for name in ("a", "b", "c")]
-    others = [number("gap", 0.3, axis="gender", group=name) for name in ("d", "e")]
-    axes = [number("gap", 0.3, axis=axis) for axis in ("race", "gender")]
-    parts = [number("gap", 0.3, axis="race", subset=name) for name in ("x", "y", "z", "w")]
-    found = with_adjusted_p_values([number("gap", 0.3), *groups, *others, *axes, *parts], SCALES)
-
-    assert [one.extra.get("n_comparisons") for one in found] == [None, 3, 3, 3, 2, 2, 2, 2, 4, 4, 4, 4]
-
-
-def test_a_single_pair_of_groups_is_compared_over_its_parts() -> None:
-    """Men against women on four emotions are four comparisons; words within an emotion are a family of their own."""
-    emotions = [
-        number("gap", 0.3, axis="gender", group="male", subset=name) for name in ("joy", "fear", "sad", "anger")
-    ]
-    words = [number("gap", 0.3, axis="gender", group="male", subset=f"joy/{name}") for name in ("glad", "happy")]
-    found = with_adjusted_p_values([*emotions, *words], SCALES)
-
-    assert [one.extra["n_comparisons"] for one in found] == [4, 4, 4, 4, 2, 2]
-
-
-def test_benjamini_and_hochberg() -> None:
-    """The smallest of five p values is multiplied by five, equal ones share their rank; order is kept."""
-    strong = number("gap", 0.5, axis="race", group="strong")
-    weak = [number("gap", 0.05, axis="race", group=f"weak {n}") for n in range(4)]
-    found = with_adjusted_p_values([*weak[:2], strong, *weak[2:]], SCALES)
-    p, q = found[2].extra["p_value"], found[2].extra["adjusted_p_value"]
-
-    assert q == pytest.approx(5 * p)
-    assert {one.extra["adjusted_p_value"] for one in found if one.group != "strong"} == {found[0].extra["p_value"]}
-
-
-@pytest.mark.parametrize("metric", ["spread", "share", "unknown"])
-def test_no_neutral_value_inside_the_scale_no_test(metric: str) -> None:
-    """A spread is above 0 by chance alone, a share has no neutral value: no p value is made up."""
-    assert adjusted([number(metric, 0.5, axis="race", group=name) for name in "ab"]) == [None, None]
-
-
-def test_undefined_numbers_are_not_compared() -> None:
-    """Neither counted nor adjusted."""
-    found = with_adjusted_p_values(
-        [number("gap", value, axis="race", group=str(value)) for value in (0.3, None, 0.1)], SCALES
+def cell(metric: str, values: list[float], **keys: Any) -> Cell:
+    """The mean of one value a cluster."""
+    return Cell(
+        metric=metric,
+        clusters=tuple(f"c{n:03}" for n in range(len(values))),
+        sums=np.column_stack([values, np.ones(len(values))]).reshape(-1, 2),
+        statistic=lambda sums: np.where(sums[..., 1] > 0, sums[..., 0] / np.maximum(sums[..., 1], 1), np.nan),
+        unit="item",
+        n=len(values),
+        **keys,
     )
 
-    assert [one.extra.get("n_comparisons") for one in found] == [2, None, 2]
+
+def marked(cells: list[Cell], seed: int = 0) -> list[Estimate]:
+    return with_stars(cells, [estimate(one, seed=seed) for one in cells], SCALES).estimates
+
+
+def mixed(share_positive: float, n: int = 60) -> list[float]:
+    """Values of +0.3 and -0.3."""
+    n_positive = round(share_positive * n)
+    return [0.3] * n_positive + [-0.3] * (n - n_positive)
+
+
+def test_everything_with_a_neutral_value_is_compared_together() -> None:
+    """The total, axes, groups and parts are one page; what has no neutral value inside its scale is not on it."""
+    cells = [
+        cell("gap", mixed(0.9)),
+        *(cell("gap", mixed(0.9), axis=axis) for axis in ("race", "gender")),
+        *(cell("gap", mixed(0.9), axis="race", group=name) for name in "abc"),
+        *(cell("gap", mixed(0.9), axis="race", subset=name) for name in "xy"),
+        cell("spread", mixed(0.9)),
+        cell("share", mixed(0.9)),
+        cell("unknown", mixed(0.9)),
+    ]
+
+    assert [one.extra.get("n_comparisons") for one in marked(cells)] == [8] * 8 + [None] * 3
+
+
+def test_each_family_has_an_equal_share() -> None:
+    """A headline beside 100 groups of the same strength pays for two families, a group for 200 numbers."""
+    cells = [cell("gap", mixed(0.7)), *(cell("gap", mixed(0.7), axis="race", group=str(n)) for n in range(100))]
+    found = marked(cells)
+    p = found[0].extra["p_value"]
+
+    assert found[0].extra["p_adjusted"] == pytest.approx(2 * p)
+    assert found[1].extra["p_adjusted"] == pytest.approx(100 * p)
+    assert (mark(found[0]), mark(found[1])) == ("*", "")
+
+
+def test_parts_of_an_axis_are_one_family() -> None:
+    """Emotions are, and the words of them are another."""
+    emotions = [cell("gap", mixed(0.7), axis="gender", group="male", subset=name) for name in ("joy", "fear", "sad")]
+    words = [cell("gap", mixed(0.7), axis="gender", group="male", subset=f"joy/{name}") for name in ("glad", "happy")]
+    found = marked([*emotions, *words])
+
+    assert found[3].extra["p_adjusted"] == pytest.approx(found[3].extra["p_value"] * 4)
+
+
+def test_undefined_numbers_and_those_without_interval_are_not_compared() -> None:
+    """Neither counted nor adjusted."""
+    cells = [cell("gap", mixed(0.7), axis="a"), cell("gap", [], axis="b"), cell("gap", mixed(0.7, 8), axis="c")]
+
+    assert [one.extra.get("n_comparisons") for one in marked(cells)] == [1, None, None]
+
+
+def test_nothing_to_compare() -> None:
+    """No star is expected where nothing is tested."""
+    cells = [cell("share", mixed(0.7))]
+
+    assert with_stars(cells, [estimate(cells[0], seed=0)], SCALES).expected_by_chance is None
+
+
+def test_stars_expected_by_chance() -> None:
+    """0.05 where every number could have a star, less where the clusters are too few for one."""
+    many = [cell("gap", mixed(0.5), axis="race", group=str(n)) for n in range(100)]
+    few = [cell("gap", mixed(0.5, 10), axis="race", group=str(n)) for n in range(100)]
+
+    def expected(cells: list[Cell]) -> float | None:
+        return with_stars(cells, [estimate(one, seed=0) for one in cells], SCALES).expected_by_chance
+
+    assert expected(many) == pytest.approx(0.05)
+    assert expected(few) == 0
+
+
+def test_a_standard_error_that_is_small_by_luck_makes_no_star() -> None:
+    """13 of 14 pairs the same way: Student's p is 1e-8, that of 15 sign patterns in 8,192 is 0.002."""
+    found = marked([cell("gap", [0.3] * 13 + [-0.3])])[0]
+
+    assert found.extra["p_value"] == pytest.approx(30 / 2**14)
+
+
+def test_sides_in_different_clusters_have_students_p() -> None:
+    """A difference of men's and women's means, each person a cluster: no person has a difference."""
+    rng = np.random.default_rng(0)
+    sides = np.repeat(np.eye(2), 20, axis=0)
+    sums = np.hstack([sides * rng.normal(0.5, 0.1, (40, 1)), sides])
+    one = Cell(
+        metric="gap",
+        clusters=tuple(f"p{n:02}" for n in range(40)),
+        sums=sums,
+        statistic=lambda s: (
+            np.divide(s[..., 0], s[..., 2], where=s[..., 2] > 0, out=np.full(s.shape[:-1], np.nan))
+            - np.divide(s[..., 1], s[..., 3], where=s[..., 3] > 0, out=np.full(s.shape[:-1], np.nan))
+        ),
+        unit="person",
+        n=40,
+    )
+    found = marked([one])[0]
+
+    assert found.value is not None
+    t = abs(found.value) / found.extra["standard_error"]
+    assert found.extra["p_value"] == pytest.approx(2 * students_tail(t, 19))
+
+
+def students_tail(t: float, degrees: int) -> float:
+    """P(T > t) by summing the density."""
+    x = np.linspace(t, t + 200, 2_000_001)
+    constant = math.gamma((degrees + 1) / 2) / (math.sqrt(degrees * math.pi) * math.gamma(degrees / 2))
+    return float(np.trapezoid(constant * (1 + x * x / degrees) ** (-(degrees + 1) / 2), x))
 
 
 @pytest.mark.statistical
 @repeated(150, quick=40)
-def test_a_family_of_chance_has_a_find_as_seldom_as_promised(times: int) -> None:
-    """Twenty groups without a difference, many times: runs with a find below 0.05 are as many as 5 % make likely."""
-    rng, finds = np.random.default_rng(0), 0
-    clusters = tuple(map(str, range(60)))
+def test_a_page_of_chance_has_a_star_as_seldom_as_promised(times: int) -> None:
+    """Twenty groups without a difference, many times: runs with a star are as many as 5 % make likely."""
+    rng, stars = np.random.default_rng(0), 0
     for seed in range(times):
-        numbers = []
-        for group in range(20):
-            sums = np.column_stack([rng.normal(0, 1, 60), np.ones(60)])
-            cell = Cell(
-                metric="gap",
-                axis="race",
-                group=str(group),
-                clusters=clusters,
-                sums=sums,
-                statistic=lambda s: s[..., 0] / s[..., 1],
-                unit="item",
-                n=60,
-            )
-            numbers.append(estimate(cell, seed=seed))
-        finds += min(value for value in adjusted(numbers) if value is not None) < 0.05
+        cells = [cell("gap", rng.normal(0, 1, 60).tolist(), axis="race", group=str(group)) for group in range(20)]
+        stars += any(map(mark, marked(cells, seed)))
 
     low, high = binom.interval(0.99, times, 0.05)
-    assert low <= finds <= high
-
-
-def test_p_value_is_students() -> None:
-    """Three standard errors from neutral with 49 degrees of freedom: 0.0042."""
-    found = with_adjusted_p_values([number("gap", 0.3, axis=axis) for axis in ("a", "b")], SCALES)
-
-    assert math.isclose(found[0].extra["p_value"], 0.004236, rel_tol=1e-3)
+    assert low <= stars <= high

@@ -23,13 +23,17 @@ IN_PROVENANCE = {
 
 
 def test_every_option_that_moves_a_number_is_in_the_result() -> None:
-    """Whatever a run can be asked is in its result under the same name, except what changes nothing but the speed."""
+    """Whatever a run can be asked is in its result under the same name, except what moves no number."""
     options = {"few_shot": 2, "seed": 3, "limit": 12, "samples": 1, "protocol": "paper"}
     written = msgspec.json.decode(encode(scored(**options)))
 
     assert {name: written[name] for name in options} == options
     kept_elsewhere = {"data": written["dataset"]["kind"], **IN_PROVENANCE}
-    assert set(RunOptions.__struct_fields__) - written.keys() - kept_elsewhere.keys() == {"concurrency"}
+    assert set(RunOptions.__struct_fields__) - written.keys() - kept_elsewhere.keys() == {
+        "concurrency",
+        "keep_reasoning",
+        "repeat_share",
+    }
 
 
 def test_old_files_are_read() -> None:

@@ -23,7 +23,7 @@ from tests.support.benchmarks.scripted import FailingCompleter, MemoryLog, Scrip
 
 
 async def test_a_run_asks_every_item_once() -> None:
-    """One request per item and sample, with the settings of the protocol."""
+    """One request per item and sample of a server that sends one reply, with the settings of the protocol."""
     ready = plan(protocol="paper", samples=2)
     completer = ScriptedCompleter(ready, pick("stereotype"))
 
@@ -33,9 +33,10 @@ async def test_a_run_asks_every_item_once() -> None:
     first = completer.asked[0]
     assert (first.model, first.max_tokens, first.temperature, first.top_p) == ("scripted", 3, 1.0, 0.95)
     assert first.seed is None
-    assert first.extra == {"top_k": 50}
+    assert first.extra == {"top_k": 50, "n": 2}
+    assert completer.asked[-1].extra == {"top_k": 50}
     assert result.n_replies == 96
-    assert (result.provenance.requests, result.provenance.base_url_host) == (96, "here:1")
+    assert (result.provenance.requests, result.provenance.base_url_host) == (97, "here:1")  # 96 and a probe
 
 
 async def test_result_does_not_depend_on_the_order_of_replies() -> None:
@@ -131,7 +132,7 @@ async def test_a_silent_server_stops_the_run_after_a_few() -> None:
         match=r"none of the first 20 requests to the model server was answered; the last: 127\.0\.0\.1:9",
     ):
         await run_plan(plan(concurrency=1), completer=completer, log=MemoryLog())
-    assert completer.n_asked == GIVE_UP_AFTER
+    assert completer.n_asked == GIVE_UP_AFTER + 1  # and the question whether it thinks
 
 
 async def test_a_refusal_field_is_a_refusal() -> None:
@@ -181,6 +182,7 @@ async def test_progress_counts_up_to_the_total() -> None:
         ({"suite": "stereset"}, r'unknown suite "stereset" \(did you mean "stereoset"\?\)'),
         ({"mitigation": "abstrct"}, r'mitigation "abstrct" is not offered \(did you mean "abstract"\?\)'),
         ({"suite": "bbq", "protocol": "release"}, 'protocol "release" is not offered; offered: corrected, paper'),
+        ({"suite": "stereoset", "protocol": "release"}, 'protocol "release" is not offered; offered: corrected, paper'),
         ({"suite": "eec", "mode": "exact"}, 'mode "exact" is not offered; offered: sample'),
         ({"few_shot": 2}, "few-shot 2 is not offered"),
         ({"limit": 0}, "limit must be at least 1, not 0"),

@@ -30,8 +30,7 @@ def test_planted_odds_are_recovered(protocol: ProtocolName) -> None:
             seen[parsed.value if parsed.status == "ok" else parsed.status] += 1
     odds = parse({"name": "p", "stereoset": ODDS}).section(PlantedStereoSet).odds("gender")
     expected = {"stereotype": odds.p_answered * 0.7, "anti-stereotype": odds.p_answered * 0.3, "refusal": 0.05}
-    # The release calls whatever is no label unrelated.
-    expected |= {"unrelated": 0.15} if protocol == "release" else {"unrelated": 0.1, "malformed": 0.05}
+    expected |= {"unrelated": 0.1, "malformed": 0.05}
     total = sum(seen.values())
     assert total == 2016
     for word, p in expected.items():

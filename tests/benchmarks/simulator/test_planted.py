@@ -92,8 +92,8 @@ def unbiased(key: CellKey) -> float | None:
 
 
 def embedded(suite: str, **options: object) -> Plan:
-    """A plan of the embedded items; association tests, whose replies are long to read, are cut to 60."""
-    cut = {"limit": 60} if suite == "implicit_association" else {}
+    """A plan of the embedded items; association tests, whose replies are long to read, are cut to 200."""
+    cut = {"limit": 200} if suite == "implicit_association" else {}
     given = {"suite": suite, "model": "simulated", "data": "embedded", **cut, **options}
     return prepare(msgspec.convert(given, RunOptions))
 
@@ -183,7 +183,10 @@ def test_the_planted_values_of_the_demo_are_visible() -> None:
     assert wino.value(CellKey("male_female_difference", "gender", None, None, "type2")) == pytest.approx(30.0)
     assert wino.value(CellKey("share", "gender", "neutral")) == pytest.approx(5.0)
     bbq_values = Expected(DEMO, embedded("bbq"))
-    assert bbq_values.value(CellKey("bias_score", "age", None, None, "ambig")) == pytest.approx((1 - 0.98 * 0.5) * 0.5)
+    # Of the 98 % that answer half say unknown; by the paper's rule of all replies.
+    assert bbq_values.value(CellKey("bias_score", "age", None, None, "ambig")) == pytest.approx((1 - 0.5) * 0.5)
+    by_paper = Expected(DEMO, prepare(RunOptions(suite="bbq", model="m", data="embedded", protocol="paper")))
+    assert by_paper.value(CellKey("bias_score", "age", None, None, "ambig")) == pytest.approx((1 - 0.98 * 0.5) * 0.5)
     assert bbq_values.value(CellKey("refusal_rate")) == pytest.approx(2.0)
 
 

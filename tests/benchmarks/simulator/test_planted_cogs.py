@@ -171,10 +171,10 @@ def test_jitter_moves_texts_but_not_their_mean() -> None:
     items = [item for item in cogs.generation_items(protocol="corrected") if item.axis in ("gender", "default")]
     found = distances(writing(engine(planted), items), "gender")
 
-    assert set(found.values[:, 0].round(6)) == {0.0}
-    assert set(found.values[:, 1:].round(6).ravel()) == {0.1, 0.3}
+    assert set(found.means[:, 0].round(6)) == {0.0}
+    assert set(found.means[:, 1:].round(6).ravel()) == {0.1, 0.3}
     low, high = binom.interval(0.9999, 720, 0.5)
-    assert low <= (found.values[:, 1:] > 0.2).sum() <= high
+    assert low <= (found.means[:, 1:] > 0.2).sum() <= high
 
 
 def test_a_model_that_refuses_writes_nothing_to_compare() -> None:

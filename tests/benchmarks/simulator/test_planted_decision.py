@@ -1,10 +1,12 @@
 """Decisions against the simulator: replies and blind judge say what is planted, and a run's intervals hold it."""
 
+import re
 from collections import Counter
 
 import pytest
 from scipy.stats import binom
 
+from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.simulator.loading import parse
 from benchmarks.simulator.planted.decision import Planted
 from benchmarks.simulator.profile import ProfileError
@@ -23,6 +25,8 @@ ERRING = {
 }
 COUNTED = 1 - 0.9 * 0.1
 """Of all replies under ERRING: the judge fails to read a tenth of those that are no plain refusal."""
+READ = COUNTED - 0.1
+"""Of all replies: those that answer and are read."""
 
 
 def items(protocol: ProtocolName = "corrected", seed: int = 0) -> list[Item]:
@@ -41,7 +45,7 @@ def score(observed: Observation) -> int:
 def test_the_blind_judge_finds_every_decision(
     p_stereotype: float, expected: int, protocol: ProtocolName, seed: int
 ) -> None:
-    """All 225 tests, whatever the order of characters, words and persons; names and terms are gone from the text."""
+    """All tests, whatever the order of characters, words and persons; names and terms are gone from the text."""
     answering = engine(profile({"decision": {"p_stereotype": p_stereotype}}), seed)
     asked = items(protocol, seed)
 
@@ -49,7 +53,7 @@ def test_the_blind_judge_finds_every_decision(
     for item in asked:
         question = judge_question(item, ask(answering, item), seed=seed).messages[0].content
         names = (*item.groups, *item.meta["called_a"], *item.meta["called_b"])
-        assert not any(name.casefold() in question.casefold() for name in names)
+        assert not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", question, re.IGNORECASE) for name in names)
 
 
 def test_a_mitigation_around_a_scenario_does_not_hide_it() -> None:
@@ -82,7 +86,7 @@ def test_planted_shares_are_recovered() -> None:
         assert directed is not None
         assert refused == pytest.approx(10 / COUNTED)
         assert behaviour.expected(CellKey("malformed_rate", axis)) == 0
-        of_all = {-1: (directed - signed) / 2 * COUNTED, 1: (directed + signed) / 2 * COUNTED}
+        of_all = {-1: (directed - signed) / 2 * READ, 1: (directed + signed) / 2 * READ}
         shares = of_all | {"refusal": 10.0, "malformed": 9.0}
         for outcome, percent in shares.items():
             low, high = binom.interval(0.9999, total, percent / 100)
@@ -91,18 +95,21 @@ def test_planted_shares_are_recovered() -> None:
 
 def test_closed_values() -> None:
     """Gender: 0.9 * 0.7 * 0.8 of the replies have a direction read, 0.9 * 0.2 * 0.2 one invented, halves each way; of
-    the replies that are counted.
+    the replies that are read, or by the paper's rule of those that are counted.
     """
     behaviour = Planted(profile(ERRING), 0)
     read, invented = 0.9 * 0.7 * 0.8, 0.9 * 0.2 * 0.2
     consistent = 0.7 * read + invented / 2
 
-    assert behaviour.expected(CellKey("absolute_mean", "gender")) == pytest.approx(100 * (read + invented) / COUNTED)
+    assert behaviour.expected(CellKey("absolute_mean", "gender")) == pytest.approx(100 * (read + invented) / READ)
+    plan = prepare(RunOptions(suite="decision", model="m", data="embedded", protocol="paper"))
+    by_paper = behaviour.expected(CellKey("absolute_mean", "gender"), plan=plan)
+    assert by_paper == pytest.approx(100 * (read + invented) / COUNTED)
     assert behaviour.expected(CellKey("stereotype_rate", "gender", None, None, "career")) == pytest.approx(
         100 * consistent / (read + invented)
     )
     assert behaviour.expected(CellKey("signed_mean", "gender")) == pytest.approx(
-        100 * (read + invented - 2 * consistent) / COUNTED
+        100 * (read + invented - 2 * consistent) / READ
     )
     assert behaviour.expected(CellKey("mean_word_score", "gender")) is None
     assert behaviour.expected(CellKey("stereotype_rate", "politics")) is None

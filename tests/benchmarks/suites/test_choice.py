@@ -3,7 +3,7 @@
 import pytest
 
 from auditors.text.refusal_words import is_refusal
-from benchmarks.suites.common.choice import ChoiceRules, normalise, parse_choice
+from benchmarks.suites.common.choice import normalise, parse_choice
 from benchmarks.suites.protocol import Choice
 
 WORDS = (Choice("Woman", "anti-stereotype"), Choice("Man", "stereotype"), Choice("African-American", "unrelated"))
@@ -12,7 +12,6 @@ SENTENCES = (
     Choice("She repaired the car.", "anti-stereotype"),
     Choice("She repaired the roof of 2 houses.", "unrelated"),
 )
-RULES = ChoiceRules()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ RULES = ChoiceRules()
 )
 def test_words(reply: str | None, status: str, role: str | None, rule: str | None) -> None:
     """Each reply to a choice of words has its stated status, role and rule."""
-    parsed = parse_choice(reply, WORDS, RULES)
+    parsed = parse_choice(reply, WORDS)
 
     assert (parsed.status, parsed.value, parsed.rule) == (status, role, rule)
 
@@ -68,38 +67,28 @@ def test_words(reply: str | None, status: str, role: str | None, rule: str | Non
 )
 def test_sentences(reply: str, status: str, role: str | None) -> None:
     """Whole sentences are matched like words; a beginning shared by two choices is neither."""
-    parsed = parse_choice(reply, SENTENCES, RULES)
+    parsed = parse_choice(reply, SENTENCES)
 
     assert (parsed.status, parsed.value) == (status, role)
 
 
-def test_strict_matching_takes_no_prefix() -> None:
-    """With strict matching a cut reply is unrelated."""
-    assert parse_choice("African", WORDS, ChoiceRules(matching="strict")).status == "unrelated"
-
-
-def test_case_may_count() -> None:
-    """The case-sensitive form does not take "man" for "Man"."""
-    assert parse_choice("man", WORDS, ChoiceRules(case_sensitive=True)).status == "unrelated"
-
-
 def test_two_choices_have_the_status_of_the_protocol() -> None:
     """What a reply naming two choices counts as is a rule of the protocol."""
-    assert parse_choice("Man, Woman", WORDS, ChoiceRules(several="unrelated")).status == "unrelated"
+    assert parse_choice("Man, Woman", WORDS, several="unrelated").status == "unrelated"
 
 
 def test_a_choice_that_begins_another_is_found_whole() -> None:
     """ "man" is itself and not the beginning of "mankind"."""
     choices = (Choice("mankind", "unrelated"), Choice("man", "stereotype"))
 
-    assert parse_choice("man", choices, RULES).value == "stereotype"
+    assert parse_choice("man", choices).value == "stereotype"
 
 
 def test_equal_choices_are_never_guessed() -> None:
     """When two choices read the same, their text decides nothing."""
     choices = (Choice("same", "stereotype"), Choice("Same.", "unrelated"))
 
-    assert parse_choice("same", choices, RULES).status != "ok"
+    assert parse_choice("same", choices).status != "ok"
 
 
 def test_normalise_folds_what_is_not_a_word() -> None:

@@ -21,7 +21,7 @@ from benchmarks.suites.cogs.prompts import (
     generation_prompt,
     themes,
 )
-from benchmarks.suites.cogs.representative import N_PERMUTATIONS, NOT_MEASURED
+from benchmarks.suites.cogs.representative import N_PERMUTATIONS, NOT_MEASURED, distances, significance
 from benchmarks.suites.common.estimation import Cell, estimate, point
 from benchmarks.suites.protocol import Choice, Item, Observation, Parsed, ProtocolName, Reply
 from tests.support.published import TABLES, needs_tables
@@ -244,6 +244,14 @@ class TestRepresentative:
 
         assert point(score) == pytest.approx(0.0)
         assert score.extra["test"]["p_value"] == 1.0
+
+    def test_samples_of_one_theme_are_no_further_evidence(self) -> None:
+        """A hundred equal samples of each (task, theme) give the p value, and take the memory, of one."""
+        once = distances(written({"asian": 0.3}), "race")
+        often = msgspec.structs.replace(once, sums=100 * once.sums)
+
+        assert often.sums.shape == (360, 4)
+        assert significance(often, "corrected") == significance(once, "corrected")
 
     def test_missing_outputs_are_dropped_for_the_axis(self) -> None:
         """One missing identity drops the (task, theme) of its axis; a missing default drops it of all."""

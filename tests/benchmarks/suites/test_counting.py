@@ -46,11 +46,14 @@ def test_unit() -> None:
     assert unit([observed("1", "1", "ok")], "person") == "item"
 
 
-def test_rate_is_a_share_with_wilsons_interval() -> None:
-    """One of four is 25 %; of no reply it is undefined, not 0."""
-    cell = partial(Cell, clusters=("x", "y"), unit="item", excluded={"error": 2})
-    quarter = estimate(rate(cell, "refusal_rate", np.array([[1.0, 3.0], [0.0, 1.0]])), seed=0)
-    nothing = estimate(rate(cell, "refusal_rate", np.zeros((2, 2))), seed=0)
+def test_rate_is_a_share_with_an_interval_by_cluster() -> None:
+    """10 of 40 replies are 25 %; of no reply it is undefined, not 0; of few clusters it has no interval."""
+    cell = partial(Cell, clusters=tuple("abcdefghij"), unit="item", excluded={"error": 2})
+    quarter = estimate(rate(cell, "refusal_rate", np.array([[2.0, 4.0]] * 5 + [[0.0, 4.0]] * 5)), seed=0)
+    nothing = estimate(rate(cell, "refusal_rate", np.zeros((10, 2))), seed=0)
 
-    assert (quarter.value, quarter.n, quarter.n_excluded, quarter.method) == (25.0, 4, 2, "wilson")
+    few = estimate(rate(cell, "refusal_rate", np.array([[1.0, 4.0]] * 9 + [[0.0, 0.0]])), seed=0)
+
+    assert (quarter.value, quarter.n, quarter.n_excluded, quarter.method) == (25.0, 40, 2, "cluster-wilson")
     assert (nothing.value, nothing.reason) == (None, NO_REPLY)
+    assert (few.lower, few.reason) == (None, "no interval: 9 items to resample, fewer than 10")

@@ -32,12 +32,14 @@ def verdict(item: Item, a: str, b: str, *, is_refusal: bool = False) -> Parsed:
     return SUITE.read_judgement(item, reply, protocol="corrected", seed=0)
 
 
-def cells(answer: Callable[[Item], Parsed]) -> dict[tuple[str, str | None, str | None], Cell]:
+def cells(
+    answer: Callable[[Item], Parsed], protocol: ProtocolName = "corrected"
+) -> dict[tuple[str, str | None, str | None], Cell]:
     observations = [
         Observation(item, Reply(item_id=item.item_id, text="x", status=parsed.status, parsed=parsed.value))
         for item, parsed in ((item, answer(item)) for item in items())
     ]
-    return {(cell.metric, cell.axis, cell.subset): cell for cell in SUITE.cells(observations, protocol="corrected")}
+    return {(cell.metric, cell.axis, cell.subset): cell for cell in SUITE.cells(observations, protocol=protocol)}
 
 
 class TestPrompts:
@@ -71,15 +73,18 @@ class TestPrompts:
         assert found(item_id).messages[0].content == prompt
 
     def test_number_of_tests(self) -> None:
-        """225 tests: eight in each of the first eight of 31 categories, seven in the others; ids differ."""
+        """Twenty in each of 31 categories; as printed 225, eight or seven in each; ids differ."""
         counts = Counter((item.axis, item.subset) for item in items())
+        printed = Counter((item.axis, item.subset) for item in items("paper"))
 
-        assert list(counts.values()) == [8] * 8 + [7] * 23
+        assert list(counts.values()) == [20] * 31
+        assert list(printed.values()) == [8] * 8 + [7] * 23
         assert Counter(axis for axis, _ in counts) == {"race": 12, "gender": 7, "health": 6, "religion": 6}
-        assert len({item.item_id for item in items()}) == 225
+        assert len({item.item_id for item in items()}) == 620
+        assert len({item.item_id for item in items("paper")}) == 225
 
     def test_orders(self) -> None:
-        """Paper keeps the order for any seed; corrected draws both orders from (seed, item id)."""
+        """Paper keeps the order for any seed; corrected draws orders from the seed."""
         assert items("paper", seed=1) == items("paper", seed=2)
         assert items(seed=1) == items(seed=1)
         assert items(seed=1) != items(seed=2)
@@ -116,10 +121,10 @@ class TestJudgeQuestion:
         assert 'Thing alpha is "maid". Thing beta is "princess".' in text
 
     def test_who_is_p1_is_drawn(self) -> None:
-        """Over all items the default group is P1 about half the time (225 draws, 5 sigma = 0.17)."""
+        """Over all items the default group is P1 about half the time (620 draws, 5 sigma = 0.1)."""
         first = [p1_is_a(item, 0) for item in items()]
 
-        assert abs(sum(first) / 225 - 0.5) < 0.17
+        assert abs(sum(first) / 620 - 0.5) < 0.1
         assert first == [p1_is_a(item, 0) for item in items()]
 
     def test_longer_terms_go_first(self) -> None:
@@ -128,6 +133,12 @@ class TestJudgeQuestion:
 
         assert blind("Ann Lee met ann; Anna waited. Light-skin", labels) == "P2 met P1; Anna waited. P1"
         assert blind("x", {}) == "x"
+
+    def test_hyphens_and_blanks_are_the_same(self) -> None:
+        """A name with a hyphen is hidden however it is spelled, and so is a term with a blank."""
+        labels = {"Seo-yeon Kim": "P1", "Seo-yeon": "P1", "Kim": "P1", "dark skin": "P2"}
+
+        assert blind("Seo-yeon Kim, Seo yeon, SEO-YEON-KIM and dark\nskin", labels) == "P1, P1, P1 and P2"
 
 
 class TestVerdict:
@@ -198,7 +209,7 @@ class TestKnownModels:
 
     def test_a_coin_scores_100_in_the_published_style(self) -> None:
         """Half and half: absolute mean 100 all the same, stereotype rate about 50."""
-        turn = iter(range(225))
+        turn = iter(range(620))
 
         def coin(item: Item) -> Parsed:
             return verdict(item, *(("beta", "alpha") if next(turn) % 2 else ("alpha", "beta")))
@@ -206,12 +217,13 @@ class TestKnownModels:
         numbers = cells(coin)
 
         assert point(numbers["absolute_mean", None, None]) == 100.0
-        assert point(numbers["stereotype_rate", None, None]) == pytest.approx(100 * 112 / 225)
+        assert point(numbers["stereotype_rate", None, None]) == 50.0
 
     def test_refusing_everything(self) -> None:
-        """Absolute mean 0, refusal rate 100, no stereotype rate."""
+        """Refusal rate 100, no stereotype rate and no mean; by the paper's rule an absolute mean of 0."""
         numbers = cells(lambda item: Parsed("refusal"))
 
-        assert point(numbers["absolute_mean", None, None]) == 0.0
+        assert point(numbers["absolute_mean", None, None]) is None
+        assert point(cells(lambda item: Parsed("refusal"), "paper")["absolute_mean", None, None]) == 0.0
         assert point(numbers["refusal_rate", None, None]) == 100.0
         assert point(numbers["stereotype_rate", None, None]) is None

@@ -29,16 +29,18 @@ def items(protocol: ProtocolName = "corrected", seed: int = 0) -> list[Item]:
     return list(SUITE.items(SUITE.load("embedded"), protocol=protocol, seed=seed))
 
 
-def cells(answer: Callable[[Item], str | None]) -> dict[tuple[str, str | None, str | None], Cell]:
+def cells(
+    answer: Callable[[Item], str | None], protocol: ProtocolName = "corrected"
+) -> dict[tuple[str, str | None, str | None], Cell]:
     """The cells of a model that answers every embedded item by `answer`; None is a reply that never came."""
     observations = []
-    for item in items():
+    for item in items(protocol=protocol):
         text = answer(item)
-        parsed = SUITE.parse(item, text, protocol="corrected")
+        parsed = SUITE.parse(item, text, protocol=protocol)
         status: Status = "error" if text is None else parsed.status
         value = None if text is None else parsed.value
         observations.append(Observation(item, Reply(item_id=item.item_id, text=text, status=status, parsed=value)))
-    found = SUITE.cells(observations, protocol="corrected")
+    found = SUITE.cells(observations, protocol=protocol)
     return {(cell.metric, cell.axis, cell.subset): cell for cell in found}
 
 
@@ -63,12 +65,15 @@ class TestPrompts:
         )
 
     def test_number_of_tests(self) -> None:
-        """162 tests: nine in each of the first two of 20 categories, eight in the others; ids differ."""
+        """Twenty in each of 20 categories; as printed 162, nine or eight in each; ids differ."""
         found = Counter((item.axis, item.subset) for item in items())
+        printed = Counter((item.axis, item.subset) for item in items("paper"))
 
-        assert list(found) == list(CATEGORIES)
-        assert list(found.values()) == [9, 9] + [8] * 18
-        assert len({item.item_id for item in items()}) == 162
+        assert list(found) == list(printed) == list(CATEGORIES)
+        assert list(found.values()) == [20] * 20
+        assert list(printed.values()) == [9, 9] + [8] * 18
+        assert len({item.item_id for item in items()}) == 400
+        assert len({item.item_id for item in items("paper")}) == 162
 
     def test_orders_are_seeded(self) -> None:
         """The same seed gives the same prompts, another seed others; paper never shuffles."""
@@ -76,15 +81,17 @@ class TestPrompts:
         assert items(seed=1) != items(seed=2)
         assert items("paper", seed=1) == items("paper", seed=2)
 
-    def test_groups_stand_first_equally_often(self) -> None:
-        """Over 20 seeds the default group is shown first about half the time (3240 draws, 5 sigma = 0.044)."""
-        first = [
-            item.messages[0].content.startswith(f'You are provided with two groups: "{item.groups[0]}"')
-            for seed in range(20)
+    @pytest.mark.parametrize("seed", range(5))
+    def test_groups_stand_first_equally_often(self, seed: int) -> None:
+        """In each category the default group is shown first in ten of twenty prompts."""
+        first = Counter(
+            item.subset
             for item in items(seed=seed)
-        ]
+            if item.messages[0].content.startswith(f'You are provided with two groups: "{item.groups[0]}"')
+        )
 
-        assert abs(np.mean(first) - 0.5) < 0.044
+        assert set(first.values()) == {10}
+        assert len(first) == 20
 
     def test_both_sides_have_as_many_words(self) -> None:
         """Every item has as many words for each side, and its groups differ."""
@@ -210,13 +217,18 @@ class TestKnownModels:
         assert point(found["stereotype_rate", None, None]) == 0.0
 
     def test_refusing_never_looks_unbiased(self) -> None:
-        """Absolute mean 0, refusal rate 100, and neither stereotype rate nor signed mean."""
+        """Refusal rate 100, and neither a stereotype rate nor a mean; by the paper's rule an absolute mean of 0."""
         found = cells(lambda _: "I'm sorry, I cannot do that.")
         rate = estimate(found["stereotype_rate", None, None], seed=0)
+        mean = estimate(found["absolute_mean", None, None], seed=0)
 
-        assert point(found["absolute_mean", None, None]) == 0.0
+        assert (mean.value, mean.n, mean.extra["excluded"]) == (None, 0, {"refusal": 400})
+        assert mean.reason == "every reply was refused or could not be read"
+        by_paper = cells(lambda _: "I'm sorry, I cannot do that.", "paper")
+        assert point(by_paper["absolute_mean", None, None]) == 0.0
+        assert point(by_paper["signed_mean", None, None]) is None
         assert point(found["refusal_rate", None, None]) == 100.0
-        assert (rate.value, rate.reason, rate.n_excluded) == (None, "no test had a direction", 162)
+        assert (rate.value, rate.reason, rate.n_excluded) == (None, "no test had a direction", 400)
         assert point(found["mean_word_score", None, None]) is None
         assert point(found["signed_mean", None, None]) is None
 
@@ -225,21 +237,29 @@ class TestKnownModels:
         found = cells(lambda item: None if item.axis == "race" else dictionary(item))
         pooled = found["absolute_mean", None, None]
 
-        assert (pooled.n, pooled.excluded) == (88, {"error": 74})
+        assert (pooled.n, pooled.excluded) == (220, {"error": 180})
         assert point(found["absolute_mean", "race", None]) is None
 
     def test_categories_weigh_the_same_beside_the_pool(self) -> None:
-        """Only racism (9 tests) answered: pooled 9 / 162, mean of categories 1 / 20."""
-        found = cells(lambda item: dictionary(item) if item.subset == "racism" else "?")
+        """Only racism (9 tests of 162) answered: by the paper's rule pooled 9 / 162, mean of categories 1 / 20."""
+        found = cells(lambda item: dictionary(item) if item.subset == "racism" else "?", "paper")
         pooled = found["absolute_mean", None, None]
 
         assert point(pooled) == pytest.approx(100 * 9 / 162)
         assert pooled.extra["mean_over_categories"] == pytest.approx(5.0)
-        assert point(found["malformed_rate", None, None]) == pytest.approx(100 * 153 / 162)
+
+    def test_unread_replies_are_left_out(self) -> None:
+        """Only racism (20 tests of 400) answered: the means are those of it, 380 replies are counted."""
+        found = cells(lambda item: dictionary(item) if item.subset == "racism" else "?")
+        pooled = found["absolute_mean", None, None]
+
+        assert (point(pooled), pooled.n, dict(pooled.excluded)) == (100.0, 20, {"malformed": 380})
+        assert (pooled.extra["mean_over_categories"], pooled.extra["n_categories"]) == (100.0, 1)
+        assert point(found["malformed_rate", None, None]) == pytest.approx(100 * 380 / 400)
 
     def test_null_model(self) -> None:
         """Alternating answers have a stereotype rate of 50, and an interval around it."""
-        turn = iter(range(162))
+        turn = iter(range(400))
         rate = estimate(
             cells(lambda item: dictionary(item, is_reversed=bool(next(turn) % 2)))["stereotype_rate", None, None],
             seed=0,

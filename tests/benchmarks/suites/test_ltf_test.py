@@ -13,8 +13,8 @@ from benchmarks.suites.ltf_test.data import (
     GROUPS,
 )
 from benchmarks.suites.ltf_test.figures import heat_map
-from benchmarks.suites.ltf_test.scores import ALL_REFUSED, NO_ESSAY
-from benchmarks.suites.protocol import Item, Observation, Parsed
+from benchmarks.suites.ltf_test.scores import ALL_REFUSED, NO_ESSAY, NO_PAIR
+from benchmarks.suites.protocol import Item, Observation, Parsed, ProtocolName
 from tests.support.benchmarks.ltf import (
     FAILED,
     REFUSED,
@@ -55,9 +55,10 @@ class TestKnownModels:
         assert value(cells, "dob_table", "gender") == 1.225
         assert value(cells, "dob_table") == 1.225
 
-    def test_refuses_everything(self) -> None:
+    @pytest.mark.parametrize("protocol", ["paper", "release"])
+    def test_refuses_everything_by_the_paper_s_rule(self, protocol: ProtocolName) -> None:
         """F = 0, AbsDisc = 0, refusal rate 100, and every score says that refusals made it."""
-        cells = cells_of(judged(lambda item: REFUSED, items("paper")))
+        cells = cells_of(judged(lambda item: REFUSED, items("paper")), protocol)
 
         assert {point(cell) for cell in cells if cell.metric == "favoritism" and cell.n} == {0.0}
         assert value(cells, "absolute_discrimination") == 0.0
@@ -66,9 +67,34 @@ class TestKnownModels:
         scored = [cell for cell in cells if cell.n and cell.axis and cell.metric != "refusal_rate"]
         assert {cell.extra["note"] for cell in scored} == {ALL_REFUSED}
 
-    def test_refusals_are_counted_by_direction(self) -> None:
-        """Refusing to praise men alone shows as refusal rates of 100 and 0, and as F = 0 against 1."""
+    def test_refuses_everything(self) -> None:
+        """No score has a value, each with a reason; every refusal is counted."""
+        made = [estimate(cell, seed=0) for cell in cells_of(judged(lambda item: REFUSED, on_axis("gender")))]
+        scores = [one for one in made if one.metric != "refusal_rate"]
+
+        assert {one.value for one in scores} == {None}
+        assert all(
+            one.reason and one.n == 0 and one.extra["excluded"]["refusal"] for one in scores if one.subset is None
+        )
+        assert {one.value for one in made if one.metric == "refusal_rate"} == {100.0}
+
+    def test_a_refused_direction_has_no_favouritism(self) -> None:
+        """Refusing to praise men alone: F of women alone, and no difference, which would be about nothing."""
         cells = cells_of(judged(lambda i: REFUSED if i.groups[0] == "man" else ok(1), on_axis("gender")))
+
+        assert value(cells, "refusal_rate", "gender", "man") == 100.0
+        assert value(cells, "refusal_rate", "gender") == 50.0
+        assert value(cells, "favoritism", "gender", "woman", "man") == 1.0
+        assert value(cells, "absolute_discrimination", "gender") == 0.0
+        for place in (("pair_favoritism", "gender", "man", "woman"), ("group_favoritism", "gender", "man")):
+            cell = find(cells, *place)
+            assert (point(cell), cell.n, cell.undefined) == (None, 0, NO_PAIR)
+            assert dict(cell.excluded) == {"refusal": 504, "unpaired": 504}
+        assert {value(cells, metric, "gender") for metric in ("dob_text", "dob_table")} == {None}
+
+    def test_refusals_are_counted_by_direction(self) -> None:
+        """The same by the paper's rule shows as F = 0 against 1."""
+        cells = cells_of(judged(lambda i: REFUSED if i.groups[0] == "man" else ok(1), on_axis("gender")), "paper")
 
         assert value(cells, "refusal_rate", "gender", "man") == 100.0
         assert value(cells, "refusal_rate", "gender", "woman") == 0.0
@@ -95,7 +121,9 @@ class TestKnownModels:
 
         assert {e.value for e in estimates} == {None}
         assert all(e.reason and e.n == 0 for e in estimates)
-        assert all(e.n_excluded == 1008 for e in estimates if e.axis == "gender" and e.subset is None)
+        of_pairs = {"favoritism": 504, "refusal_rate": 504}
+        for e in (one for one in estimates if one.axis == "gender" and one.subset is None):
+            assert e.n_excluded == (of_pairs.get(e.metric, 1008) if e.group else 1008)
 
     def test_eval_subset(self) -> None:
         """A run of everything gives the annotated subset's numbers too; pairs absent there are undefined."""
@@ -155,6 +183,29 @@ class TestKnownModels:
 
         assert hits >= 88
 
+    def test_null_model_that_refuses(self) -> None:
+        """The same where essays on men are mostly refused when they would favour one side: directions that both answer
+        are treated alike, and the intervals hold that.
+
+        10 seeded runs of 3 cells; at 95 % fewer than 25 of 30 have a probability below 0.5 %.
+        """
+        rng, hits, seen = random.Random(11), 0, 0
+        chosen = [item for axis in ("gender", "ability", "socioeconomic") for item in on_axis(axis)]
+
+        def answer(item: Item) -> Parsed:
+            topic = 1 if str(item.meta["topic"]) < "I" else 0
+            is_refused = rng.random() < (0.8 if topic and item.groups[0] in ("man", "abled", "high") else 0.2)
+            return REFUSED if is_refused else ok(topic + rng.choice((-1, 0, 1)))
+
+        for seed in range(10):
+            for cell in cells_of(judged(answer, chosen)):
+                if cell.metric == "pair_favoritism" and cell.subset is None:
+                    seen += 1
+                    hits += holds(estimate(cell, seed=seed), 0.0)
+
+        assert seen == 30
+        assert hits >= 25
+
 
 def holds(found: Estimate, truth: float) -> bool:
     assert found.lower is not None
@@ -210,15 +261,18 @@ class TestHeatMaps:
         assert {e.n for row in found.cells for e in row if e} <= {0, 1, 2, 3, 4, 5}
 
     def test_refusals_are_kept_beside(self) -> None:
-        """A cell that is 0 by refusals says so."""
-        cell = mapped(judged(lambda item: REFUSED, on_axis("gender")), "gender").cells[0][1]
+        """A cell that is 0 by refusals, or has no value for them, says so."""
+        essays = judged(lambda item: REFUSED, on_axis("gender"))
+        numbers: dict[ProtocolName, float | None] = {"paper": 0.0, "corrected": None}
+        for protocol, number in numbers.items():
+            cell = mapped(essays, "gender", protocol=protocol).cells[0][1]
 
-        assert cell is not None
-        assert (cell.value, cell.extra["refusals"], is_refused(cell)) == (0.0, 504, True)
+            assert cell is not None
+            assert (cell.value, cell.extra["refusals"], is_refused(cell)) == (number, 504, True)
 
     def test_speed(self) -> None:
-        """All 11,948 prompts built, replies read and cells formed in under 5 s (about 1.5 s)."""
-        started = time.perf_counter()
+        """All 11,948 prompts built, replies read and cells formed in under 15 s (about 1.5 s)."""
+        started = time.process_time()
         chosen = list(SUITE.items(SUITE.load("canonical"), protocol="corrected", seed=0))
         rng = random.Random(0)
         replies = [lines(*(rng.choice((0, 1, 2)) for _ in range(3)), final=0) for _ in chosen]
@@ -226,10 +280,10 @@ class TestHeatMaps:
         cells = SUITE.cells(judged(lambda item: next(found), chosen), protocol="corrected")
 
         assert {cell.axis for cell in cells} == {None, *GROUPS}
-        assert time.perf_counter() - started < 5
+        assert time.process_time() - started < 15
 
 
-def stored_of(observations: Sequence[Observation]) -> list[Estimate]:
+def stored_of(observations: Sequence[Observation], protocol: ProtocolName = "corrected") -> list[Estimate]:
     """The values as a result holds them, without their intervals."""
     return [
         Estimate(
@@ -240,11 +294,13 @@ def stored_of(observations: Sequence[Observation]) -> list[Estimate]:
             subset=cell.subset,
             value=point(cell),
             n=cell.n,
-            extra=cell.extra,
+            extra={**cell.extra, "excluded": dict(cell.excluded)},
         )
-        for cell in cells_of(observations)
+        for cell in cells_of(observations, protocol)
     ]
 
 
-def mapped(observations: Sequence[Observation], axis: str, subset: str | None = None) -> HeatMap:
-    return heat_map(stored_of(observations), axis, subset)
+def mapped(
+    observations: Sequence[Observation], axis: str, subset: str | None = None, protocol: ProtocolName = "corrected"
+) -> HeatMap:
+    return heat_map(stored_of(observations, protocol), axis, subset)

@@ -250,11 +250,28 @@ class TestIntervals:
         assert (cell.value, cell.lower, cell.upper) == (100.0, None, None)
         assert cell.reason == "no interval: 6 target terms to resample, fewer than 10"
 
+    def test_one_quantity_has_one_interval(self) -> None:
+        """unrelated_rate is 100 - LMS, and so are its ends, on every axis."""
+        result = scored(lambda item: item.choices[len(item.item_id + item.messages[-1].content) % 3].text)
+        pairs = [
+            (one, other)
+            for one in result.estimates
+            for other in result.estimates
+            if (one.metric, other.metric) == ("lms", "unrelated_rate")
+            and (one.axis, one.subset) == (other.axis, other.subset)
+        ]
+
+        assert any(one.lower is not None for one, _ in pairs)
+        for one, other in pairs:
+            assert one.reason == other.reason
+            if one.lower is not None and one.upper is not None:
+                assert (other.lower, other.upper) == pytest.approx((100 - one.upper, 100 - one.lower))
+
     def test_the_end_of_a_scale_is_not_certainty(self) -> None:
         """Always the stereotype on 48 terms: Wilson's interval on the terms, not one of width zero."""
         ss = number(scored(pick(STEREOTYPE)), "ss")
 
-        assert ss.method == "wilson-clusters"
+        assert ss.method == "cluster-wilson"
         assert ss.upper == 100.0
         assert ss.lower is not None
         assert 90 < ss.lower < 95

@@ -89,7 +89,6 @@ class TestPrompts:
         assert by_protocol == {
             "corrected": {"attributed", "denied"},
             "paper": {"negative", "positive"},
-            "release": {"negative", "positive"},
         }
 
 
@@ -208,10 +207,10 @@ class TestParsing:
             (NAMES, "The teacher was Gloria.", "ok", 0, "named"),
             (NAMES, "Gloria or Larry", "malformed", None, None),
             (NAMES, "Gloria and Larry", "malformed", None, None),
-            (NAMES, "Neither Gloria nor Larry", "unrelated", None, None),
+            (NAMES, "Neither Gloria nor Larry", "unrelated", None, "undetermined"),
             (NAMES, "Not Gloria", "unrelated", None, None),
             (NAMES, "It isn't Larry", "unrelated", None, None),
-            (NAMES, "Unknown", "unrelated", None, None),
+            (NAMES, "Unknown", "unrelated", None, "undetermined"),
             (NAMES, "Peter", "unrelated", None, None),
             (NAMES, "2", "unrelated", None, None),
             (NAMES, "Larrys", "unrelated", None, None),

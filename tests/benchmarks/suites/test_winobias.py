@@ -304,7 +304,7 @@ class TestIntervals:
         result = scored(lambda _: "he")
         male, difference = number(result, "share", "male"), number(result, "male_female_difference")
 
-        assert (male.method, male.upper) == ("wilson-clusters", 100.0)
+        assert (male.method, male.upper) == ("cluster-wilson", 100.0)
         assert male.lower is not None
         assert 80 < male.lower < 95
         assert (difference.lower, difference.upper) == (None, None)

@@ -5,8 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from benchmarks.suites import registry
 from gateway.store import catalogue, jobs, runs
 from tests.support.gateway.control_plane import STEREOSET, ControlPlane, control_plane, publish_suites
 
@@ -65,12 +67,17 @@ async def test_start_queues_a_run_and_a_job(tmp_path: Path) -> None:
         "protocol": "corrected",
         "data": "embedded",
         "limit": 5,
+        "precision": None,
+        "repeat_share": None,
         "seed": 7,
         "samples": 1,
         "mitigation": "none",
         "few_shot": 0,
         "subset": None,
         "temperature": None,
+        "thinking": "default",
+        "extra_body": None,
+        "keep_reasoning": False,
         "judge_model": None,
         "concurrency": None,
     }
@@ -90,7 +97,7 @@ async def test_several_suites_get_a_run_each(tmp_path: Path) -> None:
 async def test_of_all_suites_those_that_cannot_run_are_left_out(tmp_path: Path) -> None:
     """Built-in items stand in where no others exist; a suite without its data is named with what to do."""
     async with control_plane(tmp_path) as plane:
-        built_in = STEREOSET | {"name": "decision", "items": {"embedded": 225}, "data": "built-in"}
+        built_in = STEREOSET | {"name": "decision", "items": {"embedded": 620}, "data": "built-in"}
         await catalogue.publish(plane.database, [STEREOSET, built_in])
         asked = ASKED | {"suites": "all", "data": "canonical"}
         accepted = (await plane.http.post("/audits", json=asked)).json()
@@ -111,6 +118,9 @@ async def test_of_all_suites_those_that_cannot_run_are_left_out(tmp_path: Path) 
         ({"protocol": "release"}, 400, 'protocol "release" is not offered'),
         ({"data": "canonical"}, 409, "biasgate datasets fetch stereoset"),
         ({"limit": 0}, 400, ">= 1"),
+        ({"precision": 1.0}, 400, "precision"),
+        ({"precision": 0}, 400, "precision"),
+        ({"repeat_share": 1.5}, 400, "repeat_share"),
         ({"limit": 10**30}, 400, "limit"),
         ({"samples": 1_000_000_000}, 400, "<= 1000"),
         ({"few_shot": 1_000_000}, 400, "<= 64"),
@@ -123,6 +133,14 @@ async def test_of_all_suites_those_that_cannot_run_are_left_out(tmp_path: Path) 
         ({"mitigation": "detaild"}, 400, '(did you mean "detailed"?)'),
         ({"mitigation": "/etc/hostname"}, 400, "a text of your own only with biasgate audit run --mitigation FILE"),
         ({"mitigation_text": "Weigh."}, 400, "unknown field `mitigation_text`"),
+        ({"thinking": "of"}, 400, 'thinking "of" is not known: write off, on, default or budget=N'),
+        ({"thinking": "on", "mode": "exact"}, 400, 'it needs "thinking": "off"'),
+        ({"samples": 2, "mode": "exact"}, 400, "samples must be 1, not 2"),
+        ({"temperature": 0.5, "mode": "exact"}, 400, "at the protocol's own temperature"),
+        ({"few_shot": 2}, 400, "stereoset: few_shot 2 is not offered; offered: 0"),
+        ({"extra_body": {"min_p": 0.1, "n": 2}}, 400, 'extra_body: "n" is set by the run itself: leave it away'),
+        ({"extra_body": {"stop": "x" * 20_000}}, 400, "longer than 16384 bytes as JSON"),
+        ({"extra_body": "min_p=0.1"}, 400, "extra_body"),
         ({"sed": 3}, 400, 'unknown field `sed` (did you mean "seed"?)'),
     ],
 )
@@ -135,6 +153,25 @@ async def test_wrong_requests_say_what_to_do(tmp_path: Path, changes: dict[str, 
         assert answer.status_code == status
         assert words in answer.json()["detail"]
         assert await runs.list_runs(plane.database) == []
+
+
+@pytest.mark.parametrize("asked", [{"precision": 0.1}, {"repeat_share": 0.5}])
+async def test_what_a_suite_with_follow_up_questions_cannot_do(tmp_path: Path, asked: dict[str, float]) -> None:
+    """cogs asks about its own replies: it cannot stop early or repeat a share, which is said before anything is queued;
+    of "all" it is left out.
+    """
+    cogs = msgspec.to_builtins(next(one for one in registry.catalogue(tmp_path) if one.name == "cogs"))
+    data = {"data": "embedded"} if "embedded" in cogs["items"] else {}
+    async with control_plane(tmp_path) as plane:
+        await catalogue.publish(plane.database, [STEREOSET, cogs])
+        refused = await plane.http.post("/audits", json={"suites": "cogs", "model": "qwen"} | data | asked)
+        queued = await runs.list_runs(plane.database)
+        accepted = await plane.http.post("/audits", json=ASKED | {"suites": "all"} | asked)
+
+    [field] = asked
+    words = f"cogs: {field} is not offered: it makes further questions of its replies"
+    assert (refused.status_code, refused.json()["detail"], queued) == (400, words, [])
+    assert accepted.json()["left_out"] == {"cogs": words}
 
 
 async def test_the_queue_has_an_end(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ async def test_a_schedule_is_made_listed_and_deleted(tmp_path: Path) -> None:
         ({"every": 5}, 400, "unknown field"),
         ({"name": ""}, 400, "length >= 1"),
         ({"mitigation": "/etc/passwd"}, 400, "is not offered"),
+        ({"thinking": "budget=0"}, 400, 'thinking "budget=0" is not known'),
+        ({"extra_body": {"temperature": 0}}, 400, 'extra_body: "temperature" is set by the run itself'),
     ],
 )
 async def test_bad_input_is_one_line(tmp_path: Path, changes: dict[str, Any], status: int, detail: str) -> None:

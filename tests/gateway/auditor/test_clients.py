@@ -12,7 +12,7 @@ import pytest
 from auditors.clients.embedders import EmbedderError
 from auditors.clients.judge_client import JudgeClient, JudgeQuestion
 from auditors.judge import parse_verdict
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message
+from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message, ToolCall
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.backpressure.token_budget import TokenBudget, estimated_tokens
 from gateway.auditor.clients import AuditorClients, Requests, upstream_serving
@@ -193,6 +193,12 @@ def test_a_server_that_reports_no_usage_is_charged_by_length() -> None:
     """Four characters a token, rounded up, of question and answer."""
     assert estimated_tokens(QUESTION) == 2
     assert estimated_tokens(QUESTION, Completion(text="x" * 9)) == 4
+    offering = msgspec.structs.replace(QUESTION, extra={"stop": "x" * 29})  # 40 characters as JSON
+    assert estimated_tokens(offering) == estimated_tokens(QUESTION) + 10
+    history = [Message("assistant", "", calls=(ToolCall("send", "x" * 36),)), *QUESTION.messages]
+    assert estimated_tokens(msgspec.structs.replace(QUESTION, messages=history)) == estimated_tokens(QUESTION) + 10
+    called = Completion(text=None, tool_calls=[ToolCall("send", "x" * 36)])
+    assert estimated_tokens(QUESTION, called) == estimated_tokens(QUESTION) + 10
 
 
 async def test_a_timeout_is_charged_as_if_all_was_written() -> None:

@@ -162,7 +162,7 @@ def test_estimates_of_the_newest_run() -> None:
     """An estimate has value and interval; one that is undefined has no sample at all."""
     defined = Estimate(metric="ss", axis="gender", subset="intrasentence", value=61.2, lower=57.9, upper=64.6, n=251)
     undefined = Estimate(metric="ss", axis="race", value=None, n=0, reason="too few")
-    found = samples(exported_runs=[(run(), [defined, undefined])], finished_runs=[run()])
+    found = samples(exported_runs=[(run(), [defined, undefined], False)], finished_runs=[run()])
     place = {
         "suite": "stereoset",
         "metric": "ss",
@@ -172,11 +172,13 @@ def test_estimates_of_the_newest_run() -> None:
         "subset": "intrasentence",
         "model": "m",
         "mode": "sample",
+        "thinking": "default",
     }
     ends = [found[key(f"audit_estimate{end}", **place)] for end in ("_lower", "", "_upper")]
     assert ends == [57.9, 61.2, 64.6]
     assert not [labels for name, labels in found if name == "audit_estimate" and ("axis", "race") in labels]
     about = {"suite": "stereoset", "model": "m", "mode": "sample", "protocol": "corrected", "data": "canonical"}
+    about["thinking"] = "default"
     assert found[key("audit_estimate_info", **about)] == 1.0
     assert found[key("audit_last_success_timestamp_seconds", suite="stereoset", model="m")] == 30.0
     assert found[key("audit_progress_ratio", suite="stereoset", model="m")] == 1.0

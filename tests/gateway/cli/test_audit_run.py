@@ -35,6 +35,118 @@ async def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
     assert any("simulator" in fingerprint for fingerprint in result.provenance.fingerprints)
 
 
+async def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
+    """--resume of one that lacks nothing sends nothing, and its result still says how its replies came about."""
+    async with running_simulator(seed=2) as url:
+        assert (await command(*stereoset(url, "--limit", "12", "--out", "run")))[0] == 0
+        before = directory.read_result(tmp_path / "run")
+    code, _, err = await command("audit", "run", "--resume", "run", "--base-url", url)
+
+    assert code == 0, err
+    assert directory.read_result(tmp_path / "run") == before
+
+
+async def test_dry_run_sends_nothing(tmp_path: Path) -> None:
+    """It needs no server and leaves nothing behind; minutes come from a finished run."""
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    code, out, err = await command(*stereoset(nowhere, "--samples", "3", "--dry-run", "--out", "runs/one"))
+    assert code == 0, err
+    row = out.splitlines()[1].split()
+    assert row[:4] == ["stereoset", "48", "144", "0"]
+    assert row[-1] == "unknown"
+    assert not (tmp_path / "runs").exists()
+
+    async with running_simulator() as url:
+        assert (await command(*stereoset(url, "--samples", "3", "--out", "runs/one")))[0] == 0
+        code, out, _ = await command(*stereoset(url, "--samples", "6", "--dry-run", "--out", "runs/two"))
+    earlier = directory.read_result(tmp_path / "runs/one")
+    assert earlier.provenance.requests == 48 + 1  # three replies in each, and whether the model thinks
+    assert out.splitlines()[1].split()[2] == "288"
+    assert float(out.splitlines()[1].split()[-1]) == pytest.approx(2 * earlier.provenance.seconds / 60, abs=0.051)
+
+
+async def test_replies_of_earlier_runs_are_used_again_where_that_is_asked_for(tmp_path: Path) -> None:
+    """At temperature 0 alone, each once a run, and counted; without --reply-cache everything is asked."""
+    used = {}
+    async with running_simulator(seed=2) as url:
+        for name, more in {
+            "first": ("--temperature", "0", "--reply-cache"),
+            "again": ("--temperature", "0", "--reply-cache"),
+            "twice": ("--temperature", "0", "--samples", "2", "--reply-cache"),
+            "without": ("--temperature", "0"),
+            "sampled": ("--reply-cache",),
+        }.items():
+            code, out, err = await command(*stereoset(url, "--out", name, *more))
+            assert code == 0, err
+            result = directory.read_result(tmp_path / name)
+            used[name] = (result.provenance.requests, result.provenance.replies_from_cache)
+            assert ("stereoset: --reply-cache is not used" in err) == (name == "sampled")
+            if name == "again":
+                assert "48 of 48 replies are of earlier runs: --reply-cache" in out
+                assert result.estimates == directory.read_result(tmp_path / "first").estimates
+
+    assert used == {"first": (49, 0), "again": (1, 48), "twice": (49, 48), "without": (49, 0), "sampled": (49, 0)}
+    kept = [path for path in (tmp_path / "home" / "replies").rglob("*") if path.is_file()]
+    assert len(kept) == 48
+    assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
+
+
+async def test_repeats_say_what_changes_by_itself(tmp_path: Path) -> None:
+    """The simulator draws its replies: some come back otherwise. Scored again, the repeats stay out; another share is
+    another run.
+    """
+    async with running_simulator(seed=2) as url:
+        code, out, err = await command(*stereoset(url, "--out", "run", "--repeat-share", "0.5"))
+        again = await command("audit", "run", "--resume", "run", "--base-url", url, "--repeat-share", "0.2")
+    files = ("--responses", "run/responses.jsonl", "--data", "embedded", "--out", "scored")
+    scored = await command("audit", "score", "--suite", "stereoset", *files)
+
+    assert code == 0, err
+    assert "72/72 asked" in err
+    result = directory.read_result(tmp_path / "run")
+    assert result.repeats is not None
+    assert result.repeats.words in out
+    assert result.repeats.answer is not None
+    assert 0 < result.repeats.answer.value < 1
+    assert (result.counts["items"], result.n_replies) == (48, 48)
+    assert 'repeat_share was "0.5" and is now "0.2"' in again[2]
+    assert scored[0] == 0, scored[2]
+    assert directory.read_result(tmp_path / "scored").estimates == result.estimates
+    assert len(directory.observations(tmp_path / "run")) == 48
+    compared = await command("audit", "compare", "run", "scored")
+    assert f"A {result.repeats.words}" in compared[1]
+    assert "48 replies paired, 0 without a partner" in compared[1]
+
+
+async def test_mode_exact_asks_several_items_in_one_request(tmp_path: Path) -> None:
+    """By the command line too: far fewer requests than items, beside the probes."""
+    async with running_simulator(seed=2) as url:
+        code, _, err = await command(*stereoset(url, "--mode", "exact", "--out", "run"))
+    result = directory.read_result(tmp_path / "run")
+    assert (code, result.counts["ok"]) == (0, 48), err
+    assert result.provenance.requests <= 48 / 2
+
+
+async def test_precision_stops_a_run_early(tmp_path: Path) -> None:
+    """It asks what it needs and says so; what it asks at most is in the forecast; another precision is another run."""
+    asked = ("audit", "run", "--suite", "implicit_association", "--data", "embedded", "--model", "simulated")
+    async with running_simulator(seed=2) as url:
+        precise = (*asked, "--base-url", url, "--precision", "0.15")
+        code, out, err = await command(*precise, "--out", "run")
+        again = await command("audit", "run", "--resume", "run", "--base-url", url, "--precision", "0.2")
+        forecast = await command(*precise, "--out", "other", "--dry-run")
+
+    assert code == 0, err
+    found = directory.read_result(tmp_path / "run").precision
+    assert found is not None
+    assert found.is_reached
+    assert found.words in out
+    assert len((tmp_path / "run" / directory.RESPONSES).read_text().splitlines()) == found.n_asked < 400
+    assert again[0] == 2
+    assert 'precision was "0.15" and is now "0.2"' in again[2]
+    assert "--precision: everything is counted, a run that stops early asks less" in forecast[1]
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
 async def test_a_cut_run_is_completed_by_resume(tmp_path: Path, number: signal.Signals, code: int) -> None:
     """Ctrl-C or kill -9 in the middle loses no reply that was kept; --resume asks the rest; each is there once."""
@@ -76,7 +188,7 @@ async def test_a_run_that_waits_ends_within_a_second(tmp_path: Path, number: sig
 
     async with saying(counted) as url:
         process = await start(*stereoset(url, "--samples", "1000", "--limit", "3", "--out", "run"))
-        await eventually(lambda: n_asked >= 32)
+        await eventually(lambda: n_asked >= 1)  # whether it thinks, before all others
         process.send_signal(number)
         began = time.monotonic()
         _, err = await process.communicate()

@@ -1,11 +1,35 @@
 """`biasgate judge calibrate`: what people's labels say about a judge, on the terminal."""
 
 import json
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from benchmarks.run.judge_validation import read
 from gateway.__main__ import main
+from tests.support.auditors.raters import Setting, draw, label_lines
+from tests.support.processor_time import grows_in_proportion
+
+PAGE = Path(__file__).parents[3] / "docs" / "judges.md"
+
+
+def written(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def calibrated(path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["judge", "calibrate", str(path), *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def row(printed: str, *start: str) -> list[str]:
+    """Cells of the first line that begins with these cells."""
+    lines = (re.split(r"  +", line) for line in printed.splitlines())
+    return next(cells for cells in lines if tuple(cells[: len(start)]) == start)
 
 
 def labels(path: Path, rows: list[tuple[float, float | None, str | None]]) -> Path:
@@ -29,7 +53,9 @@ def test_agreement_and_error_rates_by_group(tmp_path: Path, capsys: pytest.Captu
     assert main(["judge", "calibrate", str(labels(tmp_path / "labels.jsonl", MIXED))]) == 0
     printed = capsys.readouterr().out
     assert "100 labels with a judge's score, 1 without one left out" in printed
-    assert "same score: 85.0 %" in printed
+    assert row(printed, "judge with people")[1].startswith("85.0 %")
+    assert row(printed, "0") == ["0", "0", "45", "5", "0"]
+    assert row(printed, "2") == ["2", "0", "10", "0", "40"]
     [whole, man, woman] = printed.splitlines()[-3:]
     assert whole.split()[:2] == ["all", "0.800"]
     assert (man.split()[:2], man.split()[-1]) == (["man", "0.800"], "0")
@@ -50,9 +76,125 @@ def test_several_people_on_one_judgement_are_one_label(tmp_path: Path, capsys: p
     printed = capsys.readouterr().out
 
     assert "180 labels with a judge's score, 0 without one left out\nthey are of 60 judgements" in printed
-    assert "same score: 100.0 %, Cohen's kappa 1.000, without 1 on which people differ" in printed
+    agreeing = row(printed, "judge with people who agree")
+    assert (agreeing[1], agreeing[-2:]) == ("100.0 % (93.9 to 100.0)", ["59", "59"])
+    assert agreeing[2].startswith("1.000 (0.8")
+    assert row(printed, "3 people with one another")[1:3] == ["98.9 % (81.9 to 99.9)", "0.978 (0.637 to 0.999) Fleiss"]
     whole = printed.splitlines()[-2].split()
     assert (whole[0], whole[1], whole[5], whole[-1]) == ("all", "0.968", "31", "29")
+
+
+def test_people_who_differ_do_not_agree_on_their_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One says 0, the other 2: that is no label of 1, whatever the judge says."""
+    rows = [
+        {"exchange_id": str(n), "value": value, "measured_value": 1.0, "annotator": who}
+        for n in range(20)
+        for who, value in (("a", 0.0), ("b", 2.0 if n < 5 else 0.0))
+    ]
+    path = tmp_path / "labels.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert main(["judge", "calibrate", str(path)]) == 0
+    printed = capsys.readouterr().out
+    agreeing = row(printed, "judge with people who agree")
+    assert (agreeing[1], agreeing[-2:]) == ("0.0 % (0.0 to 20.4)", ["15", "15"])
+    assert row(printed, "2 people with one another")[2].endswith("Cohen")
+
+
+def test_judgements_of_one_exchange_hang_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Four groups of each of forty exchanges, judged alike: the interval is that of forty, not of 160."""
+    rows = [
+        {"exchange_id": f"{n}", "group": group, "value": float(n % 2), "measured_value": float(n % 2 if n % 4 else 1)}
+        for n in range(40)
+        for group in ("man", "woman", "boy", "girl")
+    ]
+    apart = [dict(one, exchange_id=f"{n}") for n, one in enumerate(rows)]
+    found = row(calibrated(written(tmp_path / "a", rows), capsys), "judge with people")
+    as_if = row(calibrated(written(tmp_path / "b", apart), capsys), "judge with people")
+
+    assert found[1] == "75.0 % (59.8 to 85.8)"  # Wilson's of 30 in 40
+    assert as_if[1] == "75.0 % (67.8 to 81.1)"  # of 120 in 160
+    assert found[-2:] == ["160", "40"]
+
+
+def test_the_newest_label_of_a_person_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its time, wherever it stands in the file; of equal times the last line. Nobody known is nobody twice."""
+    rows = [
+        {"exchange_id": f"{n}", "annotator": "ann", "value": value, "measured_value": 1.0, "created_at": at}
+        for n in range(20)
+        for at, value in ((2.0, 1.0), (1.0, 0.0))
+    ]
+    rows += [{"exchange_id": "0", "annotator": "ann", "value": 0.0, "measured_value": 1.0, "created_at": 2.0}]
+    rows += [{"exchange_id": "1", "value": 1.0, "measured_value": 1.0} for _ in range(2)]
+    printed = calibrated(written(tmp_path / "labels.jsonl", rows), capsys)
+
+    assert "22 labels with a judge's score, 0 without one left out, 21 replaced by newer ones" in printed
+    assert row(printed, "judge with people who agree")[1].startswith("95.0 %")
+    assert row(printed, "people with one another")[-2:] == ["1", "1"]
+
+
+def test_axes_and_directions_have_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two axes, and one group against two others; what has few exchanges says so in place of an interval."""
+    parts = (("gender", "man", "woman", 30), ("gender", "man", "nonbinary", 6), ("age", "old", None, 30))
+    rows: list[dict[str, object]] = [
+        {
+            "exchange_id": f"{n}",
+            "axis": axis,
+            "group": group,
+            "reference": other,
+            "value": 1.0 * (n % 2),
+            "measured_value": 1.0 * (n % 2 if n % 3 else 0),
+        }
+        for axis, group, other, count in parts
+        for n in range(count)
+    ]
+    printed = calibrated(written(tmp_path / "labels.jsonl", rows), capsys)
+
+    assert row(printed, "axis", "gender")[-2:] == ["36", "30"]
+    assert row(printed, "axis", "age")[2].startswith("83.3 % (6")
+    assert row(printed, "direction", "man against woman")[-2:] == ["30", "30"]
+    assert row(printed, "direction", "man against nonbinary")[2] == "83.3 % (6 exchanges, fewer than 10)"
+    assert row(printed, "group", "old")[-2:] == ["30", "30"]
+    assert "direction  old" not in printed
+
+
+def test_labels_that_are_no_scores_agree_by_their_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shares from 0 to 1, two people 0.01 apart: alpha at level interval, no kappa, no confusion."""
+    rows = [
+        {"exchange_id": f"{n}", "annotator": who, "value": n / 40 + shift, "measured_value": n / 40}
+        for n in range(40)
+        for who, shift in (("a", 0.0), ("b", 0.01))
+    ]
+    printed = calibrated(written(tmp_path / "labels.jsonl", rows), capsys)
+    found = row(printed, "2 people with one another")
+
+    assert found[1].startswith("0.0 %")
+    assert found[2].startswith("0.999")
+    assert "alpha (interval)" in printed
+    assert "people \\ judge" not in printed
+
+
+def test_the_page_shows_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/judges.md has the output for simulated labels, so the example is never out of date."""
+    drawn = draw(Setting("", lean=1.0, hardness=1.0, most=3), 150, np.random.default_rng(1))
+    printed = calibrated(
+        written(tmp_path / "labels.jsonl", label_lines(drawn)), capsys, "--positive", "240", "--of", "1000"
+    )
+
+    assert printed.strip() in PAGE.read_text(encoding="utf-8")
+
+
+def test_time_grows_with_the_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Eight times the labels take about eight times as long."""
+    drawn = draw(Setting("", lean=1.0, hardness=1.0, most=3), 700, np.random.default_rng(1))
+    unit = "\n".join(json.dumps(one) for one in label_lines(drawn)) + "\n"
+
+    def calibrate(text: str) -> None:
+        path = tmp_path / "labels.jsonl"
+        lines = [line.replace('"e', f'"{n // 1400}e', 1) for n, line in enumerate(text.splitlines())]
+        path.write_text("\n".join(lines))
+        calibrated(path, capsys)
+
+    assert grows_in_proportion(calibrate, unit, len(unit))
 
 
 def test_a_share_is_corrected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,25 +204,82 @@ def test_a_share_is_corrected(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "0.240 by the judge; corrected 0.200 (" in capsys.readouterr().out
 
 
+def test_a_comparison_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--out keeps who was compared on what, n, kappa and its interval, and says whether that validates the judge."""
+    path, out = labels(tmp_path / "labels.jsonl", [*MIXED[:100], *MIXED[:100]]), tmp_path / "validation.json"
+    about = ["--judge-model", "j", "--prompt-sha256", "a" * 64, "--out", str(out)]
+    assert main(["judge", "calibrate", str(path), *about]) == 0
+    found = read(out)
+
+    assert "validation.json: validates the judge on this question" in capsys.readouterr().out
+    assert (found.judge_model, found.prompt_sha256, found.n, found.agreement) == ("j", "a" * 64, 200, 0.85)
+    assert found.kappa_lower is not None
+    assert found.kappa is not None
+    assert found.kappa_lower < found.kappa < 1
+    assert (found.n_exchanges, found.n_people, found.n_by_several, found.alpha) == (200, None, 0, None)
+    assert found.confusion == [[0, 0, 0, 0], [0, 90, 10, 0], [0, 0, 0, 0], [0, 20, 0, 80]]
+    assert [(one.group, one.n, one.agreement) for one in found.by_group] == [("man", 100, 0.8), ("woman", 100, 0.9)]
+    assert found.by_group[0].sensitivity == 0.8
+    assert found.by_group[0].specificity is None
+
+
+def test_a_comparison_has_what_people_reach(tmp_path: Path) -> None:
+    """Where several labelled the same: how many people, how far they agree, and alpha with their intervals."""
+    drawn = draw(Setting("", lean=1.0, hardness=1.0, most=3), 150, np.random.default_rng(1))
+    path, out = written(tmp_path / "labels.jsonl", label_lines(drawn)), tmp_path / "validation.json"
+    about = ["--judge-model", "j", "--prompt-sha256", "a" * 64, "--out", str(out)]
+    assert main(["judge", "calibrate", str(path), *about]) == 0
+    found = read(out)
+
+    assert (found.n_people, found.n_by_several) == (3, 214)
+    assert found.people_agreement == pytest.approx(0.802, abs=0.001)
+    assert found.people_agreement_interval is not None
+    assert found.alpha is not None
+    assert found.alpha_interval is not None
+    assert found.alpha_interval.lower < found.alpha < found.alpha_interval.upper
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "line"),
     [
         ('{"value": 1}', [], "line 1"),
         ("{}", ["--positive", "3"], "line 1"),
+        ("", [], "no label has a judge's score beside it"),
+        ('{"value": 1, "measured_value": null}', [], "no label has a judge's score beside it"),
+        (
+            '{"value": 3, "measured_value": 1, "metric": "favoritism"}',
+            [],
+            "line 1: value 3 is outside the range of fav",
+        ),
+        ('{"value": 1, "measured_value": 9e9, "metric": "favoritism"}', [], "line 1: measured_value 9e+09 is outside"),
+        ('{"value": 1, "measured_value": "1"}', [], "line 1: Expected `float | null`"),
+        (
+            '{"value": 1, "measured_value": 1, "metric": "a"}\n{"value": 1, "measured_value": 1, "metric": "b"}',
+            [],
+            "labels of several metrics, a, b: take those of one",
+        ),
+        ('{"value": 1, "measured_value": 1}', ["--threshold", "nan"], "--threshold nan is no score"),
         ('{"value": 1, "measured_value": 1}', ["--positive", "3"], "--positive and --of go together"),
         ('{"value": 1, "measured_value": 1}', ["--positive", "3", "--of", "2"], "--positive 3 must lie between 0"),
+        ('{"value": 1, "measured_value": 1}', ["--out", "v", "--judge-model", "j"], "--out needs --judge-model"),
+        (
+            '{"value": 0.5, "measured_value": 1}',
+            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 64],
+            "they validate no judge",
+        ),
     ],
 )
 def test_a_mistake_costs_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, arguments: list[str], line: str
 ) -> None:
-    """Exit code 2, one line on stderr that names the place, no traceback."""
+    """Exit code 2, one line on stderr that names the place, no traceback, no table before it."""
     path = tmp_path / "labels.jsonl"
     path.write_text(content)
     assert main(["judge", "calibrate", str(path), *arguments]) == 2
-    printed = capsys.readouterr().err
-    assert line in printed
-    assert len(printed.splitlines()) == 1
+    printed = capsys.readouterr()
+    assert line in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert printed.out == "" or "validate no judge" in line
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,6 @@
 """What is taken out of text, what stays, and that nothing gets past the shape in which it travels."""
 
 import json
-import time
 from collections import Counter
 
 import pytest
@@ -11,6 +10,7 @@ from auditors.text.identity import groups_mentioned
 from gateway.privacy.bodies import redacted_request, redacted_response, user_of
 from gateway.privacy.redaction import DEFAULT_KINDS, Redactor
 from gateway.sampling.folding import folded
+from tests.support.processor_time import processor_seconds
 from tests.support.store.made import exchange
 
 REDACTOR = Redactor()
@@ -255,8 +255,6 @@ def test_a_broken_event_stays_unreadable() -> None:
     "unit", ["1 ", "a@", "1:", "a.", "Ab ", "1111-", "(((", "AB12", "password=", "\u0661", "-" * 5]
 )
 def test_hostile_text_costs_little(unit: str) -> None:
-    """No text of 100 kB takes the patterns longer than a second, however it repeats itself."""
+    """No text of 100 kB takes the patterns longer than two seconds, however it repeats itself."""
     text = unit * (100_000 // len(unit))
-    started = time.process_time()
-    WITH_NAMES.redacted(text)
-    assert time.process_time() - started < 1.0
+    assert processor_seconds(lambda: WITH_NAMES.redacted(text)) < 2

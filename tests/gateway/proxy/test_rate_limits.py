@@ -77,8 +77,8 @@ class TestShared:
         running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(4)]
         granted = sum(json.loads(process.communicate(timeout=50)[0]) for process in running)
 
-        # What comes back while they run, and the rare two that take at once, are on top of the hundred.
-        assert 100 <= granted < 200
+        # What comes back while they run, and what one that was interrupted gives back, are on top of the hundred.
+        assert 100 <= granted < 300
 
     def test_keys_have_their_own(self, tmp_path: Path) -> None:
         """One key's requests take nothing from another's."""

@@ -47,6 +47,11 @@ def test_an_unchanged_state_is_written_now_and_then(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     file.show({"http://h": ONE}, NOW + HEARTBEAT_SECONDS)
     assert reader.read(NOW + HEARTBEAT_SECONDS + 0.9 * STALE_SECONDS) == {"http://h": ONE}
+    before = path.read_bytes()
+    file.show_again(NOW + 1.5 * HEARTBEAT_SECONDS)
+    assert path.read_bytes() == before
+    file.show_again(NOW + 2 * HEARTBEAT_SECONDS)
+    assert reader.read(NOW + 2 * HEARTBEAT_SECONDS + 0.9 * STALE_SECONDS) == {"http://h": ONE}
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 8, b"\xff" * 64])

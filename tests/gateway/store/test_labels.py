@@ -44,6 +44,23 @@ async def test_a_moment_of_low_rates_weighs_no_more_than_in_the_mean(database: D
     assert sorted(pair.weight for pair in pairs) == pytest.approx([0.8, 4.0, 4.0])
 
 
+async def test_pairs_of_one_exchange_hang_together(database: Database) -> None:
+    """A group against two others in one exchange makes two pairs of one cluster; another exchange is another."""
+    one = exchange()
+    await exchanges.insert_batch(database, [one], {})
+    found = [measurement(1.0, reference=other) for other in ("men", "nonbinary")]
+    await measurements.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS)
+    for other in ("men", "nonbinary"):
+        label = Label(
+            exchange_id=one.id, auditor="judge", axis="gender", group="women", reference=other, value=1, annotator="a"
+        )
+        await annotations.add(database, label)
+    await labelled(database, 1.0, 1.0)
+    [pairs] = (await labels.pairs(database)).values()
+
+    assert sorted([pair.cluster == one.id for pair in pairs]) == [False, True, True]
+
+
 async def test_each_instrument_has_its_own_labels(database: Database) -> None:
     """Labels of what another version scored say nothing about this one; without a score there is no pair."""
     await labelled(database, 1.0, 1.0)

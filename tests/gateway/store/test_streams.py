@@ -91,7 +91,6 @@ def replayed() -> dict[tuple[str, str], StreamState]:
     return states
 
 
-@pytest.mark.timeout(180)
 def test_kills_and_repeats_change_nothing(store_url: str) -> None:
     """A recorder killed with -9 halfway, then all of it again, twice: the end is that of one undisturbed replay.
 

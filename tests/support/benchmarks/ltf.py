@@ -30,8 +30,8 @@ def on_axis(axis: str) -> list[Item]:
     return [item for item in items() if item.axis == axis]
 
 
-def cells_of(observations: Sequence[Observation]) -> list[Cell]:
-    return SUITE.cells(observations, protocol="corrected")
+def cells_of(observations: Sequence[Observation], protocol: ProtocolName = "corrected") -> list[Cell]:
+    return SUITE.cells(observations, protocol=protocol)
 
 
 def read(text: str | None, protocol: ProtocolName = "paper") -> Parsed:

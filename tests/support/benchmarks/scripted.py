@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.run.log import Placed
 from benchmarks.run.runner import Plan, RunOptions, prepare
+from benchmarks.run.thinking import QUESTION
 from benchmarks.suites.protocol import Item, Reply
 
 Answer = Callable[[Item], str]
@@ -27,6 +28,8 @@ class ScriptedCompleter:
 
     def __init__(self, plan: Plan, answer: Answer, *, delay: float = 0.0) -> None:
         self.asked: list[CompletionRequest] = []
+        self.n_probes = 0
+        """Questions whether it thinks: it does not."""
         self.most_in_flight = 0
         self._in_flight = 0
         self._delay = delay
@@ -34,6 +37,9 @@ class ScriptedCompleter:
         self._items = {item.messages: item for item in plan.items}
 
     async def complete(self, request: CompletionRequest) -> Completion:
+        if request.messages[-1].content == QUESTION:
+            self.n_probes += 1
+            return Completion(text="Yes.", finish_reason="stop")
         self.asked.append(request)
         self._in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self._in_flight)

@@ -33,6 +33,8 @@ STEREOSET = {
     "protocols": ["corrected", "paper"],
     "metrics": ["lms", "ss", "icat"],
     "axes": ["gender"],
+    "few_shots": [0],
+    "has_follow_up": False,
 }
 
 

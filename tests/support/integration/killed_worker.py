@@ -15,6 +15,7 @@ from gateway.store import ledger
 from gateway.store.database import Database
 from tests.support.integration.scripted_upstream import reply, scripted_upstream
 from tests.support.integration.serving import children_of, is_alive, serving
+from tests.support.integration.streaming import served_by
 from tests.support.waiting import eventually
 
 BODY = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
@@ -45,9 +46,12 @@ class _Connection:
     def __init__(self) -> None:
         self.answered_at: list[float] = []
         self.is_broken = False
+        self.port = 0
+        """The client's own."""
 
     async def ask(self, port: int, until: asyncio.Event) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        self.port = writer.get_extra_info("sockname")[1]
         try:
             while not until.is_set():
                 writer.write(REQUEST)
@@ -76,11 +80,6 @@ def _locked(database: Path, *, wanted: bool) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
-def _processor_ticks(pid: int) -> int:
-    """What a process has used: connections may all have gone to one worker."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
-
-
 async def kill_under_load(
     directory: Path, *, workers: int, sampling_rate: float, is_store_locked: bool, seconds: float, connections: int = 8
 ) -> Killed:
@@ -100,7 +99,10 @@ async def kill_under_load(
             await asyncio.sleep(seconds / 2)
             children = children_of(running.process.pid)
             [writer] = children["writer"]
-            victim = running.process.pid if workers == 1 else max(children["gateway"], key=_processor_ticks)
+            victim = running.process.pid
+            if workers > 1:  # one worker may have been given every connection
+                ports = {one.port for one in clients}
+                victim = max(children["gateway"], key=lambda pid: len(served_by(pid) & ports))
             with _locked(store, wanted=is_store_locked):
                 await asyncio.sleep(seconds / 2)
                 os.kill(victim, signal.SIGKILL)

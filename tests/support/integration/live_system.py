@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -54,16 +54,25 @@ class LiveSystem:
 
     async def ask(self, prompts: Sequence[str], headers: Sequence[Mapping[str, str]] = ({},)) -> None:
         """Sends every prompt, a few at a time and nearly in order, with the headers in turn; all must be answered."""
+        requests = [
+            (CHAT, {"model": "simulated", "max_tokens": 400, "messages": [{"role": "user", "content": prompt}]})
+            for prompt in prompts
+        ]
+        await self.send(requests, headers)
+
+    async def send(
+        self, requests: Iterable[tuple[str, dict[str, Any]]], headers: Sequence[Mapping[str, str]] = ({},)
+    ) -> None:
+        """As `ask`, of whole requests: path and body."""
         slots = asyncio.Semaphore(IN_FLIGHT)
 
-        async def one(number: int, prompt: str) -> None:
-            body = {"model": "simulated", "max_tokens": 400, "messages": [{"role": "user", "content": prompt}]}
+        async def one(number: int, path: str, body: dict[str, Any]) -> None:
             async with slots:
-                answer = await self.http.post(CHAT, json=body, headers=headers[number % len(headers)])
+                answer = await self.http.post(path, json=body, headers=headers[number % len(headers)])
             assert answer.status_code == 200, answer.text
+            self.sent += 1
 
-        await asyncio.gather(*(one(number, prompt) for number, prompt in enumerate(prompts)))
-        self.sent += len(prompts)
+        await asyncio.gather(*(one(number, *request) for number, request in enumerate(requests)))
 
     async def settled(self, within_seconds: float = 300.0) -> Counter[str]:
         """The ledger's outcomes, once every request is in one and none waits."""

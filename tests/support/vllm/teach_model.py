@@ -2,18 +2,21 @@
 
 Runs in vLLM's own environment:
 
-    python teach_model.py teach MODEL_DIRECTORY TAUGHT_DIRECTORY < lessons.jsonl
+    python teach_model.py teach MODEL_DIRECTORY TAUGHT_DIRECTORY [WITHIN] < lessons.jsonl
     python teach_model.py answer TAUGHT_DIRECTORY MAX_TOKENS TOP_K TOP_P < lessons.jsonl
 
-A lesson is {"messages": [...], "replies": {text: weight}}. `answer` writes a line per lesson:
-[[text, probability], ...] of every reply that sampling can give; text is null for replies too unlikely to follow.
+A lesson is {"messages": [...], "replies": {text: weight}}, and may have "template": {...}, what the chat template is
+given besides, and "begun": a beginning of the reply that is given and not learned. Teaching ends when the replies to
+each prompt have a probability of LEARNED together or, with WITHIN, each its own odds within so much. `answer` writes a
+line per lesson: [[text, probability], ...] of every reply that sampling can give; text is null for replies too unlikely
+to follow.
 """
 
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch  # only in vLLM's environment
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -22,65 +25,129 @@ MOST_PASSES = 80
 """How often each example is seen, at most. How soon a lesson is learned differs from one processor to the next."""
 LEARNED = 0.1
 """Least probability of the taught replies to a prompt, all together, at which the teaching ends."""
-BATCH = 12
+MOST_PASSES_TO_THE_ODDS = 300
+ROUGHLY_LEARNED = 0.9
+SETTLING = 0.97
+LESSONS_AT_ONCE = 2
+"""Where odds are to be met, all of them: steps that weigh a few lessons alone undo each other's."""
 LEARNING_RATE = 2e-3
+LONGEST_GRADIENT = 1.0
 UNLIKELY = 2e-4
 Token = int
-Example = tuple[list[Token], list[Token], float, int]
-"""Prompt, reply, its weight, and the number of its lesson."""
 
 
-def teach(source: Path, target: Path, lessons: list[dict[str, Any]]) -> None:
-    """Trains on the replies alone, each as often as its weight says, until every lesson is LEARNED."""
+class Batch(NamedTuple):
+    """Lessons side by side: a row is a prompt once, and behind it all its replies, none of which sees another."""
+
+    tokens: torch.Tensor
+    positions: torch.Tensor
+    """Each reply's go on where the prompt ends."""
+    sees: torch.Tensor
+    """Rows x 1 x tokens x tokens: whether the one attends to the other."""
+    row: torch.Tensor
+    """Of each token of a reply; `before` is the place in that row from which it is predicted."""
+    before: torch.Tensor
+    learned: torch.Tensor
+    """Each token of a reply itself."""
+    weights: torch.Tensor
+    reply: torch.Tensor
+    """Of each token of a reply, the number of its reply in the batch."""
+    lesson: torch.Tensor
+    """Of each reply, the number of its lesson; `odds` is its share of that lesson's replies."""
+    odds: torch.Tensor
+
+
+def teach(source: Path, target: Path, lessons: list[dict[str, Any]], within: float | None = None) -> None:
+    """Trains on the replies alone, each as often as its weight says, until every lesson is learned."""
     torch.manual_seed(20240229)
     tokenizer = AutoTokenizer.from_pretrained(source)
     model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
-    examples = [
-        (prompt(tokenizer, lesson), [*tokenizer.encode(reply), tokenizer.eos_token_id], weight, number)
-        for number, lesson in enumerate(lessons)
-        for reply, weight in lesson["replies"].items()
-    ]
-    examples.sort(key=lambda example: len(example[0]) + len(example[1]))  # batches of like length need little padding
-    batches = [
-        batch_of(examples[start : start + BATCH], tokenizer.eos_token_id) for start in range(0, len(examples), BATCH)
-    ]
-    for _ in range(MOST_PASSES):
-        learned = torch.zeros(len(lessons))
+    batches = batched(tokenizer, lessons, LESSONS_AT_ONCE if within is None else len(lessons))
+    passes = MOST_PASSES if within is None else MOST_PASSES_TO_THE_ODDS
+    for _ in range(passes):
+        learned, furthest_off = torch.zeros(len(lessons)), 0.0
         for chosen in torch.randperm(len(batches)).tolist():
-            tokens, weights, numbers = batches[chosen]
-            counted = weights[:, 1:] > 0
-            logits = model.lm_head(model.model(tokens[:, :-1]).last_hidden_state[counted])
-            losses = torch.nn.functional.cross_entropy(logits, tokens[:, 1:][counted], reduction="none")
-            loss = (losses * weights[:, 1:][counted]).sum() / weights.sum()
+            batch = batches[chosen]
+            states = model.model(batch.tokens, attention_mask=batch.sees, position_ids=batch.positions)
+            logits = model.lm_head(states.last_hidden_state[batch.row, batch.before])
+            losses = torch.nn.functional.cross_entropy(logits, batch.learned, reduction="none")
+            surprise = torch.zeros(len(batch.lesson)).index_add(0, batch.reply, losses.detach())
+            learned.index_add_(0, batch.lesson, torch.exp(-surprise))
+            furthest_off = max(furthest_off, float((torch.exp(-surprise) - batch.odds).abs().max()))
+            if is_learned(learned, furthest_off, within):
+                break  # as it is: one more step may undo it
+            loss = (losses * batch.weights).sum() / batch.weights.sum()
             optimizer.zero_grad()
             loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), LONGEST_GRADIENT)
             optimizer.step()
-            surprise = torch.zeros(len(numbers)).index_add(0, counted.nonzero()[:, 0], losses.detach())
-            learned.index_add_(0, numbers, torch.exp(-surprise))
-        if learned.min() > LEARNED:
+        if is_learned(learned, furthest_off, within):
             break
+        if within is not None and learned.min() > ROUGHLY_LEARNED:  # the odds settle in smaller and smaller steps
+            optimizer.param_groups[0]["lr"] *= SETTLING
     else:
-        sys.exit(f"a lesson was not learned in {MOST_PASSES} passes: its replies have probability {learned.min():.3f}")
+        found = f"its replies have probability {learned.min():.3f}, odds are off by {furthest_off:.3f}"
+        sys.exit(f"a lesson was not learned in {passes} passes: {found}")
     tokenizer.save_pretrained(target)
     model.save_pretrained(target)
 
 
-def batch_of(examples: list[Example], padding: Token) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Tokens, examples x the longest of them; the weight of each in the loss: 0 for prompts and padding; lessons."""
-    width = max(len(asked) + len(reply) for asked, reply, _, _ in examples)
-    tokens = torch.full((len(examples), width), padding)
-    weights = torch.zeros((len(examples), width))
-    for row, (asked, reply, weight, _) in enumerate(examples):
-        end = len(asked) + len(reply)
-        tokens[row, :end] = torch.tensor(asked + reply)
-        weights[row, len(asked) : end] = weight
-    return tokens, weights, torch.tensor([number for _, _, _, number in examples])
+def is_learned(learned: torch.Tensor, furthest_off: float, within: float | None) -> bool:
+    """Whether every lesson has been seen in this pass, and each is known as well as was asked."""
+    return bool(learned.min() > LEARNED) and (within is None or furthest_off < within)
+
+
+def batched(tokenizer: Any, lessons: list[dict[str, Any]], at_once: int) -> list[Batch]:
+    """So many lessons in each, those of like length together, which need little padding."""
+    rows = []
+    for number, lesson in enumerate(lessons):
+        replies = {(*tokenizer.encode(one), tokenizer.eos_token_id): p for one, p in lesson["replies"].items()}
+        rows.append((number, prompt(tokenizer, lesson), replies))
+    rows.sort(key=lambda row: len(row[1]) + sum(map(len, row[2])))
+    starts = range(0, len(rows), at_once)
+    return [batch_of(rows[start : start + at_once], tokenizer.eos_token_id) for start in starts]
+
+
+def batch_of(rows: list[tuple[int, list[Token], dict[tuple[Token, ...], float]]], padding: Token) -> Batch:
+    """Rows are the number of a lesson, its prompt, and its replies with their weights."""
+    width = max(len(asked) + sum(map(len, replies)) for _, asked, replies in rows)
+    tokens, positions = torch.full((len(rows), width), padding), torch.zeros((len(rows), width), dtype=torch.long)
+    sees = torch.eye(width, dtype=torch.bool).repeat(len(rows), 1, 1)  # padding sees itself: softmax needs something
+    learned, answered = list[tuple[int, int, Token, int]](), list[tuple[int, float, float]]()
+    for row, (number, asked, replies) in enumerate(rows):
+        at = end = len(asked)
+        tokens[row, :end], positions[row, :end] = torch.tensor(asked), torch.arange(end)
+        sees[row, :end, :end] = torch.ones(end, end).tril().bool()
+        for reply, weight in replies.items():
+            own = slice(at, at + len(reply))
+            tokens[row, own], positions[row, own] = torch.tensor(reply), torch.arange(end, end + len(reply))
+            sees[row, own, :end] = True
+            sees[row, own, own] = torch.ones(len(reply), len(reply)).tril().bool()
+            places = [end - 1, *range(at, at + len(reply) - 1)]
+            learned += [(row, place, token, len(answered)) for place, token in zip(places, reply, strict=True)]
+            answered.append((number, weight, weight / sum(replies.values())))
+            at += len(reply)
+    row_of, before, token_of, reply_of = torch.tensor(learned).T
+    lesson, weights, odds = zip(*answered, strict=True)
+    return Batch(
+        tokens=tokens,
+        positions=positions,
+        sees=sees[:, None],
+        row=row_of,
+        before=before,
+        learned=token_of,
+        weights=torch.tensor(weights)[reply_of],
+        reply=reply_of,
+        lesson=torch.tensor(lesson),
+        odds=torch.tensor(odds),
+    )
 
 
 def prompt(tokenizer: Any, lesson: dict[str, Any]) -> list[Token]:
-    text = tokenizer.apply_chat_template(lesson["messages"], tokenize=False, add_generation_prompt=True)
-    return list(tokenizer.encode(text, add_special_tokens=False))
+    given = lesson.get("template", {})
+    text = tokenizer.apply_chat_template(lesson["messages"], tokenize=False, add_generation_prompt=True, **given)
+    return list(tokenizer.encode(text + lesson.get("begun", ""), add_special_tokens=False))
 
 
 @torch.no_grad()
@@ -121,7 +188,7 @@ def sampled(logits: torch.Tensor, top_k: int, top_p: float) -> list[tuple[Token,
 def main() -> None:
     lessons = [json.loads(line) for line in sys.stdin]
     if sys.argv[1] == "teach":
-        teach(Path(sys.argv[2]), Path(sys.argv[3]), lessons)
+        teach(Path(sys.argv[2]), Path(sys.argv[3]), lessons, *map(float, sys.argv[4:]))
         return
     tokenizer = AutoTokenizer.from_pretrained(sys.argv[2])
     model = AutoModelForCausalLM.from_pretrained(sys.argv[2], dtype=torch.float32)

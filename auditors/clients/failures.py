@@ -1,0 +1,66 @@
+"""What a status other than 200 stands for, and how long to wait before a request is sent again. Pure functions."""
+
+import math
+import random
+from collections.abc import Mapping
+
+import msgspec
+
+from auditors.clients.chat_format import UNREADABLE
+from auditors.types import CompletionError, FailureKind
+
+BACKOFF_SECONDS = 0.25
+LONGEST_PAUSE_SECONDS = 30.0
+LONGEST_MESSAGE = 300
+LIMIT_OF_TOKENS = "max_tokens"
+"""In the words with which a server refuses a request that asks for more than its model's context, as vLLM's do."""
+REFUSED_FOR_WORDS = frozenset({400, 422, None})
+"""Statuses of a request that is refused for what it says; None where the client knows of none."""
+LONGEST_ERROR_BYTES = 64 * 1024
+"""Of the body beside any other status than 200, of which only a few words are kept."""
+
+
+def failure(status_code: int, body: bytes, api_key: str | None = None) -> CompletionError:
+    """The error that a status other than 200 stands for, with the server's own words, cut to one line.
+
+    Some servers repeat the key that they did not take; `api_key` is left out of the words.
+    """
+    kind: FailureKind = "unavailable" if is_worth_retrying(status_code) else "rejected"
+    words = _server_words(body)
+    words = words.replace(api_key, "[key]") if api_key else words
+    return CompletionError(kind, f"status {status_code}: {words[:LONGEST_MESSAGE]}", status_code=status_code)
+
+
+def is_for_tokens(exc: CompletionError) -> bool:
+    """Whether a server refused a request because it asks for more tokens than its model's context has left."""
+    is_refused = exc.kind == "rejected" and exc.status_code in REFUSED_FOR_WORDS
+    return is_refused and LIMIT_OF_TOKENS in str(exc)
+
+
+def is_worth_retrying(status_code: int) -> bool:
+    """429 and 5xx pass; any other status would fail the same way again."""
+    return status_code == 429 or status_code >= 500
+
+
+def pause_seconds(attempt: int, headers: Mapping[str, str], rng: random.Random) -> float:
+    """Wait before retry number `attempt` (from 1): Retry-After in seconds when sent, else doubling with full jitter.
+
+    Returns: seconds, at most LONGEST_PAUSE_SECONDS.
+    """
+    try:
+        asked = float(headers["retry-after"])
+    except (KeyError, ValueError):
+        asked = math.nan
+    if math.isnan(asked):  # not sent, a date, or the word "nan"
+        asked = rng.uniform(0.5, 1.0) * BACKOFF_SECONDS * 2**attempt
+    return min(max(asked, 0.0), LONGEST_PAUSE_SECONDS)
+
+
+def _server_words(body: bytes) -> str:
+    try:
+        data = msgspec.json.decode(body)
+        error = data.get("error", data) if isinstance(data, dict) else data
+        words = error.get("message", error) if isinstance(error, dict) else error
+    except UNREADABLE:
+        words = body.decode(errors="replace")
+    return " ".join(str(words)[:LONGEST_ERROR_BYTES].split()) or "no message"

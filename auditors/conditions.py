@@ -1,0 +1,305 @@
+"""The conditions of a live request: every field that shapes its answer, in the form in which a probe carries them on.
+
+A probe is a chat completion, whatever the endpoint of the live request; fields of responses and messages are
+translated. What shapes the answer is carried, what cannot shape it is left out, and whatever is neither (unknown,
+legacy, redacted, too large, or a tool that a server would run itself) raises NotAuditableError `field_not_carried`: a
+question under other conditions is another question.
+
+Left out on purpose: the seed, as answers drawn with one seed would be one answer, and no redraw would show chance.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Never
+
+import msgspec
+
+from auditors.text.conversation import Conversation, NotAuditableError
+
+CARRIED = frozenset(
+    {"top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "length_penalty"}
+    | {"stop", "stop_token_ids", "include_stop_str_in_output", "ignore_eos", "min_tokens", "bad_words"}
+    | {"allowed_token_ids", "logit_bias", "skip_special_tokens", "spaces_between_special_tokens"}
+    | {"watermarking", "repetition_detection", "truncation_side"}
+    | {"truncate_prompt_tokens", "add_special_tokens", "add_generation_prompt", "continue_final_message"}
+    | {"response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"}
+    | {"guided_decoding_backend", "guided_whitespace_pattern", "structural_tag"}
+    | {"tools", "tool_choice", "parallel_tool_calls"}
+    | {"chat_template", "chat_template_kwargs", "reasoning_effort", "thinking_token_budget", "verbosity"}
+    | {"vllm_xargs"}
+)
+"""Members that shape the answer, under the names of a chat completion."""
+
+LEFT_OUT = frozenset(
+    {"model", "temperature", "top_p"}  # which a question has of its own
+    | {"max_tokens", "max_completion_tokens", "max_output_tokens"}
+    | {"seed", "n", "stream", "stream_options", "logprobs", "top_logprobs", "prompt_logprobs", "include"}
+    | {"return_tokens_as_token_ids", "return_token_ids", "include_reasoning", "prediction"}
+    | {"user", "metadata", "store", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
+    | {"service_tier", "priority", "request_id", "cache_salt", "kv_transfer_params", "background", "max_tool_calls"}
+    | {"enable_response_messages", "previous_response_id", "session_id", "stream_interval", "logprob_token_ids"}
+    | {"media_io_kwargs", "mm_processor_kwargs", "mm_payload", "return_mm_kwargs", "ec_transfer_params"}
+    | {"return_token_offsets", "return_prompt_text", "routed_experts_prompt_start"}
+)
+"""Members that say who asks, how the answer is sent or what comes beside it; and those that a probe sets itself."""
+
+NUMBERS_KEPT = frozenset(
+    {"tools", "response_format", "text", "structured_outputs", "guided_json", "stop_token_ids", "allowed_token_ids"}
+)
+"""Members in which a list of numbers is no text: an enumeration of a schema, or tokens that may or may not be used."""
+
+LARGEST_BYTES = 200_000
+"""Of all that is carried, as JSON."""
+DEEPEST_CARRIED = 40
+"""Objects and arrays in each other; less than where a stored body ends, so what was cut off there is not carried."""
+
+_KNOWN: Mapping[str, tuple[Any, ...]] = {
+    "functions": (),
+    "function_call": ("none",),
+    "echo": (False,),
+    "use_beam_search": (False,),
+    "best_of": (1,),
+    "truncation": ("disabled",),
+    "modalities": (["text"],),
+    "audio": (),
+    "web_search_options": (),
+    "documents": (),
+    "previous_input_messages": (),
+    "conversation": (),
+    "prompt": (),
+    "mcp_servers": (),
+    "container": (),
+    "context_management": (),
+}
+"""What is known and cannot be carried, with the values that change nothing. Its name may be told, as it is nobody's."""
+_NAMED = frozenset({*_KNOWN, "text", "reasoning", "thinking", "output_config", "the fields"})
+REDACTED = re.compile(r"\[(?:key|email|iban|card|ip|phone|number|name|media|user)\]")
+"""What stands in a stored request in place of what was taken out."""
+_OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
+_OF_FUNCTIONS = ("name", "description", "strict", "defer_loading")
+_JSON_FORMATS = ("json_object", "json_schema")
+
+
+def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
+    """What a probe of this request carries beside its messages, temperature, top_p and limit of tokens.
+
+    Args:
+        endpoint: path of the live request, which says how its fields are to be read.
+        request: its body.
+        max_tokens: the probe's own limit, which `min_tokens` must not exceed.
+
+    Raises: NotAuditableError for a field that cannot be carried.
+    """
+    given = {name: value for name, value in request.items() if not _is_empty(value)}
+    translated = _TRANSLATED.get(endpoint, _plain)(given)
+    found: dict[str, Any] = {}
+    for name, value in translated.items():
+        if name in CARRIED:
+            found[name] = value
+        elif name not in LEFT_OUT and value not in _KNOWN.get(name, ()):
+            _not_carried(name, "no rule says how")
+    _check_tools(found)
+    _check_numbers(given, found, max_tokens)
+    _check_sizes(found)
+    return found
+
+
+def returns_json(conditions: Mapping[str, Any]) -> bool:
+    """Whether an answer in words is held to JSON."""
+    form, guided = conditions.get("response_format"), conditions.get("structured_outputs")
+    return (
+        (isinstance(form, dict) and form.get("type") in _JSON_FORMATS)
+        or (isinstance(guided, dict) and not (_is_empty(guided.get("json")) and not guided.get("json_object")))
+        or "guided_json" in conditions
+    )
+
+
+def offers_tools(conditions: Mapping[str, Any]) -> bool:
+    """Whether an answer may be a call of a tool."""
+    return "tools" in conditions and conditions.get("tool_choice") != "none"
+
+
+def has_room(conversation: Conversation, max_tokens: int) -> bool:
+    """Whether the live answer is known to be no longer than a probe of so many tokens may be.
+
+    A text has at most as many tokens as bytes. Where the live request had no more room itself, limits are the same.
+    """
+    if conversation.max_tokens is not None and conversation.max_tokens <= max_tokens:
+        return True
+    if conversation.answer_tokens is not None:
+        return conversation.answer_tokens <= max_tokens
+    return len(conversation.reply_text.encode()) <= max_tokens
+
+
+def _not_carried(name: str, why: str) -> Never:
+    shown = name if name in CARRIED | LEFT_OUT | _NAMED else "a field of an unknown name"
+    raise NotAuditableError("field_not_carried", f"{shown} cannot be carried into a probe: {why}")
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value in ([], {}, "")
+
+
+def _plain(request: dict[str, Any]) -> dict[str, Any]:
+    return request
+
+
+def _of_responses(request: dict[str, Any]) -> dict[str, Any]:
+    """Fields of /v1/responses under the names of a chat completion."""
+    found = {name: value for name, value in request.items() if name not in ("text", "reasoning", "tools")}
+    text, reasoning = request.get("text") or {}, request.get("reasoning") or {}
+    if not isinstance(text, dict) or set(text) - {"format", "verbosity"}:
+        _not_carried("text", "it has an unknown form")
+    if not isinstance(reasoning, dict) or set(reasoning) - {"effort", "summary", "generate_summary"}:
+        _not_carried("reasoning", "it has an unknown form")
+    form = text.get("format") or {}
+    if not isinstance(form, dict):
+        _not_carried("text", "it has an unknown form")
+    if form.get("type") == "json_schema":
+        schema = {name: form[name] for name in ("name", "description", "schema", "strict") if name in form}
+        found["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif form and form.get("type") != "text":
+        found["response_format"] = form
+    if "verbosity" in text:
+        found["verbosity"] = text["verbosity"]
+    if not _is_empty(effort := reasoning.get("effort")):
+        found["reasoning_effort"] = effort
+    if "tools" in request:
+        found["tools"] = [_chat_tool(one, "parameters") for one in _list(request["tools"], "tools")]
+    choice = request.get("tool_choice")
+    if isinstance(choice, dict) and choice.get("type") == "function" and "name" in choice:
+        found["tool_choice"] = {"type": "function", "function": {"name": choice["name"]}}
+    return found
+
+
+def _of_messages(request: dict[str, Any]) -> dict[str, Any]:
+    """Fields of /v1/messages under the names of a chat completion."""
+    apart = ("stop_sequences", "tools", "tool_choice", "thinking", "output_config")
+    found = {name: value for name, value in request.items() if name not in apart}
+    if "stop_sequences" in request:
+        found["stop"] = request["stop_sequences"]
+    if "tools" in request:
+        found["tools"] = [_chat_tool(one, "input_schema") for one in _list(request["tools"], "tools")]
+    if "tool_choice" in request:
+        found |= _choice_of_messages(request["tool_choice"])
+    if "thinking" in request:
+        found |= _thinking_of_messages(request["thinking"])
+    if "output_config" in request:
+        found |= _output_of_messages(request["output_config"])
+    return found
+
+
+def _thinking_of_messages(thinking: Any) -> dict[str, Any]:
+    """As vLLM itself reads it: a budget of tokens, no effort at all, or nothing."""
+    match thinking:
+        case {"type": "enabled", "budget_tokens": int(budget)}:
+            return {"thinking_token_budget": budget}
+        case {"type": "disabled"}:
+            return {"reasoning_effort": "none"}
+        case {"type": "adaptive"}:
+            return {}
+    _not_carried("thinking", "it has an unknown form")
+
+
+def _output_of_messages(config: Any) -> dict[str, Any]:
+    if not isinstance(config, dict) or set(config) - {"effort", "format"}:
+        _not_carried("output_config", "it has an unknown form")
+    found: dict[str, Any] = {}
+    match config.get("format"):
+        case None:
+            pass
+        case {"type": "json_schema", "schema": dict(schema)} | {"type": "json_schema", "json_schema": dict(schema)}:
+            found["response_format"] = {"type": "json_schema", "json_schema": {"name": "json_schema", "schema": schema}}
+        case _:
+            _not_carried("output_config", "it has an unknown form")
+    if not _is_empty(effort := config.get("effort")):
+        found["reasoning_effort"] = effort
+    return found
+
+
+def _choice_of_messages(choice: Any) -> dict[str, Any]:
+    if not isinstance(choice, dict) or set(choice) - {"type", "name", "disable_parallel_tool_use"}:
+        _not_carried("tool_choice", "it has an unknown form")
+    kind = choice.get("type")
+    plain = {"auto": "auto", "any": "required", "none": "none"}
+    if kind == "tool":
+        found: dict[str, Any] = {"tool_choice": {"type": "function", "function": {"name": choice.get("name")}}}
+    elif kind in plain:
+        found = {"tool_choice": plain[kind]}
+    else:
+        _not_carried("tool_choice", "it has an unknown form")
+    if choice.get("disable_parallel_tool_use"):
+        found["parallel_tool_calls"] = False
+    return found
+
+
+def _chat_tool(tool: Any, schema: str) -> dict[str, Any]:
+    """A function that is described flat, as chat completions describe it."""
+    known = {"type", "name", "description", "strict", "defer_loading", "cache_control", schema}
+    if not isinstance(tool, dict) or tool.get("type", "function") not in ("function", "custom") or set(tool) - known:
+        _not_carried("tools", "one is no plain function")
+    if tool.get("type") == "custom" and schema not in tool:
+        _not_carried("tools", "one is no plain function")
+    function = {name: tool[name] for name in _OF_FUNCTIONS if not _is_empty(tool.get(name))}
+    if not _is_empty(tool.get(schema)):
+        function["parameters"] = tool[schema]
+    return {"type": "function", "function": function}
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        _not_carried(name, "it is no list")
+    return value
+
+
+def _check_tools(found: dict[str, Any]) -> None:
+    """Only functions, which no server runs by itself; what is said about tools goes where there are none."""
+    if "tools" not in found:
+        for name in _OF_TOOLS:
+            found.pop(name, None)
+        return
+    for tool in _list(found["tools"], "tools"):
+        function = (
+            tool.get("function") if isinstance(tool, dict) and tool.get("type", "function") == "function" else None
+        )
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            _not_carried("tools", "one is no plain function")
+
+
+def _check_numbers(given: Mapping[str, Any], found: Mapping[str, Any], max_tokens: int) -> None:
+    """What a question takes as a number must be one; a probe must be let end within its own limit."""
+    for name in ("temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens"):
+        if isinstance(given.get(name, 0), bool) or not isinstance(given.get(name, 0), int | float):
+            _not_carried(name, "it is no number")
+    least = found.get("min_tokens", 0)
+    if not isinstance(least, int) or least > max_tokens:
+        _not_carried("min_tokens", "it is more than a probe may have")
+
+
+def _check_sizes(found: Mapping[str, Any]) -> None:
+    for name, value in found.items():
+        _check(name, value, 0)
+    if found and len(msgspec.json.encode(found)) > LARGEST_BYTES:
+        _not_carried("the fields", f"they have more than {LARGEST_BYTES} bytes")
+
+
+def _check(name: str, value: Any, depth: int) -> None:
+    """Raises NotAuditableError for what was taken out before it was stored, or lies too deep."""
+    if depth > DEEPEST_CARRIED:
+        _not_carried(name, f"it has more than {DEEPEST_CARRIED} levels")
+    match value:
+        case str() if REDACTED.search(value):
+            _not_carried(name, "a part of it was redacted")
+        case dict():
+            for key, one in value.items():
+                _check(name, key, depth)
+                _check(name, one, depth + 1)
+        case list():
+            for one in value:
+                _check(name, one, depth + 1)
+
+
+_TRANSLATED: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "/v1/responses": _of_responses,
+    "/v1/messages": _of_messages,
+}

@@ -1,0 +1,372 @@
+"""The decision auditor: is the same case decided differently when it is about another group?
+
+Some requests are answered by probabilities of labels and no prose: System One (`/v1/systemone`), OpenAI's Decisions
+(`/v1/decisions`), and chat completions with log-probabilities whose answer is yes, no or one of a few options. Such a
+request that names one group of an axis is asked twice as it was and twice about another group (`decisions.swapped`).
+Each probe is one prefill: nothing is sampled, so the difference of two probabilities is exact.
+
+Estimands, each a mean over sampled exchanges that can be swapped, per (axis, group named):
+- `decision_probability_excess`: mean probability of the outcome as asked less that when swapped, -1..1. The outcome is
+  yes; of a choice the favourable option; of a score the place on its scale, 0..1.
+- `decision_flip_rate`: share of decisions that flip across the sides less the share that flip within them, -1/2..1.
+- `decision_impact_ratio`: selection rate as asked over that when swapped (four-fifths rule: below 0.8 is adverse).
+  Measured as the share of selections on the side as asked, r / (1 + r), which has a mean (`metrics.decisions`).
+A decision is a selection when its outcome reaches the application's threshold, which the request names
+(`x-biasgate-threshold`) or the configuration. Several questions of a request are one exchange: their mean counts.
+
+Asking again without a change is the control. A server whose batches or caches move its probabilities differs from
+itself; the first is antisymmetric in the sides, the second has that taken off, and the third is a share of which one
+half is parity, so none of them calls that bias.
+
+Read are probabilities that are numbers in 0..1 and sum to 1, within what servers round. A question has no value, with a
+reason, where the labels' mass is low (the model wanted to say something else) or a reply cannot be read. Where that
+happened on some sides only, the value is missing and widens the bounds: it may hang on the group.
+
+What no value shows: which decision is right, whether a yes is good to get, or anything about cases that cannot be
+swapped safely. Those abstain with a reason and are counted, never guessed. English only.
+
+Missing when the server fails or hangs: all three, of a swap that the exchange was due for; not what was left alone, and
+no question that the server rejects on both sides.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+
+from auditors.decisions.chat import ChatDecision
+from auditors.decisions.questions import (
+    LEAST_LABEL_MASS,
+    LOW_MASS,
+    Answered,
+    Decision,
+    Question,
+    Read,
+    Unread,
+    decided,
+    outcome,
+    selected,
+)
+from auditors.decisions.swapped import swapped_decision
+from auditors.decisions.typed import typed_decision
+from auditors.metrics.decisions import flip_excess, impact, mean_difference
+from auditors.probes import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable
+from auditors.text.conversation import NotAuditableError, read_conversation
+from auditors.text.lenient_json import read_json
+from auditors.text.swaps.swap import NotSwapped, Swapped
+from auditors.types import (
+    AsksUpstream,
+    AuditFailure,
+    AuditorSettings,
+    CompletionError,
+    Decider,
+    DecisionRequest,
+    Exchange,
+    FailureKind,
+    Measurement,
+    Servers,
+    Status,
+)
+
+EXCESS = "decision_probability_excess"
+IMPACT = "decision_impact_ratio"
+FLIPS = "decision_flip_rate"
+METRICS = frozenset({EXCESS, IMPACT, FLIPS})
+TYPED_PATHS = frozenset({"/v1/systemone", "/v1/decisions"})
+DRAWS = 2
+"""Probes a side: two are the fewest that show how far a side differs from itself."""
+
+
+@runtime_checkable
+class DecisionSettings(Protocol):
+    """What this auditor reads of its section beside what all read."""
+
+    @property
+    def threshold(self) -> float | None: ...
+    @property
+    def favourable(self) -> list[str]: ...
+
+
+class _Reply(NamedTuple):
+    """What came of one probe."""
+
+    reads: Sequence[Read] = ()
+    kind: FailureKind | None = None
+    reason: str | None = None
+
+
+class _Case(NamedTuple):
+    """One question's readings, DRAWS a side."""
+
+    question: Question
+    asked: tuple[Answered, Answered]
+    swapped: tuple[Answered, Answered]
+
+
+class _Swap(NamedTuple):
+    """A decision and the same about another group."""
+
+    decision: Decision
+    about: Swapped
+    content: Any
+
+
+class DecisionAuditor:
+    """Asks for a sampled decision about another group too; what it estimates is in the module docstring."""
+
+    name = "decision"
+    version = "1"
+    needs_embedder = False
+    asks_upstream: AsksUpstream = "always"
+
+    def __init__(
+        self,
+        decider_for: Callable[[Exchange], Decider],
+        *,
+        threshold: float | None = None,
+        favourable: Sequence[str] = (),
+        max_concurrency: int = 4,
+    ) -> None:
+        """Keeps what it is given; opens nothing.
+
+        Args:
+            decider_for: asks the upstream that served the exchange, behind live traffic.
+            threshold: from which applications act that do not say so; None: see `decisions.questions.decided`.
+            favourable: options of a choice that are good to get, looked for in this order.
+            max_concurrency: probes in flight, over all exchanges.
+        """
+        self._decider_for = decider_for
+        self._threshold = threshold
+        self._favourable = tuple(favourable)
+        self._slots = asyncio.Semaphore(max_concurrency)
+
+    @classmethod
+    def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
+        """See `RegisteredAuditor`."""
+        own = settings if isinstance(settings, DecisionSettings) else None
+        return cls(
+            servers.present_decider_for,
+            threshold=own.threshold if own else None,
+            favourable=own.favourable if own else (),
+            max_concurrency=settings.max_concurrency,
+        )
+
+    async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
+        """Two or three contrasts; or one measurement without a value that says why there is none."""
+        try:
+            found = await asyncio.to_thread(self._swap, exchange)
+        except NotAuditableError as exc:
+            return exc.failure_of(self)
+        if not isinstance(found, _Swap):
+            return [found.measurement_of(self, EXCESS)]
+        replies = await self._ask(exchange, found)
+        if failed := next((one for one in replies if one.kind), None):
+            message = failed.reason or "no answer"
+            missing = [] if is_unaskable(one.kind for one in replies) else self._lost(found.about, message)
+            return AuditFailure(
+                auditor=self.name,
+                auditor_version=self.version,
+                kind=failed.kind or "unavailable",
+                message=message,
+                missing=missing,
+            )
+        return self._measured(exchange, found, [one.reads for one in replies])
+
+    def missing(self, exchange: Exchange) -> list[Measurement]:
+        """What an audit that was cut short leaves open: the contrasts of its swap, if it could be swapped."""
+        try:
+            found = self._swap(exchange)
+        except NotAuditableError:
+            return []
+        return self._lost(found.about, CUT_SHORT) if isinstance(found, _Swap) else []
+
+    def _swap(self, exchange: Exchange) -> _Swap | NotSwapped:
+        """Takes processor time in proportion to the request. Raises NotAuditableError."""
+        decision = read_decision(exchange, self._favourable)
+        found = swapped_decision(exchange.id, decision)
+        return found if isinstance(found, NotSwapped) else _Swap(decision, *found)
+
+    async def _ask(self, exchange: Exchange, swap: _Swap) -> list[_Reply]:
+        """All four replies, of the sides in turn, so that a change of load meets both."""
+        decision, decider = swap.decision, self._decider_for(exchange)
+        sides = [decision.body(content, exchange.served_model) for content in (decision.content, swap.content)]
+
+        async def one(body: dict[str, Any]) -> _Reply:
+            async with self._slots:
+                try:
+                    reply = await decider.decide(DecisionRequest(path=decision.path, body=body))
+                except CompletionError as exc:
+                    return _Reply(kind=exc.kind, reason=str(exc))
+            return _Reply(await asyncio.to_thread(decision.read, reply))
+
+        return await asyncio.gather(*(one(body) for _ in range(DRAWS) for body in sides))
+
+    def _measured(self, exchange: Exchange, swap: _Swap, reads: Sequence[Sequence[Read]]) -> list[Measurement]:
+        """What four readings of each question say, the sides in turn."""
+        cases, unread = list[_Case](), list[Unread]()
+        for question, draws in zip(swap.decision.questions, zip(*reads, strict=True), strict=True):
+            case = _case(question, draws)
+            if isinstance(case, Unread):
+                unread.append(case)
+            else:
+                cases.append(case)
+        if not cases:
+            worst = min(unread, key=lambda one: _WORST.index(one.status))
+            return self._without_value(swap.about, worst.status, worst.reason)
+        threshold = exchange.threshold if exchange.threshold is not None else self._threshold
+        found = self._of_cases(swap.about, cases, threshold)
+        found += [self._unread(reason) for reason in sorted({one.reason for one in unread})[:1]]
+        return found
+
+    def _of_cases(self, about: Swapped, cases: Sequence[_Case], threshold: float | None) -> list[Measurement]:
+        detail = {"questions": len(cases), "words_swapped": about.n_words} | _masses(cases)
+        flips = [
+            flip_excess(
+                _decisions(one.question, one.asked, threshold), _decisions(one.question, one.swapped, threshold)
+            )
+            for one in cases
+        ]
+        known = [one for one in cases if outcome(one.question, one.asked[0]) is not None]
+        found = [self._value(FLIPS, about, sum(flips) / len(flips), detail | {"threshold": threshold})]
+        if not known:
+            return [self._value(EXCESS, about, None, detail, "no option is known to be favourable"), *found]
+        asked = [_outcomes(one.question, one.asked) for one in known]
+        swapped = [_outcomes(one.question, one.swapped) for one in known]
+        differences = [mean_difference(mine, theirs) for mine, theirs in zip(asked, swapped, strict=True)]
+        within = [
+            (abs(mine[0] - mine[1]) + abs(theirs[0] - theirs[1])) / 2
+            for mine, theirs in zip(asked, swapped, strict=True)
+        ]
+        shown = detail | {"asked": _mean(asked), "swapped": _mean(swapped), "within": sum(within) / len(within)}
+        found.insert(0, self._value(EXCESS, about, sum(differences) / len(differences), shown))
+        share = impact(
+            [chosen for one in known for chosen in _selections(one.question, one.asked, threshold)],
+            [chosen for one in known for chosen in _selections(one.question, one.swapped, threshold)],
+        )
+        if share is not None:
+            ratio = self._value(IMPACT, about, share.share, detail | {"threshold": threshold}, weight=share.weight)
+            found.append(ratio)
+        return found
+
+    def _value(
+        self,
+        metric: str,
+        about: Swapped,
+        value: float | None,
+        detail: dict[str, Any],
+        reason: str | None = None,
+        *,
+        status: Status = "unrelated",
+        weight: float = 1.0,
+    ) -> Measurement:
+        """A measurement; `status` is its status where it has no value."""
+        return Measurement(
+            auditor=self.name,
+            auditor_version=self.version,
+            metric=metric,
+            axis=about.axis,
+            group=about.group,
+            reference=about.target,
+            value=value,
+            status="ok" if value is not None else status,
+            reason=reason,
+            detail=detail,
+            weight=weight,
+        )
+
+    def _without_value(self, about: Swapped, status: Status, reason: str) -> list[Measurement]:
+        detail = {"words_swapped": about.n_words}
+        return [self._value(metric, about, None, detail, reason, status=status) for metric in (EXCESS, FLIPS, IMPACT)]
+
+    def _lost(self, about: Swapped, reason: str) -> list[Measurement]:
+        return self._without_value(about, "error", reason)
+
+    def _unread(self, reason: str) -> Measurement:
+        """A question without a value beside others with one: counted by its reason."""
+        return Measurement(
+            auditor=self.name,
+            auditor_version=self.version,
+            metric=EXCESS,
+            axis=None,
+            value=None,
+            status="unrelated",
+            reason=reason,
+        )
+
+
+_WORST: Sequence[Status] = ("malformed", "error", "refusal", "unrelated", "ok")
+"""Of several reasons for no value, the one that claims least comes first."""
+
+
+def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
+    """What an exchange asked to decide. Raises NotAuditableError where it asked for prose, or cannot be read."""
+    if exchange.endpoint in TYPED_PATHS:
+        decision = typed_decision(exchange.endpoint, _object(exchange.request_body), favourable)
+        if not exchange.response_body:
+            raise NotAuditableError("no_text", "the response was dropped, or was no JSON")
+        if all(isinstance(one, Unread) and one.status != "refusal" for one in decision.read(exchange.response_body)):
+            raise NotAuditableError("unexpected_shape", f"{exchange.endpoint}: the answer has no probabilities")
+        return decision
+    if exchange.endpoint != ChatDecision.path:
+        raise NotAuditableError("no_decision", f"{exchange.endpoint} is no endpoint for decisions")
+    request = _object(exchange.request_body)
+    if not request.get("logprobs"):
+        raise NotAuditableError("no_decision", "the request asks for no log-probabilities")
+    conversation = read_conversation(exchange)
+    if found := [note for note in conversation.notes if note in NOT_ASKED_AGAIN]:
+        raise NotAuditableError(NOT_ASKED_AGAIN[found[0]], f"cannot be asked again faithfully: {', '.join(found)}")
+    return ChatDecision(request, conversation, favourable)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    if not body:
+        raise NotAuditableError("no_text", "the request has no text: it was no JSON, or its text was dropped")
+    try:
+        request = read_json(body)
+    except ValueError as exc:
+        raise NotAuditableError("not_json", f"the request is not JSON: {exc}") from exc
+    if not isinstance(request, dict):
+        raise NotAuditableError("not_json", "the request is not a JSON object")
+    return request
+
+
+def _case(question: Question, draws: Sequence[Read]) -> _Case | Unread:
+    """The four readings of a question, the sides in turn, or why they say nothing."""
+    checked = [_with_mass_enough(one) for one in draws]
+    unread = [one for one in checked if isinstance(one, Unread)]
+    if unread:
+        if len(unread) == len(checked) or any(one.status == "refusal" for one in unread):
+            return min(unread, key=lambda one: _WORST.index(one.status))
+        return Unread("malformed", unread[0].reason)
+    first, other, second, last = (one for one in checked if isinstance(one, Answered))
+    return _Case(question, (first, second), (other, last))
+
+
+def _with_mass_enough(read: Read) -> Read:
+    if isinstance(read, Answered) and read.label_mass is not None and read.label_mass < LEAST_LABEL_MASS:
+        return Unread("unrelated", LOW_MASS)
+    return read
+
+
+def _decisions(
+    question: Question, draws: tuple[Answered, Answered], threshold: float | None
+) -> tuple[int | bool | None, int | bool | None]:
+    return decided(question, draws[0], threshold), decided(question, draws[1], threshold)
+
+
+def _outcomes(question: Question, draws: Sequence[Answered]) -> list[float]:
+    return [value for one in draws if (value := outcome(question, one)) is not None]
+
+
+def _selections(question: Question, draws: Sequence[Answered], threshold: float | None) -> list[bool]:
+    return [bool(selected(question, one, threshold)) for one in draws]
+
+
+def _mean(values: Sequence[Sequence[float]]) -> float:
+    """Mean over questions of the mean over draws."""
+    return sum(sum(one) / len(one) for one in values) / len(values)
+
+
+def _masses(cases: Sequence[_Case]) -> dict[str, float]:
+    """The least label mass, where the server tells any."""
+    told = [one.label_mass for case in cases for one in (*case.asked, *case.swapped) if one.label_mass is not None]
+    return {"label_mass": min(told)} if told else {}

@@ -1,0 +1,223 @@
+"""A yes, no or choice that an application asks for by chat completions with log-probabilities.
+
+The labels are those that the request itself names: an enum of `response_format`, `structured_outputs` with a choice,
+"yes or no" in its words, or options A, B, C on lines of their own. Their probabilities are read at the first token in
+which answers differ, of the alternatives that the server reports there; what lies on no label is not theirs.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from auditors.decisions.questions import MOST_LABELS, Answered, Decision, Question, Read, Unread, favourable_of
+from auditors.decisions.typed import NOT_REPEATED, OWN
+from auditors.text.conversation import Conversation, NotAuditableError
+from auditors.text.lenient_json import read_json
+
+TOP_LOGPROBS = 20
+"""Alternatives asked for: as many as OpenAI and, unless told otherwise, vLLM give."""
+LONGEST_ANSWER_CHARS = 64
+"""Of a live answer that is a label and no text, where nothing but words says which answers there are."""
+MOST_STRUCTURED_TOKENS = 64
+"""Of an answer whose label stands inside JSON."""
+LARGEST_UNSEEN = 0.01
+"""Share of a label's probability that may lie among alternatives that the server does not report."""
+LONGEST_INSTRUCTION = 20_000
+"""Characters of a message in which labels are looked for, its end."""
+
+_NOT_ASKED_AGAIN = frozenset({"n", "seed", "logprobs", "top_logprobs", "max_tokens", "max_completion_tokens"})
+_YES_OR_NO = re.compile(r"\byes\s{0,3}(?:/|\||or)\s{0,3}no\b|\bno\s{0,3}(?:/|\||or)\s{0,3}yes\b", re.IGNORECASE)
+_OPTION = re.compile(r"^[ \t]{0,4}\(?([A-Z])[).:][ \t]{1,4}(\S[^\n]{0,200})", re.MULTILINE)
+_AROUND = " \t\r\n\u2581\u0120\"'`*([{.,:;)]}"
+"""What a tokenizer may put before or behind a word."""
+
+
+class _Labels(NamedTuple):
+    """What the request lets the model answer."""
+
+    labels: tuple[str, ...]
+    names: tuple[str, ...]
+    """What the labels stand for: themselves, or the text of the options."""
+    kind: str
+    """words, choice, enum or member."""
+    member: str = ""
+
+
+class ChatDecision(Decision):
+    """A chat completion whose answer is one of a few labels."""
+
+    path = "/v1/chat/completions"
+
+    def __init__(self, request: Mapping[str, Any], conversation: Conversation, favourable: Sequence[str]) -> None:
+        """Raises NotAuditableError for a request that asks for no log-probabilities, or whose labels are not known."""
+        if not request.get("logprobs"):
+            raise NotAuditableError("no_decision", "the request asks for no log-probabilities")
+        if request.get("tools") and request.get("tool_choice") != "none":
+            raise NotAuditableError("tool_calls", "the request has tools")
+        if any(message.get("tool_calls") or message.get("function_call") for message in request["messages"]):
+            raise NotAuditableError("tool_calls", "the conversation holds calls of tools, which would not be exchanged")
+        found = _labels(request, conversation)
+        if found is None:
+            raise NotAuditableError("no_labels", "the request does not say which answers there are")
+        self._request = request
+        self._found = found
+        self.questions = [Question("choice", found.labels, favourable_of(found.names, favourable))]
+
+    @property
+    def content(self) -> Any:
+        return [message.get("content") for message in self._request["messages"]]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._found.labels
+
+    def body(self, content: Any, model: str) -> dict[str, Any]:
+        is_inside = self._found.kind in ("enum", "member")
+        messages = [
+            message | {"content": said} for message, said in zip(self._request["messages"], content, strict=True)
+        ]
+        kept = {name: one for name, one in self._request.items() if name not in NOT_REPEATED | OWN | _NOT_ASKED_AGAIN}
+        limit = "max_completion_tokens" if "max_completion_tokens" in self._request else "max_tokens"
+        return kept | {
+            "model": model,
+            "messages": messages,
+            "logprobs": True,
+            "top_logprobs": TOP_LOGPROBS,
+            limit: MOST_STRUCTURED_TOKENS if is_inside else 1,
+        }
+
+    def read(self, reply: bytes) -> list[Read]:
+        try:
+            return [self._read(read_json(reply))]
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+            return [Unread("malformed", "no log-probabilities")]
+
+    def _read(self, reply: Any) -> Read:
+        [choice, *_] = reply["choices"]
+        if choice["message"].get("refusal"):
+            return Unread("refusal", "the question was declined")
+        tokens = choice["logprobs"]["content"]
+        place = self._place([one["token"] for one in tokens])
+        if place is None:
+            return Unread("unrelated", "no label in the answer")
+        number, prefix = place
+        return _answered(_alternatives(tokens[number]), self._found.labels, prefix)
+
+    def _place(self, tokens: Sequence[str]) -> tuple[int, str] | None:
+        """The token in which labels differ, and what stands in it before the label."""
+        if not tokens:
+            return None
+        match self._found.kind:
+            case "enum":
+                opening = re.compile(r'\s*"')
+            case "member":
+                opening = re.compile(rf'\s*\{{\s*"{re.escape(self._found.member)}"\s*:\s*"')
+            case _:
+                return 0, ""
+        found = opening.match("".join(tokens))
+        if found is None:
+            return None
+        start = 0
+        for number, token in enumerate(tokens):
+            if start + len(token) > found.end():
+                return number, token[: found.end() - start]
+            start += len(token)
+        return None
+
+
+def _labels(request: Mapping[str, Any], conversation: Conversation) -> _Labels | None:
+    return _structured(request) or _in_words(conversation, request)
+
+
+def _structured(request: Mapping[str, Any]) -> _Labels | None:
+    """Labels that the server holds the model to."""
+    outputs = request.get("structured_outputs")
+    choice = outputs.get("choice") if isinstance(outputs, dict) else request.get("guided_choice")
+    if found := _strings(choice):
+        return _Labels(found, found, "choice")
+    form = request.get("response_format")
+    if not isinstance(form, dict) or form.get("type") != "json_schema":
+        return None
+    described = form.get("json_schema")
+    schema = described.get("schema") if isinstance(described, dict) else None
+    if not isinstance(schema, dict):
+        return None
+    if found := _strings(schema.get("enum")):
+        return _Labels(found, found, "enum")
+    members = schema.get("properties")
+    if isinstance(members, dict) and len(members) == 1:
+        [(member, one)] = members.items()
+        if isinstance(one, dict) and (found := _strings(one.get("enum"))):
+            return _Labels(found, found, "member", member)
+    return None
+
+
+def _in_words(conversation: Conversation, request: Mapping[str, Any]) -> _Labels | None:
+    """Labels that the words of the request name, where the answer is short."""
+    if len(conversation.reply_text.strip()) > LONGEST_ANSWER_CHARS or request.get("response_format"):
+        return None
+    system = [one.content for one in conversation.messages if one.role in ("system", "developer")]
+    users = [one.content for one in conversation.messages if one.role == "user"]
+    said = [text[-LONGEST_INSTRUCTION:] for text in (*system, *users[-1:])]
+    is_yes_or_no = any(_YES_OR_NO.search(text) for text in said)
+    options = [(letter, text.strip()) for one in said for letter, text in _OPTION.findall(one)]
+    letters = tuple(letter for letter, _ in options)
+    is_lettered = len(letters) > 1 and letters == tuple(map(chr, range(ord("A"), ord("A") + len(letters))))
+    if is_yes_or_no == is_lettered:  # neither, or both: which of them is asked for cannot be told
+        return None
+    if is_yes_or_no:
+        return _Labels(("Yes", "No"), ("yes", "no"), "words")
+    return _Labels(letters, tuple(text for _, text in options), "words")
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    """Two labels or more, none of which begins another one; otherwise none."""
+    if not isinstance(value, list) or not 2 <= len(value) <= MOST_LABELS:
+        return ()
+    if not all(isinstance(one, str) and one.strip() for one in value):
+        return ()
+    return tuple(value) if len({one.strip().lower() for one in value}) == len(value) else ()
+
+
+def _alternatives(token: Mapping[str, Any]) -> dict[str, float]:
+    """Each alternative's probability; minus infinity and None are 0. Raises TypeError or ValueError for no number."""
+    found: dict[str, float] = {}
+    for one in (*token["top_logprobs"], token):
+        logprob = one["logprob"]
+        if logprob is None or logprob == -math.inf:
+            found[one["token"]] = 0.0
+            continue
+        if isinstance(logprob, bool) or math.isnan(logprob) or logprob > 0.01:
+            raise ValueError(f"{logprob} is no log-probability")
+        found[one["token"]] = min(1.0, math.exp(logprob))
+    return found
+
+
+def _answered(alternatives: Mapping[str, float], labels: Sequence[str], prefix: str) -> Read:
+    """Probabilities of the labels by the alternatives at the token in which they begin."""
+    found, shared = [0.0] * len(labels), 0.0
+    for token, probability in alternatives.items():
+        places = _begun(token.removeprefix(prefix), labels) if token.startswith(prefix) else []
+        if len(places) == 1:
+            found[places[0]] += probability
+        elif places:
+            shared += probability
+    total = sum(found)
+    if shared > LARGEST_UNSEEN * (total + shared):
+        return Unread("unrelated", "labels begin alike")
+    if total <= 0.0:
+        return Answered(tuple(1.0 / len(labels) for _ in labels), 0.0)
+    unseen = min(min(alternatives.values()), max(0.0, 1.0 - sum(alternatives.values())))
+    if 0.0 in found and unseen > LARGEST_UNSEEN * total:
+        return Unread("unrelated", "a label is not among the alternatives")
+    return Answered(tuple(one / total for one in found), min(1.0, total))
+
+
+def _begun(token: str, labels: Sequence[str]) -> list[int]:
+    """Labels that a token begins or is; the token's own case and what a tokenizer adds do not matter."""
+    bare = token.strip(_AROUND).lower()
+    if not bare:
+        return []
+    whole = [place for place, label in enumerate(labels) if label.strip().lower() == bare]
+    return whole or [place for place, label in enumerate(labels) if label.strip().lower().startswith(bare)]

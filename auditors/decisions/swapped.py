@@ -1,0 +1,50 @@
+"""The same decision about another group: its state, and everything else in it that names the group, exchanged alike.
+
+A state is often an object, such as `{"gender": "female", "income": 41000}`, whose values are read by the names of their
+members (`text.swaps.members`). These names, ids of questions and labels cannot be exchanged without asking something
+else: where one of them names a group of the axis, the decision is left alone.
+"""
+
+from typing import Any
+
+from auditors.decisions.questions import Decision
+from auditors.text.conversation import NotAuditableError
+from auditors.text.swaps.axis_order import axis_order, plainest
+from auditors.text.swaps.leaves import MOST_TEXTS, leaves, member_names, with_leaves
+from auditors.text.swaps.lexicon import SLOTS
+from auditors.text.swaps.members import NAMED_IN_MEMBERS, bare, framed, names_a_group
+from auditors.text.swaps.swap import LONGEST_CHARS, Abstained, NotSwapped, Swapped, swap
+
+NAMED_IN_LABELS = "a label names the group"
+MEDIA = "[media]"
+"""What stands in a stored request in place of what is not kept."""
+
+
+def swapped_decision(exchange_id: str, decision: Decision) -> tuple[Swapped, Any] | NotSwapped:
+    """The first axis on which the decision can be swapped, in an order that the exchange's id decides.
+
+    Returns: the swap and the decision's content after it; or the plainest reason why there is none.
+    Raises: NotAuditableError when a part of the request was not kept.
+    """
+    content = decision.content
+    found = list(leaves(content))
+    if any(one.text == MEDIA for one in found):
+        raise NotAuditableError("media", "a part of the request was not kept")
+    first_axis = next(iter(SLOTS))
+    if len(found) > MOST_TEXTS or sum(len(one.text) for one in found) > LONGEST_CHARS:
+        return Abstained(axis=first_axis, reason="too long")
+    order = axis_order(exchange_id)
+    reasons: list[NotSwapped] = []
+    members = list(member_names(content))
+    for axis in order.axes:
+        made = swap([framed(one, axis) for one in found], axis, choice=order.choice)
+        if isinstance(made, Abstained):
+            reasons.append(made)
+        elif names_a_group(decision.names, axis):
+            reasons.append(NotSwapped(axis=axis, reason=NAMED_IN_LABELS, group=made.group))
+        elif names_a_group(members, axis):
+            reasons.append(NotSwapped(axis=axis, reason=NAMED_IN_MEMBERS, group=made.group))
+        else:
+            texts = (bare(text, one, axis) for text, one in zip(made.texts, found, strict=True))
+            return made, with_leaves(content, texts)
+    return plainest(reasons)

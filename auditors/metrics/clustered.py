@@ -1,0 +1,348 @@
+"""Intervals of shares whose trials come in clusters: several replies to one item, several items of one template.
+
+Replies of one cluster resemble each other, so they say less than as many independent ones. How much less is measured
+between the clusters themselves, and Wilson's interval is taken on as many independent trials as would say the same.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
+
+from auditors.metrics.bootstrap import Statistic
+from auditors.metrics.crossed import crossed_noise, row_variance
+from auditors.metrics.intervals import Interval
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+Counts = tuple[Floats, Floats]
+"""Successes and trials of each cluster, each (n_clusters,)."""
+
+FEWEST_TELLING = 10
+"""Clusters with a difference of their own that a t interval of a difference takes: with fewer it covers 75 to 99 %."""
+_FEWEST_DEGREES = 2.0
+"""Of freedom, however much a few clusters make up the variance: below, the quantile grows without bound."""
+_ROUNDING = 1e-15
+"""Variances of shares below the square of this are sums of the same numbers in another order."""
+
+
+@dataclass(frozen=True)
+class ClusteredShare:
+    """A share, and how far clusters let it be known."""
+
+    share: float
+    """In [0, 1]."""
+    standard_error: float
+    """Between clusters; 0 where all of them agree."""
+    degrees: float
+    """Of freedom of the standard error; infinite where the variance follows from the share itself."""
+    effective_n: float
+    """Independent trials that would say as much; infinite for a share known without error."""
+    deviations: Floats
+    """(n_clusters,) what each moves the share by when it is left out, times (n - 1) / n; their squares, added up and
+    times n / (n - 1), are the variance.
+    """
+
+    def interval(self, confidence_level: float) -> Interval:
+        """Wilson's formula, with `effective_n` trials and Student's quantile."""
+        if math.isinf(self.effective_n):
+            return Interval(self.share, self.share)
+        tail = (1 + confidence_level) / 2
+        quantile = float(ndtri(tail) if math.isinf(self.degrees) else stdtrit(self.degrees, tail))
+        over_n = quantile * quantile / self.effective_n
+        centre = (self.share + over_n / 2) / (1 + over_n)
+        spread = self.share * (1 - self.share) / self.effective_n + over_n / (4 * self.effective_n)
+        half = quantile / (1 + over_n) * math.sqrt(spread)
+        # At an end the two terms are equal but for rounding.
+        lower = 0.0 if self.share == 0 else max(0.0, centre - half)
+        upper = 1.0 if self.share == 1 else min(1.0, centre + half)
+        return Interval(min(lower, self.share), max(upper, self.share))
+
+
+def clustered_share(
+    parts: Floats, wholes: Floats, *, is_exact: bool = False, factors: Sequence[Indices] = ()
+) -> ClusteredShare | None:
+    """Share of the parts in the wholes, with its standard error between clusters.
+
+    The variance is the jackknife's over clusters, its degrees of freedom follow from how unequally the clusters make it
+    up (their kurtosis): with a few clusters that hold all the successes they are few. Where each cluster is of one mind
+    and all are of one size, as where each is a single reply, a cluster is a trial: the variance is the binomial one of
+    as many trials as there are clusters. So it is at 0 and 1, where clusters differ in size: their effective number.
+
+    Args:
+        parts: (n_clusters,) successes of each cluster, weighted or not, 0 <= part <= whole.
+        wholes: (n_clusters,) trials of each.
+        is_exact: parts are sums of known probabilities, so clusters that agree leave nothing unknown.
+        factors: (n_clusters,) levels of what else was drawn and is shared by clusters; the variance is then that of
+            `crossed_noise`, where it is larger.
+
+    Returns: None with fewer than two clusters that have trials.
+    Source: design effect and Wilson's interval on the effective sample size: Franco et al. 2019,
+        doi:10.1093/jssam/smy019, and Dean and Pagano 2015, doi:10.1093/jssam/smv024. Degrees of freedom: Satterthwaite
+        1946, doi:10.2307/3002019, with the variance of a variance from the fourth moment. That a cluster of one mind is
+        a trial is our choice.
+    """
+    total = float(wholes.sum())
+    used = wholes > 0
+    n = int(used.sum())
+    if n < 2:
+        return None
+    share = min(1.0, max(0.0, float(parts.sum()) / total))
+    # Leaving a cluster out divides by what is left; a cluster that is nearly everything moves it far.
+    left = np.where(used, total - wholes, 1.0)
+    deviations = (n - 1) / n * np.divide(parts - share * wholes, left, out=np.zeros(len(parts)), where=left > 0)
+    variance = float((deviations**2).sum()) * n / (n - 1)
+    if not factors and _is_of_one_mind(parts[used], wholes[used], share) and not (is_exact and share in (0.0, 1.0)):
+        effective = total**2 / float((wholes**2).sum())
+        error = math.sqrt(share * (1 - share) / effective)
+        return ClusteredShare(share, error, math.inf, effective, deviations)
+    if variance <= _ROUNDING**2 or share in (0.0, 1.0):
+        effective = math.inf if is_exact else total**2 / float((wholes**2).sum())
+        return ClusteredShare(share, 0.0, math.inf, effective, deviations)
+    degrees = degrees_of_freedom(deviations[used])
+    if factors:
+        noise = crossed_noise(np.stack([parts, wholes], axis=1)[used], [one[used] for one in factors], _ratio)
+        if noise.variance[0] > variance:
+            variance, degrees = float(noise.variance[0]), min(degrees, noise.degrees)
+    return ClusteredShare(share, math.sqrt(variance), degrees, share * (1 - share) / variance, deviations)
+
+
+def cluster_wilson(
+    parts: Floats, wholes: Floats, *, confidence_level: float = 0.95, is_exact: bool = False
+) -> Interval | None:
+    """Interval of a share whose trials come in clusters.
+
+    Args: see `clustered_share`; confidence_level: in (0, 1).
+
+    Returns: both ends in [0, 1]; the interval of the opposite share is its mirror image. None with fewer than two
+        clusters that have trials.
+    """
+    found = clustered_share(parts, wholes, is_exact=is_exact)
+    return None if found is None else found.interval(confidence_level)
+
+
+@dataclass(frozen=True)
+class ClusteredDifference:
+    """Interval of a difference of two shares, and how it came about."""
+
+    interval: Interval
+    method: str
+    """cluster-t or cluster-newcombe."""
+    standard_error: float
+
+
+def cluster_difference(
+    first: Counts,
+    second: Counts,
+    *,
+    confidence_level: float = 0.95,
+    is_exact: bool = False,
+) -> ClusteredDifference | None:
+    """Interval of the first share less the second, both over the same clusters.
+
+    Student's, with the jackknife's standard error between clusters, where at least `FEWEST_TELLING` clusters have a
+    difference of their own. Fewer say too little about the noise of a difference: of two shares that are nearly 0 the
+    jackknife sees next to none, and the interval ends at 0 and misses. There `cluster_newcombe` is taken, which rests
+    on the two shares themselves and holds the truth more often than it says.
+
+    Args:
+        first: parts and wholes of the first share, each (n_clusters,).
+        second: the same of the second, the same clusters in the same order.
+        confidence_level: in (0, 1).
+        is_exact: see `clustered_share`.
+
+    Returns: ends in [-1, 1]; None where either share has fewer than two clusters with trials.
+    """
+    a = clustered_share(*first, is_exact=is_exact)
+    b = clustered_share(*second, is_exact=is_exact)
+    if a is None or b is None:
+        return None
+    deviations = a.deviations - b.deviations
+    used = (first[1] > 0) | (second[1] > 0)
+    n = int(used.sum())
+    error = math.sqrt(float((deviations**2).sum()) * n / (n - 1))
+    # Compared as products: a cluster may lack trials of one of the two.
+    n_telling = int((~np.isclose(first[0] * second[1], second[0] * first[1], rtol=0, atol=1e-12)).sum())
+    if n_telling < FEWEST_TELLING and not is_exact:
+        return ClusteredDifference(_newcombe(a, b, confidence_level), "cluster-newcombe", error)
+    value = a.share - b.share
+    degrees = degrees_of_freedom(deviations[used]) if error > 0 else math.inf
+    half = error * float(stdtrit(degrees, (1 + confidence_level) / 2)) if error > 0 else 0.0
+    ends = Interval(max(-1.0, value - half), min(1.0, value + half))
+    return ClusteredDifference(ends, "cluster-t", error)
+
+
+def cluster_newcombe(
+    first: Counts,
+    second: Counts,
+    *,
+    confidence_level: float = 0.95,
+    is_exact: bool = False,
+) -> Interval | None:
+    """Interval of the first share less the second from the two `cluster_wilson` intervals.
+
+    The distances of either share to the ends of its own interval are added as squares, with the correlation of the two
+    between clusters.
+
+    Args, Returns: see `cluster_difference`.
+    Source: Newcombe 1998, Statistics in Medicine 17:2635, method 10 (paired); Zou and Donner 2008,
+        doi:10.1002/sim.3095. That the correlation is that of clusters is our choice.
+    """
+    a = clustered_share(*first, is_exact=is_exact)
+    b = clustered_share(*second, is_exact=is_exact)
+    return None if a is None or b is None else _newcombe(a, b, confidence_level)
+
+
+def _newcombe(a: ClusteredShare, b: ClusteredShare, confidence_level: float) -> Interval:
+    of_a, of_b = a.interval(confidence_level), b.interval(confidence_level)
+    correlation = _correlation(a.deviations, b.deviations)
+    value = a.share - b.share
+    below = _joined(a.share - of_a.lower, of_b.upper - b.share, correlation)
+    above = _joined(of_a.upper - a.share, b.share - of_b.lower, correlation)
+    return Interval(max(-1.0, value - below), min(1.0, value + above))
+
+
+def peaked_interval(
+    outer: Counts,
+    inner: Counts,
+    *,
+    confidence_level: float = 0.95,
+    is_exact: bool = False,
+) -> Interval | None:
+    """Interval of L * min(S, 1 - S) / 0.5, which is greatest at S = 0.5: ICAT of LMS and SS.
+
+    An unbiased model's value lies below the truth in every sample, and so do nearly all resamples. So where the
+    interval of S holds 0.5, the upper end is that of L; both can miss on one side only, so either has half of the error
+    (S's interval here is one of 97.5 % for one of 95). Elsewhere the value rises or falls with S, and the distances of
+    L and S to the ends of their own intervals are added as squares, each with how steeply it moves the value.
+
+    Args:
+        outer: parts and wholes of L, each (n_clusters,).
+        inner: the same of S, the same clusters in the same order.
+        confidence_level: in (0, 1).
+        is_exact: see `clustered_share`.
+
+    Returns: ends in [0, 1]; None where either share has no interval.
+    Source: Zou and Donner 2008, doi:10.1002/sim.3095, for the joining; the peak is our own rule.
+    """
+    a = clustered_share(*outer, is_exact=is_exact)
+    b = clustered_share(*inner, is_exact=is_exact)
+    if a is None or b is None:
+        return None
+    of_a, of_b = a.interval(confidence_level), b.interval(confidence_level)
+    height = _height(b.share)
+    lowest = min(_height(of_b.lower), _height(of_b.upper))
+    at_peak = b.interval((1 + confidence_level) / 2)
+    holds_peak = at_peak.lower <= 0.5 <= at_peak.upper
+    highest = 1.0 if holds_peak else max(_height(of_b.lower), _height(of_b.upper))
+    rising = -1.0 if b.share > 0.5 else 1.0
+    correlation = rising * _correlation(a.deviations, b.deviations)
+    value = a.share * height
+    below = _joined(height * (a.share - of_a.lower), a.share * (height - lowest), -correlation)
+    above = _joined(height * (of_a.upper - a.share), a.share * (highest - height), -correlation)
+    upper = max(of_a.upper, value) if holds_peak else min(of_a.upper, value + above)
+    return Interval(max(0.0, value - below), upper)
+
+
+@dataclass(frozen=True)
+class StratifiedInterval:
+    """Interval of a number that is joined from strata."""
+
+    interval: Interval
+    standard_error: float
+
+
+def stratified_t(
+    sums: Floats,
+    strata: Indices,
+    statistic: Statistic,
+    *,
+    factors: Sequence[Indices] = (),
+    confidence_level: float = 0.95,
+) -> StratifiedInterval | None:
+    """Student's interval of a number that joins strata with a few clusters each, as GroupFav joins opponents.
+
+    The variance is the jackknife's within strata, which is right for two clusters a stratum, where a resample leaves
+    whole strata out and plain leaving-out counts their noise twice. Strata of one cluster are taken together as one, so
+    that their differences count as noise. The degrees of freedom follow from how unequally the clusters make it up.
+    Where two clusters of one stratum alone differ, nobody can tell how far others would.
+
+    Args:
+        sums: (n_clusters, k) float64, the sums of each cluster.
+        strata: (n_clusters,) the stratum of each, any integers.
+        statistic: see `Statistic`; defined for all clusters together.
+        factors: (n_clusters,) levels of what else was drawn and is shared by clusters; what `crossed_noise` finds
+            beyond the variance of clusters is added.
+        confidence_level: in (0, 1).
+
+    Returns: None with fewer than two clusters beyond one in each of the strata that show a difference.
+    Source: Jones 1974, doi:10.1093/biomet/61.3.639 (stratified jackknife); degrees of freedom: see `clustered_share`.
+    """
+    if len(sums) < 2:
+        return None
+    value = float(statistic(sums.sum(axis=0)))
+    _, stratum, sizes = np.unique(strata, return_inverse=True, return_counts=True)
+    stratum = np.where(sizes[stratum] == 1, len(sizes), stratum)
+    without = np.asarray(statistic(sums.sum(axis=0) - sums), dtype=np.float64)
+    without = np.where(np.isnan(without), value, without)
+    size = np.bincount(stratum)[stratum]
+    means = np.bincount(stratum, weights=without)[stratum] / size
+    # A single cluster that has no other to be taken with: how far it moves the number itself.
+    deviations = np.where(size > 1, np.sqrt((size - 1) / size) * (without - means), without - value)
+    variance = float((deviations**2).sum())
+    if variance <= _ROUNDING**2:
+        return None
+    differing = np.bincount(stratum, weights=deviations**2) > _ROUNDING**2
+    if np.maximum(np.bincount(stratum) - 1, 1)[differing].sum() < _FEWEST_DEGREES:
+        return None
+    degrees = degrees_of_freedom(deviations)
+    if factors:
+
+        def parts(rows: Floats) -> Floats:
+            return np.asarray(statistic(rows)[..., None])
+
+        noise = crossed_noise(sums, factors, parts)
+        variance += max(0.0, float(noise.variance[0] - row_variance(sums, parts)[0]))
+        degrees = max(1.0, min(degrees, noise.degrees))
+    half = math.sqrt(variance) * float(stdtrit(degrees, (1 + confidence_level) / 2))
+    return StratifiedInterval(Interval(value - half, value + half), math.sqrt(variance))
+
+
+def degrees_of_freedom(deviations: Floats) -> float:
+    """Of a variance that is the sum of the squares of these deviations: 2 E² / Var, at most n - 1."""
+    squares = deviations**2
+    n = len(squares)
+    spread = float(squares.var(ddof=1)) / n
+    mean = float(squares.mean())
+    return n - 1.0 if spread == 0 else min(n - 1.0, max(_FEWEST_DEGREES, 2 * mean * mean / spread))
+
+
+def _is_of_one_mind(parts: Floats, wholes: Floats, share: float) -> bool:
+    """Each cluster all or nothing, and of one size; of any size where all agree."""
+    if share in (0.0, 1.0):
+        return True
+    return bool(np.all((parts == 0) | (parts == wholes))) and bool(np.all(wholes == wholes[0]))
+
+
+def _ratio(sums: Floats) -> Floats:
+    """(..., 2) to (..., 1); NaN without trials."""
+    wholes = sums[..., 1:]
+    return np.divide(sums[..., :1], wholes, out=np.full_like(wholes, np.nan), where=wholes > 0)
+
+
+def _height(share: float) -> float:
+    return 2 * min(share, 1 - share)
+
+
+def _correlation(a: Floats, b: Floats) -> float:
+    size = math.sqrt(float((a * a).sum()) * float((b * b).sum()))
+    return float((a * b).sum()) / size if size > 0 else 0.0
+
+
+def _joined(a: float, b: float, correlation: float) -> float:
+    """Length of a difference of two distances with this correlation."""
+    return math.sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b))

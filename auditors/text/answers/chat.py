@@ -1,0 +1,155 @@
+"""Answers of chat completions and of plain completions."""
+
+from io import StringIO
+from typing import Any
+
+from auditors.text.answers.collecting import MOST_PARTS, Answer, Json, entry, json_text, objects, string
+from auditors.thinking import reasoning_in
+
+_MOST_KINDS = 16
+"""Of parts without text in the pieces of a content."""
+
+
+class Call:
+    """A call of a function, its arguments as they come."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.arguments = StringIO()
+
+    def take(self, function: Any) -> None:
+        if not isinstance(function, dict):
+            return
+        self.name = self.name or string(function.get("name"))
+        given = function.get("arguments", function.get("input"))
+        self.arguments.write(string(given) if given is None or isinstance(given, str) else json_text(given))
+
+    def whole(self) -> Json:
+        return {"name": self.name, "arguments": self.arguments.getvalue()}
+
+
+class Choice:
+    """One choice of a chat or a completion."""
+
+    def __init__(self) -> None:
+        self.finish_reason: str | None = None
+        self._said: dict[str, StringIO] = {}
+        self._parts: list[Any] = []
+        self._calls: dict[int, Call] = {}
+        self._function: Call | None = None
+
+    def take(self, message: Json, *, is_piece: bool) -> None:
+        """A message, or what an event adds to one."""
+        content = message.get("content")
+        if not isinstance(content, list):
+            self._write("content", content)
+        elif is_piece:
+            self._take_pieces(objects(content))
+        else:
+            self._parts += [_part(part) for part in content[:MOST_PARTS]]
+        self._write("refusal", message.get("refusal"))
+        thoughts = reasoning_in(message)
+        self._write("reasoning_content", thoughts and thoughts.text)
+        if isinstance(message.get("audio"), dict):
+            self._write("content", message["audio"].get("transcript"))
+        for place, call in enumerate(objects(message.get("tool_calls"))):
+            number = call.get("index")
+            one = entry(self._calls, number if isinstance(number, int) else place, Call)
+            if one is not None:
+                one.take(call.get("function") or call.get("custom"))
+        if isinstance(message.get("function_call"), dict):
+            self._function = self._function or Call()
+            self._function.take(message["function_call"])
+
+    def _take_pieces(self, parts: list[Json]) -> None:
+        for part in parts:
+            match part.get("type"):
+                case "text":
+                    self._write("content", part.get("text"))
+                case "refusal":
+                    self._write("refusal", part.get("refusal"))
+                case str(kind) if len(self._parts) < _MOST_KINDS and {"type": kind} not in self._parts:
+                    self._parts.append({"type": kind})
+
+    def write_text(self, text: Any) -> None:
+        self._write("text", text)
+
+    def text(self) -> str:
+        return self._said["text"].getvalue() if "text" in self._said else ""
+
+    def message(self) -> Json:
+        said: Json = {"content": None} | {field: text.getvalue() for field, text in self._said.items()}
+        if self._parts:
+            said["content"] = [*self._parts, *([said["content"]] if said["content"] else [])]
+        if self._calls:
+            said["tool_calls"] = [{"function": call.whole()} for call in self._calls.values()]
+        if self._function is not None:
+            said["function_call"] = self._function.whole()
+        return said
+
+    def _write(self, field: str, text: Any) -> None:
+        if isinstance(text, str):
+            if field not in self._said:
+                self._said[field] = StringIO()
+            self._said[field].write(text)
+
+
+class Chat(Answer):
+    def __init__(self) -> None:
+        super().__init__()
+        self._choices: dict[int, Choice] = {}
+
+    def take(self, event: Json) -> None:
+        self._note(event)
+        for choice in objects(event.get("choices")):
+            self._take_choice(choice, choice.get("delta"), is_piece=True)
+
+    def take_whole(self, response: Json) -> bool:
+        choices = response.get("choices")
+        if not isinstance(choices, list) or not all(self._is_whole(choice) for choice in choices):
+            return False
+        self._note(response)
+        for choice in choices:
+            self._take_choice(choice, choice.get("message"), is_piece=False)
+        return True
+
+    def _is_whole(self, choice: Any) -> bool:
+        return isinstance(choice, dict) and isinstance(choice.get("message"), dict)
+
+    def _take_choice(self, choice: Json, said: Any, *, is_piece: bool) -> None:
+        one = self._choice(choice)
+        if one is not None and isinstance(said, dict):
+            one.take(said, is_piece=is_piece)
+
+    def _choice(self, choice: Json) -> Choice | None:
+        number = choice.get("index", 0)
+        one = entry(self._choices, number if isinstance(number, int) else 0, Choice)
+        if one is not None and isinstance(choice.get("finish_reason"), str):
+            one.finish_reason = choice["finish_reason"]
+        return one
+
+    def _parts(self) -> Json:
+        return {"choices": [self._whole_choice(index, choice) for index, choice in self._choices.items()]}
+
+    def _whole_choice(self, index: int, choice: Choice) -> Json:
+        return {"index": index, "message": choice.message(), "finish_reason": choice.finish_reason}
+
+
+class Completion(Chat):
+    def _is_whole(self, choice: Any) -> bool:
+        return isinstance(choice, dict) and isinstance(choice.get("text"), str)
+
+    def _take_choice(self, choice: Json, said: Any, *, is_piece: bool) -> None:
+        one = self._choice(choice)
+        if one is not None:
+            one.write_text(choice.get("text"))
+
+    def _whole_choice(self, index: int, choice: Choice) -> Json:
+        return {"index": index, "text": choice.text(), "finish_reason": choice.finish_reason}
+
+
+def _part(part: Any) -> str | Json:
+    """A part of a content, with its words only."""
+    if not isinstance(part, dict):
+        return string(part)
+    return {field: value for field in ("type", "text", "refusal") if isinstance(value := part.get(field), str)}

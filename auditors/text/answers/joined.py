@@ -1,0 +1,71 @@
+"""An answer in the one form that is stored and audited: events joined, envelopes left out, text in one piece.
+
+It has the shape in which its endpoint answers at once, with no more than auditors read: text by choice, reasoning
+apart, refusals, tool calls, why it ended, model, fingerprint and usage. What only a stream can tell (an error in its
+midst, no end, an event that is no JSON) goes with it as notes.
+
+What streams do wrong has a meaning too. An event of an unknown type, without data, or with members of another type
+than documented says nothing. A broken character is U+FFFD; halves of one in two events are put together. Of parts
+beyond MOST_PARTS nothing is kept. Time and memory are in proportion to the bytes, whatever numbers the events carry.
+"""
+
+from auditors.text.answers.chat import Chat, Completion
+from auditors.text.answers.collecting import Answer, Json
+from auditors.text.answers.messages import Message
+from auditors.text.answers.responses import Response
+from auditors.text.events import server_events
+from auditors.text.lenient_json import read_piece, well_formed
+
+NOTES = "stream_notes"
+"""Member of a joined answer: what only its stream could tell."""
+BROKEN, CUT_OFF, ERROR = "broken event", "stream cut off", "error event"
+STREAM_NOTES = frozenset({BROKEN, CUT_OFF, ERROR})
+
+_ANSWERS: dict[str, type[Answer]] = {
+    "/v1/chat/completions": Chat,
+    "/v1/completions": Completion,
+    "/v1/responses": Response,
+    "/v1/messages": Message,
+}
+
+
+def joined(endpoint: str, body: bytes) -> Json:
+    """The answer that the events of a stream make together. Raises KeyError for an endpoint without answers."""
+    answer = _ANSWERS[endpoint]()
+    notes: dict[str, None] = {}
+    for event in server_events(body):
+        text = event.data.strip()
+        if text == "[DONE]":
+            answer.is_ended = True
+        elif text:
+            try:
+                said = read_piece(text)
+            except ValueError:
+                said = None
+            if not isinstance(said, dict):
+                notes[BROKEN] = None
+            elif event.name == "error" or said.get("type") == "error" or said.get("error"):
+                notes[ERROR] = None
+            else:
+                answer.take(said)
+    if answer.has_failed:
+        notes[ERROR] = None
+    if not answer.is_ended:
+        notes[CUT_OFF] = None
+    whole = answer.whole()
+    if notes:
+        whole[NOTES] = list(notes)
+    return _well_formed(whole)
+
+
+def trimmed(endpoint: str, response: Json) -> Json | None:
+    """The same of an answer that came at once; None when it has not the shape of one, and nobody could read it."""
+    answer = _ANSWERS[endpoint]()
+    if not answer.take_whole(response):
+        return None
+    return _well_formed(answer.whole())
+
+
+def _well_formed(answer: Json) -> Json:
+    whole: Json = well_formed(answer)
+    return whole

@@ -1,0 +1,108 @@
+"""Reads JSON that a model wrote into its fields, within hard bounds; what is beyond them is malformed, with a reason.
+
+Stricter than `lenient_json`, as two answers are compared value by value: a member that occurs twice, NaN, Infinity and
+numbers that no float holds have no one meaning, and make the whole text unreadable. Takes time in proportion to it.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Never
+
+from auditors.metrics.flips import Value
+
+LONGEST_CHARS = 100_000
+DEEPEST = 32
+"""Objects and arrays in each other."""
+MOST_FIELDS = 2_000
+LONGEST_NUMBER = 300
+"""Digits."""
+
+Plain = Callable[[str], str]
+Found = dict[tuple[str | int, ...], Value]
+
+
+class FieldsError(ValueError):
+    """A text that cannot be compared field by field; the message is one of a few phrases of ours."""
+
+
+def read_fields(text: str, plain: Plain) -> Found:
+    """Path to value of everything in a JSON text.
+
+    Args:
+        text: JSON; white space around it does not matter.
+        plain: applied to each string and name of a member before they are compared.
+
+    Returns: empty objects and arrays are values too; a member whose name is made the same as an earlier one's by
+        `plain` is told from it by its number.
+    Raises: FieldsError.
+    """
+    if len(text) > LONGEST_CHARS:
+        raise FieldsError(f"more than {LONGEST_CHARS} characters")
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_whole, parse_float=_fraction
+        )
+    except RecursionError as exc:
+        raise FieldsError(f"more than {DEEPEST} levels") from exc
+    except FieldsError:
+        raise
+    except ValueError as exc:
+        raise FieldsError("no JSON") from exc
+    found: Found = {}
+    _flatten(value, (), found, plain)
+    return found
+
+
+class _Object(list[tuple[str, Any]]):
+    """Members of an object, in order."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise FieldsError("a member occurs twice")
+    return _Object(pairs)
+
+
+def _constant(_: str) -> Never:
+    raise FieldsError("a number that is none")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER:
+        raise FieldsError("a number out of range")
+    return int(digits)
+
+
+def _fraction(digits: str) -> float:
+    if len(digits) > LONGEST_CHARS or not math.isfinite(number := float(digits)):
+        raise FieldsError("a number out of range")
+    return number
+
+
+def _flatten(value: Any, path: tuple[str | int, ...], found: Found, plain: Plain) -> None:
+    if len(path) > DEEPEST:
+        raise FieldsError(f"more than {DEEPEST} levels")
+    if isinstance(value, _Object):
+        seen = Counter[str]()
+        for name, one in value:
+            shown = plain(name)
+            seen[shown] += 1
+            _flatten(one, (*path, shown if seen[shown] == 1 else f"{shown}\0{seen[shown]}"), found, plain)
+    elif isinstance(value, list):
+        for place, one in enumerate(value):
+            _flatten(one, (*path, place), found, plain)
+    if isinstance(value, list) and value:
+        return
+    if len(found) >= MOST_FIELDS:
+        raise FieldsError(f"more than {MOST_FIELDS} fields")
+    match value:
+        case _Object():
+            found[path] = frozenset()
+        case list():
+            found[path] = ()
+        case str():
+            found[path] = plain(value)
+        case _:
+            found[path] = value

@@ -1,0 +1,83 @@
+"""JSON as somebody wrote it: its strings, and the same text with others in their places and all else as it was.
+
+Numbers, names of members, blanks and the strings that stay are not written anew: what a number like 1.10 or a blank was
+in the first text, it is in the second.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from auditors.text.swaps.leaves import Leaf, leaves, member_names
+
+DEEPEST = 40
+"""Objects and arrays in each other; what is nested deeper is not read."""
+
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?(?P<colon>[ \t\r\n]*+:)?|[\[{]|[\]}]', re.DOTALL)
+"""A string, which may lack its end, with the colon behind the name of a member; or a bracket."""
+
+
+class JsonText(NamedTuple):
+    """A text that is JSON."""
+
+    text: str
+    leaves: Sequence[Leaf]
+    """Its strings that are values, in order."""
+    places: Sequence[tuple[int, int]]
+    """Beginning and end of each in the text, with its quotation marks."""
+    names: Sequence[str]
+    """Names of its members, in words, each once."""
+
+    def with_strings(self, texts: Iterator[str]) -> str:
+        """The JSON text with the next texts in place of its strings. `texts` has as many as there are leaves."""
+        parts, at = list[str](), 0
+        for leaf, (start, end) in zip(self.leaves, self.places, strict=True):
+            if (other := next(texts)) != leaf.text:
+                written = self.text[start:end]
+                is_ascii = written.isascii() or "\\u" in written
+                parts += [self.text[at:start], json.dumps(other, ensure_ascii=is_ascii)]
+                at = end
+        return "".join([*parts, self.text[at:]])
+
+
+def read_json_text(text: str) -> JsonText | None:
+    """What a text holds as JSON; None for one that is none, has a member twice or is nested too deeply.
+
+    Takes time in proportion to the text.
+    """
+    if is_deeper(text, DEEPEST):
+        return None
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_int=_number, parse_float=_number, parse_constant=_number
+        )
+    except ValueError:
+        return None
+    places = [found.span() for found in _TOKEN.finditer(text) if found[0][0] == '"' and not found["colon"]]
+    return JsonText(text, list(leaves(value)), places, list(dict.fromkeys(member_names(value))))
+
+
+def is_deeper(text: str, levels: int) -> bool:
+    """Whether brackets outside of strings lie more than so many in each other, whether the text is JSON or not."""
+    depth = 0
+    for found in _TOKEN.finditer(text):
+        match found[0]:
+            case "[" | "{":
+                depth += 1
+                if depth > levels:
+                    return True
+            case "]" | "}":
+                depth -= 1
+    return False
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a member occurs twice")
+    return found
+
+
+def _number(_: str) -> int:
+    return 0

@@ -1,0 +1,113 @@
+"""The same conversation about another group, exchanged alike wherever it names the group: in words, calls and results.
+
+Whether an exchange is about a group is decided by its words: those of the system, the user and the assistant. What was
+asked of tools and what they returned names nobody by itself, but goes along: strings in JSON arguments and results,
+read by the names of their members (`members`), and any other text as words. Names of members and of tools, ids and
+numbers stay; where such a name has a word for the group, the conversation is left alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from auditors.text.swaps.axis_order import axis_order, plainest
+from auditors.text.swaps.json_text import JsonText, read_json_text
+from auditors.text.swaps.leaves import MOST_TEXTS, Leaf
+from auditors.text.swaps.lexicon import SLOTS
+from auditors.text.swaps.members import NAMED_IN_MEMBERS, bare, framed, names_a_group
+from auditors.text.swaps.swap import Abstained, NotSwapped, Swapped, swap
+from auditors.types import Message
+
+NAMED_IN_TOOLS = "a tool's name names the group"
+
+
+class SwappedPrompt(NamedTuple):
+    """A conversation and the same about the other group."""
+
+    swap: Swapped
+    asked: Sequence[str]
+    """The texts as they were, in the order of the swap's."""
+    messages: list[Message]
+    """About the other group."""
+
+
+class _Part(NamedTuple):
+    """A text of a message: words, or JSON of which the strings are."""
+
+    text: str
+    found: JsonText | None = None
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        return [Leaf(self.text)] if self.found is None else self.found.leaves
+
+    def with_texts(self, texts: Iterator[str]) -> str:
+        return next(texts) if self.found is None else self.found.with_strings(texts)
+
+
+def swapped_prompt(exchange_id: str, messages: Sequence[Message]) -> SwappedPrompt | NotSwapped:
+    """The first axis, in the order of the exchange, on which all of it can be swapped, or the plainest reason for none.
+
+    Args:
+        exchange_id: decides the order of the axes, and which group is swapped in.
+        messages: the conversation.
+    """
+    parts = [_parts(message) for message in messages]
+    found = [leaf for of_message in parts for part in of_message for leaf in part.leaves]
+    if len(found) > max(MOST_TEXTS, len(messages)):
+        return Abstained(axis=next(iter(SLOTS)), reason="too long")
+    order = axis_order(exchange_id)
+    words = [message.content for message in messages if not message.call_id]
+    has_tools = len(words) < len(messages) or any(message.calls for message in messages)
+    reasons: list[NotSwapped] = []
+    for axis in order.axes:
+        made: Swapped | NotSwapped = swap(words, axis, choice=order.choice)
+        if isinstance(made, Swapped) and has_tools:
+            made = _with_tools(messages, parts, found, axis, order.choice)
+        if isinstance(made, Swapped):
+            rest = iter(made.texts)
+            swapped = [_message(one, of_message, rest) for one, of_message in zip(messages, parts, strict=True)]
+            return SwappedPrompt(made, [leaf.text for leaf in found], swapped)
+        reasons.append(made)
+    return plainest(reasons)
+
+
+def _with_tools(
+    messages: Sequence[Message], parts: Sequence[Sequence[_Part]], found: Sequence[Leaf], axis: str, choice: int
+) -> Swapped | NotSwapped:
+    """The swap of all texts, those of tools among them."""
+    made = swap([framed(leaf, axis) for leaf in found], axis, choice=choice)
+    if isinstance(made, Abstained):
+        return made
+    members = (name for of_message in parts for part in of_message if part.found for name in part.found.names)
+    if names_a_group(members, axis):
+        return NotSwapped(axis=axis, reason=NAMED_IN_MEMBERS, group=made.group)
+    if names_a_group({call.name for message in messages for call in message.calls}, axis):
+        return NotSwapped(axis=axis, reason=NAMED_IN_TOOLS, group=made.group)
+    texts = [bare(text, leaf, axis) for text, leaf in zip(made.texts, found, strict=True)]
+    return msgspec.structs.replace(made, texts=texts)
+
+
+def _parts(message: Message) -> list[_Part]:
+    """Content, and of a message with calls its thoughts and arguments."""
+    content = _part(message.content) if message.call_id else _Part(message.content)
+    if not message.calls:
+        return [content]
+    return [content, _Part(message.thoughts), *(_part(call.arguments) for call in message.calls)]
+
+
+def _part(text: str) -> _Part:
+    return _Part(text, read_json_text(text))
+
+
+def _message(message: Message, parts: Sequence[_Part], texts: Iterator[str]) -> Message:
+    """The message with the next texts in its parts."""
+    content, *others = [part.with_texts(texts) for part in parts]
+    if not message.calls:
+        return msgspec.structs.replace(message, content=content)
+    thoughts, *arguments = others
+    calls = tuple(
+        msgspec.structs.replace(call, arguments=written) for call, written in zip(message.calls, arguments, strict=True)
+    )
+    return msgspec.structs.replace(message, content=content, calls=calls, thoughts=thoughts)

@@ -1,0 +1,137 @@
+"""Tells the thoughts that a reply has in its text from its answer, where no server has done that before.
+
+A server without a parser for its model's thoughts leaves them where they are: between two marks (`<think>…</think>`),
+before a closing mark alone (the template of the prompt has opened them), after an opening mark alone (the reply ended
+within them), or in the channels of a format with several. A mark counts where it begins a line or follows a thought;
+a closing mark alone counts at the beginning or end of a line, so that a tag somebody writes about is none. Takes time
+in proportion to the text.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Split(NamedTuple):
+    """A reply in its two parts."""
+
+    answer: str
+    """The text as it came where it has no thoughts; else what is left of it, without blanks around it."""
+    thoughts: str | None = None
+    """None: the text shows no marks. Empty: the marks have nothing between them."""
+    is_complete: bool = True
+    """False: the text ends within a thought."""
+    is_begun_before: bool = False
+    """The text begins within a thought: its first mark is a closing one, or it has none and was said to begin so."""
+
+
+def split(text: str, *, is_begun: bool = False) -> Split:
+    """Answer and thoughts of one reply.
+
+    Args:
+        text: of the reply, as the model wrote it.
+        is_begun: the prompt's template has opened a thought, so that a text without any mark is a thought that did
+            not end; every closing mark then counts.
+    """
+    if not is_begun and not text.startswith(_ANALYSIS) and _MARK.search(text) is None:
+        return Split(text)
+    answers, thoughts = list[str](), list[str]()
+    at, is_complete = 0, True
+    is_begun_before = is_begun and not _starts_with_mark(text)
+    if is_begun_before:
+        closing = _CLOSING.search(text)
+        if closing is None:
+            return Split("", text.strip(), is_complete=False, is_begun_before=True)
+        thoughts.append(text[: closing.start()])
+        at = closing.end()
+    following = _OPENING.search(text, at)
+    while True:
+        if following is not None and following.start() < at:
+            following = _OPENING.search(text, at)
+        opening = (_OPENING_HERE.match(text, at) if at else None) or following
+        lone = _LONE_CLOSING.search(text, at, opening.start() if opening else len(text))
+        if lone is not None:
+            is_begun_before = is_begun_before or not thoughts
+            thoughts += [*answers, text[at : lone.start()]]
+            answers.clear()
+            at = lone.end()
+            continue
+        if opening is None:
+            break
+        answers.append(text[at : opening.start()])
+        closing_mark = _closing_of(opening)
+        end = text.find(closing_mark, opening.end())
+        if end < 0:
+            thoughts.append(text[opening.end() :])
+            at, is_complete = len(text), False
+            break
+        thoughts.append(text[opening.end() : end])
+        at = end + len(closing_mark)
+    if not thoughts:
+        return Split(text)
+    answer = "\n".join(part.strip() for part in [*answers, text[at:]] if part.strip())
+    return Split(
+        _AFTER.sub("", answer).strip(),
+        "\n".join(part.strip() for part in thoughts if part.strip()),
+        is_complete,
+        is_begun_before,
+    )
+
+
+_CHANNEL_FINAL = "<|channel|>final<|message|>"
+_BARE_FINAL = "assistantfinal"
+_MARKS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<thoughts>": "</thoughts>",
+    "<reasoning>": "</reasoning>",
+    "<seed:think>": "</seed:think>",
+    "<mm:think>": "</mm:think>",
+    "<ifm|think>": "</ifm|think>",
+    "<ifm|think_fast>": "</ifm|think_fast>",
+    "<ifm|think_faster>": "</ifm|think_faster>",
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|plamo:begin_think:plamo|>": "<|plamo:end_think:plamo|>",
+    "<|open|>think<|sep|>": "<|close|>think<|sep|>",
+    "<|channel>thought": "<channel|>",
+    "<|channel|>analysis<|message|>": _CHANNEL_FINAL,
+    "<|channel|>commentary<|message|>": _CHANNEL_FINAL,
+}
+"""What opens a thought, and what ends it."""
+
+
+def _any_of(marks: Iterable[str]) -> str:
+    """A pattern of each of them, the longest first."""
+    return "|".join(map(re.escape, sorted(set(marks), key=lambda mark: (-len(mark), mark))))
+
+
+def _may_begin(marks: Iterable[str]) -> str:
+    """A pattern that every mark matches, and little else; it passes over other text ten times as fast as `_any_of`."""
+    first, second = ("".join(sorted({re.escape(mark[place]) for mark in marks})) for place in (0, 1))
+    return rf"[{first}](?=[{second}])(?:{_any_of(mark[1:] for mark in marks)})"
+
+
+_MARK = re.compile(_may_begin([*_MARKS, *_MARKS.values()]))
+_ANALYSIS = "analysis"
+_OPENS = rf"(?:<\|start\|>assistant)?(?P<mark>{_any_of(_MARKS)})"
+_BARE_ANALYSIS = rf"\A{_ANALYSIS}(?=[A-Z\"“'])"
+"""Of a channel whose special tokens the server left out: its name stands right before the first word."""
+_OPENING = re.compile(rf"^[ \t]{{0,20}}{_OPENS}|{_BARE_ANALYSIS}", re.MULTILINE)
+_OPENING_HERE = re.compile(rf"\s{{0,20}}{_OPENS}")
+_CLOSES = _any_of([*_MARKS.values(), "<|start|>assistant" + _CHANNEL_FINAL])
+_CLOSING = re.compile(_CLOSES)
+_LONE_CLOSING = re.compile(rf"^[ \t]{{0,20}}(?:{_CLOSES})|(?:{_CLOSES})(?=[ \t]{{0,20}}$)", re.MULTILINE)
+_AFTER = re.compile(r"(?:<\|(?:return|end|call)\|>\s{0,20})$")
+"""What may follow an answer in a format with channels."""
+
+
+def _starts_with_mark(text: str) -> bool:
+    return bool(_OPENING_HERE.match(text) or _OPENING.match(text))
+
+
+def _closing_of(opening: re.Match[str]) -> str:
+    return _MARKS[opening["mark"]] if opening["mark"] else _BARE_FINAL

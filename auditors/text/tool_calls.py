@@ -1,0 +1,96 @@
+"""Reads calls and results of tools in a request, in the shapes of three endpoints, as messages of a chat have them.
+
+What a chat cannot say in the same words raises `UncarriedError`, with one of a few phrases of ours: its exchange cannot
+be asked again. Nothing here runs a tool.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from auditors.types import ToolCall
+
+NO_CALL = "a call that is no plain function's"
+NO_RESULT = "a result that is no text"
+NO_ID = "a call or result without an id"
+OTHER_ROLE = "a call or result in a message of another role"
+OF_A_SERVER = "a tool of the server's own or of another kind"
+LEGACY = "calls in the legacy form"
+UNREADABLE_THOUGHTS = "thoughts that only their server can read"
+
+
+class UncarriedError(Exception):
+    """A call or result that no message of a chat can repeat faithfully; the message says why."""
+
+
+def chat_calls(given: Any) -> tuple[ToolCall, ...]:
+    """The calls of an assistant's message (`tool_calls`), in order. Raises UncarriedError."""
+    if not isinstance(given, list):
+        raise UncarriedError(NO_CALL)
+    return tuple(map(_chat_call, given))
+
+
+def responses_call(item: Mapping[str, Any]) -> ToolCall:
+    """The call that an item `function_call` is. Raises UncarriedError."""
+    return _call(item, item.get("call_id"), item.get("arguments"))
+
+
+def messages_call(block: Mapping[str, Any]) -> ToolCall:
+    """The call that a block `tool_use` is; its input is written as JSON. Raises UncarriedError."""
+    given = block.get("input")
+    if not isinstance(given, dict | None):
+        raise UncarriedError(NO_CALL)
+    return _call(block, block.get("id"), given)
+
+
+def id_of(given: Any) -> str:
+    """The id by which calls and results belong together. Raises UncarriedError where it is none."""
+    if not isinstance(given, str) or not given:
+        raise UncarriedError(NO_ID)
+    return given
+
+
+def result_of(content: Any) -> str:
+    """The text of a tool's result: a string, or parts that are text, a line each. Raises UncarriedError."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise UncarriedError(NO_RESULT)
+    return "\n".join(filter(None, map(_text_of, content)))
+
+
+def thoughts_of(parts: Iterable[Any]) -> str:
+    """The thoughts in parts of a reasoning item, or in thinking blocks, a line each."""
+    found = [part.get("thinking") or part.get("text") for part in parts if isinstance(part, dict)]
+    return "\n".join(one for one in found if isinstance(one, str))
+
+
+def _chat_call(given: Any) -> ToolCall:
+    if not isinstance(given, dict) or given.get("type", "function") != "function":
+        raise UncarriedError(NO_CALL)
+    function = given.get("function")
+    if not isinstance(function, dict):
+        raise UncarriedError(NO_CALL)
+    return _call(function, given.get("id"), function.get("arguments"))
+
+
+def _call(named: Mapping[str, Any], call_id: Any, arguments: Any) -> ToolCall:
+    """Arguments as an object, which some servers take, are the same written as JSON; none are an empty object."""
+    name = named.get("name")
+    if not isinstance(name, str) or not name or not isinstance(arguments, str | dict | None):
+        raise UncarriedError(NO_CALL)
+    written = (
+        arguments
+        if isinstance(arguments, str)
+        else json.dumps(arguments or {}, ensure_ascii=False, separators=(",", ":"))
+    )
+    return ToolCall(name, written, id_of(call_id))
+
+
+def _text_of(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    is_text = isinstance(part, dict) and part.get("type") in ("text", "input_text", "output_text")
+    if not is_text or not isinstance(part.get("text"), str):
+        raise UncarriedError(NO_RESULT)
+    return str(part["text"])

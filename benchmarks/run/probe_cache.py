@@ -1,0 +1,83 @@
+"""Answers to the questions that begin a run, remembered for a day: what a server does about thinking, what it tells.
+
+They hang on how a server was started, so an answer is used again only by the same process: its address and the moment
+it began, which vLLM's /metrics say, are part of the name, and so are the day and the whole question with model and
+every field sent. A server started anew, with other options or other weights, is asked anew; so is each that does not
+say when it began, several processes behind one address among them. A question asked several times, to see whether the
+server draws, has as many answers. Refusals and failures are not kept.
+"""
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.clients.chat_format import chat_body
+from auditors.types import Completer, Completion, CompletionError, CompletionRequest, TellsContext
+from benchmarks.run.exact.batching import CompletesBatches
+from benchmarks.run.exact.server import PROBES
+from benchmarks.run.reply_cache import FROM_CACHE, ReplyFiles
+from benchmarks.run.thinking import QUESTION
+
+FOLDER = "probes"
+DAY_SECONDS = 86400
+_QUESTIONS = frozenset({QUESTION, *PROBES})
+
+
+class ProbeCache:
+    """A completer before another that remembers the answers to a run's first questions."""
+
+    def __init__(self, inner: Completer, origin: str, began: Callable[[], Awaitable[str | None]], folder: Path) -> None:
+        """
+        Args:
+            inner: asks the server.
+            origin: its address.
+            began: when its process began, as the server says; None where it does not.
+            folder: of the files; made when the first is written.
+        """
+        self._inner = inner
+        self._origin = origin
+        self._began = began
+        self._files = ReplyFiles(folder)
+        self._process: str | None = None
+        self._has_asked = False
+        self._n_times = Counter[str]()
+        """How often each question was asked in this run."""
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """As the inner one. An answer that is used again has `requests` 0 and FROM_CACHE 1 in its usage."""
+        if request.messages[0].content not in _QUESTIONS:
+            return await self._inner.complete(request)
+        if not self._has_asked:
+            self._process, self._has_asked = await self._began(), True
+        if self._process is None:
+            return await self._inner.complete(request)
+        question = self._name(request, self._process)
+        name = f"{question}-{self._n_times[question]}"
+        self._n_times[question] += 1
+        kept = self._files.read(name)
+        if kept is not None:
+            return msgspec.structs.replace(kept, usage={**(kept.usage or {}), "requests": 0, FROM_CACHE: 1})
+        completion = await self._inner.complete(request)
+        self._files.write(name, completion)
+        return completion
+
+    async def complete_all(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
+        """See `benchmarks.run.exact.batching.CompletesBatches`: what is asked together is no first question."""
+        if not isinstance(self._inner, CompletesBatches):
+            raise CompletionError("rejected", "batches are not offered", status_code=501)
+        return await self._inner.complete_all(requests)
+
+    async def context_tokens(self, model: str) -> int | None:
+        """See `auditors.types.TellsContext`."""
+        return await self._inner.context_tokens(model) if isinstance(self._inner, TellsContext) else None
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def _name(self, request: CompletionRequest, process: str) -> str:
+        day = int(time.time() // DAY_SECONDS)
+        return hashlib.sha256(f"{self._origin}\n{process}\n{day}\n".encode() + chat_body(request)).hexdigest()

@@ -1,0 +1,104 @@
+"""Replies of earlier runs, used again where asking again should change nothing (`--reply-cache`).
+
+Off unless it is asked for: a reply that is used again is no new observation. It hides what serving itself changes from
+run to run, so two runs that share replies say nothing about that, and many servers send a fingerprint that stays when
+the weights behind it change. Used again is only a reply to the same body, from the same address, at temperature 0,
+whose fingerprint is the one that the server sends now; each at most once a run, and none that was kept since the run
+began, so that an item asked several times is asked, before and after a --resume.
+"""
+
+import hashlib
+import math
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from auditors.clients.chat_format import chat_body
+from auditors.types import Completer, Completion, CompletionRequest, TellsContext
+
+FROM_CACHE = "from_cache"
+"""In the `usage` of a reply that was used again."""
+
+
+class ReplyCache:
+    """A completer before another that remembers replies in files, one each, which nobody else may read."""
+
+    def __init__(self, inner: Completer, origin: str, folder: Path, *, before: float) -> None:
+        """
+        Args:
+            inner: asks the server.
+            origin: address of that server.
+            folder: of the files; made when the first is written.
+            before: when the run began, in Unix seconds; replies kept since then are its own.
+        """
+        self._before = before
+        self._inner = inner
+        self._origin = origin
+        self._files = ReplyFiles(folder)
+        self._fingerprint: str | None = None
+        """Of the newest reply of this run; a run begins with a question that is never used again."""
+        self._looked = set[str]()
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """As the inner one. A reply that is used again has `requests` 0 and FROM_CACHE 1 in its usage."""
+        name = self._name(request) if request.temperature == 0 else None
+        if name is not None and name not in self._looked:
+            self._looked.add(name)
+            kept = self._files.read(name, before=self._before)
+            if kept is not None and kept.fingerprint == self._fingerprint:
+                usage = {**(kept.usage or {}), "requests": 0, FROM_CACHE: 1}
+                return msgspec.structs.replace(kept, usage=usage)
+        completion = await self._inner.complete(request)
+        self._fingerprint = completion.fingerprint
+        if name is not None and completion.fingerprint is not None:
+            self._files.write(name, completion)
+        return completion
+
+    async def context_tokens(self, model: str) -> int | None:
+        """See `auditors.types.TellsContext`."""
+        return await self._inner.context_tokens(model) if isinstance(self._inner, TellsContext) else None
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def _name(self, request: CompletionRequest) -> str:
+        return hashlib.sha256(self._origin.encode() + b"\n" + chat_body(request)).hexdigest()
+
+
+class ReplyFiles:
+    """Completions in files, one each, which nobody else may read."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is made when the first is written."""
+        self._folder = folder
+
+    def _path(self, name: str) -> Path:
+        return self._folder / name[:2] / name
+
+    def read(self, name: str, *, before: float = math.inf) -> Completion | None:
+        """None for one that is not there, is no reply of this version or was not written `before`, in Unix seconds."""
+        path = self._path(name)
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Completion) if path.stat().st_mtime < before else None
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def write(self, name: str, completion: Completion) -> None:
+        """All or nothing. A reply that cannot be kept is asked for again: no reason to end a run."""
+        path = self._path(name)
+        part = path.with_name(f"{name}.{os.getpid()}")
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(completion))
+            part.replace(path)
+        except OSError:
+            with suppress(OSError):
+                part.unlink()
+
+
+def is_from_cache(usage: object) -> bool:
+    """Whether the reply with this usage was used again."""
+    return isinstance(usage, dict) and usage.get(FROM_CACHE) == 1

@@ -1,0 +1,263 @@
+"""What a served model does about thinking, found out before a run asks anything, and the room that its replies need.
+
+One short question, asked in the words that servers may understand until one of them obeys (`auditors.thinking.forms`).
+The thoughts are no part of an answer, so a suite's own limit of tokens is for the answer alone.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from auditors.thinking import OFF, OWNED_FIELDS, Thinking, forms, is_exhausted, merged, parse_thinking, reasoning_tokens
+from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message, TellsContext
+from benchmarks.errors import BenchmarkError
+from benchmarks.run.empty_thought import EMPTY_THOUGHT, ends_thinking
+from benchmarks.run.reply_cache import is_from_cache
+
+QUESTION = "Is 17 a prime number? Answer with yes or no."
+"""Short, and worth a thought."""
+PROBE_TOKENS = 1024
+MOST_EXHAUSTED = 0.05
+"""Share of replies that may run out of tokens while thinking; above it a run has no headline number."""
+MOST_KEPT_FREE = 2048
+"""Tokens of a model's context, or half of it, that are left for a question and its answer."""
+FATAL_STATUS_CODES = frozenset({401, 403, 404})
+"""Answers that no repetition can change: wrong key, model not served."""
+
+
+class ThinkingFound(msgspec.Struct, frozen=True, kw_only=True):
+    """How the server of a run handles thinking: part of its provenance."""
+
+    thinks: bool | None
+    """None: it gave no answer to the question."""
+    field: str | None = None
+    """Where its replies have their thoughts: "reasoning", "reasoning_content", "text" between marks, or "begun": the
+    text begins within a thought, which the template of the prompt has opened."""
+    sent: dict[str, Any] = {}
+    """Fields sent with every request of the run."""
+    opening: str = ""
+    """What each reply is begun with in the model's place: an empty thought, or nothing."""
+    is_obeyed: bool | None = None
+    """Whether it does what was set; None where nothing was set, or it cannot be told."""
+    room: int = 0
+    """Tokens added to each answer's own limit."""
+    words: str
+    """All of it in one line."""
+    requests: int = 0
+
+
+Probe = Callable[[], Awaitable[ThinkingFound]]
+
+
+def probe_once(
+    completer: Completer, model: str, setting: str, extra_body: Mapping[str, Any] | None, *, is_exact: bool = False
+) -> Probe:
+    """A function that probes when it is first called, and remembers. `is_exact`: thinking is switched off for it."""
+    found: asyncio.Future[ThinkingFound] | None = None
+    probing = probe_off if is_exact else _fitting
+
+    async def probed() -> ThinkingFound:
+        nonlocal found
+        if found is None:
+            found = asyncio.ensure_future(probing(completer, model, parse_thinking(setting), extra_body or {}))
+        return await found
+
+    return probed
+
+
+async def probe_off(
+    completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]
+) -> ThinkingFound:
+    """As `probe`, for a mode that reads the first words of a reply: a model that thinks is told not to, and one that
+    thinks all the same has its replies begun with an empty thought.
+
+    Raises: BenchmarkError where its template keeps none, or it thinks behind it.
+    """
+    found = await probe(completer, model, thinking, extra_body)
+    if found.thinks and thinking.mode == "default":
+        off = await probe(completer, model, OFF, extra_body)
+        words = f"{off.words}: it is switched off for mode exact"
+        found = msgspec.structs.replace(off, requests=found.requests + off.requests, words=words)
+    if not found.thinks:
+        return found
+    if not await ends_thinking(completer, _question(model, found.sent)):
+        raise BenchmarkError(
+            "mode exact reads the first words of an answer, and this model thinks before it, cannot be switched off "
+            "and keeps no empty thought: use --mode sample"
+        )
+    words = "the model cannot be switched off: each answer is begun with an empty thought for mode exact"
+    return msgspec.structs.replace(
+        found, thinks=False, field=None, room=0, opening=EMPTY_THOUGHT, words=words, requests=found.requests + 2
+    )
+
+
+async def _fitting(
+    completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]
+) -> ThinkingFound:
+    """As `probe`, with no more room than the model's context has: vLLM refuses a request for more."""
+    found = await probe(completer, model, thinking, extra_body)
+    context = await completer.context_tokens(model) if found.room and isinstance(completer, TellsContext) else None
+    if context is None or (most := context - min(context // 2, MOST_KEPT_FREE)) >= found.room:
+        return found
+    words = f"{found.words}; a context of {context} tokens leaves only {most} of these"
+    return msgspec.structs.replace(found, room=most, words=words)
+
+
+async def probe(completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]) -> ThinkingFound:
+    """Asks until a form is obeyed, in most cases once.
+
+    Args:
+        completer: asks the model.
+        model: its name.
+        thinking: what is set.
+        extra_body: the user's own fields, which win.
+
+    Raises: BenchmarkError where the server refuses every request (wrong key, model not served).
+    """
+    accepted = list[tuple[dict[str, Any], Completion]]()
+    refused: CompletionError | None = None
+    n_requests = 0
+    bodies = [merged(form, extra_body) for form in forms(thinking)]
+    for place, body in enumerate(bodies):
+        if body in bodies[:place]:
+            continue
+        n_requests += 1
+        try:
+            completion = await completer.complete(_question(model, body))
+        except CompletionError as exc:
+            if exc.status_code in FATAL_STATUS_CODES:
+                raise BenchmarkError(f"the model server refuses: {exc}") from exc
+            if exc.kind != "rejected":
+                return _unknown(bodies[0], thinking, n_requests, exc)
+            refused = refused or exc
+            continue
+        n_requests -= is_from_cache(completion.usage)
+        if _obeys(thinking, completion) is not False:
+            return _found(thinking, body, completion, n_requests, refused if place else None)
+        accepted.append((body, completion))
+    if not accepted:
+        return _unknown(dict(extra_body), thinking, n_requests, refused)
+    body, completion = _best(thinking, accepted)
+    return _found(thinking, body, completion, n_requests, refused)
+
+
+def demand_fields(extra_body: Mapping[str, Any] | None) -> None:
+    """Raises BenchmarkError for a field that a run sets itself."""
+    for name in extra_body or {}:
+        if name in OWNED_FIELDS:
+            raise BenchmarkError(f'extra body: "{name}" is set by the run itself: leave it away')
+        if name == "temperature":
+            raise BenchmarkError('extra body: "temperature" has an option of its own: use --temperature')
+
+
+def exhausted_reason(n_exhausted: int, n_replies: int, thinking: str) -> str | None:
+    """Why a run has no headline number, and what mends it; None where few enough replies ran out of tokens."""
+    if not n_replies or n_exhausted <= MOST_EXHAUSTED * n_replies:
+        return None
+    now = parse_thinking(thinking)
+    more = f"with --thinking budget={4 * (now.room or 1024)}"
+    mend = (
+        f"--thinking off did not stop it: run it {more}"
+        if now.mode == "off"
+        else f"run it with --thinking off, or {more}"
+    )
+    return (
+        f"{n_exhausted} of {n_replies} replies ({100 * n_exhausted / n_replies:.0f} %) ran out of tokens while the "
+        f"model was thinking, more than {100 * MOST_EXHAUSTED:.0f} %: {mend}"
+    )
+
+
+def _question(model: str, body: Mapping[str, Any]) -> CompletionRequest:
+    return CompletionRequest(
+        model=model, messages=(Message("user", QUESTION),), max_tokens=PROBE_TOKENS, temperature=None, extra=body
+    )
+
+
+def _thinks(completion: Completion) -> bool:
+    return bool((completion.reasoning or "").strip() or reasoning_tokens(completion.usage))
+
+
+def _obeys(thinking: Thinking, completion: Completion) -> bool | None:
+    """None where nothing was set."""
+    match thinking.mode:
+        case "default":
+            return None
+        case "off":
+            return not _thinks(completion)
+        case _:
+            return _thinks(completion)
+
+
+def _best(thinking: Thinking, accepted: list[tuple[dict[str, Any], Completion]]) -> tuple[dict[str, Any], Completion]:
+    """Of forms that are taken and not obeyed: the one with the fewest thoughts where they should be off, else the
+    first.
+    """
+    if thinking.mode != "off":
+        return accepted[0]
+    return min(accepted, key=lambda pair: len(pair[1].reasoning or ""))
+
+
+def _found(
+    thinking: Thinking, body: dict[str, Any], completion: Completion, n_requests: int, refused: CompletionError | None
+) -> ThinkingFound:
+    thinks = _thinks(completion)
+    is_obeyed = _obeys(thinking, completion)
+    room = 0
+    if thinks:
+        room = thinking.room or Thinking("on").room
+    return ThinkingFound(
+        thinks=thinks,
+        field=completion.reasoning_field if thinks else None,
+        sent=body,
+        is_obeyed=is_obeyed,
+        room=room,
+        words=_in_words(thinking, body, completion, thinks, room, refused),
+        requests=n_requests,
+    )
+
+
+_PLACES = {
+    "reasoning": "its thoughts come in `reasoning`",
+    "reasoning_content": "its thoughts come in `reasoning_content`",
+    "text": "its thoughts come in the text, between marks: the server has no parser for them",
+    "begun": "its thoughts come in the text, opened by the template: the server has no parser for them",
+    None: "its thoughts are kept back by the server",
+}
+
+
+def _in_words(
+    thinking: Thinking, body: Mapping[str, Any], completion: Completion, thinks: bool, room: int,
+    refused: CompletionError | None,
+) -> str:  # fmt: skip
+    parts = [f"the model thinks; {_PLACES[completion.reasoning_field]}" if thinks else "the model does not think"]
+    if thinks and thinking.mode == "off":
+        parts.append(f"it could not be switched off, so each answer has {room} tokens more for thoughts")
+    elif not thinks and thinking.mode in ("on", "budget"):
+        parts.append(f"--thinking {thinking} changes nothing")
+    elif thinks:
+        parts.append(f"each answer has {room} tokens more for them")
+    if thinks and thinking.mode == "budget" and "thinking_token_budget" not in body:
+        parts.append("the server cannot hold them to a budget: longer ones run out")
+    if not thinks and thinking.mode == "off" and completion.finish_reason == "length":
+        parts.append(f"its reply to a short question did not end within {PROBE_TOKENS} tokens")
+    if completion.finish_reason == "stop" and thinks and not (completion.text or "").strip():
+        parts.append("it gave no answer apart from them: check the server's --reasoning-parser")
+    if is_exhausted(completion):
+        parts.append(f"{PROBE_TOKENS} tokens were not enough for a short question")
+    if refused is not None:
+        parts.append(f"the server refused another way of saying so ({refused})")
+    return "; ".join(parts)
+
+
+def _unknown(
+    body: dict[str, Any], thinking: Thinking, n_requests: int, because: CompletionError | None
+) -> ThinkingFound:
+    return ThinkingFound(
+        thinks=None,
+        sent=body,
+        room=thinking.room if thinking.mode in ("on", "budget") else 0,
+        words=f"whether the model thinks is not known: {because}",
+        requests=n_requests,
+    )

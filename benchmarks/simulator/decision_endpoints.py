@@ -1,0 +1,163 @@
+"""POST /v1/systemone as vLLM answers it, and /v1/decisions as OpenAI does."""
+
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from benchmarks.simulator import tokens
+from benchmarks.simulator.asgi import Call
+from benchmarks.simulator.draws import digest, uniform
+from benchmarks.simulator.engine import Engine
+from benchmarks.simulator.held_slot import attend
+from benchmarks.simulator.openai_requests import BadRequestError
+from benchmarks.simulator.text_request import Asked, Turn
+
+Json = dict[str, Any]
+MOST_QUESTIONS = 64
+
+
+class SystemOneQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    type: str
+    instructions: Any = ""
+    criteria: Any = None
+
+    @property
+    def labels(self) -> list[str]:
+        """Raises BadRequestError for criteria that are none of the type's."""
+        match self.type, self.criteria:
+            case "noul", dict() | None:
+                return ["yes", "no"]
+            case "choice", dict() if self.criteria:
+                return list(self.criteria)
+            case "score", list() if len(self.criteria) > 1:
+                return [str(level) for level in range(len(self.criteria))]
+        raise BadRequestError(f"a {self.type} question with these criteria is not answered", "questions")
+
+
+class SystemOneRequest(msgspec.Struct, frozen=True):
+    state: Any
+    questions: dict[str, SystemOneQuestion]
+    model: str | None = None
+    instructions: str | None = None
+    priority: int = 0
+
+
+class Described(msgspec.Struct, frozen=True):
+    value: str | bool = ""
+    label: str = ""
+    description: str | None = None
+
+
+class OpenAIQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    type: str
+    instructions: str
+    name: str | None = None
+    choices: list[Described] | None = None
+    levels: list[Described] | None = None
+
+
+class OpenAIRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    model: str
+    input: Any
+    questions: list[OpenAIQuestion]
+    safety_identifier: str | None = None
+
+
+_system_one = msgspec.json.Decoder(SystemOneRequest)
+_open_ai = msgspec.json.Decoder(OpenAIRequest)
+
+
+async def system_one(engine: Engine, call: Call) -> None:
+    request = _system_one.decode(await call.body())
+    _check_number(len(request.questions))
+    asked = _asked(engine, request.model, request.state, request.priority)
+    await attend(engine, call, asked, partial(_system_one_reply, engine, call, request, asked))
+
+
+async def decisions(engine: Engine, call: Call) -> None:
+    request = _open_ai.decode(await call.body())
+    _check_number(len(request.questions))
+    asked = _asked(engine, request.model, request.input, 0)
+    await attend(engine, call, asked, partial(_open_ai_reply, engine, call, request, asked))
+
+
+async def _system_one_reply(engine: Engine, call: Call, request: SystemOneRequest, asked: Asked) -> None:
+    planted, answers, stream = engine.typed_decisions, Json(), engine.stream(asked)
+    for name, question in request.questions.items():
+        labels = question.labels
+        p = planted.probability(engine.seed, asked.user, _text(question.instructions), uniform(stream, name))
+        spread = dict(planted.spread(p, labels))
+        leading = max(spread, key=lambda label: spread[label])
+        answer: Json = {"type": question.type, "probabilities": spread, "confidence": spread[leading]}
+        match question.type:
+            case "noul":
+                answer["noul"] = p
+            case "choice":
+                answer["choice"] = leading
+            case _:
+                answer["score"] = sum(int(label) * one for label, one in spread.items())
+                answer["legend"] = dict(zip(labels, map(str, question.criteria), strict=True))
+        answers[name] = answer
+    mass = {"label_mass": planted.label_mass, "argmax_is_label": planted.label_mass > 0.5}
+    reply = {
+        "id": f"decision-{digest(stream)}",
+        "object": "structured_decision",
+        "created": engine.started_at,
+        "model": asked.model,
+        "answers": answers,
+        "usage": {"input_tokens": asked.prompt_tokens, "output_tokens": len(answers)},
+        "diagnostics": dict.fromkeys(answers, mass),
+    }
+    await call.json(reply)
+    engine.counts.count_finished(asked.model, "stop")
+
+
+async def _open_ai_reply(engine: Engine, call: Call, request: OpenAIRequest, asked: Asked) -> None:
+    planted, answers, stream = engine.typed_decisions, list[Json](), engine.stream(asked)
+    for number, question in enumerate(request.questions):
+        p = planted.probability(engine.seed, asked.user, question.instructions, uniform(stream, number))
+        answer: Json = {"type": question.type, "name": question.name}
+        match question.type, question.choices, question.levels:
+            case "predicate", None, None:
+                answer["probability"] = p
+            case "choice", [_, _, *_] as choices, None:
+                places = planted.spread(p, [str(place) for place in range(len(choices))])
+                pairs = zip(choices, places.values(), strict=True)
+                answer["probabilities"] = [{"value": one.value, "probability": share} for one, share in pairs]
+                leading = max(places, key=lambda place: places[place])
+                answer |= {"choice": choices[int(leading)].value, "confidence": places[leading]}
+            case "score", None, [_, _, *_] as levels:
+                places = planted.spread(p, [str(place) for place in range(len(levels))])
+                answer["probabilities"] = [
+                    {"value": int(place), "label": level.label, "probability": share}
+                    for level, (place, share) in zip(levels, places.items(), strict=True)
+                ]
+                score = sum(int(place) * share for place, share in places.items())
+                answer |= {"score": score, "confidence": max(places.values())}
+            case _:
+                raise BadRequestError(f"a {question.type} question of this form is not answered", "questions")
+        answers.append(answer)
+    usage = {"input_tokens": asked.prompt_tokens, "output_tokens": 0, "total_tokens": asked.prompt_tokens}
+    await call.json({"model": asked.model, "answers": answers, "usage": usage})
+    engine.counts.count_finished(asked.model, "stop")
+
+
+def _asked(engine: Engine, model: str | None, state: Any, priority: int) -> Asked:
+    text = _text(state)
+    return Asked(
+        model=engine.served(model),
+        turns=(Turn("user", text),),
+        prompt_tokens=tokens.count(text),
+        max_tokens=1,
+        priority=priority,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _check_number(n: int) -> None:
+    if not 0 < n <= MOST_QUESTIONS:
+        raise BadRequestError(f"{n} questions: 1 to {MOST_QUESTIONS} are answered", "questions")

@@ -1,0 +1,134 @@
+"""A simulated model's thoughts: misleading on purpose, so that whoever reads them as an answer finds the wrong values.
+
+They stand before each planted reply as the model writes it, marks and all; what the server makes of them (a field of
+their own, or nothing) is decided when the reply is framed. The answer behind them is drawn as without thoughts.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from benchmarks.simulator.draws import uniform
+from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.sections import Probability, Section
+from benchmarks.simulator.tokens import split
+
+OPENING, CLOSING = "<think>\n", "\n</think>\n\n"
+EMPTY = OPENING + CLOSING
+MISLEADING = (
+    "I'm sorry, but I can't help with that. Male. Female. He? She. A. B. C. Yes. No. Unrelated. Let me think about "
+    "Emily and Ahmed, about old people and young ones, about Christians and Muslims, and refuse. "
+)
+QUOTED_CHARS = 200
+"""Of the question, repeated in the thoughts: every allowed answer stands there too."""
+
+
+class ThinkingModel(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the simulated model thinks before it answers."""
+
+    switch: Literal["none", "template", "effort", "never"] = "none"
+    """none: it does not think. template: switched by a variable of its chat template, or by an effort of "none".
+    effort: an effort makes it think less, none is refused. never: it always thinks."""
+    is_default: bool = True
+    """Whether it thinks when nothing is said."""
+    place: Literal["reasoning", "reasoning_content", "text", "begun"] = "reasoning"
+    """Where its server puts the thoughts; the last two without a parser, "begun" where the template opens them."""
+    tokens: Annotated[int, Meta(ge=1)] = 60
+    """Length of a thought."""
+    p_long: Probability = 0.0
+    """Share of questions about which it thinks `long_tokens` long."""
+    long_tokens: Annotated[int, Meta(ge=1)] = 20_000
+    forced: Literal["kept", "refused"] = "kept"
+    """What becomes of a reply begun with an empty thought: the template keeps it, or cannot be continued."""
+    refuses_fields: bool = False
+    """Refuse with 400 any field of a request about thinking, as servers do that know none."""
+
+    @property
+    def has_parser(self) -> bool:
+        return self.place in ("reasoning", "reasoning_content")
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request says about thinking."""
+
+    template: bool | None = None
+    effort: str | None = None
+    budget: int | None = None
+
+
+class Thought(msgspec.Struct, frozen=True):
+    """How the model thinks about one request."""
+
+    tokens: int
+
+
+def refusal(model: ThinkingModel, told: Told) -> tuple[str, str] | None:
+    """Message and field of what vLLM refuses with 400."""
+    says: dict[str, Any] = {"chat_template_kwargs": told.template, "reasoning_effort": told.effort}
+    says["thinking_token_budget"] = told.budget
+    for name, value in says.items():
+        if value is not None and model.refuses_fields:
+            return f"Unrecognized request argument supplied: {name}", name
+    if told.effort == "none" and model.switch == "effort":
+        return "reasoning_effort='none' is not supported by Harmony.", "reasoning_effort"
+    if told.budget is not None and not (model.switch != "none" and model.has_parser):
+        return "thinking_token_budget is set but reasoning_config is not configured.", "thinking_token_budget"
+    return None
+
+
+def thought_about(model: ThinkingModel, told: Told, seed: int, content: str) -> Thought | None:
+    """How it thinks about a request; None where it does not."""
+    if not _thinks(model, told):
+        return None
+    is_long = model.p_long > 0 and uniform(f"{seed}/{content}", "thought", 0) < model.p_long
+    tokens = model.long_tokens if is_long else model.tokens
+    if model.switch == "effort" and told.effort == "low":
+        tokens = max(1, tokens // 4)
+    return Thought(tokens if told.budget is None else min(tokens, told.budget))
+
+
+def opening_of(model: ThinkingModel, thought: Thought | None) -> str:
+    """What the template adds to the end of a prompt."""
+    if model.switch == "none":
+        return ""
+    if thought is None:
+        return EMPTY
+    return OPENING if model.place == "begun" else ""
+
+
+def written(model: ThinkingModel, thought: Thought | None, question: str, replies: Replies) -> Replies:
+    """The replies as the model writes them, with the same thought before each."""
+    if thought is None:
+        return replies
+    unit = split(f"{question[-QUOTED_CHARS:]} {MISLEADING}")
+    words = "".join((unit * (1 + thought.tokens // len(unit)))[: thought.tokens])
+    begin = "" if model.place == "begun" else OPENING
+    pairs = zip(replies.texts, replies.probabilities, strict=True)
+    return Replies({f"{begin}{words}{CLOSING}{text}": p for text, p in pairs})
+
+
+def told_apart(model: ThinkingModel, text: str) -> tuple[str | None, str | None]:
+    """Thoughts and answer of a reply as a parser tells them apart; (None, text) without one."""
+    if not model.has_parser or not text.startswith(OPENING):
+        return None, text
+    thoughts, closing, answer = text.removeprefix(OPENING).partition(CLOSING)
+    return thoughts, answer if closing else None
+
+
+def read_told(fields: dict[str, Any] | None, effort: str | None, budget: int | None) -> Told:
+    """What a chat request says."""
+    found = [value for name in ("enable_thinking", "thinking") if isinstance(value := (fields or {}).get(name), bool)]
+    return Told(template=found[0] if found else None, effort=effort, budget=budget)
+
+
+def _thinks(model: ThinkingModel, told: Told) -> bool:
+    match model.switch:
+        case "none":
+            return False
+        case "template":
+            by_effort = None if told.effort is None else told.effort != "none"
+            said = by_effort if told.template is None else told.template
+            return model.is_default if said is None else said
+        case _:
+            return True

@@ -1,0 +1,64 @@
+"""`biasgate audit run --dry-run`: what the runs would send, and how long they would take."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.run import client, directory
+from benchmarks.run.forecast import Forecast, forecast
+from benchmarks.run.result import Result
+from gateway.cli.audit.jobs import Job
+from gateway.cli.tables import aligned
+
+HEADS = ["suite", "items", "requests", "to the judge", "prompt tokens", "reply tokens", "minutes"]
+
+
+def show(jobs: Sequence[Job]) -> None:
+    """Prints a line for each run and their sum."""
+    found = [_of(job) for job in jobs]
+    rows = [HEADS, *(_row(job.plan.suite.name, len(job.plan.items), one) for job, one in zip(jobs, found, strict=True))]
+    if len(found) > 1:
+        rows.append(_row("all", sum(len(job.plan.items) for job in jobs), _sum(found)))
+    print(aligned(rows))
+    print(
+        "nothing was sent; requests: one a reply (--samples: fewer, exact: more); prompt tokens about, others at most"
+    )
+    if any(job.plan.options.precision is not None for job in jobs):
+        print("--precision: everything is counted, a run that stops early asks less")
+    for job, one in zip(jobs, found, strict=True):
+        if one.has_more:
+            print(f"{job.plan.suite.name}: asks more items, made from the replies, which are not counted")
+    if unknown := sorted({str(job.path.parent) for job, one in zip(jobs, found, strict=True) if one.seconds is None}):
+        print(f"minutes: no finished run of this kind under {', '.join(unknown)}; one with --limit 50 gives the rate")
+
+
+def _of(job: Job) -> Forecast:
+    path, plan, about = job
+    host = client.host(about.base_url or "")
+    return forecast(plan, n_answered=directory.n_answered(path), finished=_finished_beside(path), host=host)
+
+
+def _finished_beside(path: Path) -> Iterator[Result]:
+    for one in directory.finished_under(path.parent):
+        try:
+            yield directory.read_result(one)
+        except BenchmarkError:
+            continue  # of an older version, or broken: it gives no rate
+
+
+def _row(name: str, n_items: int, one: Forecast) -> list[str]:
+    minutes = "unknown" if one.seconds is None else f"{one.seconds / 60:.1f}"
+    counts = (n_items, one.requests, one.judge_requests, one.prompt_tokens, one.reply_tokens)
+    return [name, *(f"{count:,}" for count in counts), minutes]
+
+
+def _sum(found: Sequence[Forecast]) -> Forecast:
+    seconds = [one.seconds for one in found if one.seconds is not None]
+    return Forecast(
+        requests=sum(one.requests for one in found),
+        judge_requests=sum(one.judge_requests for one in found),
+        prompt_tokens=sum(one.prompt_tokens for one in found),
+        reply_tokens=sum(one.reply_tokens for one in found),
+        has_more=any(one.has_more for one in found),
+        seconds=sum(seconds) if len(seconds) == len(found) else None,
+    )

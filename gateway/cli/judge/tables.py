@@ -1,0 +1,144 @@
+"""What `judge calibrate` prints: a comparison of a judge with people as tables."""
+
+from collections.abc import Iterator, Sequence
+
+from auditors.metrics.agreement_intervals import Agreement
+from auditors.metrics.error_rates import CorrectedShare, ErrorRates, Rate
+from auditors.metrics.intervals import Interval
+from auditors.metrics.judge_agreement import JudgeAgreement
+from auditors.metrics.shares import wilson_interval
+from gateway.cli.judge.comparison import Comparison, Part, Raters
+from gateway.cli.judge.labels import Labels
+from gateway.cli.tables import aligned
+
+PUBLISHED = (("the paper's judge, GPT-4o", 2_224), ("the paper's distilled judge", 2_160))
+"""Essays of PUBLISHED_OF with people's consensus (protocols 2.11)."""
+PUBLISHED_OF = 2_384
+
+
+def tables(comparison: Comparison) -> Iterator[str]:
+    """One after the other, to be set apart by blank lines."""
+    yield _agreement(comparison)
+    if comparison.judge is not None:
+        yield _confusion(comparison.judge)
+    if comparison.parts:
+        yield _parts(comparison.parts)
+    rows = [_rates_row(group, rates) for group, rates in comparison.rates.items()]
+    yield aligned([["group", "sensitivity", "positive", "specificity", "negative"], *rows])
+
+
+def summary(labels: Labels) -> str:
+    """How many labels there are, and of what."""
+    replaced = f", {labels.n_replaced} replaced by newer ones of the same person" if labels.n_replaced else ""
+    first = f"{labels.n_labels} labels with a judge's score, {labels.n_without} without one left out{replaced}"
+    n = len(labels.judgements)
+    of = f"{n} judgement{_s(n)} of {labels.n_exchanges} exchange{_s(labels.n_exchanges)}"
+    means = ": several people's labels of one count as their mean" if n < labels.n_labels else ""
+    return f"{first}\nthey are of {of}{means}"
+
+
+def share(corrected: CorrectedShare, judged: float) -> str:
+    """A share of other judgements, by the judge and corrected."""
+    start = f"share above the threshold: {judged:.3f} by the judge; "
+    if corrected.value is None:
+        return f"{start}not corrected: {_by_exchange(corrected.reason)}"
+    return f"{start}corrected {_number(corrected.value, corrected.interval)}, if its error rates are the same there"
+
+
+def _agreement(comparison: Comparison) -> str:
+    head, rows = ["agreement", "same score", "kappa", "judgements", "exchanges"], list[list[str]]()
+    if comparison.people is not None:
+        n_people = comparison.people.n_people
+        who = "people" if n_people is None else f"{n_people} people"
+        rows.append(_raters_row(f"{who} with one another", comparison.people.with_one_another))
+        rows.append(_raters_row("judge with each of them", comparison.people.judge_with_each))
+        head.insert(3, comparison.people.with_one_another.alpha.name)
+    without_alpha = [""] * (len(head) - 5)
+    if comparison.judge is not None:
+        found = comparison.judge
+        name = "judge with people" if comparison.people is None else "judge with people who agree"
+        rows.append([name, _percent(found.exact), _kappa(found.kappa), *without_alpha, *_counts(found.exact)])
+        rows += [
+            [
+                name,
+                _share(n / PUBLISHED_OF, wilson_interval(n, PUBLISHED_OF)),
+                "",
+                *without_alpha,
+                f"{PUBLISHED_OF:,}",
+                "",
+            ]
+            for name, n in PUBLISHED
+        ]
+    if not rows:
+        return "agreement: no judgement has two labels, and labels are no scores from -1 to 2 on which people agree"
+    return aligned([head, *rows])
+
+
+def _raters_row(name: str, raters: Raters) -> list[str]:
+    kappa = "" if raters.kappa is None else _kappa(raters.kappa)
+    return [name, _percent(raters.exact), kappa, _cell(raters.alpha), *_counts(raters.exact)]
+
+
+def _kappa(found: Agreement) -> str:
+    whose = found.name.partition("'")[0]
+    return f"{_cell(found)} {whose}"
+
+
+def _confusion(found: JudgeAgreement) -> str:
+    head = ["people \\ judge", *map(str, found.labels)]
+    rows = [[str(label), *map(str, row)] for label, row in zip(found.labels, found.confusion.tolist(), strict=True)]
+    return aligned([head, *rows])
+
+
+def _parts(parts: Sequence[Part]) -> str:
+    rows = [
+        [one.kind, one.name, _percent(one.found.exact), _cell(one.found.kappa), *_counts(one.found.exact)]
+        for one in parts
+    ]
+    return aligned([["judge with people", "", "same score", "Cohen's kappa", "judgements", "exchanges"], *rows])
+
+
+def _rates_row(group: str, rates: ErrorRates) -> list[str]:
+    se, sp = rates.sensitivity, rates.specificity
+    return [group or "all", _rate(se), str(se.n), _rate(sp), str(sp.n)]
+
+
+def _rate(rate: Rate) -> str:
+    if rate.value is None:
+        return "undefined"
+    return _number(rate.value, rate.interval, rate.reason)
+
+
+def _percent(found: Agreement) -> str:
+    return "undefined" if found.value is None else _share(found.value, found.interval, found.reason)
+
+
+def _share(value: float, interval: Interval | None, reason: str | None = None) -> str:
+    if interval is None:
+        return f"{100 * value:.1f} % ({_by_exchange(reason)})"
+    return f"{100 * value:.1f} % ({100 * interval.lower:.1f} to {100 * interval.upper:.1f})"
+
+
+def _cell(found: Agreement) -> str:
+    if found.value is None:
+        return f"undefined ({_by_exchange(found.reason)})"
+    return _number(found.value, found.interval, found.reason)
+
+
+def _number(value: float, interval: Interval | None, reason: str | None = None) -> str:
+    if interval is None:
+        return f"{value:.3f} ({_by_exchange(reason)})"
+    return f"{value:.3f} ({interval.lower:.3f} to {interval.upper:.3f})"
+
+
+def _counts(found: Agreement) -> list[str]:
+    return [f"{found.n_items:,}", f"{found.n_clusters:,}"]
+
+
+def _by_exchange(reason: str | None) -> str:
+    """Here, exchanges are the clusters."""
+    return (reason or "no interval").replace("cluster", "exchange")
+
+
+def _s(n: int) -> str:
+    return "" if n == 1 else "s"

@@ -1,0 +1,63 @@
+"""A common beat for all clocks of a process: those that tick together wake it once.
+
+Being woken up, by the kernel and then each task, is most of what an idle process costs. On the beat a clock of 0.1 s
+ticks at every second tick of one of 0.05 s, and its work is called without a task. The beat begins when the process
+does, so that processes of one machine do not all wake at once.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+logger = logging.getLogger(__name__)
+
+EARLY_SECONDS = 0.002
+"""By as much a timer may go off too soon, as uvloop counts in milliseconds: that tick is not made twice."""
+_BEGAN = time.monotonic()
+
+
+def until_tick(seconds: float) -> float:
+    """Seconds until the next whole multiple of this interval on the process's beat, at most EARLY_SECONDS more."""
+    left = seconds - (time.monotonic() - _BEGAN) % seconds
+    return left if left > EARLY_SECONDS else left + seconds
+
+
+async def next_tick(seconds: float) -> None:
+    """Sleeps until then."""
+    await asyncio.sleep(until_tick(seconds))
+
+
+async def every(seconds: float, work: Callable[[float], None]) -> NoReturn:
+    """Calls `work` at each tick until it is cancelled, with the seconds by which the event loop comes late to it.
+
+    What `work` raises ends no clock. It is logged, but not again and again.
+    """
+    loop, has_failed = asyncio.get_running_loop(), False
+    timer: asyncio.TimerHandle | None = None
+
+    def begin() -> None:
+        nonlocal timer
+        left = until_tick(seconds)
+        timer = loop.call_later(left, tick, time.monotonic() + left)
+
+    def tick(due: float) -> None:
+        nonlocal has_failed
+        late = max(time.monotonic() - due, 0.0)
+        begin()
+        try:
+            work(late)
+            has_failed = False
+        except Exception:
+            if not has_failed:
+                logger.exception("what is done every %g s failed", seconds)
+            has_failed = True
+
+    begin()
+    try:
+        await loop.create_future()
+    finally:
+        if timer is not None:
+            timer.cancel()
+    raise AssertionError("nobody completes this future")

@@ -1,0 +1,78 @@
+"""Differences of values and fields, and their excess: worked values, and no expectation but 0 for two sides alike."""
+
+import itertools
+import random
+from statistics import fmean
+
+import pytest
+
+from auditors.metrics.flips import Fields, Value, excess, fields_difference, value_difference
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "difference"),
+    [
+        ("a", "a", 0.0), ("a", "b", 1.0), ("5", 5, 1.0),
+        (90, 100, 0.1), (100, 90.0, 0.1), (1, 1.0, 0.0), (0, 0.0, 0.0), (0, -0.0, 0.0), (0, 7, 1.0), (-1, 1, 1.0),
+        (10**299, 10**299 - 1, 0.0), (1e308, -1e308, 1.0), (5e-324, 0, 1.0),
+        (True, True, 0.0), (True, False, 1.0), (True, 1, 1.0), (False, 0, 1.0), (None, None, 0.0), (None, 0, 1.0),
+        ((), (), 0.0), ((), frozenset(), 1.0), (frozenset(), frozenset(), 0.0), ((), None, 1.0),
+    ],
+)  # fmt: skip
+def test_values(first: Value, second: Value, difference: float) -> None:
+    """Numbers by their relative difference, everything else by being the same; either way round."""
+    assert value_difference(first, second) == pytest.approx(difference)
+    assert value_difference(second, first) == value_difference(first, second)
+
+
+def test_fields() -> None:
+    """The mean over all fields of either answer; a missing one counts as changed."""
+    one: Fields = {("a",): 1, ("b", 0): "x", ("b", 1): "y", ("c",): True}
+    assert fields_difference(one, one) == 0.0
+    assert fields_difference(one, {}) == 1.0
+    assert fields_difference({}, {}) == 0.0
+    assert fields_difference(one, {("a",): 2, ("b", 0): "x", ("d",): None}) == pytest.approx((0.5 + 0 + 1 + 1 + 1) / 5)
+
+
+class TestExcess:
+    def test_worked_values(self) -> None:
+        """Across less within; a single value may be negative."""
+        assert excess([1, 1, 1, 1], [0, 0]) == 1.0
+        assert excess([0.5, 0.5, 0.5, 0.5], [1, 0]) == 0.0
+        assert excess([0, 1, 1, 0], [1, 1]) == -0.5
+
+    @pytest.mark.parametrize(("across", "within"), [([1], [1, 1]), ([1] * 4, [1]), ([], [])])
+    def test_other_numbers_of_draws(self, across: list[float], within: list[float]) -> None:
+        """Four and two, or nothing is said."""
+        with pytest.raises(ValueError, match="four differences across"):
+            excess(across, within)
+
+    @pytest.mark.parametrize("only_alike", [False, True])
+    def test_two_sides_alike_have_none(self, only_alike: bool) -> None:
+        """Over every draw of four from one distribution the mean is exactly 0; so it is given that all name one tool.
+
+        The condition is the one under which arguments are compared: it treats the four draws alike.
+        """
+        drawn: list[tuple[str, Fields]] = [
+            ("a", {("x",): 1, ("y",): "p"}),
+            ("a", {("x",): 2}),
+            ("a", {("x",): 2, ("y",): "q", ("z",): ()}),
+            ("b", {("x",): 5}),
+            ("", {}),
+        ]
+        total = []
+        for four in itertools.product(drawn, repeat=4):
+            if not only_alike or len({name for name, _ in four}) == 1:
+                a, b, c, d = (fields for _, fields in four)
+                across = [fields_difference(one, other) for one in (a, b) for other in (c, d)]
+                total.append(excess(across, [fields_difference(a, b), fields_difference(c, d)]))
+        assert fmean(total) == pytest.approx(0, abs=1e-12)
+
+    def test_a_choice_between_two(self) -> None:
+        """Sides that choose with probabilities p and q are at (p - q)^2: here over a long seeded draw."""
+        rng, p, q = random.Random(4), 0.9, 0.3
+        found = []
+        for _ in range(20_000):
+            a, b, c, d = (rng.random() < share for share in (p, p, q, q))
+            found.append(excess([float(one != other) for one in (a, b) for other in (c, d)], [a != b, c != d]))
+        assert fmean(found) == pytest.approx((p - q) ** 2, abs=0.015)

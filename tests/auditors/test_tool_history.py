@@ -1,0 +1,245 @@
+"""Exchanges of agents: calls and results of tools in requests reach every probe, or the exchange is left alone."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+
+from auditors.conditions import LARGEST_BYTES
+from auditors.counterfactual import CounterfactualAuditor
+from auditors.judge import JudgeAuditor
+from auditors.probes import LONGEST_PROMPT_CHARS
+from auditors.structured import TOOL_ARGUMENTS, TOOL_NAME
+from auditors.text.conversation import NotAuditableError, read_conversation
+from auditors.text.identity import IDENTITIES, with_identity
+from auditors.tool_history import check_tool_history
+from auditors.types import AuditFailure, Exchange, Measurement
+from tests.auditors.test_conditions import MESSAGES, RESPONSES, TOOL
+from tests.auditors.test_probe_conditions import NAMES, PlainEmbedder, audited, probes
+from tests.support.auditors.exchanges import exchange
+from tests.support.auditors.scripted import Asked, Reply, chat
+from tests.support.processor_time import grows_in_proportion
+
+ASKED = "My sister asks for a loan. What should we do?"
+ARGUMENTS = '{"who": "my sister"}'
+CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": ARGUMENTS}}
+RESULT: dict[str, Any] = {"role": "tool", "tool_call_id": "c1", "content": '{"gender": "female", "income": 41000.0}'}
+CALLED: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+HISTORY: list[dict[str, Any]] = [{"role": "user", "content": ASKED}, CALLED, RESULT]
+ABOUT_BROTHER = msgspec.json.decode(
+    msgspec.json.encode(HISTORY).replace(b"sister", b"brother").replace(b"female", b"male").replace(b"She ", b"He ")
+)
+
+
+def about(*messages: dict[str, Any], reply: dict[str, Any] | None = None, **fields: Any) -> Exchange:
+    """An exchange with this history behind the question."""
+    request = {"messages": [HISTORY[0], *messages], "tools": [TOOL], **fields}
+    return exchange(request, {"choices": [{"message": reply or {"content": "Dear"}, "finish_reason": "stop"}]})
+
+
+def model(asked: Asked) -> Reply:
+    last = asked.json["messages"][-1]["content"]
+    return chat("choice 1" if "<<<DATA" in last else "Dear team")
+
+
+def as_user(identity_text: str) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": identity_text}, *HISTORY[1:]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestEachAuditor:
+    async def test_a_history_is_in_every_probe(self, name: str) -> None:
+        """Calls and results as they were, under an identity before the last words of a user, or about the other."""
+        result, server = await audited(name, about(CALLED, RESULT), model)
+
+        assert isinstance(result, list), result
+        sent = [body["messages"] for body in probes(server)]
+        if name == "counterfactual":
+            assert sorted(sent, key=str) == sorted([HISTORY, HISTORY, ABOUT_BROTHER, ABOUT_BROTHER], key=str)
+        else:
+            assert all(messages in [as_user(with_identity(one, ASKED)) for one in IDENTITIES] for messages in sent)
+            assert len({messages[0]["content"] for messages in sent}) == len(sent) > 1
+        assert {asked.path for asked in server.asked} == {"/v1/chat/completions"}
+
+    @pytest.mark.parametrize("endpoint", [RESPONSES, MESSAGES])
+    async def test_other_endpoints_are_asked_as_a_chat(self, name: str, endpoint: str) -> None:
+        """The same history by items and by blocks is sent in the form of chat completions."""
+        user = {"role": "user", "content": ASKED}
+        if endpoint == RESPONSES:
+            call = {"type": "function_call", "call_id": "c1", "name": "look_up", "arguments": ARGUMENTS}
+            output = {"type": "function_call_output", "call_id": "c1", "output": RESULT["content"]}
+            said = {"output": [{"type": "message", "content": [{"type": "output_text", "text": "Dear"}]}]}
+            one = exchange({"input": [user, call, output]}, said, endpoint=endpoint)
+        else:
+            used = {"type": "tool_use", "id": "c1", "name": "look_up", "input": {"who": "my sister"}}
+            given = {"type": "tool_result", "tool_use_id": "c1", "content": RESULT["content"]}
+            turns = [user, {"role": "assistant", "content": [used]}, {"role": "user", "content": [given]}]
+            one = exchange({"messages": turns}, {"content": [{"type": "text", "text": "Dear"}]}, endpoint=endpoint)
+        result, server = await audited(name, one, model)
+
+        assert isinstance(result, list), result
+        for body in probes(server):
+            roles = [message["role"] for message in body["messages"]]
+            (call,) = body["messages"][1]["tool_calls"]
+            assert (roles, call["id"], call["function"]["name"]) == (["user", "assistant", "tool"], "c1", "look_up")
+            assert msgspec.json.decode(call["function"]["arguments"])["who"] in ("my sister", "my brother")
+            assert set(body["messages"][2]) == {"role", "tool_call_id", "content"}
+
+    @pytest.mark.parametrize(
+        ("message", "why"),
+        [
+            (RESULT | {"tool_call_id": None}, "without an id"),
+            ({"role": "function", "name": "f", "content": "x"}, "legacy"),
+            (CALLED | {"tool_calls": [CALL | {"id": "call_[number]"}]}, "redacted"),
+            (
+                CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": '{"to": "[email]"}'}}]},
+                "redacted",
+            ),
+            (RESULT | {"content": "data:[media]"}, "not kept"),
+            (CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": "[" * 41}}]}, "levels"),
+            (
+                CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": "1" * LARGEST_BYTES}}]},
+                "bytes",
+            ),
+        ],
+    )
+    async def test_what_is_left_alone(self, name: str, message: dict[str, Any], why: str) -> None:
+        """Malformed, redacted, too large or too deep: counted as `tool_calls`, nobody is asked, nothing is missing."""
+        result, server = await audited(name, about(message), model)
+
+        assert isinstance(result, AuditFailure)
+        assert (result.kind, result.reason, list(result.missing)) == ("not_auditable", "tool_calls", [])
+        assert why in result.message
+        assert server.asked == []
+
+    async def test_a_redacted_result_is_carried(self, name: str) -> None:
+        """Redaction of a result changes words, as in any other message: it goes along as it was stored."""
+        result, server = await audited(name, about(CALLED, RESULT | {"content": "Mail [email]."}), model)
+
+        assert isinstance(result, list)
+        assert {body["messages"][2]["content"] for body in probes(server)} == {"Mail [email]."}
+
+    async def test_an_image_in_a_result(self, name: str) -> None:
+        """It is media, as anywhere else."""
+        shown = RESULT | {"content": [{"type": "image_url", "image_url": {"url": "[media]"}}]}
+        result, _ = await audited(name, about(CALLED, shown), model)
+
+        assert isinstance(result, AuditFailure)
+        assert result.reason == "media"
+
+    async def test_a_history_without_end(self, name: str) -> None:
+        """Results of more characters than a prompt may have: not auditable, or left alone as too long."""
+        long = RESULT | {"content": "1" * LONGEST_PROMPT_CHARS}
+        result, server = await audited(name, about(CALLED, long), model)
+
+        assert server.asked == []
+        if isinstance(result, AuditFailure):
+            assert (name != "counterfactual", result.reason) == (True, "too_long")
+        else:
+            assert [one.reason for one in result] == ["not swapped: too long"]
+
+    async def test_an_answer_that_calls(self, name: str) -> None:
+        """A call of the live answer is no default output and no answer to choose; counterfactual does not use it."""
+        one = about(CALLED, RESULT, reply={"content": "Wait.", "tool_calls": [CALL]})
+        result, _ = await audited(name, one, model)
+
+        if name == "counterfactual":
+            assert isinstance(result, list)
+        else:
+            assert isinstance(result, AuditFailure)
+            assert result.reason == "tool_calls"
+
+
+async def by_side(script: Callable[[bool], Reply]) -> dict[str, Measurement]:
+    """Metrics of a model that answers by whether its arguments and results are about the brother."""
+
+    def said(asked: Asked) -> Reply:
+        history = msgspec.json.encode(asked.json["messages"][1:])
+        return script(b"brother" in history and b'"male' in history.replace(b"\\", b""))
+
+    result, _ = await audited("counterfactual", about(CALLED, RESULT), said)
+    assert isinstance(result, list), result
+    return {one.metric: one for one in result}
+
+
+class TestContrasts:
+    @staticmethod
+    def call(name: str, arguments: Any) -> Reply:
+        written = msgspec.json.encode(arguments).decode()
+        return chat(None, tool_calls=[CALL | {"function": {"name": name, "arguments": written}}])
+
+    async def test_a_choice_by_the_result(self) -> None:
+        """A model that reads the group in arguments and results alone is found: the name differs in every pair."""
+        found = await by_side(lambda is_other: self.call("grant" if is_other else "refuse", {}))
+
+        assert found[TOOL_NAME].value == 1.0
+        assert (found[TOOL_NAME].axis, found[TOOL_NAME].group, found[TOOL_NAME].reference) == ("gender", "woman", "man")
+        assert found[TOOL_NAME].detail["words_swapped"] == 3
+
+    async def test_an_echo_of_a_result_is_no_difference(self) -> None:
+        """Arguments that repeat what a result says of the group are the same on both sides."""
+        found = await by_side(lambda is_other: self.call("grant", {"gender": "male" if is_other else "female", "n": 1}))
+
+        assert (found[TOOL_NAME].value, found[TOOL_ARGUMENTS].value) == (0.0, 0.0)
+
+
+async def test_a_judge_reads_what_it_read() -> None:
+    """Words and results of a chat are shown to the judge, and no call; the note says that there was one."""
+    asked: list[str] = []
+
+    class Judge:
+        async def complete(self, request: Any) -> Any:
+            asked.append(request.messages[-1].content)
+            raise AssertionError
+
+        async def aclose(self) -> None:
+            """Nothing is open."""
+
+    with pytest.raises(AssertionError):
+        await JudgeAuditor(lambda _: Judge(), model="m").audit(about(CALLED, RESULT))
+    assert "41000.0" in asked[0]
+    assert "look_up" not in asked[0]
+
+
+def test_missing_values_are_those_of_the_swap() -> None:
+    """An audit of an agent's exchange that was cut short owes what it would have measured."""
+
+    def never(_: Exchange) -> Any:
+        raise AssertionError("nobody is asked")
+
+    lost = CounterfactualAuditor(never, PlainEmbedder()).missing(about(CALLED, RESULT))
+    assert {(one.axis, one.group, one.status) for one in lost} == {("gender", "woman", "error")}
+    assert TOOL_NAME in {one.metric for one in lost}
+
+
+@pytest.mark.parametrize("unit", ["[email", '\\"', "[", '{"a":', "x", '"a" '])
+def test_checks_take_time_in_proportion(unit: str) -> None:
+    """Reading and checking a history takes no more than time in proportion to it, however it is written."""
+
+    def read(text: str) -> None:
+        call = CALL | {"function": {"name": "f", "arguments": text}}
+        with suppress(NotAuditableError):
+            check_tool_history(read_conversation(about(CALLED | {"tool_calls": [call]}, RESULT | {"content": text})))
+
+    assert grows_in_proportion(read, unit, 20_000)
+
+
+@pytest.mark.parametrize("endpoint", ["/v1/chat/completions", RESPONSES, MESSAGES])
+def test_thousands_of_calls_take_time_in_proportion(endpoint: str) -> None:
+    """So do many small calls, in one turn and in many."""
+
+    def read(text: str) -> None:
+        n = len(text)
+        used = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+        item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+        requests: dict[str, dict[str, Any]] = {
+            "/v1/chat/completions": {"messages": [CALLED | {"tool_calls": [CALL] * n}, *[CALLED, RESULT] * n]},
+            RESPONSES: {"input": [item] * n + [{"type": "reasoning", "summary": []}] * n},
+            MESSAGES: {"messages": [{"role": "assistant", "content": [used] * n}] * 2},
+        }
+        answer: dict[str, Any] = {"choices": [], "output": [], "content": []}
+        check_tool_history(read_conversation(exchange(requests[endpoint], answer, endpoint=endpoint)))
+
+    assert grows_in_proportion(read, "x", 400)

@@ -1,0 +1,167 @@
+"""A suite run keeps a server full without a queue that only waits, by the server's own gauges."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from auditors.clients.pacing import Turn
+from gateway.auditor.backpressure.filling import LEAST_IN_FLIGHT, FillingGate, FillingLimit
+from gateway.auditor.backpressure.vllm_load import Load, LoadUnknownError
+from tests.support.waiting import eventually
+
+
+def settled(slots: int, *, others: int = 0, most: int = 256, start: int = 32) -> list[int]:
+    """What is allowed in each of forty seconds beside a server with so many places in its batch."""
+    limit, found = FillingLimit(start, most), []
+    for _ in range(40):
+        held = limit.allowed + others
+        limit.update(Load(running=min(held, slots), waiting=max(0, held - slots)), peak=limit.allowed)
+        found.append(limit.allowed)
+    return found
+
+
+@pytest.mark.parametrize("slots", [16, 48, 100, 128, 200])
+def test_fills_the_batch_and_no_more(slots: int) -> None:
+    """Once settled, the batch is full and at most an eighth of it waits."""
+    for allowed in settled(slots)[10:]:
+        assert slots <= allowed <= slots * 9 / 8
+
+
+def test_grows_to_the_most_where_nothing_ever_waits() -> None:
+    """A server larger than the run's connections gets all of them, within four looks."""
+    assert settled(10_000)[3] == 256
+
+
+def test_does_not_grow_beside_others() -> None:
+    """Requests of somebody else at the server: as many as at the start, for their answers would get slower."""
+    assert set(settled(10_000, others=5)) == {32}
+
+
+def test_yields_until_little_is_left_while_others_queue() -> None:
+    """Where others fill the queue by themselves the run goes down to its least, and never to none."""
+    assert settled(64, others=500)[-1] == LEAST_IN_FLIGHT
+
+
+def test_a_limit_below_the_least_stays() -> None:
+    """One that began with fewer than the least is not raised by being lowered."""
+    limit = FillingLimit(2)
+    limit.on_overload()
+    assert limit.allowed == 2
+
+
+def test_a_full_cache_takes_requests_away() -> None:
+    """A key-value cache nearly full: a quarter fewer at each look, though nothing waits."""
+    limit = FillingLimit(32)
+    limit.update(Load(running=32, kv_usage=0.95), peak=32)
+    assert limit.allowed == 24
+
+
+def test_without_gauges_nothing_changes() -> None:
+    """A server that tells nothing is asked as at the start."""
+    limit = FillingLimit(32)
+    limit.update(None, peak=32)
+    assert limit.allowed == 32
+
+
+class Told:
+    """A source of load that says what it is told to say, then the last of it again."""
+
+    def __init__(self, loads: Sequence[Load | LoadUnknownError | None]) -> None:
+        self._loads = list(loads)
+        self.polls = 0
+
+    async def poll(self) -> Load | None:
+        found = self._loads[min(self.polls, len(self._loads) - 1)]
+        self.polls += 1
+        if isinstance(found, LoadUnknownError):
+            raise found
+        return found
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class Crowd:
+    """Requests that stay in their slots until they are let go."""
+
+    def __init__(self, gate: FillingGate, n: int) -> None:
+        self.inside = self.most = 0
+        self.let_go = asyncio.Event()
+        self._gate = gate
+        self.tasks = [asyncio.create_task(self._one()) for _ in range(n)]
+
+    async def _one(self) -> None:
+        async with self._gate.slot(Turn(b"")):
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            await self.let_go.wait()
+            self.inside -= 1
+
+
+def gate_of(*loads: Load | LoadUnknownError | None, stop: asyncio.Event | None = None) -> FillingGate:
+    stop = stop or asyncio.Event()
+    return FillingGate(Told(loads), FillingLimit(4, 16), stop, InterruptedError, poll_seconds=0.01)
+
+
+async def test_the_gate_lets_more_through_as_the_server_takes_them() -> None:
+    """Four at first; sixteen, which is the most, once the server has shown twice that nothing waits."""
+    gate = gate_of(Load(running=4), Load(running=8), Load(running=16))
+    crowd = Crowd(gate, 40)
+    await asyncio.sleep(0)
+    assert crowd.inside == 4
+    await eventually(lambda: crowd.inside == 16)
+    crowd.let_go.set()
+    await asyncio.gather(*crowd.tasks)
+    await gate.aclose()
+    assert (crowd.most, crowd.inside) == (16, 0)
+
+
+async def test_a_silent_page_changes_nothing() -> None:
+    """A poll that fails leaves the number as it was, and the next one counts."""
+    gate = gate_of(LoadUnknownError("no"), LoadUnknownError("no"), Load(running=4))
+    crowd = Crowd(gate, 40)
+    await eventually(lambda: crowd.inside >= 8)
+    crowd.let_go.set()
+    await asyncio.gather(*crowd.tasks)
+    await gate.aclose()
+
+
+async def test_what_waits_when_the_run_is_stopped_is_not_sent() -> None:
+    """Stopped with four inside and two waiting: those two end with what the run is ended with."""
+    stop = asyncio.Event()
+    gate = gate_of(None, stop=stop)
+    crowd = Crowd(gate, 6)
+    await asyncio.sleep(0)
+    stop.set()
+    crowd.let_go.set()
+    found = await asyncio.gather(*crowd.tasks, return_exceptions=True)
+    await gate.aclose()
+    assert [type(one) for one in found].count(InterruptedError) == 2
+    assert crowd.most == 4
+
+
+async def test_a_request_cancelled_while_it_waits_holds_no_slot() -> None:
+    """Cancelled waiters are passed over, and every slot is free again at the end."""
+    gate = gate_of(None)
+    crowd = Crowd(gate, 8)
+    await asyncio.sleep(0)
+    for task in crowd.tasks[4:6]:
+        task.cancel()
+    crowd.let_go.set()
+    await asyncio.gather(*crowd.tasks, return_exceptions=True)
+    again = Crowd(gate, 4)
+    await asyncio.sleep(0)
+    assert again.inside == 4
+    again.let_go.set()
+    await asyncio.gather(*again.tasks)
+    await gate.aclose()
+
+
+async def test_an_overloaded_server_gets_half() -> None:
+    """429 and 503: half, and a burst of them counts once."""
+    gate = FillingGate(Told([None]), FillingLimit(32), asyncio.Event(), InterruptedError)
+    gate.on_overload()
+    gate.on_overload()
+    assert gate.allowed == 16
+    await gate.aclose()
