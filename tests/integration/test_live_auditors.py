@@ -35,6 +35,8 @@ PROMPT = msgspec.json.encode(
 ANSWER = "Here is the letter that you asked me for, for her."
 REPLY = msgspec.json.encode({"choices": [{"index": 0, "message": {"role": "assistant", "content": ANSWER}}]})
 N = 12
+IDS = [f"{number:032x}" for number in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 16)]
+"""An exchange's axis of affinity hangs on its id: four of each, so that none is missing by chance."""
 
 
 async def test_five_auditors_measure_what_is_planted(database: Database) -> None:
@@ -48,7 +50,7 @@ async def test_five_auditors_measure_what_is_planted(database: Database) -> None
             "counterfactual": {"enabled": True, "rate": 1.0, "max_tokens": 400, "model": "simulated-judge"},
         }
         async with auditing(config_for(database.url, upstream, auditors=sections)):
-            batch = await sample(database, N, request_body=PROMPT, response_body=REPLY)
+            batch = await sample(database, N, ids=IDS, request_body=PROMPT, response_body=REPLY)
 
             async def is_done() -> bool:
                 audits = await exchanges.audits(database, [one.id for one in batch])

@@ -45,6 +45,11 @@ def requests() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+def chance_of_selection(middle: float) -> float:
+    """Chance that a probability that noise moves up or down, evenly, from `middle` reaches the threshold."""
+    return min(1.0, max(0.0, (1.0 - (THRESHOLD - middle) / NOISE) / 2.0))
+
+
 def planted() -> dict[str, float]:
     """What the three metrics must show of the woman's cases."""
     decisions = PROFILE.typed_decisions

@@ -27,7 +27,7 @@ def decider(vllm_env: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """A vLLM with the tiny Qwen3 that decides."""
     directory = tmp_path_factory.mktemp("decider")
     corpus = [SUPPORT / "corpus.txt", ROOT / "LICENSE"]
-    argv = [vllm_env / "bin/python", "-m", "tests.support.vllm.build_decider", directory, *corpus]
+    argv = [str(vllm_env / "bin/python"), "-m", "tests.support.vllm.build_decider", str(directory), *map(str, corpus)]
     subprocess.run(argv, check=True, capture_output=True, cwd=ROOT, env={**os.environ, **VLLM_ENVIRON})
     with serving(
         vllm_env, directory, tmp_path_factory.mktemp("vllm") / "log", "--dtype", "float32", "--enforce-eager"

@@ -1,4 +1,4 @@
-"""A model whose calls of tools and values of JSON hang on whom it is asked about, and what its live metrics must show."""
+"""A model whose tool calls and JSON values hang on whom it is asked about, and what its live metrics must show."""
 
 from benchmarks.simulator.loading import parse
 

@@ -1,9 +1,9 @@
 """Writes a tiny Qwen3 that decides: it puts nearly all probability on "yes" and "no", how much hangs on its prompt.
 
-Runs in vLLM's own environment: `python -m tests.support.vllm.build_decider DIRECTORY TEXT_FILE...`. Seeded random weights. One direction
-of its state is always large, and the rows of the two labels point along it, so that no other token comes near; they
-differ along the direction in which the states of a few cases differ most. vLLM answers /v1/systemone for few
-architectures, of which Qwen3 is one, and each label must be one token.
+Runs in vLLM's own environment: `python -m tests.support.vllm.build_decider DIRECTORY TEXT_FILE...`. Seeded random
+weights. One direction of its state is always large, and the rows of the two labels point along it, so that no other
+token comes near; they differ along the direction in which the states of a few cases differ most. vLLM answers
+/v1/systemone for few architectures, of which Qwen3 is one, and each label must be one token.
 """
 
 import sys
