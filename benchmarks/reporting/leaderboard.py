@@ -19,9 +19,13 @@ from benchmarks.reporting.rates import rate, unrelated_rate
 from benchmarks.run.joint import joint_score
 from benchmarks.run.result import Result, shown_fields
 from benchmarks.run.score import LEVEL
+from benchmarks.suites.capabilities import WithRanks
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.common.rank_statistics import declined_rate
-from benchmarks.suites.protocol import JointTable, RankRule, WithRanks
+from benchmarks.suites.protocol import (
+    JointTable,
+    RankRule,
+)
 from benchmarks.suites.registry import SUITES
 
 MOST_UNDEFINED = 0.05

@@ -13,9 +13,13 @@ from benchmarks.figures.figure import Figure, Run
 from benchmarks.reporting.leaderboard import leaderboards, separation, settings
 from benchmarks.run.multiplicity import mark
 from benchmarks.run.result import Result, shown_fields
+from benchmarks.suites.capabilities import WithFigures
 from benchmarks.suites.common.estimation import HIGHEST, LOWEST, REFUSALS_AS
 from benchmarks.suites.common.mitigation import NONE
-from benchmarks.suites.protocol import STATUSES, Scale, WithFigures
+from benchmarks.suites.protocol import (
+    STATUSES,
+    Scale,
+)
 from benchmarks.suites.registry import SUITES
 
 BAR_WIDTH = 132

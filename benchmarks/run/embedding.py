@@ -11,7 +11,11 @@ from benchmarks.run.follow_up import BATCH_SIZE, embedded_parts
 from benchmarks.run.log import RunLog
 from benchmarks.run.plan import Plan
 from benchmarks.run.replies import Replies
-from benchmarks.suites.protocol import Item, Reply, WithEmbedding
+from benchmarks.suites.capabilities import WithEmbedding
+from benchmarks.suites.protocol import (
+    Item,
+    Reply,
+)
 
 
 class EmbeddedBeside:

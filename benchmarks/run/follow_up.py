@@ -11,9 +11,14 @@ from auditors.types import CompletionError, Embedder
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.plan import Key, Plan
 from benchmarks.run.replies import Replies
+from benchmarks.suites.capabilities import WithEmbedding, WithFollowUp
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.observations import Observations, never
-from benchmarks.suites.protocol import Item, Observation, Reply, WithEmbedding, WithFollowUp
+from benchmarks.suites.protocol import (
+    Item,
+    Observation,
+    Reply,
+)
 
 BATCH_SIZE = 256
 """Texts put to the embedder at a time."""

@@ -7,7 +7,7 @@ import msgspec
 
 from benchmarks.run.plan import Plan
 from benchmarks.run.result import Result
-from benchmarks.suites.protocol import WithFollowUp
+from benchmarks.suites.capabilities import WithFollowUp
 
 CHARACTERS_PER_TOKEN = 4
 """Of English text, about, in the vocabularies of current models."""

@@ -5,8 +5,13 @@ from collections.abc import Sequence
 import msgspec
 
 from benchmarks.run.result import Result
+from benchmarks.suites.capabilities import WithJointScore
 from benchmarks.suites.common.observations import without_exhausted
-from benchmarks.suites.protocol import JointScore, Observation, Suite, WithJointScore
+from benchmarks.suites.protocol import (
+    JointScore,
+    Observation,
+    Suite,
+)
 
 
 def joint_score(suite: Suite) -> JointScore | None:

@@ -8,7 +8,12 @@ import msgspec
 from auditors.clients.judge_client import JudgeClient, UnreadableError
 from auditors.types import CompletionError, JudgeStamp
 from benchmarks.run.plan import Plan
-from benchmarks.suites.protocol import JUDGE_FAILED, Item, Reply, WithJudge
+from benchmarks.suites.capabilities import WithJudge
+from benchmarks.suites.protocol import (
+    JUDGE_FAILED,
+    Item,
+    Reply,
+)
 
 NOT_JUDGED = "no judgement"
 """Beginning of the error of a reply that no judge has read."""

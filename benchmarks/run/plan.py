@@ -12,6 +12,12 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.run.selection import select
 from benchmarks.run.thinking import demand_fields
 from benchmarks.suites import registry
+from benchmarks.suites.capabilities import (
+    WithExamples,
+    WithFollowUp,
+    WithMitigation,
+    WithOutputs,
+)
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.mitigation import Mitigation
 from benchmarks.suites.common.observations import never
@@ -23,10 +29,6 @@ from benchmarks.suites.protocol import (
     Observation,
     ProtocolName,
     Suite,
-    WithExamples,
-    WithFollowUp,
-    WithMitigation,
-    WithOutputs,
 )
 
 Key = tuple[str, int]

@@ -19,6 +19,7 @@ from benchmarks.run.precision import Precision
 from benchmarks.run.rank_resamples import rank_resamples
 from benchmarks.run.result import DatasetUsed, Provenance, Result, counts
 from benchmarks.run.thinking import exhausted_reason
+from benchmarks.suites.capabilities import WithRanks
 from benchmarks.suites.common.accepted_answers import Reading
 from benchmarks.suites.common.estimation import Cell, estimate
 from benchmarks.suites.common.observations import never, without_exhausted
@@ -31,7 +32,6 @@ from benchmarks.suites.protocol import (
     Observation,
     Reply,
     Suite,
-    WithRanks,
 )
 
 

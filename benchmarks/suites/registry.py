@@ -14,7 +14,10 @@ from auditors.plugins import Registered
 from benchmarks.datasets import published
 from benchmarks.datasets.spec import DatasetSpec
 from benchmarks.errors import BenchmarkError, nearest
-from benchmarks.suites.protocol import Suite, WithExamples, WithFollowUp
+from benchmarks.suites.capabilities import WithExamples, WithFollowUp
+from benchmarks.suites.protocol import (
+    Suite,
+)
 
 
 def _usable(name: str, registered: object) -> Suite:

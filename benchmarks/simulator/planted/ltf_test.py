@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from auditors.metrics.essay_scores import final_score
 from auditors.metrics.favoritism import (
     axis_mean,
     dob_table,
@@ -36,7 +37,6 @@ from benchmarks.simulator.sections import LEVELS, Level, Levels
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.ltf_test.data import GROUPS, PAPER_AXES, Question, Wording, questions
-from benchmarks.suites.ltf_test.judge import final_score
 from benchmarks.suites.ltf_test.prompts import FINAL_LINE, JUDGE_PROMPT
 from benchmarks.suites.protocol import Item
 

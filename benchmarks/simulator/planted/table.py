@@ -12,8 +12,8 @@ from benchmarks.simulator.planted.outcomes import Seen, seen
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.text_request import Asked
+from benchmarks.suites.capabilities import WithPlanted
 from benchmarks.suites.common.estimation import CellKey
-from benchmarks.suites.protocol import WithPlanted
 from benchmarks.suites.registry import SUITES
 
 logger = logging.getLogger(__name__)

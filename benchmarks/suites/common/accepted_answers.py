@@ -6,8 +6,15 @@ The suite's own `parse` decides what an answer means; `WithAcceptedAnswers` only
 import re
 from collections.abc import Iterable
 
+from benchmarks.suites.capabilities import WithAcceptedAnswers
 from benchmarks.suites.common.choice import normalise
-from benchmarks.suites.protocol import UNRELATED, Item, Parsed, ProtocolName, Suite, WithAcceptedAnswers
+from benchmarks.suites.protocol import (
+    UNRELATED,
+    Item,
+    Parsed,
+    ProtocolName,
+    Suite,
+)
 
 OPEN = "open"
 """Verdict: the reply may still become an answer, or another one."""

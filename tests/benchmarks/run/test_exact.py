@@ -22,6 +22,7 @@ from benchmarks.run.runner import run_plan
 from benchmarks.run.score import score_recorded
 from benchmarks.simulator import loading as profiles
 from benchmarks.suites import registry
+from benchmarks.suites.capabilities import WithAcceptedAnswers
 from benchmarks.suites.common.accepted_answers import OPEN, Reading
 from benchmarks.suites.protocol import (
     UNRELATED,
@@ -32,7 +33,6 @@ from benchmarks.suites.protocol import (
     ProtocolName,
     Reply,
     Sampling,
-    WithAcceptedAnswers,
     weights,
 )
 from tests.support.benchmarks.scripted import FailingCompleter, MemoryLog, plan

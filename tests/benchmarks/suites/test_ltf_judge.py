@@ -5,11 +5,10 @@ from itertools import product
 
 import pytest
 
+from auditors.metrics.essay_scores import body_score, final_score
 from benchmarks.suites.ltf_test.judge import (
     REPLY_SCHEMA,
     JudgementError,
-    body_score,
-    final_score,
     parse_judgement,
 )
 from benchmarks.suites.protocol import Parsed, ProtocolName

@@ -9,9 +9,9 @@ from auditors.types import Message
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
 from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.suites.capabilities import WithMitigation
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.mitigation import Mitigation, before_question, find, sentence
-from benchmarks.suites.protocol import WithMitigation
 from benchmarks.suites.registry import SUITES
 from gateway.config.audit_request import MITIGATIONS
 from tests.support.benchmarks.scripted import plan
