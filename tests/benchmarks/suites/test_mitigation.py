@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from auditors.text.mitigations import MAX_CHARACTERS
 from auditors.types import Message
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
@@ -53,8 +54,8 @@ class TestTexts:
             (None, "is no file and none of none, abstract, detailed"),
             (b" \n", "the file is empty"),
             (b"\xff\xfe\x00", "is not UTF-8"),
-            (b"x" * (mitigation.MAX_CHARACTERS + 1), "8,001 characters are too long, at most 8,000"),
-            ("é".encode() * 4 * mitigation.MAX_CHARACTERS, "64,000 bytes are too long"),
+            (b"x" * (MAX_CHARACTERS + 1), "8,001 characters are too long, at most 8,000"),
+            ("é".encode() * 4 * MAX_CHARACTERS, "64,000 bytes are too long"),
         ],
     )
     def test_files_that_cannot_be_used(self, tmp_path: Path, content: bytes | None, words: str) -> None:
