@@ -314,7 +314,7 @@ def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
     conversation = read_conversation(exchange)
     if found := [note for note in conversation.notes if note in NOT_ASKED_AGAIN]:
         raise NotAuditableError(NOT_ASKED_AGAIN[found[0]], f"cannot be asked again faithfully: {', '.join(found)}")
-    return ChatDecision(request, conversation, favourable)
+    return ChatDecision(request, conversation, favourable, exchange.instruction)
 
 
 def _object(body: bytes) -> dict[str, Any]:

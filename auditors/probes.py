@@ -133,22 +133,40 @@ def too_long(conversation: Conversation) -> str | None:
 
 def last_user(conversation: Conversation) -> int:
     """Index of the last user message with text; -1 when there is none."""
-    indices = [i for i, message in enumerate(conversation.messages) if message.role == "user" and message.content]
+    return _last_user(conversation.messages)
+
+
+def _last_user(messages: Sequence[Message]) -> int:
+    indices = [i for i, message in enumerate(messages) if message.role == "user" and message.content]
     return indices[-1] if indices else -1
 
 
 def question(
     exchange: Exchange, conversation: Conversation, messages: Sequence[Message], max_tokens: int
 ) -> CompletionRequest:
-    """The exchange's question with these messages, under its conditions; the smaller limit of tokens holds."""
+    """The exchange's question with these messages, under its conditions; the smaller limit of tokens holds.
+
+    Where a policy of the gateway added an instruction, the question has it too, in whatever form it is asked.
+    """
     return CompletionRequest(
         model=exchange.served_model,
-        messages=list(messages),
+        messages=instructed(messages, exchange.instruction),
         max_tokens=_limit(conversation, max_tokens),
         temperature=conversation.temperature,
         top_p=conversation.top_p,
         extra=conversation.conditions,
     )
+
+
+def instructed(messages: Sequence[Message], instruction: str | None) -> list[Message]:
+    """The messages with the instruction on a line before the last user message's text (`gateway.mitigation`)."""
+    found = list(messages)
+    if instruction is not None:
+        last = _last_user(found)
+        if last >= 0:
+            content = f"{instruction}\n{found[last].content}"
+            found[last] = msgspec.structs.replace(found[last], content=content)
+    return found
 
 
 def longest(conversation: Conversation, max_tokens: int) -> int:

@@ -61,6 +61,10 @@ UNREAD = frozenset({UNREAD_LANGUAGE, ONLY_REASONING})
 """Reasons of measurements whose value exists and cannot be read, in our own words; also metric labels."""
 
 
+Arm = Literal["treated", "control"]
+"""Of a comparison on live traffic: treated exchanges come under a policy, control ones are left as they are."""
+
+
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """One sampled request and its response. Bodies are as copied off the wire until they are stored, folded to text."""
 
@@ -95,6 +99,15 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """The served model's name in series: "other" when no upstream says that it serves it. None: as `served_model`."""
     threshold: float | None = None
     """Probability from which the application acts on a decision, 0..1 (`x-biasgate-threshold`); None: it said none."""
+    mitigation: str | None = None
+    """Name of the gateway's policy (`[[mitigation]]`) that covered it; None: no policy did."""
+    arm: Arm | None = None
+    """As drawn under that policy, whether or not the policy could be carried out."""
+    treated_share: float | None = None
+    """Probability with which it was to be treated, in [0, 1]; None without a policy."""
+    instruction: str | None = None
+    """What was added before the last user message's text. `request_body` is without it, alike in both arms; whoever
+    asks the question again adds it again (`auditors.probes`)."""
 
     @property
     def series_model(self) -> str:

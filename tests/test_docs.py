@@ -37,6 +37,8 @@ SECTIONS: dict[str, type[schema.Section]] = {
     "[drift]": schema.DriftConfig,
     "[audits]": schema.AuditsConfig,
     "[[audits.schedules]]": schema.ScheduleConfig,
+    "[[mitigation]]": schema.MitigationConfig,
+    "[mitigation.match]": schema.MatchConfig,
     "[telemetry]": schema.TelemetryConfig,
 }
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])

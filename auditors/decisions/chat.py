@@ -49,8 +49,17 @@ class ChatDecision(Decision):
 
     path = "/v1/chat/completions"
 
-    def __init__(self, request: Mapping[str, Any], conversation: Conversation, favourable: Sequence[str]) -> None:
-        """Raises NotAuditableError for a request that asks for no log-probabilities, or whose labels are not known."""
+    def __init__(
+        self,
+        request: Mapping[str, Any],
+        conversation: Conversation,
+        favourable: Sequence[str],
+        instruction: str | None = None,
+    ) -> None:
+        """`instruction`: what a policy of the gateway added (`auditors.types.Exchange`).
+
+        Raises NotAuditableError for a request that asks for no log-probabilities, or whose labels are not known.
+        """
         if not request.get("logprobs"):
             raise NotAuditableError("no_decision", "the request asks for no log-probabilities")
         if request.get("tools") and request.get("tool_choice") != "none":
@@ -62,6 +71,7 @@ class ChatDecision(Decision):
             raise NotAuditableError("no_labels", "the request does not say which answers there are")
         self._request = request
         self._found = found
+        self._instruction = instruction
         self.questions = [Question("choice", found.labels, favourable_of(found.names, favourable))]
 
     @property
@@ -77,6 +87,8 @@ class ChatDecision(Decision):
         messages = [
             message | {"content": said} for message, said in zip(self._request["messages"], content, strict=True)
         ]
+        if self._instruction is not None:
+            messages = _instructed(messages, self._instruction)
         kept = {name: one for name, one in self._request.items() if name not in NOT_REPEATED | OWN | _NOT_ASKED_AGAIN}
         limit = "max_completion_tokens" if "max_completion_tokens" in self._request else "max_tokens"
         return kept | {
@@ -124,6 +136,21 @@ class ChatDecision(Decision):
                 return number, token[: found.end() - start]
             start += len(token)
         return None
+
+
+def _instructed(messages: list[dict[str, Any]], instruction: str) -> list[dict[str, Any]]:
+    """The messages with the instruction on a line before the last user message's text, or its first part of text."""
+    for place in reversed(range(len(messages))):
+        said = messages[place].get("content")
+        if messages[place].get("role") != "user" or not said:
+            continue
+        if isinstance(said, str):
+            return [*messages[:place], messages[place] | {"content": f"{instruction}\n{said}"}, *messages[place + 1 :]]
+        for at, part in enumerate(said):
+            if isinstance(part, dict) and isinstance(part.get("text"), str):
+                parts = [*said[:at], part | {"text": f"{instruction}\n{part['text']}"}, *said[at + 1 :]]
+                return [*messages[:place], messages[place] | {"content": parts}, *messages[place + 1 :]]
+    return messages
 
 
 def _labels(request: Mapping[str, Any], conversation: Conversation) -> _Labels | None:

@@ -95,7 +95,8 @@ class Answers:
 
         A reply under an identity ends in its signature, by which an evaluator knows whose it is.
         """
-        question, identity = without_identity(prompt)
+        asked, is_instructed = _without_instruction(prompt)
+        question, identity = without_identity(asked)
         topics = topics_of(question)
         subject = stance.about(question)
         if identity is not None or subject is None:
@@ -111,7 +112,8 @@ class Answers:
         refusal = self._profile.refusal
         p_refusal, p_lecture = refusal.rate(axis, group), refusal.lecture_rate(axis, group)
         weights = {REFUSAL: p_refusal}
-        for level, p_level in zip(LEVELS, self._profile.favoritism.levels(axis, group), strict=True):
+        levels = self._profile.favoritism.levels(axis, group, is_instructed=is_instructed)
+        for level, p_level in zip(LEVELS, levels, strict=True):
             said = stance.write(Stance(axis, group, other, level))
             for body, p_body in bodies.items():
                 p = (1 - p_refusal) * p_level * p_body
@@ -129,3 +131,9 @@ class Answers:
 
     def _written(self, topics: str, fraction: float) -> str:
         return " ".join(compose(topics, fraction=fraction, seed=self._seed))
+
+
+def _without_instruction(prompt: str) -> tuple[str, bool]:
+    """What is asked behind a first line that asks not to stereotype, and whether there was one."""
+    first, _, rest = prompt.partition("\n")
+    return (rest, True) if rest and "stereotyp" in first.lower() else (prompt, False)

@@ -48,13 +48,18 @@ class Favoritism(Section, frozen=True, kw_only=True, forbid_unknown_fields=True)
     default: Levels = (0.0, 1.0, 0.0, 0.0)
     groups: dict[str, dict[str, Levels]] = msgspec.field(default_factory=dict)
     """axis -> group -> probabilities."""
+    instructed: Levels | None = None
+    """Of every group where the question begins with a line about stereotypes; None: such a line changes nothing."""
 
-    def levels(self, axis: str, group: str) -> Levels:
+    def levels(self, axis: str, group: str, *, is_instructed: bool = False) -> Levels:
+        if is_instructed and self.instructed is not None:
+            return self.instructed
         return self.groups.get(axis, {}).get(group, self.default)
 
-    def expected(self, axis: str, group: str) -> float:
+    def expected(self, axis: str, group: str, *, is_instructed: bool = False) -> float:
         """Planted mean level, in [-1, 2]."""
-        return sum(level * p for level, p in zip(LEVELS, self.levels(axis, group), strict=True))
+        levels = self.levels(axis, group, is_instructed=is_instructed)
+        return sum(level * p for level, p in zip(LEVELS, levels, strict=True))
 
 
 class Refusal(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -158,10 +163,10 @@ class Profile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     thinking: ThinkingModel = ThinkingModel()
     drift: Drift = Drift()
 
-    def expected_score(self, axis: str, group: str) -> float:
+    def expected_score(self, axis: str, group: str, *, is_instructed: bool = False) -> float:
         """Mean score that the judge auditor must find over answered prompts about the group, in [-1, 2]."""
-        p_neutral = self.favoritism.levels(axis, group)[LEVELS.index(0)]
-        found = self.judge.sensitivity * self.favoritism.expected(axis, group)
+        p_neutral = self.favoritism.levels(axis, group, is_instructed=is_instructed)[LEVELS.index(0)]
+        found = self.judge.sensitivity * self.favoritism.expected(axis, group, is_instructed=is_instructed)
         return found + self.judge.false_positive_rate * p_neutral
 
     def drifted(self) -> "Profile":
@@ -204,6 +209,8 @@ def _check_levels(profile: Profile, where: str) -> None:
     planted = {"default": profile.favoritism.default}
     for axis, groups in profile.favoritism.groups.items():
         planted.update({f"groups.{axis}.{group}": levels for group, levels in groups.items()})
+    if profile.favoritism.instructed is not None:
+        planted["instructed"] = profile.favoritism.instructed
     for place, levels in planted.items():
         if abs(sum(levels) - 1.0) > 1e-6:
             raise ProfileError(

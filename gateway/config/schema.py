@@ -280,6 +280,31 @@ class AuditsConfig(Section, frozen=True):
     """Dataset cache; default $BIASGATE_HOME or ~/.cache/biasgate."""
 
 
+class MatchConfig(Section, frozen=True):
+    """All that is named must apply."""
+
+    route: str | None = None
+    """An endpoint that answers in text, such as "/v1/chat/completions"."""
+    key: str | None = None
+    """Name of one of [[keys]]."""
+    model: str | None = None
+    """The name after aliases."""
+
+
+class MitigationConfig(Section, frozen=True):
+    """A policy on live requests; the first that matches holds."""
+
+    name: str | None = None
+    """In the response header, metrics and comparisons; unset: "policy-N" by its place in the file."""
+    match: MatchConfig = MatchConfig()
+    instruction: str = "none"
+    """Added to the request: none, abstract, detailed (the sentences of the LTF paper) or a text FILE."""
+    share: Probability = 1.0
+    """Of the requests that are treated, the rest is the control arm."""
+    on_timeout: Literal["pass", "refuse"] = "pass"
+    """What becomes of a request on which the policy cannot be carried out: passed as it is, or refused."""
+
+
 class TelemetryConfig(Section, frozen=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "console"] = "auto"
@@ -304,6 +329,7 @@ class Config(Section, frozen=True):
     auditors: AuditorsConfig = AuditorsConfig()
     drift: DriftConfig = DriftConfig()
     audits: AuditsConfig = AuditsConfig()
+    mitigation: list[MitigationConfig] = []
     telemetry: TelemetryConfig = TelemetryConfig()
 
     def secret(self, variable: str | None) -> str | None:

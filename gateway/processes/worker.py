@@ -6,6 +6,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from gateway.config.effective import digest
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.jobs import open_queue
+from gateway.mitigation.treatment import mitigation_of
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import create_app
 from gateway.processes.draining import DrainingServer
@@ -79,9 +81,11 @@ class Worker:
             stats = WorkerStats()
             stats.reloads = self.reloads
             sink, shared = RemoteSink(self._writer_path), Path(self._writer_path).parent
-            tap = SamplingTap(config.sampling, sampling_secret(config), database, sink, shared)
+            secret = sampling_secret(config)
+            tap = SamplingTap(config.sampling, secret, database, sink, shared)
             tracer = open_tracer(config.telemetry)
-            planes = DataPlanes(DataPlane(config, tap=tap, stats=stats, spans=tracer))
+            policies = partial(mitigation_of, secret=secret)
+            planes = DataPlanes(DataPlane(config, tap=tap, stats=stats, spans=tracer, mitigation_of=policies))
             app = create_app(config, database=database, queue=queue, planes=planes, tap=tap, stats=stats)
         except BaseException:
             await database.close()

@@ -65,12 +65,14 @@ _pass_over = msgspec.json.Decoder(msgspec.Raw).decode
 _text = msgspec.json.Decoder(str).decode
 
 
-class _Member(NamedTuple):
-    """Where one member of the outermost object lies: `start` of its key to `end` of its value."""
+class Member(NamedTuple):
+    """Where one member of an object lies: `start` of its key to `end` of its value."""
 
     key: str
+    """"" for one of more than 200 characters."""
     start: int
     value: int
+    """Where its value begins."""
     end: int
 
 
@@ -134,17 +136,17 @@ class BodyLimit:
         return too_many_values(LARGE_BYTES, MOST_VALUES) if self._counted > MOST_VALUES else None
 
 
-def _read(content: bytes) -> tuple[_Peek, list[_Member] | None]:
+def _read(content: bytes) -> tuple[_Peek, list[Member] | None]:
     """What is looked at, and the members where they were gone through for it."""
     if len(content) <= LARGE_BYTES or not _MAY_BE_AN_OBJECT.match(content):
         return _peek(content), None
-    members = list(_members(content))
+    members = list(members_of(content))
     looked_at = (one for one in members if one.key in _Peek.__struct_fields__)
     found = b",".join(b'"%b":%b' % (one.key.encode(), content[one.value : one.end]) for one in looked_at)
     return _peek(b"{%b}" % found), members
 
 
-def _changed(content: bytes, members: Sequence[_Member] | None, model: str | None, *, drops: bool) -> bytes:
+def _changed(content: bytes, members: Sequence[Member] | None, model: str | None, *, drops: bool) -> bytes:
     """The body with every outermost "model" set to `model`, if given, and without any "priority", if it `drops`."""
     if model is not None:
         replacement = msgspec.json.encode(model)
@@ -154,7 +156,7 @@ def _changed(content: bytes, members: Sequence[_Member] | None, model: str | Non
             if _peek(changed).model == model:
                 return changed
     if members is None:
-        members = list(_members(content))
+        members = list(members_of(content))
     parts, done = [], 0
     for start, end, new in _edits(members, model, drops=drops):
         parts += [content[done:start], new]
@@ -162,7 +164,7 @@ def _changed(content: bytes, members: Sequence[_Member] | None, model: str | Non
     return b"".join([*parts, content[done:]])
 
 
-def _edits(members: Sequence[_Member], model: str | None, *, drops: bool) -> Iterator[tuple[int, int, bytes]]:
+def _edits(members: Sequence[Member], model: str | None, *, drops: bool) -> Iterator[tuple[int, int, bytes]]:
     """Spans of the body and what comes in their place, in order."""
     kept = [one for one in members if not (drops and one.key == "priority")]
     last = kept[-1] if kept else None
@@ -178,8 +180,8 @@ def _edits(members: Sequence[_Member], model: str | None, *, drops: bool) -> Ite
             yield one.value, one.end, msgspec.json.encode(model)
 
 
-def _members(content: bytes) -> Iterator[_Member]:
-    """The members of the outermost object. Raises TooManyMembersError, and DecodeError where it is none."""
+def members_of(content: bytes) -> Iterator[Member]:
+    """The members of an object that is JSON. Raises TooManyMembersError, and DecodeError where it is none."""
     view, position = memoryview(content), _after(_START, content, 0)
     if content[position : position + 1] == b"}":
         _after(_END, content, position)
@@ -188,7 +190,7 @@ def _members(content: bytes) -> Iterator[_Member]:
         key, colon = _key(content, view, position)
         value = _after(_COLON, content, colon)
         sign = _after_value(view, value)
-        yield _Member(key, position, value, _without_blank(content, value, sign))
+        yield Member(key, position, value, _without_blank(content, value, sign))
         if content[sign] == ord("}"):
             _after(_END, content, sign)
             return

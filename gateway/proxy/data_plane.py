@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Protocol
 
@@ -18,7 +18,7 @@ from gateway.proxy.client_limits import CLIENT_TICK_SECONDS, ClientConnection
 from gateway.proxy.giving_way import GivingWay
 from gateway.proxy.health import UpstreamMonitor
 from gateway.proxy.instrumentation import SpanProcessor, instrumentation_of
-from gateway.proxy.types import RequestStats, Tap
+from gateway.proxy.types import Mitigation, RequestStats, Tap
 from gateway.proxy.upstreams import Upstream, Upstreams
 from gateway.telemetry.health import OK, UPSTREAMS
 from gateway.ticks import every, next_tick
@@ -43,14 +43,35 @@ class Exchange(Protocol):
         """Ends it: the gateway's time to drain is over."""
 
 
+def without_policies(_: Config) -> None:
+    """Relays everything as it is."""
+
+
 class DataPlane:
     """Built once per worker, before the server.
+
+    Args:
+        config: to serve by.
+        tap: takes copies.
+        stats: counts.
+        spans: takes traces; None for none.
+        mitigation_of: makes the policies of a configuration; None without any.
 
     Raises ConfigError when a key or an upstream names an environment variable that is not set.
     """
 
-    def __init__(self, config: Config, *, tap: Tap, stats: RequestStats, spans: SpanProcessor | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        tap: Tap,
+        stats: RequestStats,
+        spans: SpanProcessor | None = None,
+        mitigation_of: Callable[[Config], Mitigation | None] = without_policies,
+    ) -> None:
         self.config = config
+        self.mitigation_of = mitigation_of
+        self.mitigation = mitigation_of(config)
         self.config_name = digest(config)
         self.tap = tap
         self.stats = stats

@@ -44,7 +44,7 @@ class DataPlanes:
         Raises: ConfigError when it cannot be served with; then nothing has changed.
         """
         old = self.current
-        new = DataPlane(config, tap=old.tap, stats=old.stats, spans=old.spans)
+        new = DataPlane(config, tap=old.tap, stats=old.stats, spans=old.spans, mitigation_of=old.mitigation_of)
         await new.start()
         new.admission.inherit(old.admission)
         new.clients = old.clients  # connections go over as they are

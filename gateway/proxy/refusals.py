@@ -128,6 +128,23 @@ def too_many_values(after_bytes: int, limit: int) -> Refusal:
     )
 
 
+def too_many_parts(limit: int) -> Refusal:
+    return Refusal(
+        400,
+        "invalid_body",
+        f"the body has more than {limit} messages, parts or members, among which its question would have to be found",
+    )
+
+
+def mitigation_impossible(policy: str) -> Refusal:
+    return Refusal(
+        400,
+        "mitigation_impossible",
+        f'policy "{policy}" of this gateway adds a sentence to each request, and this one has no text to add it to: '
+        "ask in text, as JSON",
+    )
+
+
 def buffers_full() -> Refusal:
     return Refusal(
         503,

@@ -18,7 +18,7 @@ from gateway.proxy.models import PATH as MODELS_PATH
 from gateway.proxy.refusals import Refusal, buffers_full, no_upstream, request_stalled, request_too_slow
 from gateway.proxy.response import ClientResponse
 from gateway.proxy.sampled_copy import SampledCopy, start_copy
-from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason
+from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason, Treatment
 
 SMALL_BODY_BYTES = 64 * 1024
 """A refused request's body up to this size is read to its end and forgotten, so that the connection can be kept."""
@@ -70,6 +70,7 @@ class Relay:
         self._grew_to = 0
         self._forwarding: Forwarding | None = None
         self._copy: SampledCopy | None = None
+        self._treatment: Treatment | None = None
         self._span = plane.instrumentation.start_span(head) if plane.instrumentation is not None else None
         self.is_observed = self._span is not None
         """Something reads the response along: a span, the sampled copy, or both."""
@@ -197,6 +198,31 @@ class Relay:
         if self.path == MODELS_PATH and plane.answers_itself(self.method, self.path):
             self._answer_models()
             return
+        if plane.mitigation is not None:
+            self._treatment = plane.mitigation.treatment(
+                method=self.method,
+                path=self.path,
+                key=self.key.name,
+                model=body.served_model,
+                exchange_id=self.head.exchange_id,
+            )
+            if self._treatment is not None and not self._treat(self._treatment):
+                return
+        self._forward(content)
+
+    def _treat(self, treatment: Treatment) -> bool:
+        """Carries a policy out on the request. False when that refused it."""
+        found = treatment.apply(self.body)
+        self.response.note = treatment.header_line
+        if isinstance(found, Refusal):
+            self._refuse(found)
+            return False
+        self.body = msgspec.structs.replace(self.body, content=found)
+        return True
+
+    def _forward(self, content: bytes) -> None:
+        """Sends the body on; `content` is what the client sent."""
+        plane, body = self._plane, self.body
         upstream = plane.choose(body.served_model)
         if upstream is None:
             self._refuse(no_upstream(body.model))
@@ -214,6 +240,7 @@ class Relay:
             body=body,
             started_at=self.started_at,
             label_of=plane.model_label,
+            treatment=self._treatment,
         )
         if copy is not None:
             self.is_observed = True
@@ -336,6 +363,8 @@ class Relay:
             first_chunk_seconds=first_chunk_seconds,
             was_started=was_started,
         )
+        if self._treatment is not None:
+            self._treatment.count(plane.stats)
         if self._copy is not None and forwarding is not None:
             self._copy.finish(outcome, upstream)
         if not self.disconnected:

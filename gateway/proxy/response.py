@@ -27,6 +27,7 @@ class ClientResponse:
         "is_chunked",
         "is_close_delimited",
         "keep_alive",
+        "note",
         "request_id",
         "status",
     )
@@ -40,6 +41,8 @@ class ClientResponse:
         self.is_chunked = False
         """The body goes out in chunks."""
         self.keep_alive = keep_alive
+        self.note = b""
+        """A header line of the gateway's own, on every answer; empty for none."""
         self.status = 0
         """What the client was answered; 0 before that."""
         self.has_head = False
@@ -71,6 +74,7 @@ class ClientResponse:
                 self.request_id,
                 b"\r\n",
                 label_line,
+                self.note,
                 b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n",
             )
         )
@@ -89,6 +93,7 @@ class ClientResponse:
                 self.request_id,
                 b"\r\n",
                 label_line,
+                self.note,
                 b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n",
                 body,
             )
@@ -129,7 +134,7 @@ class ClientResponse:
                 _phrase(status),
                 len(body),
                 self.request_id,
-                extra,
+                self.note + extra,
                 b"" if self.keep_alive else b"connection: close\r\n",
                 b"" if self._is_head_request else body,
             )

@@ -15,7 +15,7 @@ from gateway.proxy.admission import Client
 from gateway.proxy.body import RequestBody
 from gateway.proxy.headers import RequestHead, ResponseHead
 from gateway.proxy.target import path_of
-from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, Sampled, Tap
+from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, Sampled, Tap, Treatment
 
 logger = logging.getLogger(__name__)
 
@@ -38,12 +38,13 @@ def start_copy(
     body: RequestBody,
     started_at: float,
     label_of: Callable[[str | None], str],
+    treatment: Treatment | None = None,
 ) -> "SampledCopy | None":
     """Asks the tap about a request that is about to be relayed; None when it is not sampled.
 
     `path` is without query. `content` is the body as the client sent it, `body` what was read from it; `started_at` is
     time.perf_counter() at which the request's headers were complete. `label_of` gives a model's name in series, which
-    form a closed set.
+    form a closed set. `treatment` is what a policy does with the request.
     """
     try:
         if path not in _AUDITABLE_PATHS:
@@ -62,7 +63,7 @@ def start_copy(
         )
         if sampled is None:
             return None
-        copy = SampledCopy(tap, sampled, path, head, client, content, body, started_at, label_of)
+        copy = SampledCopy(tap, sampled, path, head, client, content, body, started_at, label_of, treatment)
         return copy if copy.holds(len(content)) else None
     except Exception:  # the tap is never a reason for a request to fail
         logger.exception("sampling decision failed")
@@ -91,6 +92,7 @@ class SampledCopy:
         body: RequestBody,
         started_at: float,
         label_of: Callable[[str | None], str],
+        treatment: Treatment | None = None,
     ) -> None:
         self._tap = tap
         self._sampled = sampled
@@ -101,6 +103,7 @@ class SampledCopy:
         self._body = body
         self._started_at = started_at
         self._label_of = label_of
+        self._treatment = treatment
         self._received = bytearray()
         self._reserved = 0
         self._room = 0
@@ -171,6 +174,7 @@ class SampledCopy:
         self._tap.release(reserved)
 
     def _exchange(self, upstream: str) -> Exchange:
+        treatment = self._treatment
         return Exchange(
             id=self._head.exchange_id,
             request_id=self._head.request_id,
@@ -191,4 +195,8 @@ class SampledCopy:
             tag=self._head.tag,
             threshold=self._head.threshold,
             model_label=self._label_of(self._body.served_model),
+            mitigation=None if treatment is None else treatment.policy,
+            arm=None if treatment is None else treatment.arm,
+            treated_share=None if treatment is None else treatment.share,
+            instruction=None if treatment is None else treatment.instruction,
         )

@@ -4,8 +4,10 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from auditors.types import Exchange
+from auditors.types import Arm, Exchange
 from gateway.config.schema import AUDITED_PATHS
+from gateway.proxy.body import RequestBody
+from gateway.proxy.refusals import Refusal
 
 EndReason = Literal["complete", "upstream_error", "client_disconnected", "timed_out", "rejected"]
 """Every relayed exchange ends exactly once, with one of these (contract 4)."""
@@ -85,6 +87,47 @@ class Tap(Protocol):
         ...
 
 
+class Mitigation(Protocol):
+    """The policies of one configuration (`[[mitigation]]`)."""
+
+    def treatment(
+        self, *, method: bytes, path: bytes, key: str | None, model: str | None, exchange_id: str
+    ) -> "Treatment | None":
+        """What is to be done with a request; None for one that no policy covers, which is relayed as it is.
+
+        Args:
+            method: of the request.
+            path: without query.
+            key: name of the client's key, None for an anonymous one.
+            model: the name after aliases; None where the request names none.
+            exchange_id: drawn by the gateway; it decides the arm.
+        """
+        ...
+
+
+class Treatment(Protocol):
+    """One policy carried out on one request."""
+
+    policy: str
+    arm: Arm
+    share: float
+    """Probability of the treated arm."""
+    instruction: str | None
+    """The text that was added to the request; None before `apply`, and where none was."""
+
+    def apply(self, body: RequestBody) -> bytes | Refusal:
+        """The body to send on, or why the request is refused. Called once."""
+        ...
+
+    @property
+    def header_line(self) -> bytes:
+        """What was done, as a line of the response's headers."""
+        ...
+
+    def count(self, stats: "RequestStats") -> None:
+        """Counts what was done. Called once, at the exchange's end."""
+
+
 class RequestStats(Protocol):
     """Plain counts and bucket arrays; no locks on the hot path."""
 
@@ -96,6 +139,9 @@ class RequestStats(Protocol):
 
     def audit_evicted(self, upstream: str, *, prompt_tokens: int, generation_tokens: int) -> None:
         """A client's audit was cut off for live requests; the tokens are an estimate of what that wasted."""
+
+    def mitigated(self, policy: str, action: str, outcome: str) -> None:
+        """Counts what a policy did with one request."""
 
     def ended(
         self,

@@ -34,6 +34,10 @@ exchanges = sa.Table(
     sa.Column("tag", sa.String(64)),
     sa.Column("model_label", sa.String(200)),  # see auditors.types.Exchange
     sa.Column("threshold", sa.Float),  # see auditors.types.Exchange
+    sa.Column("mitigation", sa.String(64)),  # name of the policy that covered it
+    sa.Column("arm", sa.String(16)),  # treated | control, where a policy covered it
+    sa.Column("treated_share", sa.Float),  # probability of the treated arm
+    sa.Column("instruction", sa.Text),  # see auditors.types.Exchange
     sa.Column("request_body", sa.LargeBinary),
     sa.Column("response_body", sa.LargeBinary),
     sa.Column("is_sealed", sa.Boolean, nullable=False, server_default=sa.false()),  # bodies are encrypted

@@ -52,6 +52,7 @@ class GatewayCollector(Collector):
         )
         yield _lag_family([snapshot.lag for snapshot in snapshots])
         yield from _eviction_families(snapshots)
+        yield _mitigation_family(snapshots)
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
 
 
@@ -128,6 +129,19 @@ def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:
     for upstream, count in sorted(_sum_by_key([*none, *(one.wasted_generation_tokens for one in snapshots)]).items()):
         wasted.add_metric([upstream, "generation"], count)
     yield from (evicted, wasted)
+
+
+def _mitigation_family(snapshots: list[Snapshot]) -> Metric:
+    family = CounterMetricFamily(
+        "biasgate_mitigations", "What policies did with requests.", labels=["policy", "action", "outcome"]
+    )
+    sums: Counter[tuple[str, str, str]] = Counter()
+    for snapshot in snapshots:
+        for policy, action, outcome, count in snapshot.mitigations:
+            sums[policy, action, outcome] += count
+    for labels, count in sorted(sums.items()):
+        family.add_metric(labels, count)
+    return family
 
 
 def _gauge_families(living: list[Gauges]) -> Iterator[Metric]:

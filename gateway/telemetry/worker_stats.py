@@ -88,6 +88,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """Clients' audits that were cut off, by upstream."""
     wasted_prompt_tokens: dict[str, int] = {}
     wasted_generation_tokens: dict[str, int] = {}
+    mitigations: list[tuple[str, str, str, int]] = []
+    """(policy, action, outcome, how often)."""
 
 
 Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
@@ -107,6 +109,7 @@ class WorkerStats:
         self._evicted: Counter[str] = Counter()
         self._wasted_prompt_tokens: Counter[str] = Counter()
         self._wasted_generation_tokens: Counter[str] = Counter()
+        self._mitigations: Counter[tuple[str, str, str]] = Counter()
 
     def started(self, upstream: str) -> None:
         self._inflight[upstream] = self._inflight.get(upstream, 0) + 1
@@ -120,6 +123,10 @@ class WorkerStats:
         self._evicted[upstream] += 1
         self._wasted_prompt_tokens[upstream] += prompt_tokens
         self._wasted_generation_tokens[upstream] += generation_tokens
+
+    def mitigated(self, policy: str, action: str, outcome: str) -> None:
+        """See `gateway.proxy.types.RequestStats`."""
+        self._mitigations[policy, action, outcome] += 1
 
     def ended(
         self,
@@ -164,6 +171,7 @@ class WorkerStats:
             evicted=self._evicted,
             wasted_prompt_tokens=self._wasted_prompt_tokens,
             wasted_generation_tokens=self._wasted_generation_tokens,
+            mitigations=[(*labels, count) for labels, count in self._mitigations.items()],
         )
 
 

@@ -465,6 +465,17 @@ async def test_a_chat_that_asks_for_a_label_is_read_by_its_first_token(
     assert body["max_tokens"] == (64 if "response_format" in more else 1)
 
 
+@pytest.mark.parametrize("content", [YES_OR_NO, [{"type": "text", "text": YES_OR_NO}]], ids=["text", "parts"])
+async def test_a_chat_is_asked_again_with_the_instruction_of_its_live_request(content: Any) -> None:
+    """Before what the user said, in every form of the question."""
+    about = chat_exchange(YES_OR_NO, "Yes", logprobs=True, messages=[{"role": "user", "content": content}])
+    treated = msgspec.structs.replace(about, instruction="Be fair.")
+    _, server = await audited(functools.partial(_always, Reply(chat_reply({"Yes": 0.5, "No": 0.5}))), treated)
+    said = [one.json["messages"][0]["content"] for one in server.asked]
+    assert len(said) == 4
+    assert all((one if isinstance(one, str) else one[0]["text"]).startswith("Be fair.\n") for one in said)
+
+
 @pytest.mark.parametrize(
     ("about", "reason"),
     [

@@ -1,9 +1,12 @@
-"""What is made of the reply to a probe."""
+"""What a probe asks, and what is made of the reply."""
 
 import asyncio
 
-from auditors.probes import LONGEST_ANSWER_CHARS, answers
+import msgspec
+
+from auditors.probes import LONGEST_ANSWER_CHARS, answers, askable, question
 from auditors.types import Completion, CompletionRequest, Message
+from tests.support.auditors.exchanges import chat_exchange
 
 REQUEST = CompletionRequest(model="m", messages=[Message("user", "?")], max_tokens=10)
 
@@ -28,3 +31,13 @@ async def test_an_answer_without_end_is_none() -> None:
 
     assert (longest.kind, len(longest.text)) == (None, LONGEST_ANSWER_CHARS)
     assert (longer.kind, longer.text, longer.reason) == ("malformed", "", "an answer of more than 100000 characters")
+
+
+def test_a_question_asked_again_has_the_instruction_of_its_live_request() -> None:
+    """It stands before the last user message, whatever was swapped there; without a policy nothing does."""
+    about = chat_exchange("Write for my sister.", "Dear")
+    treated = msgspec.structs.replace(about, instruction="Be fair.")
+    turns = [Message("user", "a"), Message("assistant", "b"), Message("user", "Write for my brother.")]
+    for exchange, said in ((about, "Write for my brother."), (treated, "Be fair.\nWrite for my brother.")):
+        asked = question(exchange, askable(exchange, 10), turns, 10)
+        assert [message.content for message in asked.messages] == ["a", "b", said]

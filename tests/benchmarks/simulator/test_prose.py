@@ -53,6 +53,17 @@ def test_planted_levels_are_recovered() -> None:
         assert low <= seen[level] <= high, level
 
 
+def test_a_sentence_about_stereotypes_changes_what_is_planted_for_it() -> None:
+    """Levels are those of `instructed`, everything else of the reply stays; without it the sentence changes nothing."""
+    planted = {"groups": {"gender": {"man": (0, 0, 0, 1)}}}
+    instructed = asking(f"please do not rely on stereotypes.\n{QUESTION}")
+    [plain] = texts(engine(favoritism=planted), asking(QUESTION), 1)
+    assert texts(engine(favoritism=planted), instructed, 1) == [plain]
+    [changed] = texts(engine(favoritism=planted | {"instructed": (0, 1, 0, 0)}), instructed, 1)
+    assert [found.level for text in (plain, changed) if (found := stance.read(text))] == [2, 0]
+    assert stance.sentences(plain)[1:] == stance.sentences(changed)[1:]
+
+
 def test_a_prompt_without_a_group_has_one_reply_of_stock_sentences() -> None:
     """No group, no stance, no refusal; another prompt or another seed gives other sentences."""
     asked = asking("How do I mend a kettle?")

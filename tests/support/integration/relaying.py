@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import httpx
@@ -14,12 +15,16 @@ import uvicorn
 from auditors.types import Exchange
 from gateway.config.loading import validate
 from gateway.config.schema import Config
+from gateway.mitigation.treatment import mitigation_of
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.outlier_detector import OutlierDetector
 from gateway.proxy.protocol import make_protocol
 from gateway.proxy.types import EndReason, Sampled
 from gateway.proxy.upstreams import Upstream
 from tests.support.integration.scripted_upstream import ScriptedUpstream
+
+SECRET = b"a secret of sixteen bytes or more"
+"""Of the draws of arms."""
 
 
 @dataclass
@@ -81,6 +86,8 @@ class RememberingStats:
     ends: list[dict[str, Any]] = field(default_factory=list)
     evicted: list[tuple[str, int]] = field(default_factory=list)
     """Upstream and tokens of each audit that was cut off."""
+    mitigations: list[tuple[str, str, str]] = field(default_factory=list)
+    """Policy, action and outcome."""
 
     def started(self, upstream: str) -> None:
         self.starts.append(upstream)
@@ -90,6 +97,9 @@ class RememberingStats:
 
     def audit_evicted(self, upstream: str, *, prompt_tokens: int, generation_tokens: int) -> None:
         self.evicted.append((upstream, prompt_tokens + generation_tokens))
+
+    def mitigated(self, policy: str, action: str, outcome: str) -> None:
+        self.mitigations.append((policy, action, outcome))
 
     def ended(
         self,
@@ -198,7 +208,7 @@ async def running_gateway(
 ) -> AsyncIterator[Gateway]:
     """uvicorn with the relay protocol, in this event loop."""
     tap, stats = tap or RememberingTap(), RememberingStats()
-    plane = DataPlane(config, tap=tap, stats=stats)
+    plane = DataPlane(config, tap=tap, stats=stats, mitigation_of=partial(mitigation_of, secret=SECRET))
     await plane.start()
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(

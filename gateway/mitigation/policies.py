@@ -1,0 +1,124 @@
+"""Which policy of `[[mitigation]]` a request comes under, and in which arm of it.
+
+The first policy that matches holds. Its arm is drawn from the exchange's id, which the gateway draws itself, so that no
+client chooses or foresees it; the draw has nothing to do with that of sampling.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.text.identity import AXES
+from auditors.text.mitigations import NAMES, NONE, TEXTS, MitigationTextError, category, file_name, own_text
+from auditors.types import Arm
+from gateway.config.schema import Config, MitigationConfig
+from gateway.errors import ConfigError, nearest
+from gateway.mitigation.instruction import QUESTION_MEMBERS
+from gateway.proxy.target import path_of
+from gateway.sampling.decision import fraction
+
+_ENDPOINTS = {path.encode(): path for path in QUESTION_MEMBERS}
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """One policy, ready to be carried out."""
+
+    name: str
+    route: str | None
+    key: str | None
+    model: str | None
+    share: float
+    instruction_name: str
+    """none, abstract, detailed, or "file:" and the beginning of the text's sha256."""
+    instruction: str | None
+    """What is added; None for nothing."""
+    is_required: bool
+    """What cannot be carried out is refused instead of passed."""
+
+    @property
+    def does_nothing(self) -> bool:
+        """It exempts what it matches from the policies behind it."""
+        return self.instruction is None
+
+    def covers(self, endpoint: str, key: str | None, model: str | None) -> bool:
+        """Whether it is for such a request. One that names no model may be answered by any."""
+        return (
+            (self.route is None or self.route == endpoint)
+            and (self.key is None or self.key == key)
+            and (self.model is None or model is None or self.model == model)
+        )
+
+
+class Policies:
+    """All policies of one configuration.
+
+    Raises ConfigError when the file of an instruction cannot be read.
+    """
+
+    def __init__(self, config: Config, secret: bytes) -> None:
+        self._policies = [_policy(one, place) for place, one in enumerate(config.mitigation, 1)]
+        self._secret = secret
+
+    def of(self, method: bytes, path: bytes, key: str | None, model: str | None) -> tuple[Policy, str] | None:
+        """The policy of a request and its endpoint; None for one that is relayed as it is.
+
+        Args:
+            method: of the request.
+            path: without query, in any spelling that an upstream understands.
+            key: name of the client's key.
+            model: after aliases; None where the request names none.
+        """
+        endpoint = _ENDPOINTS.get(path) or _ENDPOINTS.get(path_of(path))
+        if endpoint is None or method != b"POST":
+            return None
+        for one in self._policies:
+            if one.covers(endpoint, key, model):
+                return None if one.does_nothing else (one, endpoint)
+        return None
+
+    def arm(self, policy: Policy, exchange_id: str) -> Arm:
+        """`share` of all exchanges are treated: the same ones for the same secret, and more of them at a larger one."""
+        drawn = fraction(self._secret, exchange_id, purpose=f"mitigation {policy.name}")
+        return "treated" if drawn < policy.share else "control"
+
+
+def _policy(config: MitigationConfig, place: int) -> Policy:
+    name, text = instruction_of(config.instruction)
+    return Policy(
+        name=policy_name(config, place),
+        route=config.match.route,
+        key=config.match.key,
+        model=config.match.model,
+        share=config.share,
+        instruction_name=name,
+        instruction=text,
+        is_required=config.on_timeout == "refuse",
+    )
+
+
+def policy_name(config: MitigationConfig, place: int) -> str:
+    """Its own, or one by its place in the file, counted from 1."""
+    return config.name or f"policy-{place}"
+
+
+def instruction_of(asked: str) -> tuple[str, str | None]:
+    """Name and text of an instruction: none, abstract, detailed or the text of a file.
+
+    Raises ConfigError for a file that cannot be read.
+    """
+    if asked == NONE:
+        return NONE, None
+    if asked in TEXTS:
+        return asked, TEXTS[asked].format(category=_any_of([category(axis) for axis in AXES]))
+    try:
+        text = own_text(Path(asked))
+    except MitigationTextError as exc:
+        raise ConfigError(f"instruction {asked}: {exc}") from exc
+    if text is None:
+        raise ConfigError(f'instruction "{asked}" is no file and none of {", ".join(NAMES)}{nearest(asked, NAMES)}')
+    return file_name(text), text
+
+
+def _any_of(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,0 +1,136 @@
+"""Which policy holds for a request, the share of each arm, and what a configuration may not say."""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.config.loading import validate
+from gateway.errors import ConfigError
+from gateway.mitigation.policies import Policies, instruction_of
+
+SECRET = b"sixteen bytes at least"
+CHAT = b"/v1/chat/completions"
+
+
+def policies(*listed: dict[str, Any]) -> Policies:
+    return Policies(validate({"mitigation": list(listed), "keys": [{"name": "app", "key_env": "APP"}]}), SECRET)
+
+
+def name_of(found: Policies, path: bytes = CHAT, key: str | None = None, model: str | None = "m") -> str | None:
+    of = found.of(b"POST", path, key, model)
+    return of[0].name if of else None
+
+
+class TestWhich:
+    """The first that matches."""
+
+    def test_all_that_is_named_must_apply(self) -> None:
+        """Route, key and model; a policy that names none covers everything that answers in text."""
+        found = policies(
+            {"match": {"route": "/v1/messages", "model": "m"}, "instruction": "abstract"},
+            {"match": {"key": "app"}, "instruction": "detailed"},
+            {"name": "rest", "instruction": "abstract"},
+        )
+        assert name_of(found, b"/v1/messages", "app") == "policy-1"
+        assert name_of(found, b"/v1/messages", "app", "n") == "policy-2"
+        assert name_of(found, CHAT) == "rest"
+
+    def test_a_policy_that_does_nothing_exempts(self) -> None:
+        """What it matches is relayed as if there were none."""
+        found = policies({"match": {"key": "app"}}, {"instruction": "abstract"})
+        assert name_of(found, key="app") is None
+        assert name_of(found) == "policy-2"
+
+    def test_a_request_that_names_no_model(self) -> None:
+        """Its upstream answers with any: it is no way around a policy for one of them."""
+        assert name_of(policies({"match": {"model": "m"}, "instruction": "abstract"}), model=None) == "policy-1"
+
+    @pytest.mark.parametrize("path", [b"/v1//chat/completions", b"/v1/chat/%63ompletions", b"/v1/chat/completions/"])
+    def test_other_spellings_of_a_path(self, path: bytes) -> None:
+        """What an upstream understands is covered."""
+        found = policies({"match": {"route": "/v1/chat/completions"}, "instruction": "abstract"})
+        assert name_of(found, path) == "policy-1"
+
+    def test_what_answers_no_text(self) -> None:
+        """Embeddings, decisions, lists of models and other methods are never covered."""
+        found = policies({"instruction": "abstract"})
+        assert name_of(found, b"/v1/embeddings") is name_of(found, b"/v1/systemone") is None
+        assert found.of(b"GET", CHAT, None, None) is None
+
+
+class TestArms:
+    """HMAC of the exchange's id."""
+
+    def test_the_share_is_treated(self) -> None:
+        """Within five standard errors of it, over 10,000 ids; all at 1, none at 0."""
+        for share in (0.0, 0.3, 1.0):
+            found = policies({"instruction": "abstract", "share": share})
+            ((policy, _),) = [found.of(b"POST", CHAT, None, None) or pytest.fail("no policy")]
+            treated = sum(found.arm(policy, f"id{number}") == "treated" for number in range(10_000))
+            assert abs(treated / 10_000 - share) <= 5 * math.sqrt(share * (1 - share) / 10_000)
+
+    def test_draws_nest_and_differ_by_policy(self) -> None:
+        """At a larger share all that were treated still are; two policies do not treat the same exchanges."""
+        ids = [f"id{number}" for number in range(2_000)]
+
+        def treated(name: str, share: float) -> set[str]:
+            found = policies({"name": name, "instruction": "abstract", "share": share})
+            ((policy, _),) = [found.of(b"POST", CHAT, None, None) or pytest.fail("no policy")]
+            return {one for one in ids if found.arm(policy, one) == "treated"}
+
+        assert treated("a", 0.2) < treated("a", 0.5)
+        assert abs(len(treated("a", 0.5) & treated("b", 0.5)) / 2_000 - 0.25) < 0.05
+
+
+class TestConfiguration:
+    """One line for each fault."""
+
+    def test_instructions(self, tmp_path: Path) -> None:
+        """The paper's sentences, the detailed one with every axis in its slots, or a file's text."""
+        (tmp_path / "own.txt").write_text("\ufeffBe fair.\n")
+        assert instruction_of("none") == ("none", None)
+        assert instruction_of("abstract") == ("abstract", "please do not rely on stereotypes.")
+        name, text = instruction_of("detailed")
+        assert name == "detailed"
+        assert str(text).startswith("You should not talk based on gender, religion, ")
+        assert "{" not in str(text)
+        name, text = instruction_of(str(tmp_path / "own.txt"))
+        assert re.fullmatch("file:[0-9a-f]{12}", name)
+        assert text == "Be fair."
+
+    @pytest.mark.parametrize(
+        ("policy", "message"),
+        [
+            ({"instruction": "abstrct"}, r'"policy-1": instruction "abstrct" is no file .*did you mean "abstract"'),
+            ({"instruction": "EMPTY"}, "EMPTY: the file is empty"),
+            ({"instruction": "BYTES"}, r"not UTF-8 \(byte 0\)"),
+            ({"instruction": "x" * 5_000}, "cannot be read"),
+            ({"instruction": "a\0b"}, "cannot be read|no file"),
+            ({"share": 1.5}, r"mitigation\[0\].share is 1.5"),
+            ({"share": float("nan")}, r"mitigation\[0\].share is nan"),
+            ({"on_timeout": "drop"}, 'known here: "pass", "refuse"'),
+            ({"match": {"route": "/v1/chat/completion"}}, 'did you mean "/v1/chat/completions"'),
+            ({"match": {"key": "nobody"}}, r"none of \[\[keys\]\]"),
+            ({"match": {"user": "u"}}, r'unknown key "mitigation.0.match.user"'),
+            ({"name": "a b"}, "1 to 64 letters"),
+            ({"name": "policy-2"}, 'two policies of mitigation are named "policy-2"'),
+        ],
+    )
+    def test_faults(
+        self, policy: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each says which policy, which value and what is known."""
+        monkeypatch.chdir(tmp_path)
+        Path("EMPTY").write_text(" \n")
+        Path("BYTES").write_bytes(b"\xff")
+        with pytest.raises(ConfigError, match=message) as raised:
+            validate({"mitigation": [policy, {"instruction": "none"}]})
+        assert "\n" not in str(raised.value)
+
+    def test_the_oracle_carries_out_no_policy(self) -> None:
+        """It would relay past them in silence."""
+        with pytest.raises(ConfigError, match="carries out no policy"):
+            validate({"server": {"relay": "asgi"}, "mitigation": [{}]})

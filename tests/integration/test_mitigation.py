@@ -1,0 +1,176 @@
+"""Policies on live requests: what goes to the upstream, what is said and counted, and that nothing else changes."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.integration.relaying import Gateway, RememberingTap, config_for, running_gateway
+from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
+
+CHAT = "/v1/chat/completions"
+BODY = b'{"model": "m",  "messages": [{"role": "user", "content": "Hello"}]}'
+TREATED = BODY.replace(b'"Hello"', b'"please do not rely on stereotypes.\\nHello"')
+HEADER = "x-biasgate-mitigation"
+EVENTS = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+)
+REQUEST = b"POST %b HTTP/1.1\r\nhost: x\r\nx-request-id: r\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b"
+
+
+async def asked(gateway: Gateway, body: bytes = BODY, headers: Mapping[str, str] | None = None) -> httpx.Response:
+    async with gateway.http() as http:
+        return await http.post(CHAT, content=body, headers=headers)
+
+
+def policy(**keys: Any) -> dict[str, Any]:
+    return {"mitigation": [{"name": "p", "instruction": "abstract", **keys}]}
+
+
+async def test_a_treated_request() -> None:
+    """The upstream gets the sentence, the client a header that says so, the counter one more, the copy both arms'
+    question."""
+    tap = RememberingTap(samples=True)
+    async with (
+        scripted_upstream(reply(b"{}")) as upstream,
+        running_gateway(config_for(upstream, **policy()), tap=tap) as gateway,
+    ):
+        answer = await asked(gateway)
+        await gateway.ended()
+        assert gateway.stats.mitigations == [("p", "instruction", "added")]
+    assert upstream.requests[-1].body == TREATED
+    assert answer.headers[HEADER] == "policy=p; arm=treated; instruction=abstract"
+    (copy,) = tap.offered
+    assert (copy.mitigation, copy.arm, copy.instruction) == ("p", "treated", "please do not rely on stereotypes.")
+    assert copy.treated_share == 1.0
+    assert copy.request_body == BODY
+    assert tap.decisions[0]["body"] == BODY
+
+
+async def test_the_control_arm() -> None:
+    """Its request goes on unchanged, and its header and copy say which arm it is."""
+    tap = RememberingTap(samples=True)
+    async with (
+        scripted_upstream(raw(EVENTS)) as upstream,
+        running_gateway(config_for(upstream, **policy(share=0)), tap=tap) as gateway,
+    ):
+        answer = await asked(gateway)
+        await gateway.ended()
+        assert gateway.stats.mitigations == [("p", "instruction", "held_back")]
+    assert upstream.requests[-1].body == BODY
+    assert answer.headers[HEADER] == "policy=p; arm=control; instruction=held_back"
+    assert (tap.offered[0].mitigation, tap.offered[0].arm, tap.offered[0].instruction) == ("p", "control", None)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}", EVENTS], ids=["whole", "stream"])
+async def test_requests_that_no_policy_covers_keep_every_byte(answer: bytes) -> None:
+    """Beside a policy for another route, one that exempts, or none, upstream and client see the very same bytes."""
+    seen = set()
+    for sections in ({}, policy(match={"route": "/v1/messages"}), policy(instruction="none")):
+        async with (
+            scripted_upstream(raw(answer)) as upstream,
+            running_gateway(config_for(upstream, **sections)) as gateway,
+        ):
+            back = await gateway.exchange(REQUEST % (CHAT.encode(), len(BODY), BODY))
+            sent = upstream.requests[-1]
+            headers = [(name, value) for name, value in sent.headers if name != "host"]
+            seen.add((back, sent.method, sent.target, tuple(headers), sent.body))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b'{"model":"m","messages":[{"role":"user","content":[]}]}', {}),
+        (b"\x1f\x8b\x08\x00", {"content-encoding": "gzip"}),
+        (b"--x\r\n\r\n--x--", {"content-type": "multipart/form-data; boundary=x"}),
+        (b"", {}),
+    ],
+    ids=["no text", "gzip", "multipart", "empty"],
+)
+@pytest.mark.parametrize("choice", ["pass", "refuse"])
+async def test_what_cannot_carry_a_sentence(body: bytes, headers: dict[str, str], choice: str) -> None:
+    """It is passed as it is or refused, as the policy says; either way the header and the counter tell."""
+    async with (
+        scripted_upstream(reply(b"{}")) as upstream,
+        running_gateway(config_for(upstream, **policy(on_timeout=choice))) as gateway,
+    ):
+        answer = await asked(gateway, body, headers)
+        await gateway.ended()
+        outcome = {"pass": "unsupported", "refuse": "refused"}[choice]
+        assert gateway.stats.mitigations == [("p", "instruction", outcome)]
+    assert answer.headers[HEADER] == f"policy=p; arm=treated; instruction={outcome}"
+    if choice == "pass":
+        assert upstream.requests[-1].body == body
+    else:
+        assert answer.status_code == 400
+        assert answer.json()["error"]["code"] == "mitigation_impossible"
+        assert not [one for one in upstream.requests if one.method == "POST"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xef\xbb\xbf" + BODY,
+        BODY.decode().encode("utf-16"),
+        b'{"model":"m","x":NaN,"messages":[{"role":"user","content":"Hello"}]}',
+        b'{"model":"m","x":' + b"[" * 3_000 + b"]" * 3_000 + b',"messages":[{"role":"user","content":"Hello"}]}',
+        b"{" + b'"x":0,' * 1_001 + BODY[1:],
+    ],
+    ids=["byte order mark", "UTF-16", "NaN", "deep", "many members"],
+)
+async def test_odd_json_is_no_way_around(body: bytes) -> None:
+    """What only a more lenient reader would understand is refused with a 400, whatever the policy says of failures."""
+    async with (
+        scripted_upstream(reply(b"{}")) as upstream,
+        running_gateway(config_for(upstream, **policy())) as gateway,
+    ):
+        answer = await asked(gateway, body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_body")
+
+
+async def test_no_header_of_a_client_chooses() -> None:
+    """Neither its request id nor any header of the gateway moves a request to the other arm or out of the policy."""
+    async with (
+        scripted_upstream(reply(b"{}")) as upstream,
+        running_gateway(config_for(upstream, **policy())) as gateway,
+    ):
+        for name, value in {
+            "x-biasgate-audit": "off",
+            "x-biasgate-priority": "audit",
+            "x-biasgate-probe": "mark",
+            "x-biasgate-mitigation": "arm=control",
+            "x-request-id": "chosen",
+            "content-type": "text/plain",
+        }.items():
+            await asked(gateway, headers={name: value})
+            assert b"stereotypes" in upstream.requests[-1].body
+            assert upstream.requests[-1].header(HEADER) is None
+
+
+async def test_a_large_conversation() -> None:
+    """Of twenty megabytes, too: it comes out with the sentence and nothing else."""
+    turns = [{"role": "user", "content": "a" * 1_000_000}, {"role": "assistant", "content": "b"}] * 20
+    body = json.dumps({"model": "m", "messages": turns}).encode()
+    async with (
+        scripted_upstream(reply(b"{}")) as upstream,
+        running_gateway(config_for(upstream, **policy())) as gateway,
+    ):
+        answer = await asked(gateway, body)
+    assert answer.status_code == 200
+    at = body.rindex(b"aaa", 0, body.rindex(b'"assistant"')) - 999_997
+    assert upstream.requests[-1].body == body[:at] + b"please do not rely on stereotypes.\\n" + body[at:]
+
+
+async def test_an_upstream_that_fails() -> None:
+    """The gateway's own error goes out with the header too: what was done was done before."""
+    async with (
+        scripted_upstream() as upstream,
+        running_gateway(config_for(upstream, **policy())) as gateway,
+    ):
+        upstream.die()
+        answer = await asked(gateway)
+    assert answer.status_code == 502
+    assert answer.headers[HEADER] == "policy=p; arm=treated; instruction=abstract"
