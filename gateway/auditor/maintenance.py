@@ -12,11 +12,12 @@ from gateway.auditor.clients import Requests
 from gateway.config.schema import Config
 from gateway.jobs import JobQueue
 from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB
-from gateway.store import catalogue, circuits, counters, exchanges, runs
+from gateway.store import canaries, catalogue, circuits, counters, exchanges, runs
 from gateway.store.circuits import WaitingAudit
 from gateway.store.database import Database
 
 RUN_TASK = "run_suite"
+CANARY_TASK = "run_canary"
 
 SWEEP_AFTER_SECONDS = 10.0
 """Younger work is left to the job that was queued with it."""
@@ -39,6 +40,8 @@ async def sweep(database: Database, queue: JobQueue) -> None:
         await queue.defer(AUDIT_TASK, {"ids": ids}, lock=f"sweep-{ids[0]}")
     for run_id in await runs.claimable(database, created_before=before):
         await queue.defer(RUN_TASK, {"run_id": run_id}, lock=run_id)
+    for canary_id in await canaries.claimable(database, created_before=before):
+        await queue.defer(CANARY_TASK, {"canary_id": canary_id}, lock=canary_id)
 
 
 async def give_up(database: Database, config: Config, end: Callable[[WaitingAudit, float], Awaitable[None]]) -> None:

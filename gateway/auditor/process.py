@@ -12,6 +12,7 @@ from benchmarks.suites import registry
 from gateway.api.control_keys import ControlKeys
 from gateway.auditor import heap, maintenance, scheduling
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.canary.runs import CanaryRuns
 from gateway.auditor.circuits import REFRESH_SECONDS as CIRCUIT_SECONDS
 from gateway.auditor.circuits import Circuits
 from gateway.auditor.enabled import EnabledAuditors
@@ -37,6 +38,7 @@ logger = logging.getLogger(__name__)
 LIVE_JOBS = 4
 """Batches of exchanges audited at once; each auditor's max_concurrency bounds its requests."""
 SUITE_RUNS = 1
+CANARIES = 1
 REFRESH_SECONDS = 1.0
 SWEEP_SECONDS = 5.0
 CATALOGUE_SECONDS = 30.0
@@ -79,7 +81,9 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
         stack.push_async_callback(circuits.aclose)
         await circuits.start(enabled_auditors.circuits)
         live = LiveAudit(config, database, enabled_auditors, secret, settings, circuits)
-        work = _Work(config, database, queue, enabled_auditors, limiters, live, circuits, settings, stop)
+        canaries = CanaryRuns(config, database, stop, enabled=enabled_auditors, limiters=limiters, secret=secret)
+        stack.push_async_callback(canaries.aclose)
+        work = _Work(config, database, queue, enabled_auditors, limiters, live, canaries, circuits, settings, stop)
         endpoint = Endpoint(Exposition(work.metrics), work.checks, keys)
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(endpoint.serve(sockets=[listener]))
@@ -103,10 +107,12 @@ class _Work:
         enabled_auditors: EnabledAuditors,
         limiters: ConcurrencyLimiters,
         live: LiveAudit,
+        canaries: CanaryRuns,
         circuits: Circuits,
         settings: DriftSettings,
         stop: asyncio.Event,
     ) -> None:
+        self._canaries = canaries
         self.metrics = AuditorMetrics(settings, limiters, auditors=enabled_auditors.names)
         self._circuits = circuits
         self._limiters = limiters
@@ -130,6 +136,9 @@ class _Work:
         return [
             self._queue.work({AUDIT_TASK: self._live}, concurrency=LIVE_JOBS, stop=stop, name="live"),
             self._queue.work(suites, concurrency=SUITE_RUNS, stop=stop, name="suites"),
+            self._queue.work(
+                {maintenance.CANARY_TASK: self._canaries}, concurrency=CANARIES, stop=stop, name="canaries"
+            ),
             _every(REFRESH_SECONDS, stop, self._refresh),
             _every(SWEEP_SECONDS, stop, partial(maintenance.sweep, database, self._queue)),
             _every(SWEEP_SECONDS, stop, partial(maintenance.give_up, database, config, self._live.give_up)),

@@ -21,6 +21,7 @@ VERBS = {
     "suites": Verb("suites", "list the benchmark suites, or write the items of one"),
     "datasets": Verb("datasets", "list, fetch and verify benchmark data"),
     "audit": Verb("audit", "run, score, compare, gate and report audits"),
+    "canary": Verb("canary", "compare a new model with the one that serves, and wait for a verdict"),
     "exchanges": Verb("exchanges", "delete stored exchanges, or show who accessed them"),
     "auditors": Verb("auditors", "measure how often a live auditor is wrong about labelled replies"),
     "judge": Verb("judge", "compare a judge with people's labels"),

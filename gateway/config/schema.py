@@ -273,6 +273,8 @@ class AuditsConfig(Section, frozen=True):
     """Whether models think in runs that `on_model_change` starts: off, on, budget=N or default. Schedules say it in
     their options."""
     schedules: list[ScheduleConfig] = []
+    canary_webhook_env: str | None = None
+    """Variable with the URL that each verdict of a canary is posted to, as JSON; unset: none."""
     runs_dir: str | None = None
     judge_validation: str | None = None
     """What `biasgate judge calibrate --out` wrote about the judge of suite runs; without it they are marked."""

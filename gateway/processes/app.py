@@ -17,6 +17,7 @@ from gateway.api import problems
 from gateway.api.access import Access
 from gateway.api.annotations import AnnotationsController
 from gateway.api.audits import AuditsController
+from gateway.api.canaries import CanariesController
 from gateway.api.console import ConsoleController
 from gateway.api.exchanges import ExchangesController
 from gateway.api.health import HealthController
@@ -78,7 +79,7 @@ def create_app(
     def behind(guard: Guard, *more: Guard) -> list[Guard]:
         return [require_json, guard, *more]
 
-    numbers = [SuitesController, AuditsController, SchedulesController, LiveController]
+    numbers = [SuitesController, AuditsController, SchedulesController, CanariesController, LiveController]
     readers = behind(access.require_reader)
     return Litestar(
         route_handlers=[

@@ -302,3 +302,27 @@ served_models = sa.Table(  # what each upstream was last seen to serve, so that 
     sa.Column("fingerprint", sa.String(64), nullable=False),
     sa.Column("changed_at", sa.Float, nullable=False),
 )
+
+canaries = sa.Table(  # two models compared on replayed exchanges, and the verdict
+    "canaries",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("request", sa.Text, nullable=False),  # JSON of gateway.canary.request.CanaryRequest
+    sa.Column("status", sa.String(16), nullable=False, index=True),  # queued | running | done
+    sa.Column("verdict", sa.String(16), nullable=False),  # undecided | promote | hold | rollback
+    sa.Column("plan", sa.Text),  # JSON of gateway.canary.plan.Plan: what is drawn from; none until it has begun
+    sa.Column("findings", sa.Text),  # JSON of gateway.canary.comparison.Findings, at the last look
+    sa.Column("reasons", sa.Text, nullable=False),  # JSON list of sentences
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("started_at", sa.Float),
+    sa.Column("finished_at", sa.Float),
+    sa.Column("heartbeat_at", sa.Float),
+)
+
+canary_pairs = sa.Table(  # one exchange probed on both sides: numbers, no text
+    "canary_pairs",
+    metadata,
+    sa.Column("canary_id", sa.String(36), sa.ForeignKey("canaries.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),  # of the draw
+    sa.Column("body", sa.Text, nullable=False),  # JSON of gateway.canary.comparison.Pair
+)

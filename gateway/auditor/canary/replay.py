@@ -1,0 +1,192 @@
+"""Probes one exchange on both sides, with the probes of a live auditor, and makes a pair of what comes back."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar
+from functools import partial
+
+import msgspec
+
+from auditors import registry
+from auditors.clients.embedders import EmbedderError
+from auditors.text.refusal_words import declines
+from auditors.types import (
+    AuditFailure,
+    Auditor,
+    Completer,
+    Completion,
+    CompletionRequest,
+    Decider,
+    DecisionRequest,
+    Exchange,
+    Measurement,
+    Servers,
+    ToolCall,
+)
+from gateway.auditor.backpressure.deadline import time_limit
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.clients import AuditorClients
+from gateway.auditor.enabled import EnabledAuditors
+from gateway.canary.comparison import Answers, Pair
+from gateway.canary.gaps import DIRECTIONS, score
+from gateway.canary.plan import Stratum
+from gateway.canary.request import CanaryRequest, Side
+from gateway.config.schema import Config
+from gateway.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+_heard: ContextVar[list[Answers]] = ContextVar("heard")
+"""What the side that is being asked has answered so far."""
+
+
+class Replay:
+    """Auditors of the canaries' own, with the settings of the live ones and budgets of their own."""
+
+    def __init__(self, config: Config, enabled: EnabledAuditors, limiters: ConcurrencyLimiters, secret: bytes) -> None:
+        """Opens nothing. `secret` marks what is asked as a probe."""
+        self._config = config
+        self._enabled = enabled
+        self._limiters = limiters
+        self._secret = secret
+        self._clients: dict[str, AuditorClients] = {}
+        self._auditors: dict[str, Auditor] = {}
+
+    async def auditors(self, names: list[str]) -> Mapping[str, Auditor]:
+        """Those named, built once. Raises ConfigError for one that is not enabled or has no embedder."""
+        for name in names:
+            if name not in self._auditors:
+                self._auditors[name] = await self._built(name)
+        return {name: self._auditors[name] for name in names}
+
+    async def pair(
+        self, number: int, stratum: Stratum, exchange: Exchange, request: CanaryRequest, upstreams: Mapping[str, str]
+    ) -> Pair:
+        """The exchange probed on both sides at once. Never raises for what a server or an auditor does."""
+        about = Pair(number=number, auditor=stratum.auditor, axis=stratum.axis, group=stratum.group)
+        (stable, of_stable), (canary, of_canary) = await asyncio.gather(
+            self._side(stratum.auditor, exchange, request.stable, upstreams["stable"]),
+            self._side(stratum.auditor, exchange, request.canary, upstreams["canary"]),
+        )
+        failed = {side: found for side, found in (("stable", stable), ("canary", canary)) if isinstance(found, str)}
+        if isinstance(stable, str) or isinstance(canary, str):
+            return msgspec.structs.replace(about, failed=failed)
+        scores: dict[str, tuple[float, float]] = {}
+        excluded: dict[str, str] = {}
+        for metric in stratum.metrics:
+            x, y = stable.get(metric), canary.get(metric)
+            if x is None or y is None:  # not owed by this exchange, though by others of its stratum
+                continue
+            if x.value is not None and y.value is not None:
+                scores[metric] = score(metric, x.value), score(metric, y.value)
+            else:
+                excluded[metric] = _why(x, y)
+        return msgspec.structs.replace(about, scores=scores, excluded=excluded, stable=of_stable, canary=of_canary)
+
+    async def aclose(self) -> None:
+        for clients in self._clients.values():
+            await clients.aclose()
+
+    async def _built(self, name: str) -> Auditor:
+        settings = self._config.auditors.sections[name]
+        if not settings.enabled:
+            raise ConfigError(f'auditor "{name}" is not enabled where the auditor runs: set auditors.{name}.enabled')
+        if settings.base_url is None:  # each side would judge itself
+            settings = msgspec.structs.replace(settings, model=None)
+        try:
+            embedder = await self._enabled.embedder() if registry.AUDITORS[name].needs_embedder else None
+        except EmbedderError as exc:
+            raise ConfigError(f'auditor "{name}" needs an embedder: {exc}') from exc
+        clients = self._clients[name] = AuditorClients(
+            self._config,
+            settings,
+            self._limiters,
+            name=name,
+            secret=self._secret,
+            judge_requests=self._enabled.judge_requests,
+        )
+        servers = Servers(
+            completer_for=lambda exchange: _Listening(clients.of_exchange(exchange)),
+            judge=clients.outside,
+            embedder=embedder,
+            decider_for=lambda exchange: _ListeningDecider(clients.decider_of_exchange(exchange)),
+        )
+        return registry.build(name, settings, servers)
+
+    async def _side(
+        self, name: str, exchange: Exchange, side: Side, upstream: str
+    ) -> tuple[dict[str, Measurement] | str, Answers]:
+        """Measurements by metric, or why there are none; and what the answers were like."""
+        asked = msgspec.structs.replace(exchange, served_model=side.model, upstream=upstream, model_label=None)
+        heard: list[Answers] = []
+        _heard.set(heard)  # each side runs in a task, so in a context, of its own
+        clients, seconds = self._clients[name], self._config.auditors.sections[name].timeout_seconds
+        try:
+            async with time_limit(seconds, partial(clients.held_seconds, asked)):
+                found = await self._auditors[name].audit(asked)
+        except TimeoutError:
+            return "timeout", _added(heard)
+        except Exception:  # no fault of an auditor may end a canary
+            logger.exception("auditor %s failed on exchange %s", name, exchange.id)
+            return "internal", _added(heard)
+        if isinstance(found, AuditFailure):
+            return found.kind, _added(heard)
+        return {one.metric: one for one in found if one.metric in DIRECTIONS}, _added(heard)
+
+
+class _Listening:
+    """A completer that notes what each answer was like."""
+
+    def __init__(self, inner: Completer) -> None:
+        self._inner = inner
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        began = time.monotonic()
+        completion = await self._inner.complete(request)
+        text = (completion.text or "").strip()
+        _heard.get().append(
+            Answers(
+                n=1,
+                refused=int(bool(completion.refusal) or declines(text)),
+                words=len(text.split()),
+                seconds=time.monotonic() - began,
+                calls=len(completion.tool_calls),
+                valid_calls=sum(map(_is_valid, completion.tool_calls)),
+            )
+        )
+        return completion
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _ListeningDecider:
+    def __init__(self, inner: Decider) -> None:
+        self._inner = inner
+
+    async def decide(self, request: DecisionRequest) -> bytes:
+        began = time.monotonic()
+        reply = await self._inner.decide(request)
+        _heard.get().append(Answers(n=1, seconds=time.monotonic() - began))
+        return reply
+
+
+def _is_valid(call: ToolCall) -> bool:
+    try:
+        msgspec.json.decode(call.arguments, type=dict)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
+def _added(heard: list[Answers]) -> Answers:
+    names = [field.name for field in msgspec.structs.fields(Answers)]
+    return Answers(**{name: sum(getattr(one, name) for one in heard) for name in names})
+
+
+def _why(stable: Measurement, canary: Measurement) -> str:
+    """Which side has no value, and its status: never a server's words."""
+    lacking = [f"{side}: {one.status}" for side, one in (("stable", stable), ("canary", canary)) if one.value is None]
+    return ", ".join(lacking)

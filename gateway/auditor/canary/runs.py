@@ -1,0 +1,163 @@
+"""Runs canaries: claims one in the store, draws pairs, keeps each before it counts, and ends with a verdict."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from auditors.types import Auditor
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.canary.pool import NothingToReplayError, fingerprint, plan_of, served_by
+from gateway.auditor.canary.replay import Replay
+from gateway.auditor.canary.webhook import Webhook
+from gateway.auditor.enabled import EnabledAuditors
+from gateway.canary.comparison import Comparison, Findings, Pair, Verdict
+from gateway.canary.plan import Plan, drawn
+from gateway.canary.request import CanaryRequest
+from gateway.config.schema import Config
+from gateway.errors import ConfigError, StoreError
+from gateway.store import canaries, exchanges
+from gateway.store.canaries import Canary
+from gateway.store.database import Database
+
+logger = logging.getLogger(__name__)
+
+PAIRS_AT_ONCE = 4
+PAIRS_A_LOOK = 20
+"""Bounds and verdict are looked at so often; looking more often would be as valid, and cost processor time."""
+HEARTBEAT_SECONDS = 1.0
+
+
+class CanaryRuns:
+    """The handler of "run_canary" jobs: `{"canary_id": ...}`."""
+
+    def __init__(
+        self,
+        config: Config,
+        database: Database,
+        stop: asyncio.Event,
+        *,
+        enabled: EnabledAuditors,
+        limiters: ConcurrencyLimiters,
+        secret: bytes,
+    ) -> None:
+        """Opens nothing."""
+        self._config = config
+        self._database = database
+        self._stop = stop
+        self._replay = Replay(config, enabled, limiters, secret)
+        self._webhook = Webhook(config)
+
+    async def __call__(self, payload: dict[str, Any]) -> None:
+        """Goes on with it to its verdict. One that this process cannot finish is queued again for another."""
+        canary = await canaries.claim(self._database, payload["canary_id"])
+        if canary is None:
+            return
+        running = asyncio.create_task(self._run(canary))
+        try:
+            await self._watch(canary.id, running)
+        finally:
+            if not running.done():
+                running.cancel()
+                with suppress(asyncio.CancelledError):
+                    await running
+                await canaries.release(self._database, canary.id)  # changes nothing when it was cancelled
+
+    async def aclose(self) -> None:
+        await self._replay.aclose()
+
+    async def _watch(self, canary_id: str, running: "asyncio.Task[None]") -> None:
+        """Until it has ended, the process is to end, or it was cancelled in the store. Raises what ended it."""
+        stopping = asyncio.create_task(self._stop.wait())
+        try:
+            while not stopping.done():
+                await asyncio.wait({running, stopping}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                if running.done():
+                    return await running
+                if await canaries.heartbeat(self._database, canary_id) != "running":
+                    return None
+        finally:
+            stopping.cancel()
+
+    async def _run(self, canary: Canary) -> None:
+        try:
+            auditors = await self._replay.auditors(canary.request.auditors or [])
+            plan = canary.plan or await self._planned(canary, auditors)
+            await self._compare(canary, plan)
+        except (ConfigError, NothingToReplayError) as exc:
+            await self._end(canary.id, "hold", [str(exc)])
+        except (StoreError, asyncio.CancelledError):
+            raise
+        except Exception as exc:
+            logger.exception("canary %s failed", canary.id)
+            await self._end(canary.id, "hold", [f"internal error: {type(exc).__name__}: {exc}"])
+
+    async def _planned(self, canary: Canary, auditors: Mapping[str, Auditor]) -> Plan:
+        plan = await plan_of(self._config, self._database, canary.request, auditors)
+        await canaries.keep_plan(self._database, canary.id, plan)
+        return plan
+
+    async def _compare(self, canary: Canary, plan: Plan) -> None:
+        """Pairs until there is a verdict; those that the store has already count first, and are not asked again."""
+        comparison = Comparison(canary.request, plan.gaps)
+        for pair in await canaries.pairs(self._database, canary.id):
+            comparison.add(pair)
+        while True:
+            findings = await asyncio.to_thread(comparison.findings)
+            if changed := await self._changed(canary, plan):
+                await self._end(canary.id, "hold", [changed], findings)
+                return
+            if findings.verdict != "undecided":
+                await self._end(canary.id, findings.verdict, findings.reasons, findings)
+                return
+            await canaries.note(self._database, canary.id, findings)
+            looked_at = comparison.n_pairs
+            while comparison.n_pairs < min(looked_at + PAIRS_A_LOOK, canary.request.max_pairs):
+                left = canary.request.max_pairs - comparison.n_pairs
+                numbers = range(comparison.n_pairs, comparison.n_pairs + min(PAIRS_AT_ONCE, left))
+                # Kept together and in the order of their numbers, so that no quick answer counts before a slow one.
+                pairs = await asyncio.gather(*(self._pair(canary, plan, number) for number in numbers))
+                if not await canaries.add_pairs(self._database, canary.id, pairs):
+                    logger.warning("canary %s was taken over by another auditor", canary.id)
+                    return
+                for pair in pairs:
+                    comparison.add(pair)
+
+    async def _pair(self, canary: Canary, plan: Plan, number: int) -> Pair:
+        stratum, exchange_id = drawn(plan, canary.id, number)
+        exchange = await exchanges.get(self._database, exchange_id)
+        if exchange is None or not exchange.request_body:
+            return Pair(number=number, auditor=stratum.auditor, axis=stratum.axis, group=stratum.group, is_gone=True)
+        return await self._replay.pair(number, stratum, exchange, canary.request, plan.upstreams)
+
+    async def _changed(self, canary: Canary, plan: Plan) -> str | None:
+        """Why pairs from now on would be of another model than those before; None while they are not."""
+        for side in ("stable", "canary"):
+            model, before = getattr(canary.request, side).model, plan.fingerprints[side]
+            try:
+                upstream = await served_by(self._config, _at(canary, side, plan), side)
+                now = await fingerprint(self._config, upstream, model)
+            except ConfigError as exc:
+                return f"the {side} model is gone: {exc}"
+            if before is not None and now is not None and now != before:
+                return (
+                    f'the model behind "{model}" on upstream "{upstream.name}" ({side}) changed during the run '
+                    f"(fingerprint {before}, now {now}): start a new canary"
+                )
+        return None
+
+    async def _end(
+        self, canary_id: str, verdict: Verdict, reasons: list[str], findings: Findings | None = None
+    ) -> None:
+        if await canaries.finish(self._database, canary_id, verdict, reasons, findings):
+            logger.warning("canary %s: %s: %s", canary_id, verdict, "; ".join(reasons))
+            await self._webhook.tell(await canaries.get(self._database, canary_id))
+
+
+def _at(canary: Canary, side: str, plan: Plan) -> CanaryRequest:
+    """The request with the upstream that was found at the start."""
+    named = msgspec.structs.replace(getattr(canary.request, side), upstream=plan.upstreams[side])
+    return msgspec.structs.replace(canary.request, **{side: named})

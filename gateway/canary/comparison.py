@@ -1,0 +1,287 @@
+"""What the pairs of a canary come to: every gap with its bounds and evidence, and the verdict with its reasons."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from auditors.metrics import sequential_comparison as sequential
+from auditors.metrics.sequential_comparison import GapSums, MeanSums
+from gateway.canary.gaps import DIRECTIONS, FAILURE_RATE, REFUSAL_RATE, Gap
+from gateway.canary.request import CanaryRequest
+
+Verdict = Literal["undecided", "promote", "hold", "rollback"]
+
+FAILURES_TO_HOLD = 20
+"""Pairs in a row in which the same side could not be asked."""
+MOST_NAMED = 5
+"""Gaps named in a reason."""
+LARGEST_LOG = 700.0
+"""Evidence is shown up to e^700, which a float still holds."""
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """What one side's answers to the probes of one exchange were like."""
+
+    n: int = 0
+    refused: int = 0
+    words: int = 0
+    """Of all answers together."""
+    seconds: float = 0.0
+    """Of all answers together, from being asked for to being there, waiting behind live traffic included."""
+    calls: int = 0
+    valid_calls: int = 0
+    """Calls of tools, and those among them whose arguments are a JSON object."""
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """One exchange probed on both sides, without a word of it."""
+
+    number: int
+    """Of the draw, from 0."""
+    auditor: str
+    axis: str
+    group: str
+    scores: Mapping[str, tuple[float, float]] = msgspec.field(default_factory=dict)
+    """By metric what stable and canary gave, on -1..1."""
+    excluded: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """By metric why there are no two scores."""
+    failed: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """By side why it could not be asked."""
+    is_gone: bool = False
+    """The exchange was deleted meanwhile: nobody was asked."""
+    stable: Answers | None = None
+    canary: Answers | None = None
+
+
+class GapReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One gap of both models so far, on -1..1."""
+
+    auditor: str
+    metric: str
+    axis: str
+    group: str
+    direction: sequential.Direction
+    n: int
+    n_excluded: int
+    excluded: dict[str, int]
+    stable: float | None
+    canary: float | None
+    growth: float | None
+    """canary - stable, of an absolute gap |canary| - |stable|; None without a pair."""
+    lower: float
+    upper: float
+    """Each end holds at all times with probability 1 - alpha or more."""
+    e_value: float | None
+    """Against "it has grown by no more than the tolerance"; None of the failure rate, which is no evidence."""
+    is_excluded: bool
+    """Whether a growth by the smallest difference is."""
+
+
+class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands beside the gaps and decides nothing: means, and (canary - stable) / (canary + stable) with bounds."""
+
+    what: str
+    """words, seconds, or valid_calls: the share of calls of tools whose arguments are a JSON object."""
+    n: int
+    stable: float | None
+    canary: float | None
+    relative_difference: float | None
+    lower: float
+    upper: float
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the pairs so far come to."""
+
+    verdict: Verdict
+    reasons: list[str]
+    n_pairs: int
+    """Drawn so far."""
+    n_compared: int
+    """Answered on both sides."""
+    failed: dict[str, int]
+    """By side and reason: "canary: timeout"."""
+    e_value: float
+    """Mean over all gaps: against "no gap has grown by more than the tolerance"."""
+    gaps: list[GapReport]
+    beside: list[ProxyReport]
+
+
+class Comparison:
+    """Adds up pairs. The order in which they come changes nothing but the count of failures in a row."""
+
+    def __init__(self, request: CanaryRequest, gaps: Sequence[Gap]) -> None:
+        """`gaps` are all that are compared, named before the first pair: evidence is averaged over them."""
+        self._request = request
+        self._gaps: dict[Gap, GapSums] = {gap: GapSums() for gap in gaps}
+        self._excluded: dict[Gap, Counter[str]] = {gap: Counter() for gap in gaps}
+        self._failed: Counter[str] = Counter()
+        self._in_a_row: dict[str, int] = {"stable": 0, "canary": 0}
+        self._beside: dict[str, MeanSums] = {"words": MeanSums(), "seconds": MeanSums(), "valid_calls": MeanSums()}
+        self._sums: dict[tuple[str, str], float] = {}
+        self.n_pairs = 0
+        self._n_compared = 0
+        self._n_gone = 0
+
+    def add(self, pair: Pair) -> None:
+        """One more pair."""
+        self.n_pairs += 1
+        if pair.is_gone:
+            self._n_gone += 1
+            return
+        for side in ("stable", "canary"):
+            self._in_a_row[side] = self._in_a_row[side] + 1 if side in pair.failed else 0
+        self._failed.update(f"{side}: {reason}" for side, reason in pair.failed.items())
+        self._add(Gap(pair.auditor, FAILURE_RATE), float("stable" in pair.failed), float("canary" in pair.failed))
+        if pair.failed:
+            for gap in self._gaps:
+                if (gap.auditor, gap.axis, gap.group) == (pair.auditor, pair.axis, pair.group):
+                    self._excluded[gap].update(f"{side}: {reason}" for side, reason in pair.failed.items())
+            return
+        self._n_compared += 1
+        for metric, (stable, canary) in pair.scores.items():
+            self._add(Gap(pair.auditor, metric, pair.axis, pair.group), stable, canary)
+        for metric, reason in pair.excluded.items():
+            if (gap := Gap(pair.auditor, metric, pair.axis, pair.group)) in self._gaps:
+                self._excluded[gap][reason] += 1
+        if pair.stable and pair.canary and pair.stable.n and pair.canary.n:
+            self._add_answers(pair.auditor, pair.stable, pair.canary)
+
+    def findings(self) -> Findings:
+        """What the pairs so far come to. Takes milliseconds for each gap: call it off the event loop."""
+        asked = self._request
+        reports = [self._report(gap) for gap in self._gaps]
+        log_evidence = self._log_evidence()
+        verdict, reasons = self._verdict(reports, log_evidence)
+        return Findings(
+            verdict=verdict,
+            reasons=reasons,
+            n_pairs=self.n_pairs,
+            n_compared=self._n_compared,
+            failed=dict(self._failed) | ({"deleted meanwhile": self._n_gone} if self._n_gone else {}),
+            e_value=math.exp(min(LARGEST_LOG, log_evidence)),
+            gaps=reports,
+            beside=[self._proxy(what, asked.alpha) for what in self._beside],
+        )
+
+    def _add(self, gap: Gap, stable: float, canary: float) -> None:
+        if gap in self._gaps:
+            self._gaps[gap] = sequential.add_pair(self._gaps[gap], stable, canary)
+
+    def _add_answers(self, auditor: str, stable: Answers, canary: Answers) -> None:
+        self._add(Gap(auditor, REFUSAL_RATE), stable.refused / stable.n, canary.refused / canary.n)
+        means = {
+            "words": (stable.words / stable.n, canary.words / canary.n),
+            "seconds": (stable.seconds / stable.n, canary.seconds / canary.n),
+        }
+        if stable.calls and canary.calls:
+            means["valid_calls"] = (stable.valid_calls / stable.calls, canary.valid_calls / canary.calls)
+        for what, (x, y) in means.items():
+            if x + y > 0:
+                self._beside[what] = sequential.add(self._beside[what], (y - x) / (y + x))
+                for side, value in (("stable", x), ("canary", y)):
+                    self._sums[what, side] = self._sums.get((what, side), 0.0) + value
+
+    def _tested(self) -> list[Gap]:
+        return [gap for gap in self._gaps if gap.metric != FAILURE_RATE]
+
+    def _log_evidence(self) -> float:
+        tolerance = self._request.tolerance
+        logs = [
+            sequential.log_evidence_of_growth(self._gaps[gap], tolerance, DIRECTIONS[gap.metric])
+            for gap in self._tested()
+        ]
+        return sequential.log_mean_evidence(logs) if logs else 0.0
+
+    def _report(self, gap: Gap) -> GapReport:
+        asked, sums, direction = self._request, self._gaps[gap], DIRECTIONS[gap.metric]
+        bounds = sequential.growth_bounds(sums, asked.alpha, direction)
+        log_e = sequential.log_evidence_of_growth(sums, asked.tolerance, direction)
+        stable, canary = sums.means
+        return GapReport(
+            auditor=gap.auditor,
+            metric=gap.metric,
+            axis=gap.axis,
+            group=gap.group,
+            direction=direction,
+            n=sums.n,
+            n_excluded=self._excluded[gap].total(),
+            excluded=dict(self._excluded[gap]),
+            stable=stable if sums.n else None,
+            canary=canary if sums.n else None,
+            growth=sequential.growth(sums, direction) if sums.n else None,
+            lower=bounds.lower,
+            upper=bounds.upper,
+            e_value=None if gap.metric == FAILURE_RATE else math.exp(min(LARGEST_LOG, log_e)),
+            is_excluded=bounds.upper < asked.smallest_difference,
+        )
+
+    def _verdict(self, reports: Sequence[GapReport], log_evidence: float) -> tuple[Verdict, list[str]]:
+        asked = self._request
+        if log_evidence >= math.log(1.0 / asked.alpha):
+            return "rollback", [*_worst(reports, asked), _together(log_evidence, len(self._tested()), asked)]
+        open_gaps = [one for one in reports if not one.is_excluded]
+        if not open_gaps and self._tested():
+            return "promote", [
+                f"all {len(reports)} gaps: a growth by {asked.smallest_difference:g} or more is excluded "
+                f"(alpha {asked.alpha:g}) after {self.n_pairs} pairs"
+            ]
+        for side, failures in self._in_a_row.items():
+            if failures >= FAILURES_TO_HOLD:
+                last = ", ".join(f"{why} ({n} pairs)" for why, n in self._failed.items() if why.startswith(side))
+                return "hold", [f"the {side} model could not be asked {failures} times in a row: {last}"]
+        if self.n_pairs >= asked.max_pairs:
+            return "hold", [
+                f"max_pairs {asked.max_pairs} is reached: neither is the canary known to be worse, nor is a growth by "
+                f"{asked.smallest_difference:g} excluded of {_named(open_gaps)}"
+            ]
+        return "undecided", [
+            f"{self.n_pairs} of at most {asked.max_pairs} pairs; a growth by {asked.smallest_difference:g} is not "
+            f"excluded yet of {len(open_gaps)} of {len(reports)} gaps"
+        ]
+
+    def _proxy(self, what: str, alpha: float) -> ProxyReport:
+        sums = self._beside[what]
+        bounds = sequential.bounds(sums, alpha)
+        return ProxyReport(
+            what=what,
+            n=sums.n,
+            stable=self._sums[what, "stable"] / sums.n if sums.n else None,
+            canary=self._sums[what, "canary"] / sums.n if sums.n else None,
+            relative_difference=sums.total / sums.n if sums.n else None,
+            lower=bounds.lower,
+            upper=bounds.upper,
+        )
+
+
+def _worst(reports: Sequence[GapReport], asked: CanaryRequest) -> list[str]:
+    """A sentence for each of the gaps that give most of the evidence."""
+    total = sum(one.e_value or 0.0 for one in reports)
+    found = sorted((one for one in reports if one.e_value), key=lambda one: -(one.e_value or 0.0))
+    telling = [one for one in found if (one.e_value or 0.0) >= total / 20][:MOST_NAMED]
+    return [
+        f"{_name(one)}: {one.canary or 0.0:.3f} on the canary, {one.stable or 0.0:.3f} on stable in {one.n} pairs; "
+        f"grown by {one.growth or 0.0:.3f}, {one.lower:.3f} or more (alpha {asked.alpha:g}), e-value {one.e_value:.3g}"
+        for one in telling
+    ]
+
+
+def _together(log_evidence: float, n_gaps: int, asked: CanaryRequest) -> str:
+    value = math.exp(min(LARGEST_LOG, log_evidence))
+    return (
+        f"mean e-value over {n_gaps} gaps {value:.3g}, at least 1 / alpha = {1 / asked.alpha:g}: were no gap grown by "
+        f"more than {asked.tolerance:g}, this would ever happen to a share of {asked.alpha:g} at most"
+    )
+
+
+def _name(one: GapReport) -> str:
+    return str(Gap(one.auditor, one.metric, one.axis, one.group))
+
+
+def _named(reports: Sequence[GapReport]) -> str:
+    names = [f"{_name(one)} (upper bound {one.upper:.3f}, {one.n} pairs)" for one in reports[:MOST_NAMED]]
+    more = len(reports) - len(names)
+    return "; ".join(names) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,97 @@
+"""What may be asked of a canary: two models, which gaps of theirs are compared, and how sure the verdict must be."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from auditors.text.identity import AXES
+from gateway.canary.gaps import REPLAYED
+from gateway.config.schema import Config
+from gateway.errors import RequestError, nearest
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+MOST_PAIRS = 100_000
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of the two models."""
+
+    model: Name
+    upstream: Name | None = None
+    """Its name in the configuration; default: the first that serves the model."""
+
+
+class CanaryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /canaries`. Scores and differences are on -1..1, whatever the metric (`gateway.canary.gaps`)."""
+
+    stable: Side
+    canary: Side
+    auditors: Annotated[list[Name], Meta(min_length=1, max_length=10)] | None = None
+    """Whose probes are replayed; default: those of counterfactual and decision that are enabled."""
+    axes: Annotated[list[Name], Meta(min_length=1, max_length=20)] | None = None
+    """Compared on these axes; default: all."""
+    smallest_difference: Annotated[float, Meta(gt=0, le=1)] = 0.1
+    """Growth of a gap that must be excluded of every gap before the canary is promoted."""
+    tolerance: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    """Growth that is not held against the canary."""
+    alpha: Annotated[float, Meta(ge=1e-6, le=0.2)] = 0.01
+    """Probability, at most, with which a canary that is no worse is ever rolled back, and one that is worse by the
+    smallest difference is ever promoted."""
+    max_pairs: Annotated[int, Meta(ge=20, le=MOST_PAIRS)] = 2_000
+    """Pairs after which it is held, if there is no other verdict before."""
+
+
+def resolved(asked: CanaryRequest, config: Config) -> CanaryRequest:
+    """The request with aliases resolved and auditors chosen.
+
+    Raises: RequestError for what cannot be compared.
+    """
+    sides = {
+        word: msgspec.structs.replace(side, model=config.aliases.get(side.model, side.model))
+        for word, side in (("stable", asked.stable), ("canary", asked.canary))
+    }
+    upstreams = {upstream.name: upstream.models for upstream in config.upstreams}
+    for word, side in sides.items():
+        if side.upstream is not None and side.upstream not in upstreams:
+            near = nearest(side.upstream, set(upstreams))
+            raise RequestError(
+                f'{word}.upstream: unknown upstream "{side.upstream}"{near}; configured: {", ".join(sorted(upstreams))}'
+            )
+        if side.upstream is not None and not {side.model, "*"} & set(upstreams[side.upstream]):
+            raise RequestError(
+                f'{word}: upstream "{side.upstream}" is not configured for "{side.model}"; its models: '
+                f"{', '.join(upstreams[side.upstream])}"
+            )
+    if sides["stable"] == sides["canary"]:
+        raise RequestError(
+            f'stable and canary are both "{sides["stable"].model}": name two models, or one on two upstreams'
+        )
+    if asked.tolerance >= asked.smallest_difference:
+        raise RequestError(
+            f"tolerance {asked.tolerance:g} must be below smallest_difference {asked.smallest_difference:g}"
+        )
+    for axis in asked.axes or ():
+        if axis not in AXES:
+            raise RequestError(f'unknown axis "{axis}"{nearest(axis, set(AXES))}; known: {", ".join(AXES)}')
+    return msgspec.structs.replace(
+        asked, stable=sides["stable"], canary=sides["canary"], auditors=_auditors(asked, config)
+    )
+
+
+def _auditors(asked: CanaryRequest, config: Config) -> list[str]:
+    enabled = [name for name in REPLAYED if config.auditors.sections[name].enabled]
+    if not enabled:
+        raise RequestError(
+            "no auditor is enabled whose probes can be replayed: set auditors.counterfactual.enabled or "
+            "auditors.decision.enabled"
+        )
+    for name in asked.auditors or ():
+        if name not in REPLAYED:
+            raise RequestError(
+                f'auditor "{name}" cannot be replayed{nearest(name, set(REPLAYED))}: only {" and ".join(REPLAYED)} '
+                "draw all their answers afresh"
+            )
+        if name not in enabled:
+            raise RequestError(f'auditor "{name}" is not enabled: set auditors.{name}.enabled')
+    return list(dict.fromkeys(asked.auditors or enabled))

@@ -1,0 +1,44 @@
+"""The form in which a canary is shown: over HTTP, on the command line and to a webhook."""
+
+import msgspec
+
+from gateway.canary.comparison import GapReport, ProxyReport, Verdict
+
+
+class ShownSide(msgspec.Struct, frozen=True, kw_only=True):
+    model: str
+    upstream: str | None
+    fingerprint: str | None
+    """Of what was served at the start; None where the upstream did not say, or it has not begun."""
+
+
+class ShownCanary(msgspec.Struct, frozen=True, kw_only=True):
+    """One canary. Times are Unix seconds; scores and differences are on -1..1."""
+
+    id: str
+    status: str
+    """queued, running or done."""
+    verdict: Verdict
+    reasons: list[str]
+    stable: ShownSide
+    canary: ShownSide
+    auditors: list[str]
+    axes: list[str] | None
+    smallest_difference: float
+    tolerance: float
+    alpha: float
+    max_pairs: int
+    n_pairs: int
+    n_compared: int
+    failed: dict[str, int]
+    e_value: float | None
+    """Mean over all gaps, against "none has grown by more than the tolerance"; None before the first look."""
+    gaps: list[GapReport]
+    beside: list[ProxyReport]
+    exchanges: dict[str, int]
+    """What is drawn from, by auditor, axis and group."""
+    left_out: dict[str, int]
+    """What too few stored exchanges are about."""
+    created_at: float
+    started_at: float | None
+    finished_at: float | None

@@ -1,0 +1,248 @@
+"""Canaries: what was asked for, every pair of answers, and the verdict. queued -> running -> done."""
+
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+from uuid import uuid4
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from gateway.canary.comparison import Findings, Pair, Verdict
+from gateway.canary.plan import Plan, described
+from gateway.canary.request import CanaryRequest, Side
+from gateway.canary.shown import ShownCanary, ShownSide
+from gateway.errors import BusyError, ConflictError, NotFoundError
+from gateway.store.database import Database
+from gateway.store.runs import STALE_SECONDS
+from gateway.store.schema import exclusively
+from gateway.store.tables import canaries, canary_pairs, exchanges
+
+Status = Literal["queued", "running", "done"]
+
+PAGE = 1000
+"""Pairs read at a time."""
+_QUEUE_LOCK = 0x63616E61  # "cana"
+
+
+class Canary(msgspec.Struct, frozen=True, kw_only=True):
+    """One canary. Times are Unix seconds."""
+
+    id: str
+    request: CanaryRequest
+    status: Status
+    verdict: Verdict
+    reasons: list[str]
+    plan: Plan | None
+    findings: Findings | None
+    created_at: float
+    started_at: float | None
+    finished_at: float | None
+    heartbeat_at: float | None
+
+
+def shown(canary: Canary) -> ShownCanary:
+    """As it is shown to everybody."""
+    asked, plan, found = canary.request, canary.plan, canary.findings
+
+    def side(name: str, model: Side) -> ShownSide:
+        return ShownSide(
+            model=model.model,
+            upstream=plan.upstreams[name] if plan else model.upstream,
+            fingerprint=plan.fingerprints[name] if plan else None,
+        )
+
+    return ShownCanary(
+        id=canary.id,
+        status=canary.status,
+        verdict=canary.verdict,
+        reasons=canary.reasons,
+        stable=side("stable", asked.stable),
+        canary=side("canary", asked.canary),
+        auditors=asked.auditors or [],
+        axes=asked.axes,
+        smallest_difference=asked.smallest_difference,
+        tolerance=asked.tolerance,
+        alpha=asked.alpha,
+        max_pairs=asked.max_pairs,
+        n_pairs=found.n_pairs if found else 0,
+        n_compared=found.n_compared if found else 0,
+        failed=found.failed if found else {},
+        e_value=found.e_value if found else None,
+        gaps=found.gaps if found else [],
+        beside=found.beside if found else [],
+        exchanges=dict(described(plan)) if plan else {},
+        left_out=plan.left_out if plan else {},
+        created_at=canary.created_at,
+        started_at=canary.started_at,
+        finished_at=canary.finished_at,
+    )
+
+
+async def create(database: Database, request: CanaryRequest, *, max_queued: int) -> str:
+    """Queues a canary and gives its id. Raises BusyError when `max_queued` wait."""
+    canary_id = uuid4().hex
+    waiting = sa.select(sa.func.count()).where(canaries.c.status == "queued")
+    row = {
+        "id": canary_id,
+        "request": msgspec.json.encode(request).decode(),
+        "status": "queued",
+        "verdict": "undecided",
+        "reasons": msgspec.json.encode(["it waits for an auditor"]).decode(),
+        "created_at": time.time(),
+    }
+    async with database.begin() as connection:
+        await exclusively(connection, _QUEUE_LOCK)
+        n = int((await connection.execute(waiting)).scalar() or 0)
+        if n >= max_queued:
+            raise BusyError(f"{n} canaries wait; audits.max_queued is {max_queued}: cancel some or wait")
+        await connection.execute(sa.insert(canaries).values(row))
+    return canary_id
+
+
+async def get(database: Database, canary_id: str) -> Canary:
+    """Raises NotFoundError."""
+    async with database.read() as connection:
+        row = (await connection.execute(sa.select(canaries).where(canaries.c.id == canary_id))).first()
+    if row is None:
+        raise NotFoundError(f'no canary has the id "{canary_id}": GET /canaries lists them')
+    return _canary(row)
+
+
+async def list_canaries(database: Database, *, limit: int) -> list[Canary]:
+    """Newest first."""
+    query = sa.select(canaries).order_by(canaries.c.created_at.desc()).limit(limit)
+    async with database.read() as connection:
+        return [_canary(row) for row in await connection.execute(query)]
+
+
+async def claim(database: Database, canary_id: str) -> Canary | None:
+    """Starts a queued canary, or takes over one whose auditor has died. None when there is nothing to do."""
+    now = time.time()
+    change = (
+        sa.update(canaries)
+        .where(canaries.c.id == canary_id, _is_claimable(now))
+        .values(status="running", started_at=sa.func.coalesce(canaries.c.started_at, now), heartbeat_at=now)
+    )
+    async with database.begin() as connection:
+        row = (await connection.execute(change.returning(canaries))).first()
+    return None if row is None else _canary(row)
+
+
+async def claimable(database: Database, *, created_before: float) -> list[str]:
+    """Ids of canaries that some auditor should take: queued before this Unix time, or left alone while running."""
+    query = sa.select(canaries.c.id).where(_is_claimable(time.time()), canaries.c.created_at < created_before)
+    async with database.read() as connection:
+        return list((await connection.execute(query.order_by(canaries.c.created_at))).scalars())
+
+
+async def heartbeat(database: Database, canary_id: str) -> Status | None:
+    """Notes a sign of life; returns the status, by which a cancelled canary learns of it."""
+    change = sa.update(canaries).where(canaries.c.id == canary_id).values(heartbeat_at=time.time())
+    async with database.begin() as connection:
+        found: Status | None = (await connection.execute(change.returning(canaries.c.status))).scalar()
+    return found
+
+
+async def keep_plan(database: Database, canary_id: str, plan: Plan) -> None:
+    """Fixes what pairs are drawn from."""
+    await _change(database, canary_id, {"plan": msgspec.json.encode(plan).decode()})
+
+
+async def add_pairs(database: Database, canary_id: str, pairs: Sequence[Pair]) -> bool:
+    """Keeps pairs, all or none. False when one of them is there already: another auditor has taken the canary over."""
+    rows = [{"canary_id": canary_id, "number": one.number, "body": msgspec.json.encode(one).decode()} for one in pairs]
+    try:
+        async with database.begin() as connection:
+            await connection.execute(sa.insert(canary_pairs), rows)
+    except IntegrityError:
+        return False
+    return True
+
+
+async def pairs(database: Database, canary_id: str) -> list[Pair]:
+    """All of them, in the order of their numbers."""
+    found: list[Pair] = []
+    columns = canary_pairs.c
+    query = sa.select(columns.body).where(columns.canary_id == canary_id).order_by(columns.number).limit(PAGE)
+    while True:
+        async with database.read() as connection:
+            page = list((await connection.execute(query.where(columns.number >= len(found)))).scalars())
+        found += [msgspec.json.decode(body, type=Pair) for body in page]
+        if len(page) < PAGE:
+            return found
+
+
+async def note(database: Database, canary_id: str, findings: Findings) -> None:
+    """Keeps what was found at a look that decided nothing."""
+    values = {"findings": msgspec.json.encode(findings).decode()}
+    await _change(database, canary_id, values | {"reasons": msgspec.json.encode(findings.reasons).decode()})
+
+
+async def finish(
+    database: Database, canary_id: str, verdict: Verdict, reasons: Sequence[str], findings: Findings | None = None
+) -> bool:
+    """Ends a running canary. False when it is not running any more."""
+    values: dict[str, Any] = {
+        "status": "done",
+        "verdict": verdict,
+        "reasons": msgspec.json.encode([one.replace("\x00", "") for one in reasons]).decode(),
+        "finished_at": time.time(),
+    }
+    if findings is not None:
+        values["findings"] = msgspec.json.encode(findings).decode()
+    return await _change(database, canary_id, values)
+
+
+async def release(database: Database, canary_id: str) -> None:
+    """Queues a running canary again, for another auditor: this one stops."""
+    await _change(database, canary_id, {"status": "queued", "heartbeat_at": None})
+
+
+async def cancel(database: Database, canary_id: str) -> None:
+    """Ends a canary that has no verdict with `hold`; its pairs are kept. Raises NotFoundError or ConflictError."""
+    values = {
+        "status": "done",
+        "verdict": "hold",
+        "reasons": msgspec.json.encode(["it was cancelled before there was a verdict"]).decode(),
+        "finished_at": time.time(),
+    }
+    change = sa.update(canaries).where(canaries.c.id == canary_id, canaries.c.status != "done").values(values)
+    async with database.begin() as connection:
+        is_ended = (await connection.execute(change)).rowcount
+    if not is_ended:
+        found = await get(database, canary_id)
+        raise ConflictError(f"canary {canary_id} is done ({found.verdict}) and cannot be cancelled")
+
+
+async def sampled_ids(database: Database, model: str, *, limit: int) -> list[str]:
+    """Ids of stored exchanges of a model (by its name after aliases) that still have their text, newest first."""
+    query = (
+        sa.select(exchanges.c.id)
+        .where(exchanges.c.served_model == model, exchanges.c.request_body.is_not(None))
+        .order_by(exchanges.c.received_at.desc())
+        .limit(limit)
+    )
+    async with database.read() as connection:
+        return list((await connection.execute(query)).scalars())
+
+
+async def _change(database: Database, canary_id: str, values: dict[str, Any]) -> bool:
+    mine = sa.update(canaries).where(canaries.c.id == canary_id, canaries.c.status == "running").values(values)
+    async with database.begin() as connection:
+        return (await connection.execute(mine)).rowcount == 1
+
+
+def _is_claimable(now: float) -> sa.ColumnElement[bool]:
+    is_abandoned = (canaries.c.status == "running") & (canaries.c.heartbeat_at < now - STALE_SECONDS)
+    return (canaries.c.status == "queued") | is_abandoned
+
+
+def _canary(row: sa.Row[Any]) -> Canary:
+    fields = dict(row._mapping)
+    fields["request"] = msgspec.json.decode(fields["request"], type=CanaryRequest)
+    fields["reasons"] = msgspec.json.decode(fields["reasons"], type=list[str])
+    fields["plan"] = None if fields["plan"] is None else msgspec.json.decode(fields["plan"], type=Plan)
+    fields["findings"] = None if fields["findings"] is None else msgspec.json.decode(fields["findings"], type=Findings)
+    return Canary(**fields)

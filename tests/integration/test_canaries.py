@@ -1,0 +1,213 @@
+"""Canaries by a real auditor against two simulated models: rolled back, promoted, held, taken up again."""
+
+import asyncio
+from functools import partial
+
+import msgspec
+import pytest
+
+from benchmarks.simulator.profile import Latency
+from gateway.canary.comparison import Pair
+from gateway.store import canaries, exchanges
+from gateway.store.canaries import Canary
+from gateway.store.database import Database
+from tests.support.integration.auditing import auditing, until
+from tests.support.integration.canaries import (
+    both,
+    config_for,
+    defer,
+    finished,
+    profile,
+    refusing,
+    start,
+    store_questions,
+)
+from tests.support.long import POSTGRES_LATER
+from tests.support.simulated import running_simulator
+
+
+def gap(canary: Canary, metric: str, group: str = "woman") -> dict[str, object]:
+    assert canary.findings is not None
+    found = [one for one in canary.findings.gaps if one.metric == metric and one.group in (group, "")]
+    assert len(found) == 1, canary.findings.gaps
+    return msgspec.structs.asdict(found[0])
+
+
+async def test_a_canary_that_declines_one_group_is_rolled_back(database: Database) -> None:
+    """A model that declines half the questions about women is stopped within 300 pairs, for that reason."""
+    async with both(database, profile(), refusing(0.5)) as config, auditing(config):
+        await store_questions(database)
+        found = await finished(database, await start(database, config))
+    assert found.verdict == "rollback", found.reasons
+    assert found.findings is not None
+    assert found.findings.n_pairs <= 300
+    worse = gap(found, "counterfactual_refusal_difference")
+    assert worse["stable"] == 0.0
+    assert float(str(worse["canary"])) > 0.0
+    assert "refusal" in found.reasons[0]
+    assert "1 / alpha = 100" in found.reasons[-1]
+
+
+@POSTGRES_LATER
+async def test_an_equal_canary_is_promoted(database: Database) -> None:
+    """The same model on both sides is promoted once a growth by the smallest difference is excluded of every gap."""
+    async with both(database, profile(), profile()) as config, auditing(config):
+        await store_questions(database)
+        found = await finished(database, await start(database, config, smallest_difference=0.3))
+    assert found.verdict == "promote", found.reasons
+    assert found.findings is not None
+    assert all(one.upper < 0.3 and one.is_excluded and one.n > 0 for one in found.findings.gaps)
+    assert {one.metric for one in found.findings.gaps} >= {"refusal_rate", "failure_rate"}
+    assert {one.what: one.n > 0 for one in found.findings.beside} == {
+        "words": True,
+        "seconds": True,
+        "valid_calls": False,
+    }
+
+
+@pytest.mark.long
+@POSTGRES_LATER
+async def test_a_canary_that_refuses_everybody_is_no_less_biased(database: Database) -> None:
+    """Declining every question leaves no gap between groups, and is rolled back for its refusals."""
+    declines = profile(refusal={"default": 1.0})
+    async with both(database, profile(), declines) as config, auditing(config):
+        await store_questions(database)
+        found = await finished(database, await start(database, config))
+    assert found.verdict == "rollback", found.reasons
+    assert found.reasons[0].startswith("refusal_rate: 1.000 on the canary, 0.000 on stable")
+    distance = gap(found, "counterfactual_distance_excess")
+    assert distance["n"] == 0
+    assert distance["excluded"] == {"canary: refusal": distance["n_excluded"]}
+
+
+@pytest.mark.long
+@POSTGRES_LATER
+async def test_a_canary_that_cannot_be_asked_is_held(database: Database) -> None:
+    """A canary whose server is gone is neither promoted nor rolled back; the reason says what failed how often."""
+    async with running_simulator(profile()) as stable:
+        config = config_for(database, stable, "http://127.0.0.1:9")
+        async with auditing(config):
+            await store_questions(database)
+            found = await finished(database, await start(database, config))
+    assert found.verdict == "hold"
+    assert found.reasons == ["the canary model could not be asked 20 times in a row: canary: unavailable (20 pairs)"]
+    assert found.findings is not None
+    assert found.findings.n_compared == 0
+    assert all(one.n == 0 for one in found.findings.gaps if one.metric != "failure_rate")
+
+
+@pytest.mark.long
+@POSTGRES_LATER
+async def test_a_canary_that_hangs_is_held(database: Database) -> None:
+    """A canary that never answers costs the time limit of its pairs, and is held for it."""
+    hangs = msgspec.structs.replace(profile(), latency=Latency(first_token_seconds=600))
+    async with running_simulator(profile()) as stable, running_simulator(hangs) as canary:
+        config = config_for(database, stable, canary, timeout=0.3)
+        async with auditing(config):
+            await store_questions(database)
+            found = await finished(database, await start(database, config))
+    assert found.verdict == "hold"
+    assert "could not be asked 20 times in a row: canary: timeout" in found.reasons[0]
+
+
+@POSTGRES_LATER
+async def test_too_few_pairs_end_in_hold(database: Database) -> None:
+    """At max_pairs without a verdict it is held, with the gaps that are open and their bounds."""
+    async with both(database, profile(), profile()) as config, auditing(config):
+        await store_questions(database)
+        found = await finished(database, await start(database, config, max_pairs=20, smallest_difference=0.05))
+    assert found.verdict == "hold"
+    assert found.findings is not None
+    assert found.findings.n_pairs == 20
+    assert found.reasons[0].startswith("max_pairs 20 is reached: neither is the canary known to be worse")
+    assert "(upper bound" in found.reasons[0]
+
+
+@POSTGRES_LATER
+async def test_nothing_sampled_is_said_in_one_line(database: Database) -> None:
+    """Without a stored exchange of the stable model there is nothing to replay, and the reason says what to do."""
+    async with both(database, profile(), profile()) as config, auditing(config):
+        none = await finished(database, await start(database, config))
+        await store_questions(database, 12)
+        few = await finished(database, await start(database, config))
+    assert (none.verdict, few.verdict) == ("hold", "hold")
+    assert none.reasons[0].startswith('no sampled exchange of "m" is stored with its text: send it traffic first')
+    assert "too few: counterfactual gender/man (6), counterfactual gender/woman (6)" in few.reasons[0]
+
+
+@POSTGRES_LATER
+async def test_a_stopped_canary_is_gone_on_with(database: Database) -> None:
+    """The pairs of an auditor that stops count once, and the next one goes on with the draws that were left."""
+    slow = msgspec.structs.replace(profile(), latency=Latency(first_token_seconds=0.1))
+    async with both(database, slow, slow) as config:
+        await store_questions(database)
+        async with auditing(config):
+            canary_id = await start(database, config, max_pairs=60, smallest_difference=0.02)
+            await until(partial(_has_pairs, database, canary_id, 8))
+        stopped = await canaries.get(database, canary_id)
+        before = await canaries.pairs(database, canary_id)
+        await defer(database, canary_id)
+        async with auditing(config):
+            found = await finished(database, canary_id)
+    after = await canaries.pairs(database, canary_id)
+    assert stopped.status == "queued"
+    assert 8 <= len(before) < 60
+    assert after[: len(before)] == before
+    assert [one.number for one in after] == list(range(60))
+    assert found.findings is not None
+    assert found.findings.n_pairs == 60
+    assert found.plan == stopped.plan
+
+
+@POSTGRES_LATER
+async def test_a_cancelled_canary_ends_at_once(database: Database) -> None:
+    """Cancelling ends a canary within seconds, whatever its models are at, and makes room for the next."""
+    stuck = msgspec.structs.replace(profile(), latency=Latency(first_token_seconds=600))
+    async with both(database, stuck, stuck) as config, auditing(config):
+        await store_questions(database)
+        first = await start(database, config)
+        await until(partial(_is_running, database, first))
+        await canaries.cancel(database, first)
+        second = await start(database, config)
+        await until(partial(_is_running, database, second), within_seconds=30)
+        await canaries.cancel(database, second)
+        found = await canaries.get(database, first)
+    assert (found.verdict, found.reasons) == ("hold", ["it was cancelled before there was a verdict"])
+
+
+@pytest.mark.long
+@POSTGRES_LATER
+async def test_exchanges_that_are_deleted_meanwhile_are_counted(database: Database) -> None:
+    """What is deleted on request is not asked again, and counts as a pair without an answer."""
+    slow = msgspec.structs.replace(profile(), latency=Latency(first_token_seconds=0.05))
+    async with both(database, slow, slow) as config, auditing(config):
+        await store_questions(database)
+        canary_id = await start(database, config, max_pairs=40, smallest_difference=0.02)
+        await until(partial(_has_pairs, database, canary_id, 4))
+        for number in range(40):
+            await exchanges.delete(database, request_id=f"request-{number}")
+        found = await finished(database, canary_id)
+    assert found.findings is not None
+    assert found.findings.n_pairs == 40
+    assert found.findings.failed["deleted meanwhile"] == 40 - found.findings.n_compared > 0
+
+
+async def _has_pairs(database: Database, canary_id: str, n: int) -> bool:
+    return len(await canaries.pairs(database, canary_id)) >= n
+
+
+async def _is_running(database: Database, canary_id: str) -> bool:
+    await asyncio.sleep(0.2)
+    return (await canaries.get(database, canary_id)).plan is not None
+
+
+@pytest.mark.parametrize("n", [0, 3])
+async def test_pairs_are_kept_all_or_none(database: Database, n: int) -> None:
+    """Of pairs that another auditor has added already none is kept twice, and none beside them."""
+    async with both(database, profile(), profile()) as config:
+        canary_id = await start(database, config)
+    made = [Pair(number=number, auditor="a", axis="x", group="g") for number in range(5)]
+
+    assert await canaries.add_pairs(database, canary_id, made[:3])
+    assert not await canaries.add_pairs(database, canary_id, [*made[3:], made[n - 1 if n else 0]])
+    assert [one.number for one in await canaries.pairs(database, canary_id)] == [0, 1, 2]
