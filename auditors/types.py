@@ -101,6 +101,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """Probability from which the application acts on a decision, 0..1 (`x-biasgate-threshold`); None: it said none."""
     mitigation: str | None = None
     """Name of the gateway's policy (`[[mitigation]]`) that covered it; None: no policy did."""
+    policy_version: str | None = None
+    """Digest of what the policy says."""
     arm: Arm | None = None
     """As drawn under that policy, whether or not the policy could be carried out."""
     treated_share: float | None = None

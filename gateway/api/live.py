@@ -19,8 +19,10 @@ from gateway.api.problems import announced
 from gateway.errors import NotFoundError, RequestError
 from gateway.live.detectors import Detectors
 from gateway.live.estimates import LiveEstimate, estimate_of
+from gateway.live.policies import PolicyEffect, effect_of
 from gateway.live.settings import settings_of
-from gateway.store import acknowledgements, circuits, ledger, streams
+from gateway.live.turns import in_turns
+from gateway.store import acknowledgements, circuits, ledger, policy_arms, streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.stream_pages import MOST, Selection
 from gateway.store.windows import Window
@@ -29,6 +31,7 @@ from gateway.telemetry.health import circuit_text
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Units of a window."""
 MOST_OFFSET = 1_000_000
+MOST_COMPARISONS = 1_000
 
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST)]
 Offset = Annotated[int, QueryParameter(ge=0, le=MOST_OFFSET)]
@@ -201,6 +204,28 @@ class LiveController(Controller):
             )
             for one in await circuits.open_circuits(database)
         ]
+
+    @get(
+        "/mitigations",
+        summary="What policies change: treated against control exchanges",
+        responses={200: ResponseSpec(list[PolicyEffect], description="The comparisons", generate_examples=False)}
+        | announced(),
+    )
+    async def mitigations(
+        self,
+        database: Store,
+        policy: FromQuery[str | None] = None,
+        model: FromQuery[str | None] = None,
+        axis: FromQuery[str | None] = None,
+        auditor: FromQuery[str | None] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=MOST_COMPARISONS)] = 200,
+    ) -> list[PolicyEffect]:
+        """Of policies with a share between 0 and 1, whose exchanges have been audited. The bounds hold at all times."""
+        refuse_unknown(auditor, axis)
+        found = await policy_arms.list_arms(
+            database, policy=policy, model=model, axis=axis, auditor=auditor, limit=limit
+        )
+        return await in_turns(effect_of, found)
 
     @get("/ledger", summary="What became of every request", responses=announced())
     async def ledger(self, database: Store) -> Ledger:

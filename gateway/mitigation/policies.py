@@ -4,6 +4,7 @@ The first policy that matches holds. Its arm is drawn from the exchange's id, wh
 client chooses or foresees it; the draw has nothing to do with that of sampling.
 """
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,6 +36,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """What is added; None for nothing."""
     is_required: bool
     """What cannot be carried out is refused instead of passed."""
+
+    version: str = ""
+    """Twelve hexadecimal digits of all of this: numbers of two versions belong in no mean together."""
 
     @property
     def does_nothing(self) -> bool:
@@ -85,7 +89,7 @@ class Policies:
 
 def _policy(config: MitigationConfig, place: int) -> Policy:
     name, text = instruction_of(config.instruction)
-    return Policy(
+    policy = Policy(
         name=policy_name(config, place),
         route=config.match.route,
         key=config.match.key,
@@ -95,6 +99,8 @@ def _policy(config: MitigationConfig, place: int) -> Policy:
         instruction=text,
         is_required=config.on_timeout == "refuse",
     )
+    said = msgspec.json.encode(policy, order="sorted")
+    return msgspec.structs.replace(policy, version=hashlib.sha256(said).hexdigest()[:12])
 
 
 def policy_name(config: MitigationConfig, place: int) -> str:

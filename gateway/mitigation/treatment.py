@@ -43,6 +43,7 @@ class Treatment:
         self._policy = policy
         self._endpoint = endpoint
         self.policy = policy.name
+        self.version = policy.version
         self.arm = arm
         self.share = policy.share
         self.instruction: str | None = None

@@ -196,6 +196,7 @@ class SampledCopy:
             threshold=self._head.threshold,
             model_label=self._label_of(self._body.served_model),
             mitigation=None if treatment is None else treatment.policy,
+            policy_version=None if treatment is None else treatment.version,
             arm=None if treatment is None else treatment.arm,
             treated_share=None if treatment is None else treatment.share,
             instruction=None if treatment is None else treatment.instruction,

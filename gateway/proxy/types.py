@@ -109,6 +109,8 @@ class Treatment(Protocol):
     """One policy carried out on one request."""
 
     policy: str
+    version: str
+    """Digest of what the policy says."""
     arm: Arm
     share: float
     """Probability of the treated arm."""

@@ -14,7 +14,7 @@ from auditors.streams.scales import SCALES, scaled
 from auditors.streams.state import stream_key
 from auditors.types import UNREAD, AuditFailure, Exchange, Measurement, Status
 from gateway.privacy.texts import Texts
-from gateway.store import circuits, counters, streams
+from gateway.store import circuits, counters, policy_arms, streams
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.exchanges import UNREDACTABLE, exchange_columns, exchange_of
@@ -88,6 +88,7 @@ async def record(
             rate_factor=exchange.rate_factor,
             settings=settings,
         )
+        await policy_arms.update(connection, found, exchange)
         await counters.add(connection, _increments(auditor, result, exchange.series_model))
     return True
 

@@ -35,6 +35,7 @@ exchanges = sa.Table(
     sa.Column("model_label", sa.String(200)),  # see auditors.types.Exchange
     sa.Column("threshold", sa.Float),  # see auditors.types.Exchange
     sa.Column("mitigation", sa.String(64)),  # name of the policy that covered it
+    sa.Column("policy_version", sa.String(12)),  # digest of what that policy says
     sa.Column("arm", sa.String(16)),  # treated | control, where a policy covered it
     sa.Column("treated_share", sa.Float),  # probability of the treated arm
     sa.Column("instruction", sa.Text),  # see auditors.types.Exchange
@@ -138,6 +139,24 @@ streams = sa.Table(  # running sums and detector of one live series; updated in 
     sa.Index("ix_streams_model", "model"),
     sa.Index("ix_streams_axis", "axis"),
     sa.Index("ix_streams_alarm_since", "alarm_since"),
+)
+
+policy_arms = sa.Table(  # a metric of a group in the two arms of one version of a policy
+    "policy_arms",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),  # digest of the eight columns that follow
+    sa.Column("policy", sa.String(64), nullable=False),
+    sa.Column("version", sa.String(12), nullable=False),
+    sa.Column("auditor", sa.String(32), nullable=False),
+    sa.Column("metric", sa.String(64), nullable=False),
+    sa.Column("axis", sa.String(32), nullable=False),
+    sa.Column("group_name", sa.String(64), nullable=False),
+    sa.Column("model", sa.String(200), nullable=False),
+    sa.Column("instrument", sa.String(200), nullable=False),  # as of streams
+    sa.Column("state", sa.Text, nullable=False),  # JSON of auditors.streams.arms.ArmsState
+    sa.Column("since", sa.Float, nullable=False),
+    sa.Column("updated_at", sa.Float, nullable=False),
+    sa.Index("ix_policy_arms_policy", "policy"),
 )
 
 acknowledgements = sa.Table(  # who lowered which alarm, and why

@@ -45,6 +45,7 @@ async def test_treated_and_control_arms_differ_as_planted(tmp_path: Path) -> Non
     async with live_system(tmp_path, store_url, PROFILE, auditors=AUDITORS) as system:
         await system.ask([PROMPT] * N)
         await system.settled(within_seconds=100)
+        effects = await system.get("/live/mitigations?policy=letters&axis=gender")
         counted = (await system.http.get("/metrics")).text
     database = await Database.open(store_url)
     query = sa.select(exchanges.c.arm, exchanges.c.instruction, measurements.c.value).join(
@@ -66,3 +67,8 @@ async def test_treated_and_control_arms_differ_as_planted(tmp_path: Path) -> Non
     assert {row.instruction for row in rows if row.arm == "treated"} == {"please do not rely on stereotypes."}
     n = len(scores["treated"])
     assert f'biasgate_mitigations_total{{action="instruction",outcome="added",policy="letters"}} {n}.0' in counted
+    (effect,) = [one for one in effects if (one["metric"], one["group"]) == ("favoritism", "man")]
+    assert (effect["treated"]["n"], effect["control"]["n"]) == (n, len(scores["control"]))
+    assert abs(effect["treated"]["mean"]) < 1e-9
+    assert effect["lower"] <= -planted <= effect["upper"]
+    assert effect["difference"] < 0.0

@@ -45,7 +45,7 @@ NUMBERS = {
         *("/suites", "/audits", "/audits/{audit_id:str}", "/schedules", "/schedules/{schedule_id:str}"),
         *(f"/audits/{{audit_id:str}}/{part}" for part in ("events", "result", "responses", "report")),
         *("/live/estimates", "/live/detectors", "/live/alarms", "/live/alarms/acknowledgements"),
-        *("/live/circuits", "/live/ledger", "/canaries", "/canaries/{canary_id:str}"),
+        *("/live/circuits", "/live/ledger", "/live/mitigations", "/canaries", "/canaries/{canary_id:str}"),
         *("/schema", "/schema/{path:str}", "/schema/openapi.json"),
     )
 }

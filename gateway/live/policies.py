@@ -1,0 +1,85 @@
+"""How the two arms of a policy are shown: means, their difference with bounds, and the evidence that there is one."""
+
+import msgspec
+
+from auditors.streams.arms import ArmSums, difference
+from auditors.streams.scales import Scale, scale_of
+from gateway.store.policy_arms import PolicyArms
+
+CONFIDENCE_LEVEL = 0.95
+NO_DIFFERENCE = "no exchange with a value yet in one of the arms"
+
+
+class ShownArm(msgspec.Struct, frozen=True):
+    """One arm."""
+
+    n: int
+    """Exchanges with a value."""
+    n_missing: int
+    """Measurements without one: refusals, failures, replies that could not be read."""
+    mean: float | None
+    """In the metric's own unit."""
+
+
+class PolicyEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy changes of one metric of one group."""
+
+    policy: str
+    version: str
+    """Of the policy: another sentence or share begins a new comparison."""
+    share: float
+    """Probability of the treated arm."""
+    auditor: str
+    metric: str
+    axis: str
+    group: str
+    model: str
+    instrument: str
+    range: tuple[float, float]
+    treated: ShownArm
+    control: ShownArm
+    difference: float | None
+    """Mean of the treated less that of the control arm, in the metric's own unit."""
+    lower: float | None
+    upper: float | None
+    """Its bounds, which hold at all times at once."""
+    confidence_level: float = CONFIDENCE_LEVEL
+    log_evidence: float | None
+    """Logarithm of the e-value against "no difference": at 3.0 the 5 % level is reached, however often one looked."""
+    reason: str | None
+    """Why there is no difference."""
+    since: float
+    updated_at: float
+
+
+def effect_of(arms: PolicyArms) -> PolicyEffect:
+    """As it is shown."""
+    scale, state = scale_of(arms.key.metric), arms.state
+    found = difference(state, (1.0 - CONFIDENCE_LEVEL) / 2)
+    width = scale.high - scale.low
+    return PolicyEffect(
+        policy=arms.policy,
+        version=arms.version,
+        share=state.share,
+        auditor=arms.key.auditor,
+        metric=arms.key.metric,
+        axis=arms.key.axis,
+        group=arms.key.group,
+        model=arms.key.model,
+        instrument=arms.key.instrument,
+        range=scale.shown,
+        treated=_shown(state.treated, scale),
+        control=_shown(state.control, scale),
+        difference=None if found is None else width * found.value,
+        lower=None if found is None else width * found.bounds.lower,
+        upper=None if found is None else width * found.bounds.upper,
+        log_evidence=None if found is None else found.log_evidence,
+        reason=NO_DIFFERENCE if found is None else None,
+        since=arms.since,
+        updated_at=arms.updated_at,
+    )
+
+
+def _shown(sums: ArmSums, scale: Scale) -> ShownArm:
+    mean = sums.mean
+    return ShownArm(sums.n, sums.missing, None if mean is None else scale.low + (scale.high - scale.low) * mean)

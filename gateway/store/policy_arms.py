@@ -1,0 +1,127 @@
+"""What auditors found in the two arms of each policy: sums that move on in the measurement's own transaction."""
+
+import hashlib
+import time
+from collections.abc import Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditors.streams.arms import ArmsState, add_exchange, new_arms
+from auditors.streams.scales import SCALES, scaled
+from auditors.streams.state import StreamKey, stream_key
+from auditors.types import Exchange, Measurement
+from gateway.store.connections import upsert
+from gateway.store.database import Database
+from gateway.store.tables import policy_arms
+
+_state = msgspec.json.Decoder(ArmsState).decode
+
+
+class PolicyArms(msgspec.Struct, frozen=True, kw_only=True):
+    """One comparison: a metric of a group under one version of a policy."""
+
+    policy: str
+    version: str
+    """Digest of what the policy says: another sentence or share begins a new comparison."""
+    key: StreamKey
+    state: ArmsState
+    since: float
+    """Unix time of the first measurement."""
+    updated_at: float
+
+
+async def update(connection: AsyncConnection, found: Sequence[Measurement], exchange: Exchange) -> None:
+    """Adds what one auditor found in one exchange to the comparisons of its policy, in the caller's transaction.
+
+    Left out are exchanges of a policy that treats all or none, and metrics that are ratios or weigh their values: the
+    mean of those is not the mean over exchanges.
+    """
+    policy, share, arm = exchange.mitigation, exchange.treated_share, exchange.arm
+    if policy is None or arm is None or share is None or not 0.0 < share < 1.0:
+        return
+    keyed: dict[StreamKey, list[Measurement]] = {}
+    for one in found:
+        if one.metric in SCALES and not SCALES[one.metric].is_ratio and one.weight == 1.0:
+            keyed.setdefault(stream_key(one, exchange.series_model[:200]), []).append(one)
+    if not keyed:
+        return
+    version = exchange.policy_version or ""
+    ids = {_id(policy, version, key): key for key in keyed}
+    new = [_row(one, policy, version, key, share) for one, key in sorted(ids.items())]
+    await connection.execute(upsert(connection, policy_arms).on_conflict_do_nothing(), new)
+    query = sa.select(policy_arms.c.id, policy_arms.c.state).where(policy_arms.c.id.in_(list(ids)))
+    rows = (await connection.execute(query.order_by(policy_arms.c.id).with_for_update())).all()
+    for row in rows:
+        measured = keyed[ids[row.id]]
+        values = [scaled(one.metric, one.value) for one in measured if one.status == "ok" and one.value is not None]
+        state = add_exchange(_state(row.state), arm, values, len(measured) - len(values))
+        change = {"state": msgspec.json.encode(state).decode(), "updated_at": time.time()}
+        await connection.execute(sa.update(policy_arms).where(policy_arms.c.id == row.id).values(change))
+
+
+async def list_arms(
+    database: Database,
+    *,
+    policy: str | None = None,
+    model: str | None = None,
+    axis: str | None = None,
+    auditor: str | None = None,
+    limit: int,
+) -> list[PolicyArms]:
+    """Comparisons to which all that is given applies, by policy, auditor, metric, axis, group and model."""
+    columns = policy_arms.c
+    query = sa.select(policy_arms)
+    for column, wanted in (
+        (columns.policy, policy),
+        (columns.model, model),
+        (columns.axis, axis),
+        (columns.auditor, auditor),
+    ):
+        if wanted is not None:
+            query = query.where(column == wanted)
+    order = (columns.policy, columns.auditor, columns.metric, columns.axis, columns.group_name, columns.model)
+    async with database.read() as connection:
+        rows = (await connection.execute(query.order_by(*order, columns.since).limit(limit))).all()
+    return [
+        PolicyArms(
+            policy=row.policy,
+            version=row.version,
+            key=StreamKey(
+                auditor=row.auditor,
+                metric=row.metric,
+                axis=row.axis,
+                group=row.group_name,
+                model=row.model,
+                instrument=row.instrument,
+            ),
+            state=_state(row.state),
+            since=row.since,
+            updated_at=row.updated_at,
+        )
+        for row in rows
+    ]
+
+
+def _id(policy: str, version: str, key: StreamKey) -> str:
+    named = msgspec.json.encode([policy, version, *msgspec.structs.astuple(key)])
+    return hashlib.sha256(named).hexdigest()[:32]
+
+
+def _row(row_id: str, policy: str, version: str, key: StreamKey, share: float) -> dict[str, object]:
+    now = time.time()
+    return {
+        "id": row_id,
+        "policy": policy,
+        "version": version,
+        "auditor": key.auditor,
+        "metric": key.metric,
+        "axis": key.axis,
+        "group_name": key.group,
+        "model": key.model,
+        "instrument": key.instrument[:200],
+        "state": msgspec.json.encode(new_arms(share)).decode(),
+        "since": now,
+        "updated_at": now,
+    }

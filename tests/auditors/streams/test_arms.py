@@ -1,0 +1,69 @@
+"""Two arms of a policy: the difference that was planted, its bounds at all times, and what counts once."""
+
+import math
+import random
+
+import pytest
+
+from auditors.streams.arms import ArmsState, add_exchange, difference, new_arms
+from auditors.types import Arm
+
+ERROR = 0.025
+
+
+def seen(share: float, n: int, *, treated: float, control: float, seed: int = 0) -> ArmsState:
+    """The state after n exchanges whose values are 1 with these probabilities, else 0."""
+    rng, state = random.Random(seed), new_arms(share)
+    for _ in range(n):
+        is_treated = rng.random() < share
+        value = float(rng.random() < (treated if is_treated else control))
+        state = add_exchange(state, "treated" if is_treated else "control", [value], 0)
+    return state
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2])
+def test_a_planted_difference_is_found(share: float) -> None:
+    """It lies within the bounds, and the evidence is beyond the 5 % level; means of both arms are their own."""
+    state = seen(share, 3_000, treated=0.2, control=0.6)
+    found = difference(state, ERROR)
+    assert found is not None
+    assert found.bounds.lower < -0.4 < found.bounds.upper < 0.0
+    assert found.log_evidence > math.log(20.0)
+    assert abs((state.treated.mean or 0.0) - 0.2) < 0.06
+    assert abs((state.control.mean or 0.0) - 0.6) < 0.06
+
+
+def test_no_difference_is_hardly_ever_called_one() -> None:
+    """Of 60 comparisons without any, looked at after every tenth of 300 exchanges, at most 5 % are ever called one."""
+    called = 0
+    for seed in range(60):
+        rng, state, is_called = random.Random(seed), new_arms(0.5), False
+        for number in range(300):
+            arm: Arm = "treated" if rng.random() < 0.5 else "control"
+            state = add_exchange(state, arm, [float(rng.random() < 0.3)], 0)
+            found = difference(state, ERROR) if number % 10 == 9 else None
+            is_called |= found is not None and not found.bounds.lower <= 0.0 <= found.bounds.upper
+        called += is_called
+    assert called <= 3
+
+
+def test_what_one_exchange_brings_counts_once() -> None:
+    """Several values share one draw of the arm, so their mean is one value; missing ones are counted beside it."""
+    state = add_exchange(new_arms(0.5), "treated", [0.0, 1.0], 1)
+    assert (state.treated.n, state.treated.total, state.treated.missing) == (1, 0.5, 1)
+    assert (state.control.n, state.gap.n) == (0, 1)
+
+
+def test_nothing_is_said_before_both_arms_have_a_value() -> None:
+    """An arm without a value has no mean: there is no difference, and no zero in its place."""
+    state = add_exchange(new_arms(0.5), "treated", [1.0], 0)
+    assert difference(state, ERROR) is None
+    assert difference(add_exchange(state, "control", [], 1), ERROR) is None
+    assert difference(add_exchange(state, "control", [0.0], 0), ERROR) is not None
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, math.nan])
+def test_one_arm_alone_is_no_comparison(share: float) -> None:
+    """A policy that treats all or none has none."""
+    with pytest.raises(ValueError, match="share"):
+        new_arms(share)

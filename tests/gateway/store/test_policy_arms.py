@@ -1,0 +1,54 @@
+"""Sums of the two arms of a policy: once for each audit, by version, model and group."""
+
+from typing import Any
+
+import pytest
+
+from auditors.types import Measurement
+from gateway.live.policies import NO_DIFFERENCE, effect_of
+from gateway.store import exchanges, measurements, policy_arms
+from gateway.store.database import Database
+from tests.support.store.made import SETTINGS, exchange, measurement
+
+
+async def recorded(database: Database, found: list[Measurement], **given: Any) -> None:
+    """An audit of a new exchange of the policy, told twice."""
+    fields = {"mitigation": "p", "policy_version": "v1", "treated_share": 0.5, "arm": "treated"} | given
+    one = exchange(**fields)
+    await exchanges.insert_batch(database, [one], {})
+    for _ in range(2):
+        await measurements.record(database, one, "judge", found, 0.1, probability=0.5, settings=SETTINGS)
+
+
+async def effects(database: Database, **wanted: Any) -> list[Any]:
+    return [effect_of(one) for one in await policy_arms.list_arms(database, limit=100, **wanted)]
+
+
+async def test_both_arms_are_added_up(database: Database) -> None:
+    """Each audit once, in its arm; a refusal counts as missing; means are in the metric's unit."""
+    for value in (2.0, 1.0):
+        await recorded(database, [measurement(value)], arm="control")
+    await recorded(database, [measurement(0.0)])
+    await recorded(database, [measurement(None)])
+    (found,) = await effects(database)
+    assert (found.control.n, found.control.n_missing, found.control.mean) == (2, 0, pytest.approx(1.5))
+    assert (found.treated.n, found.treated.n_missing, found.treated.mean) == (1, 1, pytest.approx(0.0))
+    assert found.lower <= found.difference <= found.upper
+    assert (found.policy, found.version, found.axis, found.group) == ("p", "v1", "gender", "women")
+
+
+async def test_what_begins_a_comparison_of_its_own(database: Database) -> None:
+    """Another version, model or group; each filter finds its own."""
+    await recorded(database, [measurement(0.0), measurement(1.0, group="men")])
+    await recorded(database, [measurement(0.0)], policy_version="v2")
+    await recorded(database, [measurement(0.0)], served_model="other")
+    assert len(await effects(database)) == 4
+    assert [one.reason for one in await effects(database, model="other")] == [NO_DIFFERENCE]
+    assert await effects(database, policy="q") == []
+
+
+@pytest.mark.parametrize("given", [{"mitigation": None, "arm": None}, {"treated_share": 1.0}, {"treated_share": 0.0}])
+async def test_what_is_no_comparison(database: Database, given: dict[str, Any]) -> None:
+    """Without a policy, or under one that treats all or none, nothing is kept."""
+    await recorded(database, [measurement(0.0)], **given)
+    assert await effects(database) == []
