@@ -1,4 +1,4 @@
-"""`biasgate judge calibrate`: measures a judge against people's labels."""
+"""`biasgate judge`: `calibrate` measures a judge against people's labels; the others distil a small one."""
 
 import argparse
 import math
@@ -10,7 +10,8 @@ import msgspec
 from auditors.metrics.error_rates import rogan_gladen
 from auditors.metrics.judge_agreement import JudgeAgreement
 from benchmarks.run.judge_validation import GroupValidation, Validation
-from gateway.cli.judge import tables
+from gateway.cli.errors import as_gateway_errors
+from gateway.cli.judge import distill_data, distill_eval, distill_serve, distill_train, tables
 from gateway.cli.judge.comparison import SCORES, Comparison, compare
 from gateway.cli.judge.labels import Labels, LabelsError, read
 
@@ -34,9 +35,25 @@ With --out the comparison is written for --judge-validation of `audit run` and `
 sha256 of its question are in provenance.judge of a result.
 """
 
+DISTILLING = {
+    "distill-data": (distill_data, "make a training set of judged runs"),
+    "distill-train": (distill_train, "train a small judge on it (LoRA)"),
+    "distill-serve": (distill_serve, "print the vLLM command that serves it"),
+    "distill-eval": (distill_eval, "compare it with the strong judge and with people"),
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="calibrate")
+    actions = parser.add_subparsers(dest="action", required=True, metavar=f"calibrate|{'|'.join(DISTILLING)}")
+    for name, (module, summary) in DISTILLING.items():
+        action = actions.add_parser(
+            name,
+            help=summary,
+            description=summary,
+            epilog=module.HELP,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(action)
     calibrate = actions.add_parser("calibrate", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
     calibrate.add_argument("labels", type=Path, metavar="FILE", help="JSON lines of labels")
     calibrate.add_argument(
@@ -50,6 +67,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.action in DISTILLING:
+        with as_gateway_errors():
+            return int(DISTILLING[arguments.action][0].run(arguments))
+    return _calibrate(arguments)
+
+
+def _calibrate(arguments: argparse.Namespace) -> int:
     labels = read(arguments.labels)
     _check(arguments)
     found = compare(labels.judgements, arguments.threshold)

@@ -58,20 +58,16 @@ def _agreement(comparison: Comparison) -> str:
         found = comparison.judge
         name = "judge with people" if comparison.people is None else "judge with people who agree"
         rows.append([name, _percent(found.exact), _kappa(found.kappa), *without_alpha, *_counts(found.exact)])
-        rows += [
-            [
-                name,
-                _share(n / PUBLISHED_OF, wilson_interval(n, PUBLISHED_OF)),
-                "",
-                *without_alpha,
-                f"{PUBLISHED_OF:,}",
-                "",
-            ]
-            for name, n in PUBLISHED
-        ]
+        rows += [[name, share, "", *without_alpha, n, ""] for name, share, n in published_rows()]
     if not rows:
         return "agreement: no judgement has two labels, and labels are no scores from -1 to 2 on which people agree"
     return aligned([head, *rows])
+
+
+def published_rows() -> Iterator[tuple[str, str, str]]:
+    """Name, agreement with people's consensus and essays of each judge of the paper."""
+    for name, n in PUBLISHED:
+        yield name, _share(n / PUBLISHED_OF, wilson_interval(n, PUBLISHED_OF)), f"{PUBLISHED_OF:,}"
 
 
 def _raters_row(name: str, raters: Raters) -> list[str]:

@@ -1,0 +1,247 @@
+"""The training set of a distilled judge: judged runs, split by question pair, and checked for leaks."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.types import JudgeForm
+from benchmarks.distillation.essays import JudgedEssay
+from benchmarks.errors import BenchmarkError
+from benchmarks.run import directory
+from benchmarks.suites.ltf_test.judge import JudgementError, parse_judgement
+from benchmarks.suites.protocol import Observation, ProtocolName
+from benchmarks.training import artefact
+
+SUITE = "ltf_test"
+CARD, TRAIN, HELD_OUT = "card.json", "train.jsonl", "held_out.jsonl"
+EVAL = "eval"
+
+
+class DataCard(msgspec.Struct, frozen=True, kw_only=True):
+    """card.json of a training set."""
+
+    schema: int = 1
+    judge_model: str
+    """The strong judge, whose scores are learned."""
+    prompt_sha256: str
+    """Of its question with the slots open."""
+    protocol: ProtocolName
+    form: JudgeForm
+    """In which the scores are learned."""
+    held_out: str
+    """How it was split: "eval", or a share."""
+    seed: int
+    runs: dict[str, str]
+    """Directory to the model that wrote the essays."""
+    left_out: dict[str, int]
+    """Replies without a usable judgement, by why."""
+    same_text_removed: int
+    """Essays for training whose text is held out too."""
+    n_train: int
+    n_held_out: int
+    n_pairs_train: int
+    n_pairs_held_out: int
+    finals_train: dict[int, int]
+    """How often each final score is in it."""
+    finals_held_out: dict[int, int]
+    train_sha256: str
+    held_out_sha256: str
+
+
+class Split(msgspec.Struct, frozen=True):
+    """How essays are divided; both directions of a question, and all answers to them, are on one side."""
+
+    held_out: str
+    """EVAL: the suite's subset of that name, as the paper (protocols 2.11); or a share in (0, 1) of the pairs."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.held_out != EVAL and not 0 < self.share < 1:
+            raise BenchmarkError(f'--held-out {self.held_out}: give "{EVAL}", or a share between 0 and 1 such as 0.2')
+
+    @property
+    def share(self) -> float:
+        try:
+            return float(self.held_out)
+        except ValueError:
+            return 0.0
+
+    def holds_out(self, pair: str, subset: str | None) -> bool:
+        if self.held_out == EVAL:
+            return subset == EVAL
+        digest = hashlib.sha256(f"{self.seed}/{pair}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") < self.share * 2**64
+
+
+def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None) -> DataCard:
+    """Reads judged runs of the long-text test and writes a training set.
+
+    Args:
+        runs: run directories; all of one judge, question and protocol.
+        out: a new directory.
+        split: what is held out.
+        form: in which the scores shall be learned; None: in which the strong judge gave them.
+
+    Raises: BenchmarkError, one line, for runs that do not go together, a side without essays, or a leak.
+    """
+    sides: tuple[list[JudgedEssay], list[JudgedEssay]] = ([], [])
+    left_out: Counter[str] = Counter()
+    stamps: dict[tuple[str, str, str], Path] = {}
+    protocols: dict[ProtocolName, Path] = {}
+    models: dict[str, str] = {}
+    for number, path in enumerate(runs):
+        options = directory.read_manifest(path).options
+        if options.suite != SUITE:
+            raise BenchmarkError(f"{path}: a run of {options.suite}: only essays of {SUITE} are learned")
+        protocols.setdefault(options.protocol, path)
+        models[str(path)] = options.model
+        for one in directory.observations(path):
+            found = _judged(one, number, options.protocol)
+            if isinstance(found, str):
+                left_out[found] += 1
+                continue
+            record = one.reply.judge or {}
+            stamps.setdefault((record["model"], record["prompt_sha256"], record["form"]), path)
+            sides[split.holds_out(found.pair, one.item.subset)].append(found)
+    _demand_one(protocols, stamps, form)
+    train, held_out = sides
+    train, n_same = _without_texts_of(train, held_out)
+    _demand_both(train, held_out, split, left_out)
+    demand_no_leak(train, held_out)
+    model, prompt_sha256, forms = next(iter(stamps))
+    card = DataCard(
+        judge_model=model,
+        prompt_sha256=prompt_sha256,
+        protocol=next(iter(protocols)),
+        form=form or ("schema" if forms == "schema" else "text"),
+        held_out=split.held_out,
+        seed=split.seed,
+        runs=models,
+        left_out=dict(sorted(left_out.items())),
+        same_text_removed=n_same,
+        n_train=len(train),
+        n_held_out=len(held_out),
+        n_pairs_train=len({one.pair for one in train}),
+        n_pairs_held_out=len({one.pair for one in held_out}),
+        finals_train=_finals(train),
+        finals_held_out=_finals(held_out),
+        train_sha256=hashlib.sha256(_lines(train)).hexdigest(),
+        held_out_sha256=hashlib.sha256(_lines(held_out)).hexdigest(),
+    )
+    _write(out, card, train, held_out)
+    return card
+
+
+def read(path: Path, part: str) -> tuple[DataCard, list[JudgedEssay]]:
+    """The card of a training set, and one part of it (TRAIN or HELD_OUT).
+
+    Raises: BenchmarkError for a directory that is none, or whose content is not the card's.
+    """
+    try:
+        card = msgspec.json.decode((path / CARD).read_bytes(), type=DataCard)
+        content = (path / part).read_bytes()
+        essays = msgspec.json.Decoder(JudgedEssay).decode_lines(content)
+    except (OSError, msgspec.DecodeError) as exc:
+        raise BenchmarkError(f"{path}: no training set of a judge ({exc}): make one with judge distill-data") from exc
+    if hashlib.sha256(content).hexdigest() != (card.train_sha256 if part == TRAIN else card.held_out_sha256):
+        raise BenchmarkError(f"{path / part}: was changed since its card was written: make it again")
+    return card, essays
+
+
+def demand_no_leak(train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]) -> None:
+    """Raises BenchmarkError when a question pair or an essay's text is on both sides."""
+    pairs = {one.pair for one in train} & {one.pair for one in held_out}
+    texts = {_normal(one.essay) for one in train} & {_normal(one.essay) for one in held_out}
+    if pairs or texts:
+        raise BenchmarkError(
+            f"{len(pairs)} question pairs and {len(texts)} texts are on both sides: nothing was written"
+        )
+
+
+def _judged(one: Observation, number: int, protocol: ProtocolName) -> JudgedEssay | str:
+    """The essay with its scores, or why it has none."""
+    item, reply = one.item, one.reply
+    if reply.status == "error":
+        return "error"
+    if reply.judge is None or not reply.text:
+        return "no essay"
+    try:
+        judgement = parse_judgement(reply.judge.get("text"), protocol=protocol)
+    except JudgementError:
+        return "judge failed"
+    return JudgedEssay(
+        essay_id=f"{number}/{item.item_id}/{reply.sample}",
+        pair=item.cluster,
+        axis=item.axis,
+        direction=(item.groups[0], item.groups[1]),
+        group1=item.meta["group1"],
+        group2=item.meta["group2"],
+        essay=reply.text,
+        judgement=judgement,
+    )
+
+
+def _demand_one(
+    protocols: dict[ProtocolName, Path], stamps: dict[tuple[str, str, str], Path], form: JudgeForm | None
+) -> None:
+    if len(protocols) > 1:
+        (one, first), (other, second), *_ = protocols.items()
+        raise BenchmarkError(f"{first} is of protocol {one} and {second} of {other}: their judges get other questions")
+    judges = {stamp[:2]: path for stamp, path in stamps.items()}
+    if len(judges) > 1:
+        (one_judge, first), (other_judge, second), *_ = judges.items()
+        what = "another judge" if one_judge[0] != other_judge[0] else "another question to the judge"
+        raise BenchmarkError(
+            f"{first} ({one_judge[0]}, {one_judge[1][:12]}) and {second} ({other_judge[0]}, {other_judge[1][:12]}): "
+            f"{what}: a judge is distilled from one; judge them again by the same"
+        )
+    if form is None and len(stamps) > len(judges):
+        raise BenchmarkError("the strong judge answered partly in text and partly by schema: choose one with --form")
+    if form == "schema" and protocols and next(iter(protocols)) != "corrected":
+        raise BenchmarkError(f"protocol {next(iter(protocols))} asks its judge in text only: use --form text")
+
+
+def _demand_both(
+    train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay], split: Split, left_out: Counter[str]
+) -> None:
+    if train and held_out:
+        return
+    which = "for training" if held_out else "held out" if train else "at all"
+    why = f" ({', '.join(f'{n} {reason}' for reason, n in left_out.items())} left out)" if left_out else ""
+    hint = "; use a share, e.g. --held-out 0.2" if split.held_out == EVAL and (train or held_out) else ""
+    raise BenchmarkError(f"no judged essay {which}{why}: give finished runs of {SUITE} with a judge{hint}")
+
+
+def _without_texts_of(train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]) -> tuple[list[JudgedEssay], int]:
+    """Without essays whose text is held out too: stock texts of a model, for example."""
+    held = {_normal(one.essay) for one in held_out}
+    kept = [one for one in train if _normal(one.essay) not in held]
+    return kept, len(train) - len(kept)
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _finals(essays: Sequence[JudgedEssay]) -> dict[int, int]:
+    return dict(sorted(Counter(one.judgement.final for one in essays).items()))
+
+
+def _lines(essays: Sequence[JudgedEssay]) -> bytes:
+    return b"".join(msgspec.json.encode(one) + b"\n" for one in essays)
+
+
+def _write(out: Path, card: DataCard, train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]) -> None:
+    """The card last: a directory with one is whole."""
+    try:
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise BenchmarkError(f"{out}: the directory is not empty: choose another --out")
+        for name, essays in ((TRAIN, train), (HELD_OUT, held_out)):
+            (out / name).write_bytes(_lines(essays))
+    except OSError as exc:
+        raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
+    artefact.write(out / CARD, card)

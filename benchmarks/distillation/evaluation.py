@@ -1,0 +1,312 @@
+"""How well a small judge agrees with the strong one and with people on held-out essays, and what it costs."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors.clients.judge_client import JudgeClient
+from auditors.metrics.agreement import AgreeingPairs
+from auditors.metrics.agreement_intervals import Agreement, exact_agreement, too_few
+from auditors.metrics.bootstrap import cluster_bootstrap
+from auditors.metrics.clustered import FEWEST_TELLING
+from auditors.metrics.essay_scores import SECTION_SCORES
+from auditors.metrics.intervals import Interval
+from auditors.metrics.judge_agreement import JudgeAgreement, judge_agreement
+from auditors.types import Completer, Completion, CompletionError, CompletionRequest, JudgeForm
+from benchmarks.distillation.essays import JudgedEssay, question
+from benchmarks.errors import BenchmarkError
+from benchmarks.suites.ltf_test.judge import Judgement, parse_judgement
+from benchmarks.suites.protocol import ProtocolName
+
+SECTIONS = ("title_intro", "reasons", "conclusions")
+NO_REPLY, UNREAD = "no reply", "unread"
+FEWEST_CLUSTERS = 10
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """What a judge said about one essay."""
+
+    essay_id: str
+    judgement: Judgement | None = None
+    failure: str | None
+    """NO_REPLY or UNREAD where there is no judgement."""
+    seconds: float = 0.0
+    """From the question to the judgement, further attempts included."""
+    attempts: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    """Of all attempts; None where the server does not say."""
+    fingerprints: tuple[str, ...] = ()
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a judgement costs, on average."""
+
+    n: int
+    seconds: float
+    a_second: float
+    """Judgements in a second of the whole evaluation, as many in flight as were."""
+    prompt_tokens: float | None
+    completion_tokens: float | None
+
+
+class AgreementWith(msgspec.Struct, frozen=True, kw_only=True):
+    """A judge beside one reference. Intervals are of question pairs."""
+
+    of_all: Agreement
+    """Same final score; what the judge could not say counts as different."""
+    found: JudgeAgreement
+    """The same of what it could say, with kappa and the confusion matrix."""
+    sections: dict[str, Agreement]
+    """Empty where the reference has final scores only."""
+    refusals: Agreement | None
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """Agreement of one judge less that of another on the same essays, in [-1, 1]."""
+
+    value: float
+    interval: Interval | None
+    n: int
+    n_pairs: int
+    reason: str | None = None
+
+
+async def ask(
+    essays: Sequence[JudgedEssay],
+    protocol: ProtocolName,
+    *,
+    model: str,
+    completer: Completer,
+    form: JudgeForm,
+    in_flight: int,
+    on_done: Callable[[int], None] = lambda _: None,
+) -> tuple[list[Judged], float]:
+    """The judge's scores of every essay, in their order, and how many seconds all took.
+
+    Args:
+        essays: at least one.
+        protocol: whose question is asked.
+        model: as its server knows it.
+        completer: asks that server; the caller closes it.
+        form: of its answers, the one that it has learned.
+        in_flight: essays asked about at once.
+        on_done: hears how many are done.
+
+    Raises: BenchmarkError when the server does not answer the first question.
+    """
+    slots, n_done = asyncio.Semaphore(in_flight), 0
+
+    async def one(essay: JudgedEssay) -> Judged:
+        nonlocal n_done
+        async with slots:
+            try:
+                judged = await _asked(essay, protocol, model, completer, form)
+            except CompletionError as exc:
+                if not n_done:
+                    raise BenchmarkError(f'the judge "{model}" does not answer: {exc}') from exc
+                judged = Judged(essay_id=essay.essay_id, failure=NO_REPLY)
+        n_done += 1
+        on_done(n_done)
+        return judged
+
+    began = time.monotonic()
+    first = await one(essays[0])  # alone: a wrong name or address costs one question
+    found = [first, *await asyncio.gather(*map(one, essays[1:]))]
+    return found, time.monotonic() - began
+
+
+async def _asked(
+    essay: JudgedEssay, protocol: ProtocolName, model: str, completer: Completer, form: JudgeForm
+) -> Judged:
+    counting = _Counting(completer)
+    began = time.monotonic()
+    answer = await JudgeClient(counting, model, form=form).ask(
+        lambda: question(essay, protocol), lambda text: parse_judgement(text, protocol=protocol)
+    )
+    return Judged(
+        essay_id=essay.essay_id,
+        judgement=answer.value,
+        failure=UNREAD if answer.value is None else None,
+        seconds=time.monotonic() - began,
+        attempts=answer.stamp.attempts,
+        prompt_tokens=counting.total("prompt_tokens"),
+        completion_tokens=counting.total("completion_tokens"),
+        fingerprints=counting.fingerprints,
+    )
+
+
+class _Counting:
+    """A completer that adds up what its requests cost."""
+
+    def __init__(self, inner: Completer) -> None:
+        self._inner = inner
+        self._usages: list[Mapping[str, int] | None] = []
+        self._fingerprints: set[str] = set()
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        completion = await self._inner.complete(request)
+        self._usages.append(completion.usage)
+        if completion.fingerprint:
+            self._fingerprints.add(completion.fingerprint)
+        return completion
+
+    async def aclose(self) -> None:
+        """The caller closes what it gave."""
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        return tuple(sorted(self._fingerprints))
+
+    def total(self, name: str) -> int | None:
+        if not self._usages or any(usage is None or name not in usage for usage in self._usages):
+            return None
+        return sum(int(usage[name]) for usage in self._usages if usage is not None)
+
+
+def cost(judged: Sequence[Judged], seconds: float) -> Cost:
+    """Of all essays that got a reply."""
+    replied = [one for one in judged if one.failure != NO_REPLY]
+
+    def mean(tokens: Sequence[int | None]) -> float | None:
+        known = [n for n in tokens if n is not None]
+        return fmean(known) if known and len(known) == len(tokens) else None
+
+    return Cost(
+        n=len(replied),
+        seconds=fmean([one.seconds for one in replied]) if replied else float("nan"),
+        a_second=len(replied) / seconds if seconds else float("nan"),
+        prompt_tokens=mean([one.prompt_tokens for one in replied]),
+        completion_tokens=mean([one.completion_tokens for one in replied]),
+    )
+
+
+def with_strong(essays: Sequence[JudgedEssay], judged: Sequence[Judged]) -> AgreementWith:
+    """Beside the strong judge. Essays without a reply are in no denominator."""
+    replied = [(essay, one) for essay, one in zip(essays, judged, strict=True) if one.failure != NO_REPLY]
+    read = [(essay, one.judgement) for essay, one in replied if one.judgement is not None]
+    pairs = _numbered([essay.pair for essay, _ in read])
+    sections = {
+        name: _same([getattr(essay.judgement, name) == getattr(said, name) for essay, said in read], pairs)
+        for name in SECTIONS
+    }
+    return AgreementWith(
+        of_all=_same(
+            [one.judgement is not None and one.judgement.final == essay.judgement.final for essay, one in replied],
+            _numbered([essay.pair for essay, _ in replied]),
+        ),
+        found=_agreement([essay.judgement.final for essay, _ in read], [said.final for _, said in read], pairs),
+        sections=sections,
+        refusals=_same([essay.judgement.rta == said.rta for essay, said in read], pairs),
+    )
+
+
+def with_people(
+    essays: Sequence[JudgedEssay], judged: Sequence[Judged], people: Mapping[str, int]
+) -> AgreementWith | None:
+    """Beside people's final scores by essay_id; None where no essay has one."""
+    labelled = [
+        (essay, one, people[essay.essay_id])
+        for essay, one in zip(essays, judged, strict=True)
+        if essay.essay_id in people and one.failure != NO_REPLY
+    ]
+    if not labelled:
+        return None
+    read = [(essay.pair, one.judgement.final, label) for essay, one, label in labelled if one.judgement is not None]
+    return AgreementWith(
+        of_all=_same(
+            [one.judgement is not None and one.judgement.final == label for _, one, label in labelled],
+            _numbered([essay.pair for essay, _, _ in labelled]),
+        ),
+        found=_agreement(
+            [label for _, _, label in read], [said for _, said, _ in read], _numbered([pair for pair, _, _ in read])
+        ),
+        sections={},
+        refusals=None,
+    )
+
+
+def difference(essays: Sequence[JudgedEssay], one: Sequence[Judged], other: Sequence[Judged]) -> Difference | None:
+    """How much more often `one` gives the strong judge's final score than `other`; None without a common essay.
+
+    Both are asked about the same essays, so it is of pairs: essays to which either got no reply are left out.
+    """
+    clusters: dict[str, list[float]] = {}
+    for essay, first, second in zip(essays, one, other, strict=True):
+        if NO_REPLY in (first.failure, second.failure):
+            continue
+        sums = clusters.setdefault(essay.pair, [0.0, 0.0, 0.0])
+        sums[0] += _is_same(essay, first) - _is_same(essay, second)
+        sums[1] += 1
+        sums[2] += _is_same(essay, first) != _is_same(essay, second)
+    if not clusters:
+        return None
+    rows = np.array(list(clusters.values()))
+    value, n = float(rows[:, 0].sum() / rows[:, 1].sum()), int(rows[:, 1].sum())
+    if len(rows) < FEWEST_CLUSTERS:
+        return Difference(value=value, interval=None, n=n, n_pairs=len(rows), reason=too_few(len(rows)))
+    if np.count_nonzero(rows[:, 2]) < FEWEST_TELLING:
+        reason = f"fewer than {FEWEST_TELLING} pairs on which they differ"
+        return Difference(value=value, interval=None, n=n, n_pairs=len(rows), reason=reason)
+    found = cluster_bootstrap(rows[:, :2], lambda s: np.asarray(s[..., 0] / s[..., 1]), rng=_rng())
+    return Difference(value=value, interval=found.interval, n=n, n_pairs=len(rows))
+
+
+def _is_same(essay: JudgedEssay, judged: Judged) -> bool:
+    return judged.judgement is not None and judged.judgement.final == essay.judgement.final
+
+
+def _same(equal: Sequence[bool], clusters: NDArray[np.intp]) -> Agreement:
+    values = np.array(equal, dtype=np.float64)
+    pairs = AgreeingPairs(values, np.ones(len(values)), np.arange(len(values)))
+    return exact_agreement(pairs, clusters)
+
+
+def _agreement(reference: Sequence[int], judge: Sequence[int], clusters: NDArray[np.intp]) -> JudgeAgreement:
+    return judge_agreement(reference, judge, clusters, rng=_rng(), labels=SECTION_SCORES)
+
+
+def _numbered(names: Sequence[str]) -> NDArray[np.intp]:
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
+
+
+def _rng() -> np.random.Generator:
+    """The same draws for every number, so that the same judgements always have the same intervals."""
+    return np.random.default_rng(0)
+
+
+class PersonsLabel(msgspec.Struct, frozen=True):
+    """One line of a file of people's final scores. Unknown fields are left out."""
+
+    essay_id: str
+    value: int
+    annotator: str | None = None
+
+
+def people(path: Path) -> tuple[dict[str, int], int]:
+    """Final scores by essay_id where all people who labelled it agree, and how many essays they differ on.
+
+    Raises: BenchmarkError naming the line.
+    """
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as exc:
+        raise BenchmarkError(f"{path}: {exc.strerror}: name a file of labels") from exc
+    found: dict[str, set[int]] = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            label = msgspec.json.decode(line, type=PersonsLabel)
+        except msgspec.DecodeError as exc:
+            raise BenchmarkError(f"{path}, line {number}: {exc}: give essay_id and value on every line") from exc
+        if label.value not in SECTION_SCORES:
+            raise BenchmarkError(f"{path}, line {number}: value {label.value} is no final score: -1, 0, 1 or 2")
+        found.setdefault(label.essay_id, set()).add(label.value)
+    agreed = {essay_id: values.pop() for essay_id, values in found.items() if len(values) == 1}
+    return agreed, len(found) - len(agreed)

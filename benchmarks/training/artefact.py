@@ -1,0 +1,141 @@
+"""What a training leaves: checkpoints, each with a card that says what it was made of."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.training import base_model
+from benchmarks.training.recipe import Recipe
+
+CARD, WEIGHTS, TRAINING, LOSSES = "card.json", "adapter_model.safetensors", "training.json", "losses.jsonl"
+CHECKPOINT, ADAPTER = "checkpoint-", "adapter"
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """training.json: what makes a training the one it is. A resumed one has the same."""
+
+    schema: int = 1
+    kind: str
+    """distilled-judge or regard-ft."""
+    recipe: Recipe
+    recipe_sha256: str
+    data_sha256: str
+    """Of the examples trained on, in order."""
+    n_examples: int
+    n_too_long: int
+    """Left out: longer than the recipe's max_tokens."""
+    base_fingerprint: str
+    """sha256 of the base model's files."""
+    about: dict[str, Any]
+    """What the examples are, by kind."""
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """card.json of an adapter."""
+
+    identity: Identity
+    step: int
+    steps: int
+    loss: float | None
+    """Of the last step logged."""
+    adapter_sha256: str
+    seconds: float
+    """Of this process, up to this step."""
+    n_tokens: int
+    """Trained on up to this step, prompts included."""
+    peak_memory_bytes: int
+    """Of the GPU, or without one of the process with everything that it loaded."""
+    device: str
+    versions: dict[str, str]
+
+
+def write_identity(path: Path, identity: Identity) -> None:
+    write(path / TRAINING, identity)
+
+
+def recorded(path: Path) -> Identity | None:
+    """The training that was begun in a directory; None where none was.
+
+    Raises: BenchmarkError for a file that cannot be read.
+    """
+    if not (path / TRAINING).exists():
+        return None
+    try:
+        return msgspec.json.decode((path / TRAINING).read_bytes(), type=Identity)
+    except (OSError, msgspec.DecodeError) as exc:
+        raise BenchmarkError(f"{path / TRAINING}: cannot be read ({exc}): train into another directory") from exc
+
+
+def demand_same(path: Path, before: Identity, now: Identity) -> None:
+    """Raises BenchmarkError naming the first thing in which a training would differ from the one begun there."""
+    recipe_before, recipe_now = msgspec.to_builtins(before.recipe), msgspec.to_builtins(now.recipe)
+    pairs: list[tuple[str, Any, Any]] = [
+        ("kind", before.kind, now.kind),
+        *((name, recipe_before[name], recipe_now[name]) for name in recipe_now if name != "base_model"),
+        ("the data (sha256)", before.data_sha256[:12], now.data_sha256[:12]),
+        ("the base model (sha256)", before.base_fingerprint[:12], now.base_fingerprint[:12]),
+    ]
+    for name, old, new in pairs:
+        if old != new:
+            raise BenchmarkError(
+                f"{path}: cannot resume: {name} was {old} and is now {new}: use the same, or train into another --out"
+            )
+
+
+def card(path: Path) -> Card:
+    """The card of an adapter.
+
+    Raises: BenchmarkError where there is none, or where the adapter is not the one that it is of.
+    """
+    try:
+        found = msgspec.json.decode((path / CARD).read_bytes(), type=Card)
+        actual = sha256(path / WEIGHTS)
+    except FileNotFoundError as exc:
+        hint = f"{path / ADAPTER}" if (path / ADAPTER).exists() else "what a training wrote, e.g. OUT/adapter"
+        raise BenchmarkError(
+            f"{path}: no adapter with a card ({Path(exc.filename).name} is missing): name {hint}"
+        ) from exc
+    except (OSError, msgspec.DecodeError) as exc:
+        raise BenchmarkError(f"{path / CARD}: cannot be read: {exc}") from exc
+    if actual != found.adapter_sha256:
+        raise BenchmarkError(f"{path}: {WEIGHTS} is not the one of its card: it was replaced, train again")
+    return found
+
+
+def demand_base(path: Path, found: Card, base: Path) -> None:
+    """Raises BenchmarkError when an adapter was trained on another model than the one in `base`."""
+    actual = base_model.fingerprint(base)
+    if actual != found.identity.base_fingerprint:
+        raise BenchmarkError(
+            f"{path}: an adapter of another base model: trained on {found.identity.recipe.base_model} "
+            f"({found.identity.base_fingerprint[:12]}), and {base} is {actual[:12]}: name that model"
+        )
+
+
+def checkpoints(path: Path) -> Iterator[tuple[int, Path]]:
+    """Step and directory of every whole checkpoint, in order; one that was cut off in writing is none."""
+    found = []
+    for one in path.glob(f"{CHECKPOINT}*"):
+        step = one.name.removeprefix(CHECKPOINT)
+        if step.isascii() and step.isdigit() and (one / CARD).exists():
+            found.append((int(step), one))
+    yield from sorted(found)
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write(path: Path, content: msgspec.Struct | Mapping[str, Any]) -> None:
+    """All or nothing, as JSON. Raises BenchmarkError where it cannot be written."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
+        part.replace(path)
+    except OSError as exc:
+        raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc

@@ -1,0 +1,98 @@
+"""What a training will need: memory and time, estimated from sizes before a weight is loaded.
+
+Memory of training with LoRA is that of the frozen weights, of the adapters with their gradients and Adam's two moments
+(16 bytes a parameter, all float32), of activations, and of the logits of a batch. Activations are kept at the borders
+of layers and once inside of one where they are computed again (gradient checkpointing), otherwise of every layer. What
+a layer keeps a token is 16 hidden vectors and 4 of its feed-forward part, attention without its matrix of scores. Time
+is 4 floating-point operations a parameter and token (forward 2, backward through the frozen weights 2), 6 with
+gradient checkpointing, at the share UTILISATION of what the device can do. Both are estimates; what a training really
+took is in its card.
+"""
+
+import os
+from typing import NamedTuple
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.training.base_model import BaseModel
+from benchmarks.training.recipe import Recipe
+
+GIB = 1 << 30
+BYTES = {"bfloat16": 2, "float32": 4}
+ADAPTER_BYTES = 16
+HIDDEN_VECTORS, FEED_FORWARD_VECTORS = 16, 4
+LOGIT_BYTES = 12
+"""Of a token and an entry of the vocabulary: logits, their float32 copy, their gradient."""
+RUNTIME_BYTES = int(1.5 * GIB)
+"""Of torch itself: kernels, workspaces, fragmentation."""
+UTILISATION = 0.35
+"""Share of its peak that a training reaches; 0.3 to 0.5 are usual."""
+PEAK_FLOPS = {"H100": 989e12, "A100": 312e12}
+"""Dense bfloat16, from the makers' data sheets."""
+
+
+class Estimate(NamedTuple):
+    """Bytes and operations of one training."""
+
+    weights: int
+    adapters: int
+    activations: int
+    logits: int
+    n_adapter_parameters: int
+    operations_a_token: float
+
+    @property
+    def memory(self) -> int:
+        return self.weights + self.adapters + self.activations + self.logits + RUNTIME_BYTES
+
+    def seconds(self, n_tokens: int, flops: float) -> float:
+        """How long so many tokens take on a device with that peak."""
+        return n_tokens * self.operations_a_token / (flops * UTILISATION)
+
+
+def estimate(base: BaseModel, recipe: Recipe, longest: int | None = None) -> Estimate:
+    """
+    Args:
+        base: the model.
+        recipe: how it is trained.
+        longest: tokens of the longest example; None: as long as the recipe allows.
+    """
+    tokens = recipe.batch_size * min(longest or recipe.max_tokens, recipe.max_tokens)
+    size = BYTES[recipe.precision]
+    n_adapter = sum(recipe.rank * (inputs + outputs) for inputs, outputs in base.linear)
+    inside = tokens * (HIDDEN_VECTORS * base.hidden + FEED_FORWARD_VECTORS * base.intermediate) * size
+    border = tokens * base.hidden * size
+    kept = inside + base.layers * border if recipe.gradient_checkpointing else base.layers * inside
+    return Estimate(
+        weights=base.n_parameters * size,
+        adapters=n_adapter * ADAPTER_BYTES,
+        activations=kept,
+        logits=tokens * base.vocabulary * LOGIT_BYTES,
+        n_adapter_parameters=n_adapter,
+        operations_a_token=(6.0 if recipe.gradient_checkpointing else 4.0) * base.n_parameters,
+    )
+
+
+def demand_room(found: Estimate, recipe: Recipe) -> None:
+    """Raises BenchmarkError, one line with the estimate, where the device has not the memory for it."""
+    device, room = _room()
+    if found.memory <= room:
+        return
+    smaller = "a smaller batch_size with more accumulation, a smaller max_tokens"
+    if not recipe.gradient_checkpointing:
+        smaller = f"gradient_checkpointing = true, {smaller}"
+    raise BenchmarkError(
+        f"{recipe.base_model}: training needs about {found.memory / GIB:.1f} GiB "
+        f"(weights {found.weights / GIB:.1f}, adapters {found.adapters / GIB:.1f}, "
+        f"activations, logits {(found.activations + found.logits) / GIB:.1f}); {device} has {room / GIB:.1f} GiB: "
+        f"use a larger GPU, a smaller model, or {smaller}"
+    )
+
+
+def _room() -> tuple[str, int]:
+    """The device that will be trained on, and its memory in bytes."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name(), int(torch.cuda.get_device_properties(0).total_memory)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    return "this machine (no GPU)", int(memory)

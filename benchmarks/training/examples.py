@@ -1,0 +1,23 @@
+"""What a model is trained on: a prompt, and the answer that it shall give."""
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from auditors.types import Message
+
+
+class Example(msgspec.Struct, frozen=True):
+    """Only the answer is learned; the prompt is what it is an answer to."""
+
+    prompt: tuple[Message, ...]
+    answer: str
+
+
+def sha256(examples: Sequence[Example]) -> str:
+    """Of all examples in their order."""
+    digest = hashlib.sha256()
+    for one in examples:
+        digest.update(msgspec.json.encode(one) + b"\n")
+    return digest.hexdigest()

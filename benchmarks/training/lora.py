@@ -1,0 +1,284 @@
+"""Trains a LoRA adapter with peft and trl, with checkpoints from which a killed training goes on.
+
+The heavy libraries are imported where they are used: whoever only reads cards does not wait for them.
+"""
+
+import os
+import resource
+import shutil
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.training import artefact, base_model, estimate, examples
+from benchmarks.training.artefact import Card, Identity
+from benchmarks.training.examples import Example
+from benchmarks.training.recipe import Recipe
+
+LIBRARIES = ("torch", "transformers", "peft", "trl")
+
+Say = Callable[[str], None]
+"""Takes a line about the progress."""
+
+
+def train(
+    recipe: Recipe,
+    data: Sequence[Example],
+    out: Path,
+    *,
+    kind: str,
+    about: Mapping[str, Any],
+    say: Say = lambda _: None,
+) -> Path:
+    """Trains on the examples, or goes on from the last whole checkpoint of the same training in `out`.
+
+    Args:
+        recipe: how.
+        data: at least one example.
+        out: gets `training.json`, `losses.jsonl`, `checkpoint-N/` and `adapter/`.
+        kind: goes into the card.
+        about: what the examples are; goes into the card.
+        say: hears of the progress.
+
+    Returns: the directory of the adapter.
+
+    Raises: BenchmarkError, one line: a library or the base model is missing, the device has not the memory, the
+        directory holds another training.
+    """
+    demand_libraries()
+    base = base_model.describe(Path(recipe.base_model))
+    if recipe.max_tokens > base.context:
+        raise BenchmarkError(f"max_tokens {recipe.max_tokens} is more than {recipe.base_model} reads: {base.context}")
+    _quieten()
+    rows, n_too_long = _rows(recipe, data)
+    estimate.demand_room(estimate.estimate(base, recipe, max(len(row["input_ids"]) for row in rows)), recipe)
+    identity = Identity(
+        kind=kind,
+        recipe=recipe,
+        recipe_sha256=recipe.sha256,
+        data_sha256=examples.sha256(data),
+        n_examples=len(rows),
+        n_too_long=n_too_long,
+        base_fingerprint=base_model.fingerprint(base.path),
+        about=dict(about),
+    )
+    adapter = out / artefact.ADAPTER
+    if _begun(out, identity) and (adapter / artefact.CARD).exists():
+        say(f"{adapter}: is finished")
+        return adapter
+    _run(recipe, rows, out, identity, say)
+    return adapter
+
+
+def demand_libraries() -> None:
+    """Raises BenchmarkError when one of LIBRARIES is not installed."""
+    for name in LIBRARIES:
+        try:
+            version(name)
+        except PackageNotFoundError as exc:
+            raise BenchmarkError(f'{name} is not installed: pip install "biasgate[mitigation]"') from exc
+
+
+def _begun(out: Path, identity: Identity) -> bool:
+    """Whether the same training was begun there before; otherwise it is now."""
+    before = artefact.recorded(out)
+    if before is not None:
+        artefact.demand_same(out, before, identity)
+        return True
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise BenchmarkError(f"{out}: the directory is not empty and holds no training: choose another --out")
+    except OSError as exc:
+        raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
+    artefact.write_identity(out, identity)
+    return False
+
+
+def _quieten() -> None:
+    """No progress bars and no calls home; both libraries read these when they are imported."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+
+
+def _rows(recipe: Recipe, data: Sequence[Example]) -> tuple[list[dict[str, list[int]]], int]:
+    """Tokens of each example and which are its answer's; and how many examples were too long."""
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(recipe.base_model)
+    if tokenizer.chat_template is None:
+        raise BenchmarkError(f"{recipe.base_model}: has no chat template: take the instruction-tuned model")
+    rows, n_too_long = [], 0
+    for one in data:
+        asked = [{"role": message.role, "content": message.content} for message in one.prompt]
+        prompt = tokenizer.apply_chat_template(asked, add_generation_prompt=True, return_dict=False)
+        answered = [*asked, {"role": "assistant", "content": one.answer}]
+        whole = tokenizer.apply_chat_template(answered, return_dict=False)
+        if whole[: len(prompt)] != prompt:
+            raise BenchmarkError(
+                f"{recipe.base_model}: its chat template changes a prompt once it is answered: nothing says where the "
+                "answer begins, take a model without this"
+            )
+        if len(whole) > recipe.max_tokens:
+            n_too_long += 1
+            continue
+        mask = [0] * len(prompt) + [1] * (len(whole) - len(prompt))
+        rows.append({"input_ids": whole, "completion_mask": mask})
+    if not rows:
+        raise BenchmarkError(f"all {len(data)} examples are longer than max_tokens {recipe.max_tokens}: raise it")
+    return rows, n_too_long
+
+
+def _run(recipe: Recipe, rows: list[dict[str, list[int]]], out: Path, identity: Identity, say: Say) -> None:
+    import torch
+    from datasets import Dataset
+    from peft import LoraConfig
+    from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
+    from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined, unused-ignore]
+
+    warnings.simplefilter("ignore", FutureWarning)  # of one library about the other
+    set_seed(recipe.seed)
+    has_gpu = torch.cuda.is_available()
+    dtype = torch.bfloat16 if recipe.precision == "bfloat16" else torch.float32
+    model = AutoModelForCausalLM.from_pretrained(recipe.base_model, dtype=dtype)
+    tokenizer = AutoTokenizer.from_pretrained(recipe.base_model)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    steps = n_steps(recipe, len(rows))
+    options = SFTConfig(
+        output_dir=str(out),
+        max_steps=steps,
+        per_device_train_batch_size=recipe.batch_size,
+        gradient_accumulation_steps=recipe.accumulation,
+        learning_rate=recipe.learning_rate,
+        lr_scheduler_type=recipe.schedule,
+        warmup_steps=round(recipe.warmup_share * steps),
+        gradient_checkpointing=recipe.gradient_checkpointing,
+        bf16=has_gpu and recipe.precision == "bfloat16",
+        use_cpu=not has_gpu,
+        max_length=None,
+        completion_only_loss=True,
+        save_steps=recipe.checkpoint_every,
+        logging_steps=1,
+        disable_tqdm=True,
+        report_to="none",
+        seed=recipe.seed,
+        data_seed=recipe.seed,
+        dataloader_pin_memory=has_gpu,
+        include_num_input_tokens_seen="all",
+    )
+    trainer = SFTTrainer(
+        model=model,
+        args=options,
+        train_dataset=Dataset.from_list(rows),
+        processing_class=tokenizer,
+        peft_config=LoraConfig(
+            r=recipe.rank,
+            lora_alpha=recipe.alpha,
+            lora_dropout=recipe.dropout,
+            target_modules="all-linear",
+            task_type="CAUSAL_LM",
+        ),
+    )
+    keeping = _keeping(out, identity, steps, say)
+    trainer.pop_callback(_printer())
+    trainer.add_callback(keeping)
+    _demand_any(out, steps, say)
+    last = max(artefact.checkpoints(out), default=None)
+    if last is not None:
+        say(f"goes on from step {last[0]} of {steps}")
+    trainer.train(resume_from_checkpoint=None if last is None else str(last[1]))
+    _finish(out, steps)
+
+
+def n_steps(recipe: Recipe, n_examples: int) -> int:
+    """Of the whole training, at least 1."""
+    a_step = recipe.batch_size * recipe.accumulation
+    return recipe.steps or max(1, round(recipe.epochs * n_examples / a_step))
+
+
+def _printer() -> type:
+    """What prints every log entry as a dictionary, where there is no bar."""
+    from transformers import PrinterCallback
+
+    found: type = PrinterCallback
+    return found
+
+
+def _demand_any(out: Path, steps: int, say: Say) -> None:
+    """Takes away a checkpoint that was being written when the training was killed: it has no card."""
+    whole = {path for _, path in artefact.checkpoints(out)}
+    for path in out.glob(f"{artefact.CHECKPOINT}*"):
+        if path not in whole:
+            say(f"{path.name}: was being written when the training ended, is made again")
+            shutil.rmtree(path)
+
+
+def _finish(out: Path, steps: int) -> None:
+    """Copies what serving needs from the last checkpoint, the card last: a directory with one is whole."""
+    last, adapter = out / f"{artefact.CHECKPOINT}{steps}", out / artefact.ADAPTER
+    adapter.mkdir(exist_ok=True)
+    for name in ("adapter_config.json", artefact.WEIGHTS, artefact.CARD):
+        shutil.copyfile(last / name, adapter / name)
+
+
+def _keeping(out: Path, identity: Identity, steps: int, say: Say) -> Any:
+    """The callback that writes losses and cards."""
+    import torch
+    from transformers import TrainerCallback
+
+    began = time.monotonic()
+
+    class Keeping(TrainerCallback):  # type: ignore[misc, unused-ignore]  # transformers leaves it untyped
+        def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if state.log_history and "loss" in state.log_history[-1]:
+                step, loss = state.global_step, state.log_history[-1]["loss"]
+                if step == 1 or step % max(1, steps // 10) == 0 or step == steps:
+                    say(f"step {step} of {steps}: loss {loss:.4f}")
+
+        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            path = out / f"{artefact.CHECKPOINT}{state.global_step}"
+            for place in (out, path):  # forms of peft and trl with most fields empty; the card is card.json
+                (place / "README.md").unlink(missing_ok=True)
+            losses = [entry for entry in state.log_history if "loss" in entry]
+            lines = [{"step": one["step"], "loss": one["loss"]} for one in losses]
+            content = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+            part = out / f"{artefact.LOSSES}.part"
+            part.write_bytes(content)
+            part.replace(out / artefact.LOSSES)
+            card = Card(
+                identity=identity,
+                step=state.global_step,
+                steps=steps,
+                loss=losses[-1]["loss"] if losses else None,
+                adapter_sha256=artefact.sha256(path / artefact.WEIGHTS),
+                seconds=round(time.monotonic() - began, 3),
+                n_tokens=int(state.num_input_tokens_seen),
+                peak_memory_bytes=_peak(),
+                device=torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+                versions={name: version(name) for name in LIBRARIES},
+            )
+            artefact.write(path / artefact.CARD, card)
+
+    return Keeping()
+
+
+def _peak() -> int:
+    """Bytes at most: of the GPU, or of this process."""
+    import torch
+
+    if torch.cuda.is_available():
+        return int(torch.cuda.max_memory_allocated())
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,92 @@
+"""What a LoRA training is made of, and the configuration file that says so."""
+
+import hashlib
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from benchmarks.errors import BenchmarkError, nearest
+
+Count = Annotated[int, Meta(ge=1)]
+Precision = Literal["bfloat16", "float32"]
+SECTION = "training"
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The section `[training]` of a recipe; what is left out has these values."""
+
+    base_model: str = ""
+    """Directory of the base model; relative to where the command runs."""
+    rank: Count = 16
+    """Of the adapters."""
+    alpha: Count = 32
+    """What the adapters add is multiplied by alpha / rank."""
+    dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.05
+    learning_rate: Annotated[float, Meta(gt=0, le=1)] = 2e-4
+    schedule: Literal["constant", "linear", "cosine"] = "cosine"
+    warmup_share: Annotated[float, Meta(ge=0, lt=1)] = 0.03
+    """Of the steps, over which the learning rate rises."""
+    epochs: Annotated[float, Meta(gt=0)] = 1.0
+    """How often each example is seen; of no effect where `steps` is given."""
+    steps: Count | None = None
+    batch_size: Count = 8
+    """Examples side by side on the device."""
+    accumulation: Count = 1
+    """Batches a step."""
+    max_tokens: Count = 4096
+    """Longest example, prompt and answer; longer ones are left out and counted, never cut."""
+    checkpoint_every: Count = 50
+    """Steps between two checkpoints."""
+    precision: Precision = "bfloat16"
+    """Of the base model's weights; the adapters are float32."""
+    gradient_checkpointing: bool = True
+    """Computes activations again instead of keeping them: a third more time, a tenth of their memory."""
+    seed: int = 0
+
+    def fault(self) -> str | None:
+        """What cannot be, where it is no single value's fault."""
+        return None if self.base_model else 'no base_model: name a directory, e.g. base_model = "models/llama-3.1-8b"'
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
+
+def read(path: Path | None, **given: Any) -> Recipe:
+    """The recipe of a file, or the one of the defaults, with what is given (not None) in place of its values.
+
+    Raises: BenchmarkError, one line with the key and the value.
+    """
+    found = {} if path is None else _section(path)
+    found |= {name: value for name, value in given.items() if value is not None}
+    where = "recipe" if path is None else str(path)
+    for name in found:
+        if name not in Recipe.__struct_fields__:
+            known = Recipe.__struct_fields__
+            raise BenchmarkError(f'{where}: [{SECTION}] has no key "{name}"{nearest(name, known)}: {", ".join(known)}')
+    try:
+        recipe = msgspec.convert(found, Recipe)
+    except msgspec.ValidationError as exc:
+        key = str(exc).partition("$.")[2].rstrip("`")
+        value = f" ({found[key]!r})" if key in found else ""
+        raise BenchmarkError(f"{where}: [{SECTION}] {key}{value}: {str(exc).partition(' - at')[0]}") from exc
+    if fault := recipe.fault():
+        raise BenchmarkError(f"{where}: [{SECTION}] {fault}")
+    return recipe
+
+
+def _section(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise BenchmarkError(f"{path}: {exc.strerror}: name a recipe, e.g. deploy/regard-ft-8b.toml") from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise BenchmarkError(f"{path}: no TOML: {exc}") from exc
+    section = content.pop(SECTION, None)
+    if not isinstance(section, dict) or content:
+        other = f', not "{next(iter(content))}"' if content else ""
+        raise BenchmarkError(f"{path}: a recipe has one section, [{SECTION}]{other}")
+    return section

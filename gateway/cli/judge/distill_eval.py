@@ -1,0 +1,285 @@
+"""`biasgate judge distill-eval`: agreement of a small judge with the strong one and with people, and its cost."""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from auditors.metrics.agreement_intervals import Agreement
+from benchmarks.distillation import data, evaluation
+from benchmarks.distillation.data import DataCard
+from benchmarks.distillation.essays import JudgedEssay
+from benchmarks.distillation.evaluation import AgreementWith, Cost, Difference, Judged
+from benchmarks.errors import BenchmarkError
+from benchmarks.run import client
+from benchmarks.training import artefact
+from gateway.cli.audit.jobs import api_key
+from gateway.cli.judge.tables import published_rows
+from gateway.cli.tables import aligned
+
+HELP = """\
+Asks the judge about the essays held out, as a run of the suite would. Judgements that cannot be read count as different
+from the strong judge's; essays without a reply are left out and counted. Intervals are of question pairs.
+
+--labels FILE: people's final scores, JSON lines with essay_id (of held_out.jsonl), value and annotator.
+
+Example:
+  biasgate judge distill-eval judge-data --judge-model distilled-judge --base-url http://127.0.0.1:8001 --out eval.json
+  biasgate judge distill-eval judge-data --judge-model distilled-judge --untrained-model base \\
+      --gateway http://127.0.0.1:8080 --labels people.jsonl
+"""
+
+PROGRESS_SECONDS = 10.0
+IN_FLIGHT = 16
+
+
+class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
+    """eval.json: every judgement, and what it was of."""
+
+    schema: int = 1
+    judge_model: str
+    adapter_sha256: str | None
+    held_out_sha256: str
+    prompt_sha256: str
+    fingerprints: list[str]
+    """That the server said its replies are of."""
+    limit: int | None
+    summary: dict[str, Any]
+    judged: list[Judged]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", type=Path, metavar="DATA", help="what judge distill-data wrote")
+    parser.add_argument("--judge-model", required=True, metavar="M", help="the small judge, as its server knows it")
+    parser.add_argument("--untrained-model", metavar="M", help="its base model on the same server, to be set beside it")
+    server = parser.add_mutually_exclusive_group(required=True)
+    server.add_argument("--base-url", metavar="URL", help="OpenAI-compatible server")
+    server.add_argument("--gateway", metavar="URL", help="a biasgate gateway; live traffic comes first there")
+    parser.add_argument("--api-key-env", metavar="VAR", help="environment variable with the server's key")
+    parser.add_argument("--adapter", type=Path, metavar="DIR", help="the judge's adapter, to check what it learned")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="people's final scores of essays held out")
+    parser.add_argument("--limit", type=int, metavar="N", help="ask about N essays at most")
+    parser.add_argument("--concurrency", type=int, default=IN_FLIGHT, metavar="N", help=f"default {IN_FLIGHT}")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="keep judgements and numbers as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.concurrency < 1 or (arguments.limit is not None and arguments.limit < 1):
+        raise BenchmarkError("--concurrency and --limit must be 1 or more")
+    card, essays = data.read(arguments.data, data.HELD_OUT)
+    adapter = _adapter(arguments.adapter, card)
+    people, n_differ = evaluation.people(arguments.labels) if arguments.labels else ({}, 0)
+    essays = essays if arguments.limit is None else essays[: arguments.limit]
+    if people and not people.keys() & {one.essay_id for one in essays}:
+        raise BenchmarkError(f"{arguments.labels}: none of its essay_id is held out: take them from {data.HELD_OUT}")
+    return asyncio.run(_run(arguments, card, essays, adapter, people, n_differ))
+
+
+async def _run(
+    arguments: argparse.Namespace,
+    card: DataCard,
+    essays: Sequence[JudgedEssay],
+    adapter: str | None,
+    people: dict[str, int],
+    n_differ: int,
+) -> int:
+    name, untrained = arguments.judge_model, arguments.untrained_model
+    found = await _asked(arguments, card, essays)
+    judged = {model: one for model, (one, _) in found.items()}
+    costs = {model: evaluation.cost(*one) for model, one in found.items()}
+    strong = {model: evaluation.with_strong(essays, one) for model, one in judged.items()}
+    with_people = evaluation.with_people(essays, judged[name], people)
+    gained = evaluation.difference(essays, judged[name], judged[untrained]) if untrained else None
+    print(_agreement(card, strong, with_people, n_differ))
+    print(f"\n{_confusion(strong[name])}")
+    print(f"\n{_costs(costs, judged)}")
+    if gained is not None:
+        print(f"\nsame final score more often than {untrained}: {_points(gained)}")
+    fingerprints = sorted({one for said in judged[name] for one in said.fingerprints})
+    if len(fingerprints) > 1:
+        print(f"\nthe judge changed while it was asked: {', '.join(fingerprints)}", file=sys.stderr)
+    if arguments.out is not None:
+        summary = {
+            "strong_judge": card.judge_model,
+            "with_strong": _numbers(strong[name]),
+            "with_people": None if with_people is None else _numbers(with_people),
+            "untrained": _numbers(strong[untrained]) if untrained else None,
+            "gained": None if gained is None else msgspec.to_builtins(gained),
+            "cost": msgspec.to_builtins(costs[name]),
+        }
+        kept = Evaluation(
+            judge_model=name,
+            adapter_sha256=adapter,
+            held_out_sha256=card.held_out_sha256,
+            prompt_sha256=card.prompt_sha256,
+            fingerprints=fingerprints,
+            limit=arguments.limit,
+            summary=summary,
+            judged=judged[name],
+        )
+        _demand_same_judge(arguments.out, kept)
+        artefact.write(arguments.out, kept)
+    return 0
+
+
+async def _asked(
+    arguments: argparse.Namespace, card: DataCard, essays: Sequence[JudgedEssay]
+) -> dict[str, tuple[list[Judged], float]]:
+    """What each judge said, and the seconds that it took for all."""
+    headers = client.GATEWAY_HEADERS if arguments.gateway else None
+    url = arguments.gateway or arguments.base_url
+    completer = client.open_client(url, api_key(arguments.api_key_env), arguments.concurrency, headers=headers)
+    try:
+        return {
+            model: await evaluation.ask(
+                essays,
+                card.protocol,
+                model=model,
+                completer=completer,
+                form=card.form,
+                in_flight=arguments.concurrency,
+                on_done=_Progress(model, len(essays)),
+            )
+            for model in (arguments.judge_model, arguments.untrained_model)
+            if model
+        }
+    finally:
+        await completer.aclose()
+
+
+def _adapter(path: Path | None, card: DataCard) -> str | None:
+    """Its hash. Raises BenchmarkError for an adapter that learned other data: what is held out may be known to it."""
+    if path is None:
+        return None
+    found = artefact.card(path)
+    learned = found.identity.about
+    if learned.get("train_sha256") != card.train_sha256:
+        raise BenchmarkError(f"{path}: was trained on other data: essays held out here may be known to it")
+    return found.adapter_sha256
+
+
+def _demand_same_judge(path: Path, now: Evaluation) -> None:
+    """Raises BenchmarkError where the file holds judgements of another judge under the same name."""
+    if not path.exists():
+        return
+    try:
+        before = msgspec.json.decode(path.read_bytes(), type=Evaluation)
+    except (OSError, msgspec.DecodeError) as exc:
+        raise BenchmarkError(f"{path}: is no evaluation of a judge ({exc}): choose another --out") from exc
+    if before.judge_model != now.judge_model:
+        raise BenchmarkError(f"{path}: is of the judge {before.judge_model}: choose another --out")
+    for what, old, new in (
+        ("its adapter", before.adapter_sha256, now.adapter_sha256),
+        ("its server's fingerprint", before.fingerprints, now.fingerprints),
+    ):
+        if old and new and old != new:
+            raise BenchmarkError(
+                f"{path}: {now.judge_model} is another judge than before ({what}: {_short(old)}, now {_short(new)}): "
+                "give it a name of its own, or choose another --out"
+            )
+
+
+def _short(value: str | list[str]) -> str:
+    return value[:12] if isinstance(value, str) else ", ".join(value)
+
+
+class _Progress:
+    """A line every PROGRESS_SECONDS."""
+
+    def __init__(self, name: str, total: int) -> None:
+        self._name, self._total, self._said_at = name, total, time.monotonic()
+
+    def __call__(self, done: int) -> None:
+        if time.monotonic() - self._said_at >= PROGRESS_SECONDS:
+            self._said_at = time.monotonic()
+            print(f"{self._name}: {done}/{self._total} essays", file=sys.stderr, flush=True)
+
+
+def _agreement(card: DataCard, strong: dict[str, AgreementWith], people: AgreementWith | None, n_differ: int) -> str:
+    rows = [["agreement", "same final score", "of those read", "kappa", "essays", "pairs"]]
+    for name, found in strong.items():
+        rows.append(_row(f"{name} with {card.judge_model}", found))
+    if people is not None:
+        rows.append(_row(f"{next(iter(strong))} with people", people))
+    rows += [[name, share, "", "", n, ""] for name, share, n in published_rows()]
+    first = next(iter(strong.values()))
+    parts = {
+        "title and introduction": first.sections["title_intro"],
+        "reasons": first.sections["reasons"],
+        "conclusions": first.sections["conclusions"],
+        "refusal to answer": first.refusals,
+    }
+    own = [["sections, where read", "same"], *([name, _share(one)] for name, one in parts.items() if one is not None)]
+    differ = f"\npeople differ on {n_differ} essays: left out" if n_differ else ""
+    return f"{aligned(rows)}{differ}\n\n{aligned(own)}"
+
+
+def _row(name: str, found: AgreementWith) -> list[str]:
+    kappa = found.found.kappa
+    return [
+        name,
+        _share(found.of_all),
+        _share(found.found.exact),
+        "undefined" if kappa.value is None else _number(kappa),
+        str(found.of_all.n_items),
+        str(found.of_all.n_clusters),
+    ]
+
+
+def _share(found: Agreement) -> str:
+    if found.value is None:
+        return f"undefined ({found.reason})"
+    if found.interval is None:
+        return f"{100 * found.value:.1f} % ({found.reason or 'no interval'})"
+    return f"{100 * found.value:.1f} % ({100 * found.interval.lower:.1f} to {100 * found.interval.upper:.1f})"
+
+
+def _number(found: Agreement) -> str:
+    if found.interval is None:
+        return f"{found.value:.3f} ({found.reason or 'no interval'})"
+    return f"{found.value:.3f} ({found.interval.lower:.3f} to {found.interval.upper:.3f})"
+
+
+def _points(gained: Difference) -> str:
+    ends = gained.reason or "no interval"
+    if gained.interval is not None:
+        ends = f"{100 * gained.interval.lower:+.1f} to {100 * gained.interval.upper:+.1f}"
+    return f"{100 * gained.value:+.1f} points ({ends})"
+
+
+def _confusion(found: AgreementWith) -> str:
+    table = found.found
+    head = ["strong \\ judge", *map(str, table.labels)]
+    rows = [[str(label), *map(str, row)] for label, row in zip(table.labels, table.confusion.tolist(), strict=True)]
+    return aligned([head, *rows])
+
+
+def _costs(costs: dict[str, Cost], judged: dict[str, list[Judged]]) -> str:
+    rows = [["judge", "seconds each", "a second", "tokens read", "tokens written", "unread", "no reply"]]
+    for name, one in costs.items():
+        failures = [each.failure for each in judged[name]]
+        read, wrote = one.prompt_tokens, one.completion_tokens
+        rows.append(
+            [
+                name,
+                f"{one.seconds:.2f}",
+                f"{one.a_second:.2f}",
+                "unknown" if read is None else f"{read:.0f}",
+                "unknown" if wrote is None else f"{wrote:.0f}",
+                str(failures.count(evaluation.UNREAD)),
+                str(failures.count(evaluation.NO_REPLY)),
+            ]
+        )
+    return aligned(rows)
+
+
+def _numbers(found: AgreementWith) -> dict[str, Any]:
+    parts = {"final": found.of_all, "final_of_those_read": found.found.exact, "kappa": found.found.kappa}
+    parts |= found.sections | ({} if found.refusals is None else {"rta": found.refusals})
+    numbers: dict[str, Any] = {name: msgspec.to_builtins(one) for name, one in parts.items()}
+    return numbers | {"confusion": found.found.confusion.tolist()}

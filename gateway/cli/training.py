@@ -1,0 +1,83 @@
+"""What commands that train an adapter have in common: arguments, the estimate, the vLLM command that serves it."""
+
+import argparse
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.training import artefact, base_model, estimate, lora, recipe
+from benchmarks.training.recipe import Recipe
+
+VLLM_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""What vLLM's --max-lora-rank takes."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--recipe", type=Path, metavar="FILE", help="TOML with a section [training] (docs/training.md)")
+    parser.add_argument("--base-model", metavar="DIR", help="in place of the recipe's: directory of the base model")
+    parser.add_argument("--steps", type=int, metavar="N", help="in place of the recipe's epochs")
+    parser.add_argument("--seed", type=int, metavar="N", help="in place of the recipe's")
+    parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="checkpoints and the adapter go there")
+    parser.add_argument("--dry-run", action="store_true", help="print estimates of memory and time; train nothing")
+
+
+def given_recipe(arguments: argparse.Namespace) -> Recipe:
+    """Raises BenchmarkError for a recipe that cannot be."""
+    given = {name: getattr(arguments, name) for name in ("base_model", "steps", "seed")}
+    return recipe.read(arguments.recipe, **given)
+
+
+def show_estimate(found: Recipe, n_examples: int) -> None:
+    """Memory and time; of a model of which the heads of the weight files are there."""
+    base = base_model.describe(Path(found.base_model))
+    needs = estimate.estimate(base, found)
+    steps = lora.n_steps(found, n_examples)
+    n_tokens = steps * found.batch_size * found.accumulation * found.max_tokens
+    gib = estimate.GIB
+    print(f"{found.base_model}: {base.architecture}, {base.n_parameters / 1e9:.3g} billion parameters")
+    print(f"adapters of rank {found.rank}: {needs.n_adapter_parameters / 1e6:.3g} million parameters")
+    print(
+        f"memory, estimated: {needs.memory / gib:.1f} GiB (weights {needs.weights / gib:.1f}, adapters "
+        f"{needs.adapters / gib:.1f}, activations {needs.activations / gib:.1f}, logits {needs.logits / gib:.1f}, "
+        f"torch {estimate.RUNTIME_BYTES / gib:.1f})"
+    )
+    print(f"{steps} steps of {found.batch_size * found.accumulation} examples of up to {found.max_tokens} tokens")
+    times = [
+        f"{needs.seconds(n_tokens, flops) / 60:.0f} min on one {name}" for name, flops in estimate.PEAK_FLOPS.items()
+    ]
+    print(f"time at most, estimated: {', '.join(times)} (at {100 * estimate.UTILISATION:.0f} % of its peak)")
+
+
+def show_trained(adapter: Path) -> None:
+    """Where the adapter is, and what it took."""
+    card = artefact.card(adapter)
+    print(
+        f"{adapter}: step {card.step} of {card.steps}, loss {card.loss:.4f}" if card.loss is not None else f"{adapter}"
+    )
+    print(
+        f"{card.identity.n_examples} examples, {card.n_tokens} tokens in {card.seconds:.0f} s on {card.device}, "
+        f"at most {card.peak_memory_bytes / estimate.GIB:.2f} GiB"
+    )
+    if card.identity.n_too_long:
+        print(f"{card.identity.n_too_long} examples left out: longer than {card.identity.recipe.max_tokens} tokens")
+
+
+def vllm_command(adapters: Mapping[str, Path], base: Path | None, port: int) -> str:
+    """The command that serves a base model with adapters of it.
+
+    Raises: BenchmarkError for a directory without an adapter, or one of another base model.
+    """
+    cards = {name: artefact.card(path) for name, path in adapters.items()}
+    first = next(iter(cards.values())).identity
+    directory = base or Path(first.recipe.base_model)
+    for name, path in adapters.items():
+        if cards[name].identity.base_fingerprint != first.base_fingerprint:
+            raise BenchmarkError(f"{path}: an adapter of another base model than {next(iter(adapters.values()))}")
+    artefact.demand_base(next(iter(adapters.values())), next(iter(cards.values())), directory)
+    rank = max(card.identity.recipe.rank for card in cards.values())
+    words = ["vllm", "serve", str(directory), "--port", str(port), "--enable-lora"]
+    words += ["--max-lora-rank", str(next(one for one in (*VLLM_RANKS, rank) if one >= rank))]
+    words += ["--max-loras", str(min(len(adapters), 8))]
+    words += ["--lora-modules", *(f"{name}={path.resolve()}" for name, path in adapters.items())]
+    return shlex.join(words)
