@@ -10,7 +10,7 @@ from gateway.api.audits import require_model
 from gateway.api.dependencies import Plane, Queue, Store
 from gateway.api.problems import announced
 from gateway.canary.request import CanaryRequest, resolved
-from gateway.canary.shown import ShownCanary
+from gateway.canary.shown import ListedCanary, ShownCanary
 from gateway.store import canaries
 from gateway.store.canaries import shown
 
@@ -39,8 +39,8 @@ class CanariesController(Controller):
     @get("/", summary="Canaries, newest first", responses=announced())
     async def canaries(
         self, database: Store, limit: Annotated[int, QueryParameter(ge=1, le=1000)] = 100
-    ) -> list[ShownCanary]:
-        return [shown(one) for one in await canaries.list_canaries(database, limit=limit)]
+    ) -> list[ListedCanary]:
+        return await canaries.list_canaries(database, limit=limit)
 
     @get("/{canary_id:str}", summary="One canary: every gap, and the verdict with reasons", responses=announced(404))
     async def canary(self, canary_id: FromPath[str], database: Store) -> ShownCanary:

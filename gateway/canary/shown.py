@@ -12,6 +12,21 @@ class ShownSide(msgspec.Struct, frozen=True, kw_only=True):
     """Of what was served at the start; None where the upstream did not say, or it has not begun."""
 
 
+class ListedCanary(msgspec.Struct, frozen=True, kw_only=True):
+    """One canary in a list. Times are Unix seconds."""
+
+    id: str
+    status: str
+    verdict: Verdict
+    reasons: list[str]
+    stable: str
+    """Its model."""
+    canary: str
+    created_at: float
+    started_at: float | None
+    finished_at: float | None
+
+
 class ShownCanary(msgspec.Struct, frozen=True, kw_only=True):
     """One canary. Times are Unix seconds; scores and differences are on -1..1."""
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from gateway.canary.comparison import Findings, Pair, Verdict
 from gateway.canary.plan import Plan, described
 from gateway.canary.request import CanaryRequest, Side
-from gateway.canary.shown import ShownCanary, ShownSide
+from gateway.canary.shown import ListedCanary, ShownCanary, ShownSide
 from gateway.errors import BusyError, ConflictError, NotFoundError
 from gateway.store.database import Database
 from gateway.store.runs import STALE_SECONDS
@@ -110,11 +110,12 @@ async def get(database: Database, canary_id: str) -> Canary:
     return _canary(row)
 
 
-async def list_canaries(database: Database, *, limit: int) -> list[Canary]:
-    """Newest first."""
-    query = sa.select(canaries).order_by(canaries.c.created_at.desc()).limit(limit)
+async def list_canaries(database: Database, *, limit: int) -> list[ListedCanary]:
+    """Newest first, without gaps and exchanges."""
+    names = ("id", "request", "status", "verdict", "reasons", "created_at", "started_at", "finished_at")
+    query = sa.select(*(canaries.c[name] for name in names)).order_by(canaries.c.created_at.desc()).limit(limit)
     async with database.read() as connection:
-        return [_canary(row) for row in await connection.execute(query)]
+        return [_listed(row) for row in await connection.execute(query)]
 
 
 async def claim(database: Database, canary_id: str) -> Canary | None:
@@ -246,3 +247,10 @@ def _canary(row: sa.Row[Any]) -> Canary:
     fields["plan"] = None if fields["plan"] is None else msgspec.json.decode(fields["plan"], type=Plan)
     fields["findings"] = None if fields["findings"] is None else msgspec.json.decode(fields["findings"], type=Findings)
     return Canary(**fields)
+
+
+def _listed(row: sa.Row[Any]) -> ListedCanary:
+    fields = dict(row._mapping)
+    request = msgspec.json.decode(fields.pop("request"), type=CanaryRequest)
+    fields["reasons"] = msgspec.json.decode(fields["reasons"], type=list[str])
+    return ListedCanary(stable=request.stable.model, canary=request.canary.model, **fields)

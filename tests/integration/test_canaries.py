@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from gateway.store.database import Database
 from tests.support.integration.auditing import auditing, until
 from tests.support.integration.canaries import (
     both,
+    config_file,
     config_for,
     defer,
     finished,
@@ -22,6 +24,7 @@ from tests.support.integration.canaries import (
     start,
     store_questions,
 )
+from tests.support.integration.serving import command
 from tests.support.long import POSTGRES_LATER
 from tests.support.simulated import running_simulator
 
@@ -157,6 +160,58 @@ async def test_a_stopped_canary_is_gone_on_with(database: Database) -> None:
     assert found.findings is not None
     assert found.findings.n_pairs == 60
     assert found.plan == stopped.plan
+
+
+@pytest.mark.long
+@POSTGRES_LATER
+async def test_a_killed_auditor_loses_no_pair(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After kill -9 in the middle of a batch the next auditor has every pair that was kept, and draws the others."""
+    slow = msgspec.structs.replace(profile(), latency=Latency(first_token_seconds=0.1))
+    async with both(database, slow, slow) as config:
+        await store_questions(database)
+        canary_id = await start(database, config, max_pairs=40, smallest_difference=0.02)
+        async with command("auditor", "--config", str(config_file(config, tmp_path))) as auditor:
+            await until(partial(_has_pairs, database, canary_id, 8))
+            auditor.process.kill()
+            await auditor.exit_code()
+        before = await canaries.pairs(database, canary_id)
+        assert (await canaries.get(database, canary_id)).status == "running"
+        monkeypatch.setattr(canaries, "STALE_SECONDS", 2.0)
+        await asyncio.sleep(2.0)
+        await defer(database, canary_id)
+        async with auditing(config):
+            found = await finished(database, canary_id)
+    after = await canaries.pairs(database, canary_id)
+    assert after[: len(before)] == before
+    assert [one.number for one in after] == list(range(40))
+    assert found.findings is not None
+    assert found.findings.n_pairs == 40
+
+
+@pytest.mark.long
+@POSTGRES_LATER
+async def test_a_model_that_changes_under_its_name_is_held(database: Database) -> None:
+    """When an upstream begins to serve something else, no more pairs are added to those of the model before."""
+    async with both(database, profile(), profile()) as config:
+        await store_questions(database)
+        async with auditing(config):
+            canary_id = await start(database, config, smallest_difference=0.02)
+            await until(partial(_has_pairs, database, canary_id, 4))
+        stopped = await canaries.claim(database, canary_id)
+        assert stopped is not None
+        assert stopped.plan is not None
+        other = stopped.plan.fingerprints | {"canary": "of-another-build"}
+        await canaries.keep_plan(database, canary_id, msgspec.structs.replace(stopped.plan, fingerprints=other))
+        await canaries.release(database, canary_id)
+        await defer(database, canary_id)
+        async with auditing(config):
+            found = await finished(database, canary_id)
+    assert found.verdict == "hold"
+    assert found.reasons[0].startswith(
+        'the model behind "m" on upstream "canary" (canary) changed during the run (fingerprint of-another-build, now '
+    )
 
 
 @POSTGRES_LATER

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -103,8 +103,7 @@ class CanaryRuns:
     async def _compare(self, canary: Canary, plan: Plan) -> None:
         """Pairs until there is a verdict; those that the store has already count first, and are not asked again."""
         comparison = Comparison(canary.request, plan.gaps)
-        for pair in await canaries.pairs(self._database, canary.id):
-            comparison.add(pair)
+        await asyncio.to_thread(_add_all, comparison, await canaries.pairs(self._database, canary.id))
         while True:
             findings = await asyncio.to_thread(comparison.findings)
             if changed := await self._changed(canary, plan):
@@ -123,8 +122,7 @@ class CanaryRuns:
                 if not await canaries.add_pairs(self._database, canary.id, pairs):
                     logger.warning("canary %s was taken over by another auditor", canary.id)
                     return
-                for pair in pairs:
-                    comparison.add(pair)
+                _add_all(comparison, pairs)
 
     async def _pair(self, canary: Canary, plan: Plan, number: int) -> Pair:
         stratum, exchange_id = drawn(plan, canary.id, number)
@@ -155,6 +153,11 @@ class CanaryRuns:
         if await canaries.finish(self._database, canary_id, verdict, reasons, findings):
             logger.warning("canary %s: %s: %s", canary_id, verdict, "; ".join(reasons))
             await self._webhook.tell(await canaries.get(self._database, canary_id))
+
+
+def _add_all(comparison: Comparison, pairs: Sequence[Pair]) -> None:
+    for pair in pairs:
+        comparison.add(pair)
 
 
 def _at(canary: Canary, side: str, plan: Plan) -> CanaryRequest:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -63,6 +64,24 @@ def config_for(database: Database, stable: str, canary: str, *, timeout: float =
             },
         }
     )
+
+
+def config_file(config: Config, directory: Path) -> Path:
+    """The same for a process of its own: every key that a TOML file can hold."""
+    path = directory / "biasgate.toml"
+    upstreams = "".join(
+        f'[[upstreams]]\nname = "{one.name}"\nbase_url = "{one.base_url}"\nmodels = {list(one.models)!r}\n'
+        for one in config.upstreams
+    )
+    probing, embedding = config.auditors.counterfactual, config.auditors.embedding
+    path.write_text(
+        f'[server]\nauditor_metrics_port = 0\n[store]\nurl = "{config.store.url}"\n{upstreams}'
+        "[auditors.judge]\nenabled = false\n[auditors.refusal]\nenabled = false\n"
+        f'[auditors.embedding]\nenabled = false\nmodel = "{embedding.model}"\nbase_url = "{embedding.base_url}"\n'
+        f"[auditors.counterfactual]\nenabled = true\nrate = {probing.rate}\nmax_tokens = {probing.max_tokens}\n"
+        f"token_budget_per_minute = {probing.token_budget_per_minute}\n"
+    )
+    return path
 
 
 async def store_questions(database: Database, count: int = 40, *, model: str = "m") -> list[str]:
