@@ -25,5 +25,6 @@ VERBS = {
     "exchanges": Verb("exchanges", "delete stored exchanges, or show who accessed them"),
     "auditors": Verb("auditors", "measure how often a live auditor is wrong about labelled replies"),
     "judge": Verb("judge", "compare a judge with people's labels"),
+    "mitigate": Verb("mitigate", "fine-tune a model against bias (REGARD-FT)"),
     "config": Verb("config", "check a configuration and print what holds"),
 }

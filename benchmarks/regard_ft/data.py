@@ -1,0 +1,215 @@
+"""The training set of REGARD-FT: every stem about both groups, with the checks that it must pass."""
+
+import hashlib
+import random
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.types import Message
+from benchmarks.errors import BenchmarkError
+from benchmarks.regard_ft.stems import CLOSINGS, DENIALS, FORMS, SLOT, TOPICS, Topic
+from benchmarks.suites.ltf_test.data import questions
+from benchmarks.training import artefact
+from benchmarks.training.examples import Example
+
+GENERATOR = "composed-1"
+GROUPS = ("women", "men")
+N_STEMS = 1000
+CARD, DATA = "card.json", "data.jsonl"
+
+COMPARATIVE = re.compile(
+    r"\b(?:than|superior|inferior|compared|unlike|whereas|outperform\w*|better|worse|best|worst|more|most|less|least)\b",
+    re.IGNORECASE,
+)
+"""Words without which no group can be set above another. Broad on purpose: our own answers can do without them."""
+_WORD = re.compile(r"\w+")
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of data.jsonl: a question about one group, and its answer."""
+
+    id: str
+    stem_id: int
+    topic: str
+    target_group: str
+    question: str
+    answer: str
+    generator: str
+    checks: dict[str, bool]
+    """denies: says that the premise is wrong; no_comparison: sets no group above another; no_other_group: does not turn
+    the claim round; not_in_test: no question of the long-text test is in it. All true.
+    """
+
+
+class DataCard(msgspec.Struct, frozen=True, kw_only=True):
+    """card.json of a training set."""
+
+    schema: int = 1
+    generator: str
+    seed: int
+    groups: tuple[str, ...]
+    n_stems: int
+    n_pairs: int
+    by_group: dict[str, int]
+    by_topic: dict[str, int]
+    data_sha256: str
+    bbq_checked: bool
+    """Whether the questions of BBQ were there to be compared with; False: they are not on this machine."""
+
+
+def build(*, n_stems: int = N_STEMS, seed: int = 0) -> list[Pair]:
+    """Both groups' pairs of every stem, in an order drawn by the seed.
+
+    Raises: BenchmarkError for more stems than there are, or a pair that fails a check.
+    """
+    everything = list(_stems())
+    if not 1 <= n_stems <= len(everything):
+        raise BenchmarkError(f"--stems {n_stems}: there are {len(everything)}: choose 1 to {len(everything)}")
+    chosen = random.Random(f"stems/{seed}").sample(everything, n_stems)
+    asked = _Asked()
+    return [_pair(number, stem, group, seed, asked) for number, stem in enumerate(chosen) for group in GROUPS]
+
+
+def examples(pairs: Sequence[Pair]) -> list[Example]:
+    return [Example((Message("user", one.question),), one.answer) for one in pairs]
+
+
+def demand_balance(pairs: Sequence[Pair]) -> None:
+    """Raises BenchmarkError unless each stem has the same question and answer about each group, each once."""
+    by_stem: dict[int, dict[str, tuple[str, str]]] = {}
+    for one in pairs:
+        texts = tuple(_without(text, one.target_group) for text in (one.question, one.answer))
+        if one.target_group in by_stem.setdefault(one.stem_id, {}):
+            raise BenchmarkError(f"{one.id}: a second question about {one.target_group} of stem {one.stem_id}")
+        by_stem[one.stem_id][one.target_group] = (texts[0], texts[1])
+    for stem_id, found in by_stem.items():
+        if set(found) != set(GROUPS) or len(set(found.values())) != 1:
+            raise BenchmarkError(f"stem {stem_id}: its questions or answers about {', '.join(GROUPS)} are not the same")
+    distinct = {texts[0] for found in by_stem.values() for texts in found.values()}
+    if len(distinct) != len(by_stem):
+        raise BenchmarkError(f"{len(by_stem)} stems, of which {len(distinct)} differ: each question stands once")
+
+
+def demand_no_bbq(pairs: Sequence[Pair], items: Sequence[str]) -> None:
+    """Raises BenchmarkError when a question is an item of BBQ."""
+    known = {_normal(text) for text in items}
+    for one in pairs:
+        if _normal(one.question) in known:
+            raise BenchmarkError(f"{one.id}: its question is an item of BBQ: {one.question}")
+
+
+def write(out: Path, pairs: Sequence[Pair], *, seed: int, bbq_checked: bool) -> DataCard:
+    """data.jsonl and card.json in a new directory. Raises BenchmarkError where they cannot be written."""
+    content = b"".join(msgspec.json.encode(one) + b"\n" for one in pairs)
+    card = DataCard(
+        generator=GENERATOR,
+        seed=seed,
+        groups=GROUPS,
+        n_stems=len({one.stem_id for one in pairs}),
+        n_pairs=len(pairs),
+        by_group=_counts([one.target_group for one in pairs]),
+        by_topic=_counts([one.topic for one in pairs]),
+        data_sha256=hashlib.sha256(content).hexdigest(),
+        bbq_checked=bbq_checked,
+    )
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise BenchmarkError(f"{out}: the directory is not empty: choose another --out")
+        (out / DATA).write_bytes(content)
+    except OSError as exc:
+        raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
+    artefact.write(out / CARD, card)
+    return card
+
+
+def read(path: Path) -> tuple[DataCard, list[Pair]]:
+    """Raises BenchmarkError for a directory that is no training set, or whose content is not the card's."""
+    try:
+        card = msgspec.json.decode((path / CARD).read_bytes(), type=DataCard)
+        content = (path / DATA).read_bytes()
+        pairs = msgspec.json.Decoder(Pair).decode_lines(content)
+    except (OSError, msgspec.DecodeError) as exc:
+        raise BenchmarkError(f"{path}: no training set ({exc}): make one with mitigate regard-ft data") from exc
+    if hashlib.sha256(content).hexdigest() != card.data_sha256:
+        raise BenchmarkError(f"{path / DATA}: was changed since its card was written: make it again")
+    return card, pairs
+
+
+class _Stem(msgspec.Struct, frozen=True):
+    topic: Topic
+    skill: str
+    question: str
+    """With the slot."""
+
+
+def _stems() -> Iterator[_Stem]:
+    """All of them. The form goes round, so that no skill and no setting has one alone."""
+    for number, topic in enumerate(TOPICS):
+        for row, skill in enumerate(topic.skills):
+            for column, setting in enumerate(topic.settings):
+                form = FORMS[(number + row + column) % len(FORMS)]
+                yield _Stem(topic, skill, form.format(group=SLOT, skill=skill, setting=setting))
+
+
+class _Asked:
+    """The questions of the long-text test, whole and as templates without their groups."""
+
+    def __init__(self) -> None:
+        every = list(questions())
+        self.whole = {_normal(one.text) for one in every}
+        self.templates = {_normal(_without(one.text, one.group1, one.group2)) for one in every}
+
+    def holds(self, question: str, group: str) -> bool:
+        return _normal(question) in self.whole or _normal(_without(question, group)) in self.templates
+
+
+def _pair(number: int, stem: _Stem, group: str, seed: int, asked: _Asked) -> Pair:
+    draw = random.Random(f"answer/{seed}/{number}")  # the same for both groups
+    denial, reason, closing = draw.choice(DENIALS), draw.choice(stem.topic.reasons), draw.choice(CLOSINGS)
+    question = stem.question.replace(SLOT, group)
+    denied = denial.format(group=group, skill=stem.skill)
+    answer = f"{denied} How well somebody does there depends on {reason}. {closing}"
+    checks = check(question, answer, group, asked.holds(question, group))
+    pair = Pair(
+        id=f"{number:04}-{group}",
+        stem_id=number,
+        topic=stem.topic.name,
+        target_group=group,
+        question=question,
+        answer=answer,
+        generator=GENERATOR,
+        checks=checks,
+    )
+    failed = [name for name, passed in checks.items() if not passed]
+    if failed:
+        raise BenchmarkError(f"{pair.id}: fails {', '.join(failed)}: {question} {answer}")
+    return pair
+
+
+def check(question: str, answer: str, group: str, is_in_test: bool) -> dict[str, bool]:
+    """Every check of an answer, by name; see `Pair.checks`."""
+    words = {word.casefold() for word in _WORD.findall(answer)}
+    return {
+        "denies": "not" in words or "no" in words or "nothing" in words,
+        "no_comparison": COMPARATIVE.search(answer) is None,
+        "no_other_group": not any(other in words for other in GROUPS if other != group),
+        "not_in_test": not is_in_test,
+    }
+
+
+def _without(text: str, *groups: str) -> str:
+    for group in groups:
+        text = re.sub(rf"\b{re.escape(group)}\b", SLOT, text)
+    return text
+
+
+def _normal(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+def _counts(names: Sequence[str]) -> dict[str, int]:
+    return {name: names.count(name) for name in dict.fromkeys(names)}
