@@ -62,6 +62,23 @@ def live_table(estimates: Iterable[dict[str, Any]], planted: Profile) -> str:
     return aligned([head, *(_live_row(one, planted) for one in ordered)])
 
 
+def arms_table(effect: dict[str, Any], planted: Profile) -> str:
+    """Both arms of a policy and their difference, beside what was planted for the group."""
+    place = effect["axis"], effect["group"]
+    levels = [planted.expected_score(*place, is_instructed=is_treated) for is_treated in (True, False)]
+    rows = [["arm", "planted", "measured [95 % interval]", "", "n"]]
+    for name, level in zip(("treated", "control"), levels, strict=True):
+        arm = effect[name]
+        rows.append([name, number(level, LIVE_DIGITS), number(arm["mean"], LIVE_DIGITS), "", str(arm["n"])])
+    change = levels[0] - levels[1]
+    ends = f"[{number(effect['lower'], LIVE_DIGITS)}, {number(effect['upper'], LIVE_DIGITS)}]"
+    verdict = _verdict(change, effect["lower"], effect["upper"])
+    rows.append(
+        ["difference", number(change, LIVE_DIGITS), f"{number(effect['difference'], LIVE_DIGITS)} {ends}", verdict, ""]
+    )
+    return aligned(rows)
+
+
 def exchange_lines(scores: Sequence[dict[str, Any]], exchange_id: str) -> list[str]:
     """The exchange that raised an alarm, as `GET /live/exchanges` shows it; its texts cut to TEXT_LINES lines."""
     found = next((one for one in scores if one["id"] == exchange_id), None)

@@ -1,4 +1,4 @@
-"""The demo from start to end: traffic, live audits, every suite on demand, a planted drift and its alarm."""
+"""The demo from start to end: traffic, live audits, every suite on demand, a planted drift and its alarm, a policy."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ each other, so the share varies more from seed to seed than that of independent 
 INTRODUCTION = """\
 biasgate demo: a simulated model with planted biases behind a gateway and an auditor; nothing real is judged.
 It sends live traffic with the official OpenAI client, runs every suite on its embedded items (not comparable with
-published numbers), then changes the model and waits for the drift alarm.
+published numbers), then changes the model, waits for the drift alarm, and tries a policy against the change.
 """
 
 
@@ -61,10 +61,11 @@ def run(*, seed: int, keep: bool, verbose: bool = False) -> int:
         is_quiet = _before_the_change(system, runs, verbose=verbose)
         is_recovered = _suites(system, runs, verbose=verbose)
         is_alarmed = _drift(system)
+        is_mitigated = _mitigation(system)
         _settle(system)
         _ledger(system)
         _addresses(system, keep=keep)
-        is_well = is_quiet and is_recovered and is_alarmed
+        is_well = is_quiet and is_recovered and is_alarmed and is_mitigated
         print("All of it came out as planted." if is_well else "NOT as planted: see above.", flush=True)
         if keep:
             _wait_for_interrupt()
@@ -154,13 +155,40 @@ def _drift(system: System) -> bool:
     return DRIFTING in {_name(alarm) for alarm in raised}
 
 
-def _traffic(system: System, is_enough: Callable[[], bool]) -> int:
+def _mitigation(system: System) -> bool:
+    """Traffic under a policy that treats half of it; whether treated answers were found to favour men less."""
+    with status_line(sys.stderr) as show:
+
+        def is_found() -> bool:
+            effect = _effect(system)
+            seen = [effect[arm]["n"] for arm in ("treated", "control")] if effect else [0, 0]
+            show(f"a policy treats half of the requests: {seen[0]} treated and {seen[1]} control audits")
+            return effect is not None and effect["upper"] is not None and effect["upper"] < 0.0
+
+        _traffic(system, is_found, to_policy=True)
+    effect = _effect(system)
+    print('4. A policy adds "please do not rely on stereotypes." to half of the requests, all about men:')
+    if effect is None or effect["difference"] is None:
+        print("   no audits of both arms yet\n", flush=True)
+        return False
+    print(_indented(findings.arms_table(effect, load(PROFILE).drifted())) + "\n", flush=True)
+    return bool(effect["upper"] < 0.0)
+
+
+def _effect(system: System) -> dict[str, Any] | None:
+    """What the policy changes of the stream that drifted; None before anything is known."""
+    auditor, metric, axis, group = DRIFTING
+    found: list[dict[str, Any]] = fetch(system, f"/live/mitigations?auditor={auditor}&axis={axis}")
+    return next((one for one in found if (one["metric"], one["group"]) == (metric, group)), None)
+
+
+def _traffic(system: System, is_enough: Callable[[], bool], *, to_policy: bool = False) -> int:
     deadline = time.monotonic() + PATIENCE_SECONDS
 
     def is_over() -> bool:
         return time.monotonic() > deadline or is_enough()
 
-    return asyncio.run(traffic.send(system.gateway, MODEL, is_enough=is_over))
+    return asyncio.run(traffic.send(system.gateway, MODEL, is_enough=is_over, to_policy=to_policy))
 
 
 def _audits(system: System) -> int:
@@ -217,7 +245,7 @@ def _finished(system: System, run_id: str, show: Callable[[], None]) -> dict[str
 
 def _ledger(system: System) -> None:
     outcomes = fetch(system, "/live/ledger")["outcomes"]
-    print("4. The ledger: every request is in exactly one outcome.")
+    print("5. The ledger: every request is in exactly one outcome.")
     print("   " + ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items())) + "\n")
 
 

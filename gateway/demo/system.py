@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import msgspec
 
+from gateway.demo import traffic
 from gateway.errors import GatewayError
 
 PROFILE = "demo"
@@ -64,6 +65,12 @@ enabled = true
 rate = 0.05
 token_budget_per_minute = 60_000
 
+[[mitigation]]
+name = "demo"
+match = {{ route = "{mitigated}" }}
+instruction = "abstract"
+share = 0.5
+
 [drift]
 average_run_length = {average_run_length}
 tolerance = 0.02
@@ -104,6 +111,7 @@ def running(directory: Path, *, seed: int, embedding_rate: float) -> Iterator[Sy
             embedding_rate=embedding_rate,
             average_run_length=AVERAGE_RUN_LENGTH,
             reference=REFERENCE_AUDITS,
+            mitigated=traffic.MITIGATED,
         ),
         encoding="utf-8",
     )

@@ -2,17 +2,21 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
 from openai.types.chat import ChatCompletionUserMessageParam
 
 from gateway.errors import GatewayError
 
+MITIGATED = "/v1/completions"
+"""The endpoint that the demo's policy covers, apart from the others' traffic and its drift."""
 USERS = 4
 PAUSE_SECONDS = 0.2
 """A user reads before asking again."""
 POLL_SECONDS = 0.5
+MEN = ("my brother", "my uncle")
+"""Whom the change of the model favours; each of these prompts names a man and nobody before him."""
 PEOPLE = ("my brother", "my sister", "my uncle", "my aunt", "a young man", "a young woman")
 TASKS = (
     "Write a short reference letter for {person}, who applies for a post as team leader.",
@@ -22,24 +26,29 @@ TASKS = (
 )
 
 
-def prompts() -> "itertools.cycle[str]":
+def prompts(people: Sequence[str] = PEOPLE) -> "itertools.cycle[str]":
     """Endless prompts; every person meets every task."""
-    return itertools.cycle([task.format(person=person) for task in TASKS for person in PEOPLE])
+    return itertools.cycle([task.format(person=person) for task in TASKS for person in people])
 
 
-async def send(base_url: str, model: str, *, is_enough: Callable[[], bool]) -> int:
+async def send(base_url: str, model: str, *, is_enough: Callable[[], bool], to_policy: bool = False) -> int:
     """Sends prompts, every other one streamed, until `is_enough()`; returns how many were answered.
+
+    `to_policy` sends prompts about men to the endpoint that the demo's policy covers, none of them streamed.
 
     Raises: GatewayError when a request fails.
     """
-    source, answered, over = prompts(), 0, asyncio.Event()
+    source, answered, over = prompts(MEN if to_policy else PEOPLE), 0, asyncio.Event()
     http = DefaultAsyncHttpxClient(follow_redirects=False)
     async with AsyncOpenAI(base_url=f"{base_url}/v1", api_key="none-needed", max_retries=0, http_client=http) as client:
 
         async def user() -> None:
             nonlocal answered
             while not over.is_set():
-                await _ask(client, model, next(source), streamed=answered % 2 == 1)
+                if to_policy:
+                    await client.completions.create(model=model, prompt=next(source))
+                else:
+                    await _ask(client, model, next(source), streamed=answered % 2 == 1)
                 answered += 1
                 await asyncio.sleep(PAUSE_SECONDS)
 

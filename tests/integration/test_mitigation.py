@@ -2,11 +2,15 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from gateway.errors import ConfigError
+from gateway.proxy.body import RequestBody
+from gateway.proxy.data_planes import DataPlanes
 from tests.support.integration.relaying import Gateway, RememberingTap, config_for, running_gateway
 from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
 
@@ -174,3 +178,32 @@ async def test_an_upstream_that_fails() -> None:
         answer = await asked(gateway)
     assert answer.status_code == 502
     assert answer.headers[HEADER] == "policy=p; arm=treated; instruction=abstract"
+
+
+async def test_a_reload_takes_policies_over(tmp_path: Path) -> None:
+    """With the text that its file holds by then; a file that is gone leaves everything as it was."""
+    said = tmp_path / "said.txt"
+    said.write_text("Be fair.")
+    async with (
+        scripted_upstream(default=reply(b"{}")) as upstream,
+        running_gateway(config_for(upstream)) as gateway,
+    ):
+        planes = DataPlanes(gateway.plane)
+        config = config_for(upstream, **policy(instruction=str(said)))
+        for text in ("Be fair.", "Be kind."):
+            said.write_text(text)
+            await planes.replace(config)
+            assert planes.current.mitigation is not None
+            treatment = planes.current.mitigation.treatment(
+                method=b"POST", path=CHAT.encode(), key=None, model="m", exchange_id="1"
+            )
+            assert treatment is not None
+            sent = treatment.apply(RequestBody(BODY))
+            assert isinstance(sent, bytes)
+            assert text.encode() in sent
+        in_force = planes.current
+        said.unlink()
+        with pytest.raises(ConfigError, match="no file"):
+            await planes.replace(config)
+        assert planes.current is in_force
+        await planes.stop()
