@@ -137,9 +137,10 @@ class Comparison:
         self._failed.update(f"{side}: {reason}" for side, reason in pair.failed.items())
         self._add(Gap(pair.auditor, FAILURE_RATE), float("stable" in pair.failed), float("canary" in pair.failed))
         if pair.failed:
-            for gap in self._gaps:
-                if (gap.auditor, gap.axis, gap.group) == (pair.auditor, pair.axis, pair.group):
-                    self._excluded[gap].update(f"{side}: {reason}" for side, reason in pair.failed.items())
+            reason = ", ".join(f"{side}: {why}" for side, why in pair.failed.items())
+            for gap in self._tested():
+                if gap.auditor == pair.auditor and (gap.axis, gap.group) in ((pair.axis, pair.group), ("", "")):
+                    self._excluded[gap][reason] += 1
             return
         self._n_compared += 1
         for metric, (stable, canary) in pair.scores.items():
