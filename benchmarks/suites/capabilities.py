@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.clients.judge_client import JudgeQuestion
+from auditors.labelling.forms import FormName
+from auditors.labelling.tasks import LabellingQuestion
 from benchmarks.figures.figure import Figure, Run
 from benchmarks.suites.protocol import Dataset, Item, JointScore, Observation, Parsed, ProtocolName, RankRule
 
@@ -39,6 +41,22 @@ class WithJudge(Protocol):
 
     def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
         """What a reply means, by the judge's. Raises UnreadableError: ask again, then a failure."""
+        ...
+
+
+@runtime_checkable
+class WithLabelling(Protocol):
+    """A suite whose replies people can label: what they are asked, without any score."""
+
+    @property
+    def labelling_forms(self) -> tuple[FormName, ...]:
+        """The first is the usual one."""
+        ...
+
+    def labelling_question(
+        self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
+    ) -> LabellingQuestion | None:
+        """Of a reply with a text; the same for the same arguments. None where the form asks nothing about it."""
         ...
 
 

@@ -8,7 +8,7 @@ from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-FILES = frozenset({"index.html", "app.js", "style.css", "icon.svg"})
+FILES = frozenset({"index.html", "app.js", "common.js", "labelling.html", "labelling.js", "style.css", "icon.svg"})
 
 HEADERS = {
     "content-security-policy": (
@@ -21,7 +21,7 @@ HEADERS = {
 
 
 class ConsoleController(Controller):
-    """Four files, served from the package."""
+    """Its files, served from the package."""
 
     path = "/console"
     include_in_schema = False

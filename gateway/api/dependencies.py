@@ -5,6 +5,7 @@ from typing import TypeAlias
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
+from gateway.api.access import Access
 from gateway.config.schema import Config
 from gateway.jobs import JobQueue
 from gateway.proxy.data_plane import DataPlane
@@ -14,3 +15,4 @@ Settings: TypeAlias = NamedDependency[Config]
 Store: TypeAlias = NamedDependency[Database]
 Queue: TypeAlias = NamedDependency[SkipValidation[JobQueue]]
 Plane: TypeAlias = NamedDependency[DataPlane]
+Entry: TypeAlias = NamedDependency[SkipValidation[Access]]

@@ -1,6 +1,6 @@
 """The API of stored exchanges: shown redacted to administrators, deleted on request; every access is logged."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import structlog
@@ -9,14 +9,14 @@ from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromQuery, QueryParameter
 
-from gateway.api.access import name_of
+from gateway.api.access_record import client_of, note
 from gateway.api.dependencies import Settings, Store
 from gateway.api.exchange_pages import ShownExchange, Wanted, make_page
 from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import RequestError
 from gateway.store import access, counters, exchanges
-from gateway.store.access import Access, Action
+from gateway.store.access import Access
 
 log = structlog.get_logger(__name__)
 
@@ -63,8 +63,8 @@ class ExchangesController(Controller):
             "exchange_id": exchange_id,
             "limit": limit,
         }
-        await _note(request, database, "read", asked, len(set(page.ids)))
-        log.info("exchanges read", client=_client(request), exchanges=page.ids)
+        await note(request, database, "read", asked, len(set(page.ids)))
+        log.info("exchanges read", client=client_of(request), exchanges=page.ids)
         return Response(page.body, media_type="application/json")
 
     @delete(
@@ -85,8 +85,8 @@ class ExchangesController(Controller):
         if not any(asked.values()):
             raise RequestError("nothing says which exchanges to delete: give request_id, user or tag")
         deleted = await exchanges.delete(database, request_id=request_id or None, user=user or None, tag=tag or None)
-        await _note(request, database, "delete", asked, deleted)
-        log.info("exchanges deleted", client=_client(request), exchanges=deleted)
+        await note(request, database, "delete", asked, deleted)
+        log.info("exchanges deleted", client=client_of(request), exchanges=deleted)
         return Deleted(deleted)
 
     @get("/redactions", summary="Places of stored text that were replaced so far, by kind", responses=announced(403))
@@ -97,16 +97,3 @@ class ExchangesController(Controller):
     @get("/access", summary="Who read exchanges or deleted them, newest first", responses=announced(403))
     async def access(self, database: Store, limit: Annotated[int, QueryParameter(ge=1, le=1000)] = 100) -> list[Access]:
         return await access.entries(database, limit=limit)
-
-
-async def _note(
-    request: Request[None, None, State], database: Store, action: Action, asked: dict[str, Any], n_exchanges: int
-) -> None:
-    client = _client(request)
-    await access.note(
-        database, who=name_of(request), client=client, action=action, asked=asked, n_exchanges=n_exchanges
-    )
-
-
-def _client(request: Request[None, None, State]) -> str | None:
-    return request.client.host if request.client else None

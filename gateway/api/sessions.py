@@ -5,11 +5,10 @@ from typing import Any
 import msgspec
 from litestar import Controller, Request, Response, delete, get, post
 from litestar.datastructures import Cookie, State
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 
-from gateway.api.access import SESSION_COOKIE, Access
+from gateway.api.access import SESSION_COOKIE
 from gateway.api.control_keys import SESSION_SECONDS, Holder, Role
+from gateway.api.dependencies import Entry
 from gateway.api.problems import announced
 
 
@@ -32,16 +31,12 @@ class SessionsController(Controller):
     tags = ("console",)
 
     @get("/", summary="Whose session, or key, this is", responses=announced())
-    async def session(
-        self, request: Request[Holder, Any, State], access: NamedDependency[SkipValidation[Access]]
-    ) -> Session:
+    async def session(self, request: Request[Holder, Any, State], access: Entry) -> Session:
         found = access.keys.session_holder(request.cookies.get(SESSION_COOKIE, ""))
         return Session(request.user.name, request.user.role, found[1] if found else None)
 
     @post("/", status_code=200, summary="Begin a session: a key becomes a cookie", responses=announced())
-    async def begin(
-        self, request: Request[Holder, Any, State], access: NamedDependency[SkipValidation[Access]]
-    ) -> Response[Session]:
+    async def begin(self, request: Request[Holder, Any, State], access: Entry) -> Response[Session]:
         holder = request.user
         if not access.keys:
             return Response(Session(holder.name, holder.role, None))

@@ -24,6 +24,7 @@ VERBS = {
     "canary": Verb("canary", "compare a new model with the one that serves, and wait for a verdict"),
     "exchanges": Verb("exchanges", "delete stored exchanges, or show who accessed them"),
     "auditors": Verb("auditors", "measure how often a live auditor is wrong about labelled replies"),
+    "annotate": Verb("annotate", "have people label replies: draw tasks, serve them to raters, take labels out"),
     "judge": Verb("judge", "compare a judge with people's labels"),
     "mitigate": Verb("mitigate", "fine-tune a model against bias (REGARD-FT)"),
     "config": Verb("config", "check a configuration and print what holds"),

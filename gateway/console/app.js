@@ -1,35 +1,13 @@
 // The console: polls the control plane and draws what it says. No framework, no build step, nothing from elsewhere.
 
-const SESSION = "/console/session";
+import { SESSION, byId, call, json, make } from "./common.js";
+
 const POLL_MILLISECONDS = 3000;
 const UNLOCK = "#key="; // in the address, before a control key: a link that unlocks the console (see takeKey)
 const ALARM = "#alarm-"; // in the address, before a stream's id: its alarm's exchanges are open
 const SHOWN = 300; // rows of a list
 const SVG = "http://www.w3.org/2000/svg";
-const byId = (id) => document.getElementById(id);
 const OUTCOMES = ["audited", "queued", "not_auditable", "sampled_out", "filtered", "opted_out", "truncated", "expired", "failed"];
-
-class Refused extends Error {
-  constructor(status, detail) {
-    super(detail);
-    this.status = status;
-  }
-}
-
-async function call(path, options = {}) {
-  const headers = { accept: "application/json", ...(options.body ? { "content-type": "application/json" } : {}), ...options.headers };
-  let response;
-  try {
-    response = await fetch(path, { ...options, headers });
-  } catch {
-    throw new Refused(0, "The gateway does not answer.");
-  }
-  if (response.ok || path === "/readyz") return response;
-  const problem = await response.json().catch(() => ({}));
-  throw new Refused(response.status, problem.detail || `The gateway answered ${response.status}.`);
-}
-
-const json = async (path, options) => (await call(path, options)).json();
 
 // A list of which only the first rows are asked for, and how many there are in all.
 async function first(path, limit) {
@@ -40,12 +18,6 @@ async function first(path, limit) {
 function tellMore(id, shown, total) {
   byId(id).hidden = total <= shown;
   byId(id).textContent = total > shown ? `The first ${whole(shown)} of ${whole(total)}: choose a model above for others.` : "";
-}
-
-function make(tag, properties = {}, ...children) {
-  const node = Object.assign(document.createElement(tag), properties);
-  node.append(...children.filter((child) => child !== null && child !== undefined));
-  return node;
 }
 
 function draw(tag, attributes, ...children) {

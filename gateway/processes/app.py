@@ -21,6 +21,7 @@ from gateway.api.canaries import CanariesController
 from gateway.api.console import ConsoleController
 from gateway.api.exchanges import ExchangesController
 from gateway.api.health import HealthController
+from gateway.api.labelling import LabellingController
 from gateway.api.live import LiveController
 from gateway.api.metrics import MetricsController
 from gateway.api.origin import require_json
@@ -88,7 +89,9 @@ def create_app(
             ConsoleController,
             Router("/", route_handlers=[SessionsController], guards=behind(access.require_holder)),
             Router("/", route_handlers=numbers, guards=readers),
-            Router("/", route_handlers=[AnnotationsController], guards=behind(access.require_admin)),
+            Router(
+                "/", route_handlers=[AnnotationsController, LabellingController], guards=behind(access.require_admin)
+            ),
             Router(
                 "/", route_handlers=[ExchangesController], guards=behind(access.require_admin, access.require_some_key)
             ),

@@ -15,7 +15,7 @@ def require_keys_off_loopback(config: Config) -> None:
         open_planes.append("the data plane has no [[keys]]")
     if not (server.admin_key_env or server.control_keys):
         open_planes.append("the control plane has neither server.admin_key_env nor [[server.control_keys]]")
-    if not open_planes or server.allow_open or _is_loopback(server.host):
+    if not open_planes or server.allow_open or is_loopback(server.host):
         return
     raise ConfigError(
         f'host "{server.host}" would be open to everybody who reaches this machine: {" and ".join(open_planes)}; '
@@ -23,8 +23,8 @@ def require_keys_off_loopback(config: Config) -> None:
     )
 
 
-def _is_loopback(host: str) -> bool:
-    """Of every address that the name stands for; a name that nobody knows is refused when it is bound."""
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it: by every address of the name; an unknown name is refused when bound."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:

@@ -1,7 +1,6 @@
 """From a configuration to running processes: one gateway worker in this process, or a supervised set of them."""
 
 import asyncio
-import errno
 import logging
 import os
 import secrets
@@ -23,13 +22,13 @@ from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
 from gateway.processes import logs
 from gateway.processes.environment import auditor_environment, writer_environment
 from gateway.processes.exposure import require_keys_off_loopback
+from gateway.processes.listening import bind, reachable, root_url
 from gateway.processes.parent_pipe import ParentPipe, line_of
 from gateway.processes.supervisor import Child, Supervisor
 from gateway.sampling.writer import launch
 
 logger = logging.getLogger(__name__)
 
-BACKLOG = 2048
 SECRET_VARIABLE = "BIASGATE_DRAWN_SAMPLING_SECRET"  # noqa: S105 - the name of a variable, not its value
 AUDITOR = "auditor"
 AUDITOR_GRACE_SECONDS = 20.0
@@ -110,33 +109,6 @@ def run_auditor_child() -> int:
     return 0
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises ConfigError, in words, when the address cannot be had."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    except socket.gaierror as exc:
-        raise ConfigError(f'host "{host}" is unknown: choose an address of this machine with --host') from exc
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(BACKLOG)
-    except OSError as exc:
-        listener.close()
-        raise ConfigError(_refusal(exc, host, port)) from exc
-    return listener
-
-
-def _refusal(exc: OSError, host: str, port: int) -> str:
-    if exc.errno == errno.EADDRINUSE:
-        return f"port {port} on {host} is in use: choose another with --port"
-    if exc.errno == errno.EACCES:
-        return f"port {port} on {host} needs more rights than this user has: choose one above 1023 with --port"
-    if exc.errno == errno.EADDRNOTAVAIL:
-        return f'"{host}" is no address of this machine: choose another with --host'
-    return f"cannot listen on {host}:{port}: {exc.strerror}"
-
-
 def _require_usable(config: Config) -> None:
     """Raises ConfigError for what several processes would each find wrong, or what must not listen for a moment."""
     if not config.upstreams:
@@ -181,7 +153,7 @@ async def _serve_alone(
         return code
 
     def ready() -> None:
-        _announce(*_reachable(listener, config.server.host))
+        _announce(*reachable(listener, config.server.host))
         tasks.append(asyncio.create_task(store_until_stopped()))  # not before: it would hold up the start
 
     tasks: list[asyncio.Task[int]] = []
@@ -278,7 +250,7 @@ async def _run_children(
         counts.flush()
 
     _on_signals(stop, reload)
-    announcing = asyncio.create_task(_announce_when_ready(*_reachable(listener, config.server.host)))
+    announcing = asyncio.create_task(_announce_when_ready(*reachable(listener, config.server.host)))
     try:
         return await supervisor.run()
     finally:
@@ -360,15 +332,10 @@ async def _is_live(name: str, port: int) -> bool:
 
 
 def _announce(name: str, port: int) -> None:
-    root = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+    root = root_url(name, port)
     print(  # noqa: T201 - the one line a person or a script waits for
         f"biasgate is ready: OpenAI base URL {root}/v1, console {root}/console, metrics {root}/metrics", flush=True
     )
-
-
-def _reachable(listener: socket.socket, host: str) -> tuple[str, int]:
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - translated, not bound
-    return name, listener.getsockname()[1]
 
 
 __all__ = [

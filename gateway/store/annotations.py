@@ -64,26 +64,46 @@ async def add(database: Database, label: Label) -> Annotation:
     Raises: NotFoundError when the exchange is not stored, RequestError when the metric is unclear or its range missed.
     """
     async with database.begin() as connection:
-        measured = await _measured(connection, label)
-        _require_in_range(measured["metric"], label.value)
-        row = {
-            "id": uuid4().hex,
-            "exchange_id": label.exchange_id,
-            "auditor": label.auditor,
-            "axis": label.axis or "",
-            "group_name": label.group or "",
-            "reference_name": label.reference or "",
-            **measured,
-            "value": label.value,
-            "annotator": label.annotator,
-            "note": _redacted(database, label.note),
-            "created_at": time.time(),
-        }
-        keys = ["exchange_id", "auditor", "metric", "axis", "group_name", "reference_name", "annotator"]
-        changed = {name: value for name, value in row.items() if name not in (*keys, "id")}
-        insert = upsert(connection, annotations).values(row)
-        stored = insert.on_conflict_do_update(index_elements=[annotations.c[key] for key in keys], set_=changed)
-        return _annotation((await connection.execute(stored.returning(*annotations.c))).one())
+        return await put(database, connection, label)
+
+
+async def put(database: Database, connection: AsyncConnection, label: Label) -> Annotation:
+    """`add`, in the caller's transaction."""
+    measured = await _measured(connection, label)
+    _require_in_range(measured["metric"], label.value)
+    row = {
+        "id": uuid4().hex,
+        **_place(label),
+        **measured,
+        "value": label.value,
+        "annotator": label.annotator,
+        "note": redacted(database, label.note),
+        "created_at": time.time(),
+    }
+    keys = [*_place(label), "metric", "annotator"]
+    changed = {name: value for name, value in row.items() if name not in (*keys, "id")}
+    insert = upsert(connection, annotations).values(row)
+    stored = insert.on_conflict_do_update(index_elements=[annotations.c[key] for key in keys], set_=changed)
+    return _annotation((await connection.execute(stored.returning(*annotations.c))).one())
+
+
+async def take_back(connection: AsyncConnection, label: Label) -> None:
+    """Deletes what this annotator said of the same measurement, in the caller's transaction; nothing where nothing."""
+    same = _place(label) | {"metric": label.metric, "annotator": label.annotator}
+    await connection.execute(
+        sa.delete(annotations).where(*(annotations.c[name] == value for name, value in same.items()))
+    )
+
+
+def _place(label: Label) -> dict[str, str]:
+    """Exchange and series of a label, as they are stored."""
+    return {
+        "exchange_id": label.exchange_id,
+        "auditor": label.auditor,
+        "axis": label.axis or "",
+        "group_name": label.group or "",
+        "reference_name": label.reference or "",
+    }
 
 
 async def list_annotations(
@@ -170,7 +190,8 @@ def _require_in_range(metric: str, value: float) -> None:
         raise RequestError(f"value {value:g} is outside the range of {metric}: {scale.low:g} to {scale.high:g}")
 
 
-def _redacted(database: Database, note: str | None) -> str | None:
+def redacted(database: Database, note: str | None) -> str | None:
+    """A person's note as it may be stored."""
     if note is None:
         return None
     redactor = database.texts.redactor

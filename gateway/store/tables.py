@@ -297,6 +297,58 @@ annotations = sa.Table(  # a person's score of what an auditor scored; "" where 
     ),
 )
 
+labelling_projects = sa.Table(  # what people are asked to label, and how many of them each task
+    "labelling_projects",
+    metadata,
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("form", sa.String(16), nullable=False),  # auditors.labelling.forms.FormName
+    sa.Column("raters_per_task", sa.Integer, nullable=False),
+    sa.Column("about", sa.Text, nullable=False),  # JSON: what its tasks were drawn from
+    sa.Column("created_at", sa.Float, nullable=False),
+)
+
+labelling_tasks = sa.Table(
+    "labelling_tasks",
+    metadata,
+    sa.Column(
+        "project", sa.String(100), sa.ForeignKey("labelling_projects.name", ondelete="CASCADE"), primary_key=True
+    ),
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("position", sa.Integer, nullable=False),  # in random order
+    sa.Column("exchange_id", sa.String(36), sa.ForeignKey("exchanges.id", ondelete="CASCADE"), index=True),
+    sa.Column("shown", sa.Text, nullable=False),  # JSON of what raters see; a live exchange is read where it lies
+    sa.Column("origin", sa.Text, nullable=False),  # JSON of auditors.labelling.tasks.Origin, which raters never see
+)
+
+task_labels = sa.Table(  # one row a rater and task: assigned first (revision 0), then labelled
+    "task_labels",
+    metadata,
+    sa.Column("project", sa.String(100), primary_key=True),
+    sa.Column("task_id", sa.String(36), primary_key=True),
+    sa.Column("rater", sa.String(100), primary_key=True),
+    sa.Column("label", sa.Text),  # JSON of the filled-in form
+    sa.Column("revision", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("assigned_at", sa.Float, nullable=False),
+    sa.Column("saved_at", sa.Float),
+    sa.ForeignKeyConstraint(
+        ["project", "task_id"], ["labelling_tasks.project", "labelling_tasks.id"], ondelete="CASCADE"
+    ),
+)
+
+adjudications = sa.Table(  # the last word on a task about which raters differ
+    "adjudications",
+    metadata,
+    sa.Column("project", sa.String(100), primary_key=True),
+    sa.Column("task_id", sa.String(36), primary_key=True),
+    sa.Column("by_whom", sa.String(100), nullable=False),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("saved_at", sa.Float, nullable=False),
+    sa.ForeignKeyConstraint(
+        ["project", "task_id"], ["labelling_tasks.project", "labelling_tasks.id"], ondelete="CASCADE"
+    ),
+)
+
 schedules = sa.Table(
     "schedules",
     metadata,

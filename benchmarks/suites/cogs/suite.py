@@ -19,12 +19,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from auditors.labelling.forms import FormName
+from auditors.labelling.tasks import LabellingQuestion
 from auditors.types import Message
 from benchmarks.datasets.spec import content_sha256
 from benchmarks.errors import DatasetError
 from benchmarks.figures.figure import Figure, Run
 from benchmarks.suites.cogs.affinity import affinity_cells
 from benchmarks.suites.cogs.figures import figures
+from benchmarks.suites.cogs.labelling import labelling_question
 from benchmarks.suites.cogs.prompts import (
     AXES,
     DEFAULT_AXIS,
@@ -110,6 +113,7 @@ class CoGS:
     n_items: Mapping[DataKind, int] = {"canonical": N_PROMPTS, "embedded": N_PROMPTS}
     needs_judge = False
     needs_embedder = True
+    labelling_forms: tuple[FormName, ...] = ("choice", "perceptibility")
     planted = "benchmarks.simulator.planted.cogs:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
@@ -159,6 +163,11 @@ class CoGS:
             *affinity_cells(chosen, protocol=protocol),
             *_refusal_cells(written),
         ]
+
+    def labelling_question(
+        self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
+    ) -> LabellingQuestion | None:
+        return labelling_question(observation, form, seed)
 
     def figures(self, runs: Sequence[Run]) -> list[Figure]:
         """Radar, similarities and, of a single run, shares by task."""

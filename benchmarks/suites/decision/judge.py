@@ -54,14 +54,19 @@ def p1_is_a(item: Item, seed: int) -> bool:
 def judge_question(item: Item, text: str, *, seed: int) -> JudgeQuestion:
     """The judge's question about one reply: this reply only, the groups replaced by P1 and P2 in random order."""
     is_first = p1_is_a(item, seed)
-    sides = {"a": item.meta["called_a"], "b": item.meta["called_b"]}
-    labels = {name: ("P1" if (side == "a") == is_first else "P2") for side, names in sides.items() for name in names}
-    prompt = JUDGE_PROMPT.format(alpha=item.meta["negative"], beta=item.meta["positive"], text=blind(text, labels))
+    hidden = blind(text, labels_of(item, p1_is_a=is_first))
+    prompt = JUDGE_PROMPT.format(alpha=item.meta["negative"], beta=item.meta["positive"], text=hidden)
     return JudgeQuestion(
         messages=(Message("user", prompt),),
         schema=REPLY_SCHEMA,
         prompt_sha256=prompt_sha256(JUDGE_PROMPT, REPLY_SCHEMA),
     )
+
+
+def labels_of(item: Item, *, p1_is_a: bool) -> dict[str, str]:
+    """What the two sides are called, each name with the label that hides it."""
+    sides = {"a": item.meta["called_a"], "b": item.meta["called_b"]}
+    return {name: ("P1" if (side == "a") == p1_is_a else "P2") for side, names in sides.items() for name in names}
 
 
 _GAPS = re.compile(r"[\s-]+")

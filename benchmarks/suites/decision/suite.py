@@ -16,6 +16,8 @@ from pathlib import Path
 import msgspec
 
 from auditors.clients.judge_client import JudgeQuestion
+from auditors.labelling.forms import FormName
+from auditors.labelling.tasks import LabellingQuestion
 from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
 from benchmarks.datasets import published
@@ -25,6 +27,7 @@ from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.orders import swaps
 from benchmarks.suites.decision.data import N_CATEGORIES, N_TESTS, PER_CATEGORY, SHA256, Scenario, Test, tests
 from benchmarks.suites.decision.judge import judge_question, p1_is_a, read_verdict
+from benchmarks.suites.decision.labelling import labelling_question
 from benchmarks.suites.decision.scores import JOINT_SCORE, METRIC, SCALE, undefined_cells
 from benchmarks.suites.protocol import (
     DataKind,
@@ -112,6 +115,7 @@ class Decision:
     needs_judge = True
     needs_embedder = False
     joint_score = JOINT_SCORE
+    labelling_forms: tuple[FormName, ...] = ("decision",)
     planted = "benchmarks.simulator.planted.decision:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
@@ -130,6 +134,11 @@ class Decision:
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return parse(item, text, protocol=protocol)
+
+    def labelling_question(
+        self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
+    ) -> LabellingQuestion:
+        return labelling_question(observation, seed)
 
     def judge_question(self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int) -> JudgeQuestion:
         return judge_question(item, text or "", seed=seed)

@@ -17,6 +17,8 @@ from typing import Any
 import msgspec
 
 from auditors.clients.judge_client import JudgeQuestion
+from auditors.labelling.forms import FormName
+from auditors.labelling.tasks import LabellingQuestion
 from benchmarks.datasets.spec import content_sha256
 from benchmarks.errors import DatasetError
 from benchmarks.figures.figure import Figure, Run
@@ -24,6 +26,7 @@ from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.ltf_test.data import CONTROL, GROUPS, Question, Wording, drawn_with, questions
 from benchmarks.suites.ltf_test.figures import figures
 from benchmarks.suites.ltf_test.judge import parse_judgement
+from benchmarks.suites.ltf_test.labelling import labelling_question
 from benchmarks.suites.ltf_test.prompts import essay_messages, judge_question, mitigation_text
 from benchmarks.suites.ltf_test.scores import aggregate
 from benchmarks.suites.protocol import DataKind, Dataset, Item, Mode, Observation, Parsed, ProtocolName, Sampling, Scale
@@ -96,6 +99,7 @@ class LTFTest:
     n_items: Mapping[DataKind, int] = {"canonical": N_QUESTIONS["release"], "embedded": N_QUESTIONS["release"]}
     needs_judge = True
     needs_embedder = False
+    labelling_forms: tuple[FormName, ...] = ("essay",)
     planted = "benchmarks.simulator.planted.ltf_test:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
@@ -137,6 +141,11 @@ class LTFTest:
         if not (text or "").strip():
             return Parsed("refusal", rule=NO_ESSAY_RULE)
         return Parsed("ok", None, TO_BE_JUDGED)
+
+    def labelling_question(
+        self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
+    ) -> LabellingQuestion:
+        return labelling_question(observation, protocol)
 
     def judge_question(self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int) -> JudgeQuestion:
         """The printed question; `corrected` adds the line for the final score and may hold the reply to a schema."""

@@ -76,8 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _calibrate(arguments: argparse.Namespace) -> int:
     labels = read(arguments.labels)
     _check(arguments)
-    found = compare(labels.judgements, arguments.threshold)
-    print("\n\n".join([tables.summary(labels), *tables.tables(found)]))
+    found = compare(labels, arguments.threshold)
+    print("\n\n".join([tables.summary(labels), *tables.tables(found, labels)]))
+    if arguments.of is not None and not found.rates:
+        raise LabelsError(f"{arguments.labels}: no judge's scores to correct --positive and --of by")
     if arguments.of is not None:
         corrected = rogan_gladen(arguments.positive, arguments.of, found.rates[""])
         print(f"\n{tables.share(corrected, arguments.positive / arguments.of)}")
@@ -101,7 +103,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _write(arguments: argparse.Namespace, labels: Labels, found: Comparison) -> None:
     """Raises LabelsError for labels of which no validation can be made."""
-    if found.judge is None:
+    if found.judge is None or labels.names is not None:
         raise LabelsError(f"{arguments.labels}: its labels are no scores of {SCORES}: they validate no judge")
     kappa, exact = found.judge.kappa, found.judge.exact
     people = found.people

@@ -19,7 +19,7 @@ from auditors.metrics.agreement import (
 from auditors.metrics.agreement_intervals import Agreement, chance_corrected, exact_agreement
 from auditors.metrics.error_rates import ErrorRates, error_rates
 from auditors.metrics.judge_agreement import JudgeAgreement, judge_agreement
-from gateway.cli.judge.labels import Judgement
+from gateway.cli.judge.labels import Judgement, Labels, Parts
 
 SCORES = (-1, 0, 1, 2)
 
@@ -39,8 +39,9 @@ class People(msgspec.Struct, frozen=True, kw_only=True):
     n_people: int | None
     """None where a label does not say whose it is."""
     with_one_another: Raters
-    judge_with_each: Raters
-    """Each person's label beside the judge's score: with a judge as good as a person, as high as the line above."""
+    judge_with_each: Raters | None
+    """Each person's label beside the judge's score: with a judge as good as a person, as high as the line above. None
+    without a judge."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,37 +53,88 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     found: JudgeAgreement
 
 
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of what was judged: a section of an essay, or whether it is a refusal."""
+
+    name: str
+    people: Raters | None
+    """None where nobody shares a judgement with another."""
+    judge: JudgeAgreement | None
+    """With the consensus; None without a judge."""
+
+
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that labels say about a judge."""
+    """Everything that labels say about people, and about a judge."""
 
     judge: JudgeAgreement | None
-    """With people, on the judgements on which they agree with one another; None where labels are no scores."""
+    """With people's consensus; None without a judge, and where labels are neither scores nor names."""
+    n_decided: int
+    """Of the consensus: by an adjudicator."""
     people: People | None
     """None where no judgement has two labels."""
     parts: list[Part]
+    sections: list[Section]
     rates: dict[str, ErrorRates]
-    """By group, "" for all; by people's mean where they differ."""
+    """By group, "" for all; by people's mean where they differ. Empty without a judge's scores."""
 
 
-def compare(judgements: Sequence[Judgement], threshold: float) -> Comparison:
+def compare(labels: Labels, threshold: float) -> Comparison:
     """
     Args:
-        judgements: at least one.
+        labels: with at least one judgement.
         threshold: a score above it is positive.
     """
-    are_scores = all(score in SCORES for one in judgements for score in (one.judge, *one.people))
-    agreed = [one for one in judgements if one.is_agreed] if are_scores else []
-    rates = {"": _rates(judgements, threshold)}
-    rates |= {name: _rates(of, threshold) for name, of in _by(judgements, lambda one: one.group)}
+    judgements = labels.judgements
+    judged = [one for one in judgements if one.judge is not None]
+    scores = None if labels.names is None else tuple(range(len(labels.names)))
+    if scores is None and all(value in SCORES for one in judgements for value in _values(one)):
+        scores = SCORES
+    agreed = [] if scores is None else [one for one in judged if one.consensus is not None]
+    level: Level = "nominal" if labels.names is not None else "interval" if scores is None else "ordinal"
     return Comparison(
-        judge=_against(agreed) if agreed else None,
-        people=_people([one for one in judgements if len(one.people) > 1], "ordinal" if are_scores else "interval"),
-        parts=_parts(agreed),
-        rates=rates,
+        judge=_against(agreed, scores) if agreed and scores else None,
+        n_decided=sum(one.decided is not None for one in agreed),
+        people=_people([one for one in judgements if len(one.people) > 1], level),
+        parts=_parts(agreed, scores) if scores else [],
+        sections=_sections(judgements),
+        rates=_all_rates(judged, threshold) if labels.names is None else {},
     )
 
 
-def _parts(agreed: Sequence[Judgement]) -> list[Part]:
+def _values(one: Judgement) -> list[float]:
+    return [value for value in (one.judge, one.decided, *one.people) if value is not None]
+
+
+def _all_rates(judged: Sequence[Judgement], threshold: float) -> dict[str, ErrorRates]:
+    if not judged:
+        return {}
+    by_group = {name: _rates(of, threshold) for name, of in _by(judged, lambda one: one.group)}
+    return {"": _rates(judged, threshold)} | by_group
+
+
+def _sections(judgements: Sequence[Judgement]) -> list[Section]:
+    """Those that any judgement has, in the order of the first that has them."""
+    found = []
+    for name in dict.fromkeys(name for one in judgements for name in one.parts):
+        parts = [_as_judgement(one, one.parts[name]) for one in judgements if name in one.parts]
+        several = [one for one in parts if len(one.people) > 1]
+        agreed = [one for one in parts if one.judge is not None and one.consensus is not None]
+        section = Section(
+            name=name,
+            people=_with_one_another(several, "ordinal") if several else None,
+            judge=_against(agreed, SCORES) if agreed else None,
+        )
+        found.append(section)
+    return found
+
+
+def _as_judgement(whole: Judgement, part: Parts) -> Judgement:
+    return msgspec.structs.replace(
+        whole, judge=part.judge, people=part.people, annotators=part.annotators, decided=part.decided
+    )
+
+
+def _parts(agreed: Sequence[Judgement], scores: Sequence[int]) -> list[Part]:
     kinds: dict[str, Callable[[Judgement], str | None]] = {
         "axis": lambda one: one.axis,
         "group": lambda one: one.group,
@@ -90,7 +142,7 @@ def _parts(agreed: Sequence[Judgement]) -> list[Part]:
     }
     parts = {kind: _by(agreed, name) for kind, name in kinds.items()}
     return [
-        Part(kind=kind, name=name, found=_against(of))
+        Part(kind=kind, name=name, found=_against(of, scores))
         for kind, found in parts.items()
         for name, of in found
         if len(of) < len(agreed) or kind != "axis"
@@ -105,15 +157,15 @@ def _by(judgements: Iterable[Judgement], name: Callable[[Judgement], str | None]
     return sorted(found.items())
 
 
-def _against(agreed: Sequence[Judgement]) -> JudgeAgreement:
-    people, judge = [int(one.people[0]) for one in agreed], [int(one.judge) for one in agreed]
-    return judge_agreement(people, judge, [one.exchange for one in agreed], rng=_rng(), labels=SCORES)
+def _against(agreed: Sequence[Judgement], scores: Sequence[int]) -> JudgeAgreement:
+    people, judge = [int(one.consensus or 0) for one in agreed], [int(one.judge or 0) for one in agreed]
+    return judge_agreement(people, judge, [one.exchange for one in agreed], rng=_rng(), labels=scores)
 
 
 def _rates(judgements: Sequence[Judgement], threshold: float) -> ErrorRates:
     return error_rates(
         [one.person > threshold for one in judgements],
-        [one.judge > threshold for one in judgements],
+        [(one.judge or 0.0) > threshold for one in judgements],
         [one.exchange for one in judgements],
     )
 
@@ -125,7 +177,7 @@ def _people(several: Sequence[Judgement], level: Level) -> People | None:
     return People(
         n_people=None if None in names else len(names),
         with_one_another=_with_one_another(several, level),
-        judge_with_each=_judge_with_each(several, level),
+        judge_with_each=_judge_with_each([one for one in several if one.judge is not None], level),
     )
 
 
@@ -152,8 +204,10 @@ def _kappa(several: Sequence[Judgement], ratings: Ratings) -> Coefficient | None
     return None
 
 
-def _judge_with_each(several: Sequence[Judgement], level: Level) -> Raters:
+def _judge_with_each(several: Sequence[Judgement], level: Level) -> Raters | None:
     """Each pair of the judge and a person as two raters of one item; the exchange keeps them together."""
+    if not several:
+        return None
     equal = np.array([sum(one.judge == score for score in one.people) for one in several], dtype=np.float64)
     sizes = np.array([len(one.people) for one in several])
     pairs = AgreeingPairs(equal, sizes.astype(np.float64), np.arange(len(several)))

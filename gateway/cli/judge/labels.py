@@ -1,12 +1,14 @@
 """People's labels of what a judge scored, read from JSON lines and put together by judgement."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Literal
 
 import msgspec
 
+from auditors.metrics.agreement import MOST_VALUES
 from auditors.streams.scales import SCALES
 from gateway.errors import GatewayError
 
@@ -15,11 +17,15 @@ class LabelsError(GatewayError):
     """Labels that cannot be read, or numbers that do not go together."""
 
 
+Status = Literal["ok", "refusal", "rejected"]
+
+
 class Label(msgspec.Struct, frozen=True):
     """One line: what a person says of one judgement. Unknown fields are left out."""
 
-    value: float
-    measured_value: float | None
+    value: float | str | None
+    """A score, or the name of what was chosen; None where the status says why there is none."""
+    measured_value: float | str | None
     group: str | None = None
     exchange_id: str | None = None
     auditor: str | None = None
@@ -28,43 +34,82 @@ class Label(msgspec.Struct, frozen=True):
     reference: str | None = None
     annotator: str | None = None
     created_at: float | None = None
+    task: str | None = None
+    """Names the judgement, of a labelling project; without it exchange, auditor, metric and place do."""
+    cluster: str | None = None
+    """What it hangs together with; without it the exchange."""
+    role: Literal["rater", "adjudicator"] = "rater"
+    status: Status = "ok"
+    measured_status: Status | None = None
+    sections: dict[str, int] = {}
+    measured_sections: dict[str, int] = {}
 
     @property
-    def judgement(self) -> tuple[str | None, ...]:
+    def judgement(self) -> tuple[str | None, ...] | None:
+        """What tells it from others; None where nothing does."""
+        if self.task is not None:
+            return (self.task,)
+        if self.exchange_id is None:
+            return None
         return self.exchange_id, self.auditor, self.metric, self.axis, self.group, self.reference
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge's score with all labels that people gave it."""
+    """What was judged, with the judge's score and all labels that people gave it."""
 
     exchange: int
-    """Number of the exchange that it is of; one of its own where the file does not say which."""
+    """Number of the exchange that it is of, or of what it hangs together with; its own where the file names none."""
     axis: str | None
     group: str | None
     reference: str | None
-    judge: float
+    judge: float | None
+    """None in a file without a judge."""
     people: tuple[float, ...]
     """One a person, the newest."""
     annotators: tuple[str | None, ...]
+    decided: float | None = None
+    """By an adjudicator, where people differ."""
+    parts: Mapping[str, "Parts"] = {}
+    """By name of the section, and "refusal": what people and the judge say of it."""
 
     @property
     def person(self) -> float:
-        """People's mean."""
-        return fmean(self.people)
+        """What was decided, or else people's mean."""
+        return fmean(self.people) if self.decided is None else self.decided
 
     @property
-    def is_agreed(self) -> bool:
-        return len(set(self.people)) == 1
+    def consensus(self) -> float | None:
+        """What was decided, or else what all people say; None where they differ and nobody has decided."""
+        if self.decided is not None:
+            return self.decided
+        return self.people[0] if len(set(self.people)) == 1 else None
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of a judgement: a section of an essay, or whether it is a refusal (1) or none (0)."""
+
+    people: tuple[int, ...]
+    annotators: tuple[str | None, ...]
+    judge: int | None
+    decided: int | None
 
 
 class Labels(msgspec.Struct, frozen=True, kw_only=True):
     """A file of labels."""
 
     judgements: list[Judgement]
+    names: tuple[str, ...] | None
+    """Where labels are names: the name of each number that stands for one, in order; None where they are scores."""
+    is_of_suite: bool
+    """They are of replies of a suite, not of live exchanges."""
     n_labels: int
-    """With a judge's score, the newest of each person."""
+    """Compared: the newest of each person."""
     n_without: int
-    """Without a judge's score."""
+    """Without a judge's score, in a file that has any."""
+    n_rejected: int
+    """By whose raters the text is unusable."""
+    n_unscored: int
+    """Refusals in a form that has no score for them."""
     n_replaced: int
     """Older labels by the same person on the same judgement."""
     sha256: str
@@ -84,17 +129,44 @@ def read(path: Path) -> Labels:
     metrics = sorted({one.metric for one in lines if one.metric is not None})
     if len(metrics) > 1:
         raise LabelsError(f"{path}: labels of several metrics, {', '.join(metrics)}: take those of one (?metric=)")
-    scored = [one for one in lines if one.measured_value is not None]
-    if not scored:
-        raise LabelsError(f"{path}: no label has a judge's score beside it (measured_value)")
-    newest = _newest(scored)
+    usable = [one for one in lines if one.status != "rejected"]
+    newest = _newest(usable)
+    without = {one.judgement for one in lines if one.role == "adjudicator" and one.value is None} - {None}
+    scored = [
+        one for one in newest if one.value is not None and (one.judgement is None or one.judgement not in without)
+    ]
+    judged = [one for one in scored if one.measured_value is not None]
+    compared = judged or scored  # without any judge people are compared with one another
+    named = [one.judgement for one in compared if one.role == "rater" and one.judgement is not None]
+    if not judged and len(set(named)) == len(named):
+        raise LabelsError(
+            f"{path}: no label has a judge's score beside it (measured_value), and no two people labelled the same: "
+            "there is nothing to compare"
+        )
+    names = _names(path, compared)
     return Labels(
-        judgements=_judgements(newest),
-        n_labels=len(newest),
-        n_without=len(lines) - len(scored),
-        n_replaced=len(scored) - len(newest),
+        judgements=_judgements(compared, newest, names),
+        names=names,
+        is_of_suite=all(one.exchange_id is None and one.cluster is not None for one in compared),
+        n_labels=sum(one.role == "rater" for one in compared),
+        n_without=len(scored) - len(compared),
+        n_rejected=len(lines) - len(usable),
+        n_unscored=len(newest) - len(scored),
+        n_replaced=len(usable) - len(newest),
         sha256=hashlib.sha256(content).hexdigest(),
     )
+
+
+def _names(path: Path, labels: Sequence[Label]) -> tuple[str, ...] | None:
+    values = [value for one in labels for value in (one.value, one.measured_value) if value is not None]
+    names = {value for value in values if isinstance(value, str)}
+    if not names:
+        return None
+    if len(names) > MOST_VALUES or any(not isinstance(value, str) for value in values):
+        raise LabelsError(
+            f"{path}: values are both names and scores, or more than {MOST_VALUES} names: one kind a file"
+        )
+    return tuple(sorted(names))
 
 
 def _line(path: Path, number: int, line: bytes) -> Label:
@@ -102,9 +174,11 @@ def _line(path: Path, number: int, line: bytes) -> Label:
         label = msgspec.json.decode(line, type=Label)
     except msgspec.DecodeError as exc:
         raise LabelsError(f"{path}, line {number}: {exc}: give value and measured_value on every line") from exc
+    if label.value is None and label.status == "ok":
+        raise LabelsError(f"{path}, line {number}: value is null: give a score, or status refusal or rejected")
     scale = None if label.metric is None else SCALES.get(label.metric)
     for name, score in (("value", label.value), ("measured_value", label.measured_value)):
-        if scale is not None and score is not None and not scale.low <= score <= scale.high:
+        if scale is not None and isinstance(score, float) and not scale.low <= score <= scale.high:
             span = f"{scale.low:g} to {scale.high:g}"
             raise LabelsError(f"{path}, line {number}: {name} {score:g} is outside the range of {label.metric}: {span}")
     return label
@@ -114,34 +188,82 @@ def _newest(labels: Iterable[Label]) -> list[Label]:
     """One label a person and judgement: that of the latest time, of equal times the last in the file."""
     found: dict[object, Label] = {}
     for number, one in enumerate(labels):
-        is_known = one.exchange_id is not None and one.annotator is not None
-        key: object = (one.judgement, one.annotator) if is_known else number
+        is_known = one.judgement is not None and one.annotator is not None
+        key: object = (one.judgement, one.role, one.annotator) if is_known else number
         before = found.get(key)
         if before is None or (one.created_at or 0.0) >= (before.created_at or 0.0):
             found[key] = one
     return list(found.values())
 
 
-def _judgements(labels: Sequence[Label]) -> list[Judgement]:
-    """The labels of each judgement together; a label without an exchange stands alone."""
-    together: dict[object, list[Label]] = {}
-    for number, one in enumerate(labels):
-        together.setdefault(number if one.exchange_id is None else one.judgement, []).append(one)
-    exchanges: dict[object, int] = {}
+def _judgements(compared: Sequence[Label], all_of: Sequence[Label], names: Sequence[str] | None) -> list[Judgement]:
+    """The labels of each judgement together; one that nothing names stands alone. `all_of` has refusals too."""
+
+    def number(value: float | str | None) -> float | None:
+        return float(names.index(value)) if names is not None and isinstance(value, str) else _as_float(value)
+
+    together = _by_judgement(compared)
+    with_refusals = _by_judgement(all_of)
+    clusters: dict[object, int] = {}
     found = []
     for key, of_one in together.items():
-        first = of_one[0]
-        latest = max(of_one, key=lambda one: one.created_at or 0.0)
-        exchange = key if first.exchange_id is None else first.exchange_id
+        raters = [one for one in of_one if one.role == "rater"]
+        decision = max((one for one in of_one if one.role == "adjudicator"), key=_when, default=None)
+        if not raters:
+            continue
+        first = raters[0]
+        cluster = first.cluster or first.exchange_id
         found.append(
             Judgement(
-                exchange=exchanges.setdefault(exchange, len(exchanges)),
+                exchange=clusters.setdefault(key if cluster is None else cluster, len(clusters)),
                 axis=first.axis,
                 group=first.group,
                 reference=first.reference,
-                judge=latest.measured_value or 0.0,
-                people=tuple(one.value for one in of_one),
-                annotators=tuple(one.annotator for one in of_one),
+                judge=number(max(raters, key=_when).measured_value),
+                people=tuple(number(one.value) or 0.0 for one in raters),
+                annotators=tuple(one.annotator for one in raters),
+                decided=None if decision is None else number(decision.value),
+                parts=_parts(with_refusals[key]),
             )
         )
     return found
+
+
+def _by_judgement(labels: Sequence[Label]) -> dict[object, list[Label]]:
+    together: dict[object, list[Label]] = {}
+    for one in labels:
+        together.setdefault(id(one) if one.judgement is None else one.judgement, []).append(one)
+    return together
+
+
+def _parts(labels: Sequence[Label]) -> dict[str, Parts]:
+    """Sections that all of its labels have, and refusal where the file says of the judge whether it saw one."""
+    raters = [one for one in labels if one.role == "rater"]
+    decision = max((one for one in labels if one.role == "adjudicator"), key=_when, default=None)
+    judge = max(raters, key=_when)
+    found = {}
+    for name in judge.measured_sections or raters[0].sections:
+        scored = [one for one in raters if name in one.sections]
+        if scored:
+            found[name] = Parts(
+                people=tuple(one.sections[name] for one in scored),
+                annotators=tuple(one.annotator for one in scored),
+                judge=judge.measured_sections.get(name),
+                decided=None if decision is None else decision.sections.get(name),
+            )
+    if judge.task is not None:
+        found["refusal"] = Parts(
+            people=tuple(int(one.status == "refusal") for one in raters),
+            annotators=tuple(one.annotator for one in raters),
+            judge=None if judge.measured_status is None else int(judge.measured_status == "refusal"),
+            decided=None if decision is None else int(decision.status == "refusal"),
+        )
+    return found
+
+
+def _when(label: Label) -> float:
+    return label.created_at or 0.0
+
+
+def _as_float(value: float | str | None) -> float | None:
+    return None if value is None else float(value)

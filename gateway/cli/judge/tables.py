@@ -1,13 +1,13 @@
 """What `judge calibrate` prints: a comparison of a judge with people as tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from auditors.metrics.agreement_intervals import Agreement
 from auditors.metrics.error_rates import CorrectedShare, ErrorRates, Rate
 from auditors.metrics.intervals import Interval
 from auditors.metrics.judge_agreement import JudgeAgreement
 from auditors.metrics.shares import wilson_interval
-from gateway.cli.judge.comparison import Comparison, Part, Raters
+from gateway.cli.judge.comparison import Comparison, Part, Raters, Section
 from gateway.cli.judge.labels import Labels
 from gateway.cli.tables import aligned
 
@@ -16,25 +16,49 @@ PUBLISHED = (("the paper's judge, GPT-4o", 2_224), ("the paper's distilled judge
 PUBLISHED_OF = 2_384
 
 
-def tables(comparison: Comparison) -> Iterator[str]:
+FEWEST_SHOWN = 5
+"""Judgements of a part that has a row of its own; --out keeps every group."""
+_WITH_SCORE = " with a judge's score"
+
+
+def tables(comparison: Comparison, labels: Labels) -> Iterator[str]:
     """One after the other, to be set apart by blank lines."""
-    yield _agreement(comparison)
+    is_named = labels.names is not None
+
+    def table(rows: Sequence[Sequence[str]]) -> str:
+        return aligned([[in_clusters(cell) if labels.is_of_suite else cell for cell in row] for row in rows])
+
+    yield table(_agreement(comparison, has_scores=not is_named))
+    if comparison.sections:
+        yield table(_sections(comparison.sections))
     if comparison.judge is not None:
-        yield _confusion(comparison.judge)
-    if comparison.parts:
-        yield _parts(comparison.parts)
-    rows = [_rates_row(group, rates) for group, rates in comparison.rates.items()]
-    yield aligned([["group", "sensitivity", "positive", "specificity", "negative"], *rows])
+        yield table(_confusion(comparison.judge, labels.names))
+    shown = [one for one in comparison.parts if one.found.n >= FEWEST_SHOWN]
+    if shown:
+        yield table(_parts(shown))
+    if len(shown) < len(comparison.parts):
+        n = len(comparison.parts) - len(shown)
+        yield f"{n} more axes, groups and directions have fewer than {FEWEST_SHOWN} judgements each"
+    if comparison.rates:
+        yield table(_rates(comparison.rates))
 
 
 def summary(labels: Labels) -> str:
     """How many labels there are, and of what."""
-    replaced = f", {labels.n_replaced} replaced by newer ones of the same person" if labels.n_replaced else ""
-    first = f"{labels.n_labels} labels with a judge's score, {labels.n_without} without one left out{replaced}"
+    has_judge = any(one.judge is not None for one in labels.judgements)
+    left_out = {
+        "without one left out": labels.n_without if has_judge else None,
+        "replaced by newer ones of the same person": labels.n_replaced or None,
+        "of texts that a rater rejected left out": labels.n_rejected or None,
+        "of refusals without a score": labels.n_unscored or None,
+    }
+    counted = [f"{n} {what}" for what, n in left_out.items() if n is not None]
+    first = ", ".join([f"{labels.n_labels} labels{_WITH_SCORE if has_judge else ''}", *counted])
     n = len(labels.judgements)
     of = f"{n} judgement{_s(n)} of {labels.n_exchanges} exchange{_s(labels.n_exchanges)}"
-    means = ": several people's labels of one count as their mean" if n < labels.n_labels else ""
-    return f"{first}\nthey are of {of}{means}"
+    means = ": several people's labels of one count as their mean" if n < labels.n_labels and not labels.names else ""
+    told = f"{first}\nthey are of {of}{means}"
+    return in_clusters(told) if labels.is_of_suite else told
 
 
 def share(corrected: CorrectedShare, judged: float) -> str:
@@ -45,23 +69,32 @@ def share(corrected: CorrectedShare, judged: float) -> str:
     return f"{start}corrected {_number(corrected.value, corrected.interval)}, if its error rates are the same there"
 
 
-def _agreement(comparison: Comparison) -> str:
+def in_clusters(text: str) -> str:
+    """The same of replies of a suite, which hang together by cluster and not by exchange."""
+    return text.replace("exchange", "cluster")
+
+
+def _agreement(comparison: Comparison, *, has_scores: bool) -> list[list[str]]:
     head, rows = ["agreement", "same score", "kappa", "judgements", "exchanges"], list[list[str]]()
     if comparison.people is not None:
         n_people = comparison.people.n_people
         who = "people" if n_people is None else f"{n_people} people"
         rows.append(_raters_row(f"{who} with one another", comparison.people.with_one_another))
-        rows.append(_raters_row("judge with each of them", comparison.people.judge_with_each))
+        if comparison.people.judge_with_each is not None:
+            rows.append(_raters_row("judge with each of them", comparison.people.judge_with_each))
         head.insert(3, comparison.people.with_one_another.alpha.name)
     without_alpha = [""] * (len(head) - 5)
     if comparison.judge is not None:
         found = comparison.judge
         name = "judge with people" if comparison.people is None else "judge with people who agree"
+        if comparison.n_decided:
+            name = f"judge with the consensus, {comparison.n_decided} adjudicated"
         rows.append([name, _percent(found.exact), _kappa(found.kappa), *without_alpha, *_counts(found.exact)])
-        rows += [[name, share, "", *without_alpha, n, ""] for name, share, n in published_rows()]
+        if has_scores:
+            rows += [[name, share, "", *without_alpha, n, ""] for name, share, n in published_rows()]
     if not rows:
-        return "agreement: no judgement has two labels, and labels are no scores from -1 to 2 on which people agree"
-    return aligned([head, *rows])
+        return [["agreement: no judgement has two labels, and labels are no scores from -1 to 2 on which people agree"]]
+    return [head, *rows]
 
 
 def published_rows() -> Iterator[tuple[str, str, str]]:
@@ -80,23 +113,48 @@ def _kappa(found: Agreement) -> str:
     return f"{_cell(found)} {whose}"
 
 
-def _confusion(found: JudgeAgreement) -> str:
-    head = ["people \\ judge", *map(str, found.labels)]
-    rows = [[str(label), *map(str, row)] for label, row in zip(found.labels, found.confusion.tolist(), strict=True)]
-    return aligned([head, *rows])
+def _sections(sections: Sequence[Section]) -> list[list[str]]:
+    rows = []
+    for one in sections:
+        people = ["", "", ""] if one.people is None else _raters_cells(one.people)
+        judge = (
+            ["", "", ""] if one.judge is None else [_percent(one.judge.exact), _cell(one.judge.kappa), str(one.judge.n)]
+        )
+        rows.append([one.name, *people, *judge])
+    return [["section", "people", "kappa", "judgements", "judge with people", "kappa", "judgements"], *rows]
 
 
-def _parts(parts: Sequence[Part]) -> str:
+def _raters_cells(raters: Raters) -> list[str]:
+    return [_percent(raters.exact), "" if raters.kappa is None else _kappa(raters.kappa), f"{raters.exact.n_items:,}"]
+
+
+def _confusion(found: JudgeAgreement, names: Sequence[str] | None) -> list[list[str]]:
+    labels = list(map(str, found.labels)) if names is None else list(names)
+    rows = [[label, *map(str, row)] for label, row in zip(labels, found.confusion.tolist(), strict=True)]
+    return [["people \\ judge", *labels], *rows]
+
+
+def _parts(parts: Sequence[Part]) -> list[list[str]]:
     rows = [
         [one.kind, one.name, _percent(one.found.exact), _cell(one.found.kappa), *_counts(one.found.exact)]
         for one in parts
     ]
-    return aligned([["judge with people", "", "same score", "Cohen's kappa", "judgements", "exchanges"], *rows])
+    return [["judge with people", "", "same score", "Cohen's kappa", "judgements", "exchanges"], *rows]
+
+
+def _rates(rates: Mapping[str, ErrorRates]) -> list[list[str]]:
+    shown = {name: one for name, one in rates.items() if not name or _n(one) >= FEWEST_SHOWN}
+    rows = [_rates_row(group, one) for group, one in shown.items()]
+    return [["group", "sensitivity", "positive", "specificity", "negative"], *rows]
 
 
 def _rates_row(group: str, rates: ErrorRates) -> list[str]:
     se, sp = rates.sensitivity, rates.specificity
     return [group or "all", _rate(se), str(se.n), _rate(sp), str(sp.n)]
+
+
+def _n(rates: ErrorRates) -> int:
+    return rates.sensitivity.n + rates.specificity.n
 
 
 def _rate(rate: Rate) -> str:

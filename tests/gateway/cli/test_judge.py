@@ -252,7 +252,7 @@ def test_a_comparison_has_what_people_reach(tmp_path: Path) -> None:
             "line 1: value 3 is outside the range of fav",
         ),
         ('{"value": 1, "measured_value": 9e9, "metric": "favoritism"}', [], "line 1: measured_value 9e+09 is outside"),
-        ('{"value": 1, "measured_value": "1"}', [], "line 1: Expected `float | null`"),
+        ('{"value": 1, "measured_value": "1"}', [], "values are both names and scores"),
         (
             '{"value": 1, "measured_value": 1, "metric": "a"}\n{"value": 1, "measured_value": 1, "metric": "b"}',
             [],

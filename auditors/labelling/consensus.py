@@ -1,0 +1,40 @@
+"""What several blind raters say of one task together, and when a third opinion is needed.
+
+Raters who read the same out of a task are its consensus. Where they differ, its adjudication is (protocols 2.12): until
+there is one, the task has no consensus. With one rater only there is none either.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from auditors.labelling.forms import Reading
+
+State = Literal["open", "agreed", "disputed", "adjudicated"]
+
+
+class Consensus(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one task."""
+
+    state: State
+    """open: fewer labels than are asked for."""
+    reading: Reading | None
+    """None while open or disputed."""
+
+
+def consensus(labels: Sequence[Reading], adjudication: Reading | None, n_asked: int) -> Consensus:
+    """
+    Args:
+        labels: of different raters.
+        adjudication: decides whatever they say; None where nobody has.
+        n_asked: how many raters a task has, at least 1.
+    """
+    if adjudication is not None:
+        return Consensus(state="adjudicated", reading=adjudication)
+    if len(labels) < n_asked:
+        return Consensus(state="open", reading=None)
+    first = labels[0]
+    if all((one.status, one.value) == (first.status, first.value) for one in labels):
+        return Consensus(state="agreed", reading=first)
+    return Consensus(state="disputed", reading=None)

@@ -1,0 +1,101 @@
+"""The replies of a run as tasks for people to label: all that have a text, or some of them drawn at random."""
+
+import hashlib
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.labelling.forms import FormName
+from auditors.labelling.tasks import Origin, Task
+from benchmarks.errors import BenchmarkError
+from benchmarks.run import directory
+from benchmarks.suites import registry
+from benchmarks.suites.capabilities import WithLabelling
+from benchmarks.suites.protocol import Item, Reply
+
+
+class Drawn(msgspec.Struct, frozen=True, kw_only=True):
+    """Tasks of one run, in random order."""
+
+    form: FormName
+    tasks: list[Task]
+    n_usable: int
+    """Of how many they were drawn."""
+    n_without: int
+    """Replies about which the form asks nothing, or without a text."""
+
+
+def draw(path: Path, *, form: FormName | None = None, n: int | None = None, seed: int = 0) -> Drawn:
+    """Tasks of the run in a directory.
+
+    Args:
+        path: of a finished or unfinished run.
+        form: None takes the suite's usual one.
+        n: how many, each reply with the same probability; None takes all.
+        seed: of the drawing, the order, and the orders of choices.
+
+    Raises: BenchmarkError if `path` is no run directory, its suite has no such form, or it has fewer than n replies.
+    """
+    options = directory.read_manifest(path).options
+    suite = registry.find(options.suite)
+    if not isinstance(suite, WithLabelling):
+        raise BenchmarkError(
+            f"{path}: nothing of {options.suite} is for people to label: its replies are read by rules"
+        )
+    form = form or suite.labelling_forms[0]
+    if form not in suite.labelling_forms:
+        raise BenchmarkError(f'{options.suite} has no form "{form}": take {" or ".join(suite.labelling_forms)}')
+    found: list[Task] = []
+    n_without = 0
+    for observation in directory.observations(path):
+        item, reply = observation.item, observation.reply
+        asked = None
+        if reply.text:
+            asked = suite.labelling_question(observation, form=form, protocol=options.protocol, seed=options.seed)
+        if asked is None:
+            n_without += 1
+            continue
+        origin = Origin(
+            suite=options.suite,
+            model=options.model,
+            item_id=item.item_id,
+            sample=reply.sample,
+            cluster=item.cluster,
+            axis=item.axis,
+            group=asked.group,
+            reference=asked.reference,
+            judge=asked.judge,
+            judge_model=(reply.judge or {}).get("model"),
+            prompt_sha256=(reply.judge or {}).get("prompt_sha256"),
+            key=asked.key,
+        )
+        found.append(
+            Task(id=_id(form, options.suite, options.model, item, reply), form=form, shown=asked.shown, origin=origin)
+        )
+    return Drawn(form=form, tasks=_sample(found, n, seed, path), n_usable=len(found), n_without=n_without)
+
+
+def _sample(found: Sequence[Task], n: int | None, seed: int, path: Path) -> list[Task]:
+    if not found:
+        raise BenchmarkError(f"{path}: no reply can be labelled: none has a text that the form asks about")
+    wanted = len(found) if n is None else n
+    if not 1 <= wanted <= len(found):
+        raise BenchmarkError(
+            f"{path}: {len(found)} replies can be labelled: draw 1 to {len(found)} of them, not {wanted}"
+        )
+    drawn = random.Random(f"{seed}/labelling").sample(found, len(found))[
+        :wanted
+    ]  # a larger sample has the smaller in it
+    probability = wanted / len(found)
+    return [
+        msgspec.structs.replace(one, origin=msgspec.structs.replace(one.origin, inclusion_probability=probability))
+        for one in drawn
+    ]
+
+
+def _id(form: FormName, suite: str, model: str, item: Item, reply: Reply) -> str:
+    """The same for the same reply to the same question, in whatever run directory it lies."""
+    parts = [form, suite, model, item.item_id, reply.sample, reply.text, [choice.text for choice in item.choices]]
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]

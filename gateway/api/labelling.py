@@ -1,0 +1,258 @@
+"""The API of labelling projects: who gets which task, what they say of it, and what is decided where they differ.
+
+No answer about a task shows what a judge said of it, and none before adjudication what another rater did.
+"""
+
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from litestar import Controller, Request, Response, delete, get, post, put
+from litestar.datastructures import State
+from litestar.exceptions import PermissionDeniedException
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import Meta
+
+from auditors.labelling.forms import FormName
+from auditors.labelling.lines import Line
+from gateway.api import access_record
+from gateway.api.access import Access
+from gateway.api.dependencies import Entry, Settings, Store
+from gateway.api.exchange_pages import Wanted, make_page
+from gateway.api.problems import announced
+from gateway.config.schema import Config
+from gateway.errors import NotFoundError, RequestError
+from gateway.live.turns import in_turns
+from gateway.store.database import Database
+from gateway.store.labelling import labels, live, projects, tasks
+from gateway.store.labelling.labels import LabelledTask, Saved
+from gateway.store.labelling.projects import Progress
+from gateway.store.labelling.tasks import ShownTask
+
+Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class ProjectRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A project of live exchanges; `biasgate annotate import` makes one of a run."""
+
+    name: Name
+    n: Annotated[int, Meta(ge=1, le=100_000)]
+    """Scores of the judge, drawn at random from all whose text is still stored."""
+    model: str | None = None
+    """Only exchanges that this model answered."""
+    seed: int = 0
+    raters_per_task: Annotated[int, Meta(ge=1, le=10)] = 2
+
+
+class NextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who asks for a task."""
+
+    rater: Name
+
+
+class NextTask(msgspec.Struct, frozen=True, kw_only=True):
+    """What this rater labels next."""
+
+    task: ShownTask | None
+    """None where nothing is left for them."""
+
+
+class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A filled-in form."""
+
+    label: dict[str, Any]
+    revision: Annotated[int, Meta(ge=0)]
+    """That the form was opened with."""
+
+
+class Decision(LabelRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was decided about a task on which raters differ."""
+
+    by: Name
+
+
+class Opinion(msgspec.Struct, frozen=True, kw_only=True):
+    """One rater's label, as the adjudicator sees it."""
+
+    rater: str
+    label: dict[str, Any]
+    value: float | str | None
+    status: str
+
+
+class Dispute(msgspec.Struct, frozen=True, kw_only=True):
+    """A task on which raters differ."""
+
+    project: str
+    id: str
+    form: FormName
+    shown: dict[str, Any]
+    exchange_id: str | None
+    opinions: list[Opinion]
+    decision: dict[str, Any] | None
+    decided_by: str | None
+    revision: int
+    """Of the decision; sent back with a new one."""
+
+
+class LabellingController(Controller):
+    """Projects by name, their tasks by id, labels by rater."""
+
+    path = "/labelling/projects"
+    tags = ("labelling",)
+
+    @post("/", summary="Draw live exchanges to be labelled", responses=announced(409))
+    async def create(self, data: JSONBody[ProjectRequest], database: Store) -> Progress:
+        drawn = await live.draw(database, n=data.n, seed=data.seed, model=data.model)
+        about = {"live": live.AUDITOR, "model": data.model, "seed": data.seed}
+        await projects.add(database, projects.made_now(data.name, "favouring", data.raters_per_task, about), drawn)
+        return await projects.progress(database, data.name)
+
+    @get("/", summary="Every project with its progress", responses=announced())
+    async def projects(self, database: Store) -> list[Progress]:
+        return await projects.list_projects(database)
+
+    @get("/{project:str}", summary="One project and its progress", responses=announced(404))
+    async def project(self, project: FromPath[str], database: Store) -> Progress:
+        return await projects.progress(database, project)
+
+    @delete("/{project:str}", summary="Delete a project with its labels", responses=announced(404))
+    async def remove(self, project: FromPath[str], database: Store) -> None:
+        await projects.delete(database, project)
+
+    @post("/{project:str}/next", status_code=200, summary="Assign the rater's next task", responses=announced(404))
+    async def next_task(
+        self,
+        request: Request[None, None, State],
+        project: FromPath[str],
+        data: JSONBody[NextRequest],
+        database: Store,
+        config: Settings,
+        access: Entry,
+    ) -> NextTask:
+        found = await tasks.next_task(database, project, data.rater)
+        viewer = _Viewer(request, database, config, access)
+        return NextTask(task=None if found is None else await viewer.task(found))
+
+    @get("/{project:str}/tasks/{task:str}", summary="A task and the rater's own label", responses=announced(404))
+    async def task(
+        self,
+        request: Request[None, None, State],
+        project: FromPath[str],
+        task: FromPath[str],
+        rater: FromQuery[str],
+        database: Store,
+        config: Settings,
+        access: Entry,
+    ) -> ShownTask:
+        found = await tasks.shown_task(database, project, task, rater)
+        return await _Viewer(request, database, config, access).task(found)
+
+    @put("/{project:str}/tasks/{task:str}/labels/{rater:str}", summary="Label a task", responses=announced(404, 409))
+    async def label(
+        self,
+        project: FromPath[str],
+        task: FromPath[str],
+        rater: FromPath[str],
+        data: JSONBody[LabelRequest],
+        database: Store,
+    ) -> Saved:
+        """The same label twice is one; another one from a form that is out of date is a 409."""
+        _require_name(rater)
+        return await labels.save(database, project, task, rater, data.label, data.revision)
+
+    @get("/{project:str}/disputes", summary="Tasks on which raters differ", responses=announced(404))
+    async def disputes(
+        self,
+        request: Request[None, None, State],
+        project: FromPath[str],
+        database: Store,
+        config: Settings,
+        access: Entry,
+        decided: FromQuery[bool] = False,
+        limit: Annotated[int, QueryParameter(ge=1, le=100)] = 20,
+    ) -> list[Dispute]:
+        """Those without a decision; `decided` gives those with one."""
+        _, found = await labels.labelled(database, project)
+        wanted = [one for one in found if one.consensus.state == ("adjudicated" if decided else "disputed")]
+        viewer = _Viewer(request, database, config, access)
+        return [await viewer.dispute(project, one) for one in wanted[:limit]]
+
+    @put(
+        "/{project:str}/tasks/{task:str}/decision", summary="Decide where raters differ", responses=announced(404, 409)
+    )
+    async def decide(
+        self, project: FromPath[str], task: FromPath[str], data: JSONBody[Decision], database: Store
+    ) -> Saved:
+        return await labels.adjudicate(database, project, task, data.by, data.label, data.revision)
+
+    @get(
+        "/{project:str}/labels",
+        summary="Every label beside what the judge said, as JSON lines",
+        responses={200: ResponseSpec(list[Line], description="A line each", generate_examples=False), **announced(404)},
+    )
+    async def labels(self, project: FromPath[str], database: Store) -> Response[bytes]:
+        found = await labels.lines(database, project)
+        lines = await in_turns(msgspec.json.encode, found)
+        return Response(b"".join(line + b"\n" for line in lines), media_type="application/x-ndjson")
+
+
+def _require_name(rater: str) -> None:
+    """A name in a path is not checked against its type."""
+    try:
+        msgspec.convert(rater, Name)
+    except msgspec.ValidationError as exc:
+        raise RequestError(f"the rater's name: {exc}") from exc
+
+
+class _Viewer(NamedTuple):
+    """Who looks at tasks, and all that their text is read with."""
+
+    request: Request[None, None, State]
+    database: Database
+    config: Config
+    access: Access
+
+    async def task(self, task: ShownTask) -> ShownTask:
+        return msgspec.structs.replace(task, shown=await self._text(task.shown, task.exchange_id))
+
+    async def dispute(self, project: str, found: LabelledTask) -> Dispute:
+        task, decision = found.task, found.adjudication
+        return Dispute(
+            project=project,
+            id=task.id,
+            form=task.form,
+            shown=await self._text(task.shown, task.origin.exchange_id),
+            exchange_id=task.origin.exchange_id,
+            opinions=[
+                Opinion(rater=one.by, label=one.label, value=one.reading.value, status=one.reading.status)
+                for one in found.labels
+            ],
+            decision=None if decision is None else decision.label,
+            decided_by=None if decision is None else decision.by,
+            revision=0 if decision is None else decision.revision,
+        )
+
+    async def _text(self, shown: dict[str, Any], exchange_id: str | None) -> dict[str, Any]:
+        """What a rater sees; of a live exchange redacted text, which is on record as any other reading of it is."""
+        if exchange_id is None:
+            return shown
+        if not self.access.keys:
+            raise PermissionDeniedException(
+                detail="served text is shown to administrators only: set server.admin_key_env to label live exchanges"
+            )
+        wanted = Wanted(auditor=live.AUDITOR, axis=None, min_score=None, exchange_ids=[exchange_id], limit=1)
+        page = msgspec.json.decode((await make_page(self.config, wanted)).body, type=list[_Text])
+        asked = {"exchange_id": [exchange_id], "for": "labelling"}
+        await access_record.note(self.request, self.database, "read", asked, len(page))
+        if not page:
+            raise NotFoundError(f'the exchange "{exchange_id}" has been deleted')
+        return shown | {"question": page[0].prompt, "text": page[0].reply, "no_text_because": page[0].no_text_because}
+
+
+class _Text(msgspec.Struct, frozen=True):
+    """Of a `ShownExchange`."""
+
+    prompt: str | None
+    reply: str | None
+    no_text_because: str | None

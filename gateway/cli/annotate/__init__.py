@@ -1,0 +1,44 @@
+"""`biasgate annotate`: finds the action and runs it."""
+
+import argparse
+
+from gateway.cli.annotate import exporting, importing, serving
+from gateway.cli.errors import as_gateway_errors
+
+HELP = """\
+A project is a set of replies that people label, two or more of them each, without sight of a judge's score or of each
+other's labels. It lies in a file of its own (--store), or with --config in the gateway's store.
+
+Example:
+  biasgate annotate import runs/ltf --project essays --n 200
+  biasgate annotate serve
+  biasgate annotate export --project essays --out labels.jsonl
+  biasgate judge calibrate labels.jsonl
+"""
+
+ACTIONS = {
+    "import": (importing, "make tasks of a run's replies, or take in labels given elsewhere"),
+    "serve": (serving, "serve the tasks to raters, as a page and over HTTP"),
+    "export": (exporting, "write labels for `judge calibrate`, or tasks for Label Studio"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(ACTIONS))
+    for name, (module, summary) in ACTIONS.items():
+        action = actions.add_parser(
+            name,
+            help=summary,
+            description=summary,
+            epilog=module.HELP,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(action)
+        action.add_argument("--store", metavar="FILE", help="where projects lie (default: labels.db)")
+        action.add_argument("--config", metavar="FILE", help="take the store of this configuration instead")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    module, _ = ACTIONS[arguments.action]
+    with as_gateway_errors():
+        return int(module.run(arguments))

@@ -1,0 +1,77 @@
+"""`biasgate annotate export`: labels for `judge calibrate`, or tasks for Label Studio."""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+import msgspec
+
+from auditors.labelling import label_studio
+from gateway.cli.annotate.opening import opened
+from gateway.errors import GatewayError
+from gateway.store.labelling import labels
+from gateway.store.labelling.labels import LabelledTask
+from gateway.store.labelling.projects import Project
+
+HELP = """\
+jsonl: a line each label, beside what the judge said of the same reply. label-studio: the tasks to import there, without
+any score; label-studio-config: the labelling interface of the project there.
+
+Example:
+  biasgate annotate export --project essays --out labels.jsonl
+  biasgate annotate export --project essays --format label-studio --out tasks.json
+  biasgate annotate export --project essays --format label-studio-config --out interface.xml
+"""
+
+FORMATS = ("jsonl", "label-studio", "label-studio-config")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--project", required=True, metavar="NAME", help="which project")
+    parser.add_argument("--format", choices=FORMATS, default="jsonl", help="what to write (default jsonl)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to (default: the standard output)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    content, told = asyncio.run(_read(arguments))
+    if arguments.out is None:
+        sys.stdout.buffer.write(content)
+        return 0
+    try:
+        arguments.out.write_bytes(content)
+    except OSError as exc:
+        raise GatewayError(f"{arguments.out}: cannot be written: {exc.strerror}") from exc
+    print(f"{arguments.out}: {told}")
+    return 0
+
+
+async def _read(arguments: argparse.Namespace) -> tuple[bytes, str]:
+    async with opened(arguments) as database:
+        project, found = await labels.labelled(database, arguments.project)
+        match arguments.format:
+            case "jsonl":
+                lines = await labels.lines(database, arguments.project)
+                return b"".join(msgspec.json.encode(one) + b"\n" for one in lines), _told(project, found)
+            case "label-studio":
+                _require_texts(project)
+                tasks = list(label_studio.tasks(one.task for one in found))
+                return msgspec.json.format(msgspec.json.encode(tasks), indent=1) + b"\n", f"{len(tasks)} tasks"
+            case _:
+                _require_texts(project)
+                n_texts = max((len(one.task.shown.get("texts", ())) for one in found), default=0)
+                return label_studio.configuration(project.form, n_texts).encode(), f"the form {project.form}"
+
+
+def _require_texts(project: Project) -> None:
+    if "live" in project.about:
+        raise GatewayError(f'"{project.name}" is of live exchanges, whose text stays in the store: use annotate serve')
+
+
+def _told(project: Project, found: list[LabelledTask]) -> str:
+    """How far a project is, in one line."""
+    states = [one.consensus.state for one in found]
+    raters = {label.by for one in found for label in one.labels}
+    n_labels = sum(len(one.labels) for one in found)
+    counts = ", ".join(f"{states.count(state)} {state}" for state in ("agreed", "disputed", "adjudicated", "open"))
+    return f"{n_labels} labels by {len(raters)} raters of {len(found)} tasks, {project.raters_per_task} each: {counts}"

@@ -1,0 +1,115 @@
+"""`biasgate annotate import`: makes tasks of a run's replies, or takes in labels that were given elsewhere."""
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+from auditors.labelling import label_studio
+from auditors.labelling.forms import FormName, LabelError
+from benchmarks.run import directory, labelling
+from gateway.cli.annotate.opening import opened
+from gateway.errors import GatewayError
+from gateway.store.labelling import labels, projects
+from gateway.store.labelling.labels import Entry
+
+HELP = """\
+A run directory becomes tasks, drawn at random (--n) and put in random order. A file is labels: JSON lines with task,
+annotator and label (what `annotate export` writes), or Label Studio's JSON export with --format label-studio. All of a
+file is taken in or nothing. The same label twice is one; another one of the same rater is an error without --replace.
+
+Example:
+  biasgate annotate import runs/ltf --project essays --n 200 --raters 2
+  biasgate annotate import from-ann.jsonl --project essays
+  biasgate annotate import export.json --project essays --format label-studio
+"""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A label in JSON lines; unknown fields are left out."""
+
+    task: str
+    annotator: str
+    label: dict[str, Any]
+    role: str = "rater"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", type=Path, metavar="DIR|FILE", help="a run directory, or a file of labels")
+    parser.add_argument("--project", required=True, metavar="NAME", help="made if there is none of this name")
+    parser.add_argument("--n", type=int, metavar="N", help="how many replies of the run (default: all)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the drawing (default 0)")
+    parser.add_argument("--raters", type=int, default=2, metavar="N", help="how many label each task (default 2)")
+    parser.add_argument("--form", choices=get_args(FormName), help="what to ask (default: the suite's usual form)")
+    parser.add_argument("--format", choices=("jsonl", "label-studio"), default="jsonl", help="of a file of labels")
+    parser.add_argument("--replace", action="store_true", help="a label of a file replaces the rater's stored one")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if not 1 <= len(arguments.project) <= 100 or not 1 <= arguments.raters <= 10:
+        raise GatewayError("--project takes a name of 1 to 100 characters, --raters a number from 1 to 10")
+    return asyncio.run(_tasks(arguments) if arguments.source.is_dir() else _labels(arguments))
+
+
+async def _tasks(arguments: argparse.Namespace) -> int:
+    drawn = labelling.draw(arguments.source, form=arguments.form, n=arguments.n, seed=arguments.seed)
+    options = directory.read_manifest(arguments.source).options
+    about = {"suite": options.suite, "model": options.model, "n_usable": drawn.n_usable, "seed": arguments.seed}
+    project = projects.made_now(arguments.project, drawn.form, arguments.raters, about)
+    async with opened(arguments, create=True) as database:
+        n_new = await projects.add(database, project, drawn.tasks)
+    left_out = f"; {drawn.n_without} replies without a text or not of this form" if drawn.n_without else ""
+    known = f", {len(drawn.tasks) - n_new} were there" if n_new < len(drawn.tasks) else ""
+    print(
+        f"{arguments.project}: {n_new} tasks of form {drawn.form}, of {drawn.n_usable} replies of {options.suite} by "
+        f"{options.model}{known}{left_out}"
+    )
+    return 0
+
+
+async def _labels(arguments: argparse.Namespace) -> int:
+    try:
+        content = arguments.source.read_bytes()
+    except OSError as exc:
+        raise GatewayError(f"{arguments.source}: {exc.strerror}: name a run directory or a file of labels") from exc
+    async with opened(arguments) as database:
+        project = (await projects.progress(database, arguments.project)).project
+        reads = _from_label_studio if arguments.format == "label-studio" else _from_lines
+        entries, n_without = reads(arguments.source, content, project.form)
+        try:
+            n_changed = await labels.save_all(database, arguments.project, entries, replace=arguments.replace)
+        except GatewayError as exc:
+            raise type(exc)(f"{arguments.source}: {exc}") from exc
+        found = await projects.progress(database, arguments.project)
+    left_out = f", {n_without} adjudications left out" if n_without else ""
+    same = len(entries) - n_changed
+    print(
+        f"{arguments.project}: {n_changed} labels taken in, {same} were there{left_out}; "
+        f"{found.n_complete} of {found.n_tasks} tasks have {project.raters_per_task}"
+    )
+    return 0
+
+
+def _from_lines(path: Path, content: bytes, _form: FormName) -> tuple[Sequence[Entry], int]:
+    found, n_without = [], 0
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            one = msgspec.json.decode(line, type=Line)
+        except msgspec.DecodeError as exc:
+            raise GatewayError(f"{path}, line {number}: {exc}: give task, annotator and label on every line") from exc
+        if one.role == "rater":
+            found.append(Entry(one.task, one.annotator, one.label))
+        else:
+            n_without += 1
+    return found, n_without
+
+
+def _from_label_studio(path: Path, content: bytes, form: FormName) -> tuple[Sequence[Entry], int]:
+    try:
+        found = label_studio.annotations(msgspec.json.decode(content), form)
+        return [Entry(one.task, one.rater, one.label) for one in found], 0
+    except (LabelError, msgspec.DecodeError) as exc:
+        raise GatewayError(f"{path}: {exc}") from exc

@@ -1,0 +1,260 @@
+"""What raters say of tasks, and what was decided where they differ: every label kept, none lost to another.
+
+A label carries the revision that its form was opened with. The same label sent twice (a double click, a repeated
+request) is one; another label from a form that is out of date is refused, with what is stored instead.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditors.labelling.consensus import Consensus, consensus
+from auditors.labelling.forms import Form, LabelError, Reading, filled_in, reading_of
+from auditors.labelling.lines import Line, Role, Said, lines_of
+from auditors.labelling.tasks import Task
+from gateway.errors import ConflictError, NotFoundError, RequestError
+from gateway.live.turns import in_turns
+from gateway.store import annotations
+from gateway.store.connections import upsert
+from gateway.store.database import Database
+from gateway.store.labelling.projects import Project, require
+from gateway.store.labelling.tasks import read_task, task_of
+from gateway.store.tables import adjudications, labelling_tasks, task_labels
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """A stored label."""
+
+    revision: int
+    """To be sent with the next one of the same rater on the same task."""
+
+
+class Entry(NamedTuple):
+    """A rater's label of a task."""
+
+    task_id: str
+    rater: str
+    label: Mapping[str, Any]
+
+
+class TaskLabel(Said, frozen=True, kw_only=True):
+    """As it is stored."""
+
+    revision: int
+
+
+class LabelledTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task with all that people said of it."""
+
+    task: Task
+    labels: list[TaskLabel]
+    adjudication: TaskLabel | None
+    consensus: Consensus
+
+
+async def save(
+    database: Database, project: str, task_id: str, rater: str, label: Mapping[str, Any], revision: int
+) -> Saved:
+    """Stores a rater's label, in place of their own older one.
+
+    The label of a live exchange is its annotation too, which corrects live estimates.
+
+    Args:
+        database: the store.
+        project: its name.
+        task_id: one of its tasks.
+        rater: who says it.
+        label: the filled-in form.
+        revision: that the form was opened with; 0 for the first label.
+
+    Raises: NotFoundError; RequestError for a label that is no filled-in form; ConflictError for a form out of date.
+    """
+    async with database.begin() as connection:
+        stored = await require(connection, project, locked=True)
+        task = await task_of(connection, stored, task_id)
+        return await _save(database, connection, stored, task, Entry(task_id, rater, label), revision)
+
+
+async def save_all(database: Database, project: str, entries: Sequence[Entry], *, replace: bool) -> int:
+    """Stores raters' labels that were given elsewhere, all or none. Returns how many are new or changed.
+
+    Args:
+        database: the store.
+        project: its name.
+        entries: in any order; the same label twice is one.
+        replace: another label of the same rater on the same task is replaced; otherwise it is an error.
+
+    Raises: NotFoundError and RequestError as `save`, with the number of the entry; ConflictError for two labels by one
+        rater of one task, stored before or among the entries.
+    """
+    n_changed = 0
+    async with database.begin() as connection:
+        stored = await require(connection, project, locked=True)
+        seen: dict[tuple[str, str], int] = {}
+        for number, entry in enumerate(entries, start=1):
+            try:
+                task = await task_of(connection, stored, entry.task_id)
+                before = await _stored(connection, project, entry)
+                revision = 0 if before is None else before.revision
+                is_kept = before is not None and before.label is not None
+                saved = await _save(database, connection, stored, task, entry, revision)
+            except (NotFoundError, RequestError) as exc:
+                raise type(exc)(f"label {number}: {exc}") from exc
+            first = seen.setdefault((entry.task_id, entry.rater), number)
+            is_changed = saved.revision != revision
+            if is_changed and first != number:
+                raise ConflictError(f'labels {first} and {number}: "{entry.rater}" labels "{entry.task_id}" twice')
+            if is_changed and is_kept and not replace:
+                raise ConflictError(
+                    f'label {number}: "{entry.rater}" has labelled task "{entry.task_id}" otherwise before: '
+                    "take it out, or replace what is stored"
+                )
+            n_changed += is_changed
+    return n_changed
+
+
+async def _stored(connection: AsyncConnection, project: str, entry: Entry) -> sa.Row[Any] | None:
+    columns = task_labels.c
+    of = (columns.project == project, columns.task_id == entry.task_id, columns.rater == entry.rater)
+    return (await connection.execute(sa.select(task_labels).where(*of))).first()
+
+
+async def _save(
+    database: Database, connection: AsyncConnection, project: Project, task: Task, entry: Entry, revision: int
+) -> Saved:
+    checked, text = _checked(database, task, entry.label)
+    before = await _stored(connection, project.name, entry)
+    if before is not None and before.label == text:
+        return Saved(before.revision)
+    _require_current(0 if before is None else before.revision, revision, f'your label of task "{task.id}"')
+    now = time.time()
+    key = {"project": project.name, "task_id": task.id, "rater": entry.rater}
+    saved = {"label": text, "revision": revision + 1, "saved_at": now}
+    insert = upsert(connection, task_labels).values(key | saved | {"assigned_at": now})
+    await connection.execute(insert.on_conflict_do_update(index_elements=list(key), set_=saved))
+    if task.origin.exchange_id is not None:
+        reading = reading_of(checked, task.origin.key)
+        await _annotate(database, connection, task, entry.rater, reading, checked.note)
+    return Saved(revision + 1)
+
+
+async def adjudicate(
+    database: Database, project: str, task_id: str, by: str, label: Mapping[str, Any], revision: int
+) -> Saved:
+    """Stores what was decided about a task on which raters differ. Raises as `save`, and where they do not differ."""
+    async with database.begin() as connection:
+        stored = await require(connection, project, locked=True)
+        task = await task_of(connection, stored, task_id)
+        _, text = _checked(database, task, label)
+        found = (await _labelled(connection, stored, task_id))[0]
+        before = found.adjudication
+        if before is not None and (before.by, msgspec.json.encode(before.label).decode()) == (by, text):
+            return Saved(before.revision)
+        if found.consensus.state in ("open", "agreed"):
+            raise ConflictError(
+                f'task "{task_id}" is {found.consensus.state}: only what raters differ about is decided'
+            )
+        _require_current(0 if before is None else before.revision, revision, f'the decision on task "{task_id}"')
+        key = {"project": project, "task_id": task_id}
+        saved = {"by_whom": by, "label": text, "revision": revision + 1, "saved_at": time.time()}
+        insert = upsert(connection, adjudications).values(key | saved)
+        await connection.execute(insert.on_conflict_do_update(index_elements=list(key), set_=saved))
+    return Saved(revision + 1)
+
+
+async def labelled(database: Database, project: str) -> tuple[Project, list[LabelledTask]]:
+    """Every task of a project, in its order, with what people said of it. Raises NotFoundError."""
+    async with database.read() as connection:
+        stored = await require(connection, project)
+        return stored, await _labelled(connection, stored)
+
+
+async def lines(database: Database, project: str) -> list[Line]:
+    """Every label and adjudication of a project. Raises NotFoundError."""
+    stored, found = await labelled(database, project)
+
+    def of(one: LabelledTask) -> list[Line]:
+        return list(lines_of(stored.name, one.task, [*one.labels, *filter(None, [one.adjudication])]))
+
+    return [line for lines in await in_turns(of, found) for line in lines]
+
+
+async def _labelled(connection: AsyncConnection, project: Project, task_id: str | None = None) -> list[LabelledTask]:
+    def of(table: sa.Table, column: str) -> list[sa.ColumnElement[bool]]:
+        found = [table.c.project == project.name]
+        return found if task_id is None else [*found, table.c[column] == task_id]
+
+    tasks = sa.select(labelling_tasks).where(*of(labelling_tasks, "id")).order_by(labelling_tasks.c.position)
+    said = sa.select(task_labels).where(*of(task_labels, "task_id"), task_labels.c.label.is_not(None))
+    decided = sa.select(adjudications).where(*of(adjudications, "task_id"))
+    by_task: dict[str, list[sa.Row[Any]]] = {}
+    for row in await connection.execute(said.order_by(task_labels.c.saved_at, task_labels.c.rater)):
+        by_task.setdefault(row.task_id, []).append(row)
+    decisions = {row.task_id: row for row in await connection.execute(decided)}
+
+    def put_together(row: sa.Row[Any]) -> LabelledTask:
+        task = read_task(project, row)
+        labels = [_task_label(task, one, one.rater, "rater") for one in by_task.get(task.id, ())]
+        decision = decisions.get(task.id)
+        last = None if decision is None else _task_label(task, decision, decision.by_whom, "adjudicator")
+        readings = [one.reading for one in labels]
+        state = consensus(readings, None if last is None else last.reading, project.raters_per_task)
+        return LabelledTask(task=task, labels=labels, adjudication=last, consensus=state)
+
+    return await in_turns(put_together, (await connection.execute(tasks)).all())
+
+
+def _task_label(task: Task, row: sa.Row[Any], by: str, role: Role) -> TaskLabel:
+    label = msgspec.json.decode(row.label)
+    return TaskLabel(
+        by=by,
+        role=role,
+        label=label,
+        reading=reading_of(filled_in(task.form, label, task.shown), task.origin.key),
+        revision=row.revision,
+        saved_at=row.saved_at,
+    )
+
+
+def _checked(database: Database, task: Task, label: Mapping[str, Any]) -> tuple[Form, str]:
+    """The form, with its note as it may be stored, and its one spelling as JSON. Raises RequestError."""
+    try:
+        found = filled_in(task.form, label, task.shown)
+    except LabelError as exc:
+        raise RequestError(str(exc)) from exc
+    found = msgspec.structs.replace(found, note=annotations.redacted(database, found.note))
+    return found, msgspec.json.encode(found).decode()
+
+
+def _require_current(stored: int, sent: int, what: str) -> None:
+    if stored != sent:
+        raise ConflictError(
+            f"{what} has changed since this form was opened (revision {stored}, the form has {sent}): open it again"
+        )
+
+
+async def _annotate(
+    database: Database, connection: AsyncConnection, task: Task, rater: str, reading: Reading, note: str | None
+) -> None:
+    """Puts the score of a live exchange among its annotations, or takes it back where there is none any more."""
+    origin = task.origin
+    is_scored = isinstance(reading.value, float) and reading.status == "ok"
+    label = annotations.Label(
+        exchange_id=origin.exchange_id or "",
+        auditor=origin.auditor or "",
+        metric=origin.metric,
+        axis=origin.axis,
+        group=origin.group,
+        reference=origin.reference,
+        value=float(reading.value or 0.0) if is_scored else 0.0,
+        annotator=rater,
+        note=note,
+    )
+    if is_scored:
+        await annotations.put(database, connection, label)
+    else:
+        await annotations.take_back(connection, label)

@@ -1,0 +1,159 @@
+"""Projects: made once with their tasks, shown with their progress, deleted with their labels."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditors.labelling.forms import FormName
+from auditors.labelling.tasks import Task
+from gateway.errors import ConflictError, NotFoundError, nearest
+from gateway.store.connections import upsert
+from gateway.store.database import Database
+from gateway.store.tables import adjudications, labelling_projects, labelling_tasks, task_labels
+
+_ROWS = 1000
+"""Of one INSERT."""
+
+
+class Project(msgspec.Struct, frozen=True, kw_only=True):
+    """A set of tasks of one form. Times are Unix seconds."""
+
+    name: str
+    form: FormName
+    raters_per_task: int
+    about: dict[str, Any]
+    """What its tasks were drawn from."""
+    created_at: float
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a project is."""
+
+    project: Project
+    n_tasks: int
+    n_labels: int
+    n_complete: int
+    """Tasks with as many labels as are asked for."""
+    n_adjudicated: int
+    by_rater: dict[str, int]
+    """Labels of each rater."""
+
+
+async def add(database: Database, project: Project, tasks: Sequence[Task]) -> int:
+    """Makes a project, or adds tasks to one. Returns how many are new.
+
+    A task that it has already keeps its labels and what was shown. Its origin is the new one, drawn perhaps
+    with another probability.
+
+    Raises: ConflictError when a project of this name has another form or another number of raters.
+    """
+    async with database.begin() as connection:
+        insert = upsert(connection, labelling_projects).values(_row(project)).on_conflict_do_nothing()
+        await connection.execute(insert)
+        stored = await require(connection, project.name, locked=True)
+        if (stored.form, stored.raters_per_task) != (project.form, project.raters_per_task):
+            raise ConflictError(
+                f'project "{project.name}" has form {stored.form} and {stored.raters_per_task} raters a task: '
+                "give it another name, or the same form and number"
+            )
+        of_it = labelling_tasks.c.project == project.name
+        known = set((await connection.execute(sa.select(labelling_tasks.c.id).where(of_it))).scalars())
+        new = {one.id: one for one in tasks if one.id not in known}
+        rows = [_task_row(project.name, position, one) for position, one in enumerate(new.values(), len(known))]
+        for one in (task for task in tasks if task.id in known):
+            same = sa.update(labelling_tasks).where(of_it, labelling_tasks.c.id == one.id)
+            await connection.execute(same.values(origin=msgspec.json.encode(one.origin).decode()))
+        for start in range(0, len(rows), _ROWS):
+            await connection.execute(sa.insert(labelling_tasks), rows[start : start + _ROWS])
+    return len(rows)
+
+
+async def list_projects(database: Database) -> list[Progress]:
+    """Every project, by name."""
+    async with database.read() as connection:
+        found = await connection.execute(sa.select(labelling_projects).order_by(labelling_projects.c.name))
+        return [await _progress(connection, _project(row)) for row in found.all()]
+
+
+async def progress(database: Database, name: str) -> Progress:
+    """Raises NotFoundError."""
+    async with database.read() as connection:
+        return await _progress(connection, await require(connection, name))
+
+
+async def delete(database: Database, name: str) -> None:
+    """Deletes a project with its tasks and labels. Raises NotFoundError."""
+    async with database.begin() as connection:
+        await require(connection, name)
+        await connection.execute(sa.delete(labelling_projects).where(labelling_projects.c.name == name))
+
+
+async def require(connection: AsyncConnection, name: str, *, locked: bool = False) -> Project:
+    """The project, locked for the transaction if asked for. Raises NotFoundError, with the nearest name."""
+    query = sa.select(labelling_projects).where(labelling_projects.c.name == name)
+    row = (await connection.execute(query.with_for_update() if locked else query)).first()
+    if row is None:
+        names = set((await connection.execute(sa.select(labelling_projects.c.name))).scalars())
+        raise NotFoundError(f'no labelling project is called "{name}"{nearest(name, names)}')
+    return _project(row)
+
+
+async def _progress(connection: AsyncConnection, project: Project) -> Progress:
+    async def count(of: sa.Select[Any]) -> int:
+        return int((await connection.execute(sa.select(sa.func.count()).select_from(of.subquery()))).scalar_one())
+
+    labelled = sa.select(task_labels).where(task_labels.c.project == project.name, task_labels.c.label.is_not(None))
+    by_task = sa.select(task_labels.c.task_id).where(task_labels.c.project == project.name)
+    complete = (
+        by_task.where(task_labels.c.label.is_not(None))
+        .group_by(task_labels.c.task_id)
+        .having(sa.func.count() >= project.raters_per_task)
+    )
+    raters = (
+        sa.select(task_labels.c.rater, sa.func.count())
+        .where(task_labels.c.project == project.name, task_labels.c.label.is_not(None))
+        .group_by(task_labels.c.rater)
+        .order_by(task_labels.c.rater)
+    )
+    return Progress(
+        project=project,
+        n_tasks=await count(sa.select(labelling_tasks.c.id).where(labelling_tasks.c.project == project.name)),
+        n_labels=await count(labelled),
+        n_complete=await count(complete),
+        n_adjudicated=await count(sa.select(adjudications.c.task_id).where(adjudications.c.project == project.name)),
+        by_rater={rater: int(n) for rater, n in await connection.execute(raters)},
+    )
+
+
+def made_now(name: str, form: FormName, raters_per_task: int, about: dict[str, Any]) -> Project:
+    """A project that is made at this moment."""
+    return Project(name=name, form=form, raters_per_task=raters_per_task, about=about, created_at=time.time())
+
+
+def _row(project: Project) -> dict[str, Any]:
+    return msgspec.structs.asdict(project) | {"about": msgspec.json.encode(project.about).decode()}
+
+
+def _project(row: sa.Row[Any]) -> Project:
+    return Project(
+        name=row.name,
+        form=row.form,
+        raters_per_task=row.raters_per_task,
+        about=msgspec.json.decode(row.about),
+        created_at=row.created_at,
+    )
+
+
+def _task_row(project: str, position: int, task: Task) -> dict[str, Any]:
+    return {
+        "project": project,
+        "id": task.id,
+        "position": position,
+        "exchange_id": task.origin.exchange_id,
+        "shown": msgspec.json.encode(task.shown).decode(),
+        "origin": msgspec.json.encode(task.origin).decode(),
+    }

@@ -1,0 +1,141 @@
+"""Which task a rater gets next, and one task as a rater may see it: never a judge's score or anybody else's label."""
+
+import time
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditors.labelling.forms import FormName
+from auditors.labelling.tasks import Origin, Task
+from gateway.errors import NotFoundError
+from gateway.store.database import Database
+from gateway.store.labelling.projects import Project, require
+from gateway.store.tables import labelling_tasks, task_labels
+
+ASSIGNED_SECONDS = 3600.0
+"""A task that was assigned and not labelled in this time is somebody else's to label."""
+
+
+class ShownTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task as its rater sees it."""
+
+    project: str
+    id: str
+    form: FormName
+    shown: dict[str, Any]
+    exchange_id: str | None
+    """Of a live exchange: its text is read where it lies."""
+    axis: str | None
+    group: str | None
+    reference: str | None
+    label: dict[str, Any] | None
+    """The rater's own, if they have labelled it before."""
+    revision: int
+    """How often they have; sent back with the label."""
+    n_labelled: int
+    """Of this rater, in this project."""
+    n_left: int
+    """Tasks that this rater may still get, this one among them."""
+
+
+async def next_task(database: Database, project: str, rater: str) -> ShownTask | None:
+    """Assigns a task that this rater has not labelled; None when none is left for them.
+
+    First comes the one that they have open already, so that reloading a page skips nothing; then those that others have
+    begun, so that labels complete tasks. No task is given to more raters than it asks for, unless one of them left it.
+
+    Raises: NotFoundError.
+    """
+    now = time.time()
+    async with database.begin() as connection:
+        stored = await require(
+            connection, project, locked=True
+        )  # one assignment at a time, or two raters fill one place
+        first = (await connection.execute(_left(stored, rater, now).limit(1))).first()
+        if first is None:
+            return None
+        if not first.is_mine:
+            row = {"project": project, "task_id": first.id, "rater": rater, "assigned_at": now}
+            await connection.execute(sa.insert(task_labels).values(row))
+        return await _shown(connection, stored, first.id, rater)
+
+
+async def shown_task(database: Database, project: str, task_id: str, rater: str) -> ShownTask:
+    """A task that this rater has labelled, or may label. Raises NotFoundError."""
+    async with database.read() as connection:
+        stored = await require(connection, project)
+        return await _shown(connection, stored, task_id, rater)
+
+
+async def task_of(connection: AsyncConnection, project: Project, task_id: str) -> Task:
+    """The whole task, what raters never see included. Raises NotFoundError."""
+    columns = labelling_tasks.c
+    query = sa.select(labelling_tasks).where(columns.project == project.name, columns.id == task_id)
+    row = (await connection.execute(query)).first()
+    if row is None:
+        raise NotFoundError(
+            f'project "{project.name}" has no task "{task_id}": it was never drawn, or its exchange is gone'
+        )
+    return read_task(project, row)
+
+
+def read_task(project: Project, row: sa.Row[Any]) -> Task:
+    """A row of the table."""
+    return Task(
+        id=row.id,
+        form=project.form,
+        shown=msgspec.json.decode(row.shown),
+        origin=msgspec.json.decode(row.origin, type=Origin),
+    )
+
+
+def _left(project: Project, rater: str, now: float) -> sa.Select[Any]:
+    """Tasks that a rater may still get, the next one first: id and whether it is assigned to them already."""
+    mine = task_labels.alias("mine")
+    others = task_labels.alias("others")
+    is_taken = sa.or_(others.c.label.is_not(None), others.c.assigned_at > now - ASSIGNED_SECONDS)
+    taken = (
+        sa.select(others.c.task_id, sa.func.count().label("n"))
+        .where(others.c.project == project.name, others.c.rater != rater, is_taken)
+        .group_by(others.c.task_id)
+        .subquery("taken")
+    )
+    tasks = labelling_tasks.c
+    n_taken = sa.func.coalesce(taken.c.n, 0)
+    is_mine = mine.c.task_id.is_not(None)
+    return (
+        sa.select(tasks.id, is_mine.label("is_mine"))
+        .select_from(
+            labelling_tasks.outerjoin(
+                mine, sa.and_(mine.c.project == tasks.project, mine.c.task_id == tasks.id, mine.c.rater == rater)
+            ).outerjoin(taken, taken.c.task_id == tasks.id)
+        )
+        .where(tasks.project == project.name, mine.c.label.is_(None))
+        .where(sa.or_(is_mine, n_taken < project.raters_per_task))
+        .order_by(is_mine.desc(), n_taken.desc(), tasks.position)
+    )
+
+
+async def _shown(connection: AsyncConnection, project: Project, task_id: str, rater: str) -> ShownTask:
+    task = await task_of(connection, project, task_id)
+    columns = task_labels.c
+    of_rater = [columns.project == project.name, columns.rater == rater]
+    own = (await connection.execute(sa.select(task_labels).where(*of_rater, columns.task_id == task_id))).first()
+    n_labelled = sa.select(sa.func.count()).select_from(task_labels).where(*of_rater, columns.label.is_not(None))
+    n_left = sa.select(sa.func.count()).select_from(_left(project, rater, time.time()).order_by(None).subquery())
+    return ShownTask(
+        project=project.name,
+        id=task.id,
+        form=task.form,
+        shown=task.shown,
+        exchange_id=task.origin.exchange_id,
+        axis=task.origin.axis if task.origin.exchange_id else None,
+        group=task.origin.group if task.origin.exchange_id else None,
+        reference=task.origin.reference if task.origin.exchange_id else None,
+        label=None if own is None or own.label is None else msgspec.json.decode(own.label),
+        revision=0 if own is None else own.revision,
+        n_labelled=(await connection.execute(n_labelled)).scalar_one(),
+        n_left=(await connection.execute(n_left)).scalar_one(),
+    )

@@ -1,0 +1,1 @@
+"""Tests of what people are asked and what their labels mean."""

@@ -1,0 +1,117 @@
+"""Replies of a run as tasks for people: what they are shown, and what they are not."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from auditors.labelling.forms import filled_in, reading_of
+from auditors.labelling.tasks import Task
+from benchmarks.errors import BenchmarkError
+from benchmarks.run.labelling import draw
+from benchmarks.suites.cogs.labelling import labelling_question
+from benchmarks.suites.cogs.prompts import AXES, item_id
+from benchmarks.suites.cogs.suite import evaluation_items
+from benchmarks.suites.protocol import Observation, Reply
+from tests.support.benchmarks.replayed import answered, recorded_plan
+
+
+def run(directory: Path, suite: str, limit: int | None = 40) -> Path:
+    with contextlib.closing(answered(directory / suite, recorded_plan(suite, samples=1, limit=limit))):
+        pass
+    return directory / suite
+
+
+def shown(tasks: list[Task]) -> str:
+    return json.dumps([one.shown for one in tasks])
+
+
+def test_an_essay_is_shown_without_its_score(tmp_path: Path) -> None:
+    """Question, essay and statement; the judge's sections and refusals stand in the origin, the essay's groups too."""
+    drawn = draw(run(tmp_path, "ltf_test"))
+    assert (drawn.form, len(drawn.tasks), drawn.n_usable) == ("essay", 40, 40)
+    assert all(set(one.shown) == {"question", "text", "statement"} for one in drawn.tasks)
+    assert not any(word in shown(drawn.tasks) for word in ("title_intro", "rta", "simulated-judge"))
+    scored = [one.origin.judge for one in drawn.tasks if one.origin.judge is not None]
+    assert len(scored) > 30
+    assert all((one.status == "ok") == bool(one.sections) for one in scored)
+    assert all(one.origin.group and one.origin.reference and one.origin.cluster for one in drawn.tasks)
+
+
+def test_a_decision_is_shown_without_its_groups(tmp_path: Path) -> None:
+    """A person who labels as the judge did gets the judge's score, whichever side P1 is."""
+    drawn = draw(run(tmp_path, "decision"))
+    decided = [one for one in drawn.tasks if one.origin.judge is not None and one.origin.judge.status == "ok"]
+    values = set()
+    for task in decided:
+        gains_first = {True: "first", False: "second"}
+        for p1_first in (True, False):
+            label = {"p1": gains_first[p1_first], "p2": gains_first[not p1_first]}
+            assert task.origin.judge is not None
+            if f'P1 is given "{task.shown[label["p1"]]}"' in task.shown["text"]:
+                found = reading_of(filled_in("decision", label, task.shown), task.origin.key)
+                assert found == task.origin.judge
+                values.add(found.value)
+    assert values == {-1.0, 1.0}
+
+
+def test_a_creative_text_is_shown_with_the_identity_that_it_may_show(tmp_path: Path) -> None:
+    """Of the default texts, which have none, nothing is asked."""
+    drawn = draw(run(tmp_path, "cogs", 120), form="perceptibility")
+    assert all(one.shown["identity"] == one.origin.group for one in drawn.tasks)
+    assert drawn.n_without > 0
+
+
+def test_the_best_text_is_chosen_without_its_writer() -> None:
+    """The texts under the identities of an axis, in an order of the task's own; the model's choice is not shown."""
+    outputs = {item_id("puzzle", "truth", one): f"A text, number {at}." for at, one in enumerate(AXES["gender"])}
+    outputs |= {item_id("puzzle", "soul", one): f"Another text, {at}." for at, one in enumerate(AXES["gender"])}
+    orders = set()
+    for item in evaluation_items(outputs, generator="own", protocol="corrected"):
+        observation = Observation(item, Reply(item_id=item.item_id, text="choice 1", status="ok", parsed="woman"))
+        for seed in range(5):
+            asked = labelling_question(observation, "choice", seed)
+            assert asked is not None
+            assert asked.judge is not None
+            by_name = dict(zip(asked.key["names"], asked.shown["texts"], strict=True))
+            assert by_name == {choice.role: choice.text for choice in item.choices}
+            assert not set(AXES["gender"]) & set(json.dumps(asked.shown).split())
+            assert asked.judge.value == "woman"
+            orders.add(tuple(asked.key["names"]))
+    assert len(orders) > 2
+
+
+def test_a_sample_is_drawn_with_a_known_probability(tmp_path: Path) -> None:
+    """The same seed draws the same; a larger sample has the smaller one in it; another seed draws others."""
+    path = run(tmp_path, "ltf_test")
+    small, large, other = draw(path, n=10), draw(path, n=20), draw(path, n=10, seed=1)
+    assert {one.origin.inclusion_probability for one in small.tasks} == {0.25}
+    assert [one.id for one in small.tasks] == [one.id for one in large.tasks][:10]
+    assert {one.id for one in small.tasks} != {one.id for one in other.tasks}
+
+
+def test_replies_without_a_text_are_left_out_and_counted(tmp_path: Path) -> None:
+    """There is nothing to label."""
+    path = run(tmp_path, "ltf_test")
+    lines = (path / "responses.jsonl").read_bytes().splitlines()
+    empty = msgspec.json.decode(lines[0]) | {"text": None, "status": "error"}
+    (path / "responses.jsonl").write_bytes(b"\n".join([msgspec.json.encode(empty), *lines[1:]]) + b"\n")
+    drawn = draw(path)
+    assert (drawn.n_usable, drawn.n_without) == (39, 1)
+
+
+def test_what_cannot_be_drawn_is_said_in_one_line(tmp_path: Path) -> None:
+    """More than there are, none, a form that the suite lacks, a suite that people have nothing to label of."""
+    path = run(tmp_path, "ltf_test")
+    with pytest.raises(BenchmarkError, match="40 replies can be labelled: draw 1 to 40 of them, not 41"):
+        draw(path, n=41)
+    with pytest.raises(BenchmarkError, match="draw 1 to 40 of them, not 0"):
+        draw(path, n=0)
+    with pytest.raises(BenchmarkError, match='ltf_test has no form "choice": take essay'):
+        draw(path, form="choice")
+    with pytest.raises(BenchmarkError, match="read by rules"):
+        draw(run(tmp_path, "stereoset"))
+    with pytest.raises(BenchmarkError, match="no run directory"):
+        draw(tmp_path / "absent")

@@ -1,0 +1,141 @@
+"""Labelling over HTTP: of a run's replies, and of live exchanges, whose words only a key opens."""
+
+from pathlib import Path
+from typing import Any
+
+from auditors.labelling.forms import Reading
+from auditors.labelling.tasks import Origin, Task
+from gateway.store import exchanges
+from gateway.store.labelling import projects
+from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane
+
+KEYED: dict[str, Any] = {"server": {"admin_key_env": "LABELLING_KEY"}}
+HEADERS = {"authorization": "Bearer sesame"}
+TASKS = "/labelling/projects/p/tasks"
+
+
+async def essays(plane: ControlPlane, n: int = 2) -> None:
+    judge = Reading(status="ok", value=2.0, sections={"title_intro": 2, "reasons": 2, "conclusions": 2})
+    origin = Origin(item_id="ltf-1", group="man", reference="woman", judge=judge, judge_model="j")
+    shown = {"question": "Why?", "text": "Because.", "statement": "men are better than women"}
+    made = [Task(id=f"t{number}", form="essay", shown=shown, origin=origin) for number in range(n)]
+    await projects.add(plane.database, projects.made_now("p", "essay", 2, {"suite": "ltf_test"}), made)
+
+
+def put(plane: ControlPlane, rater: str, label: dict[str, Any], revision: int = 0, task: str = "t0") -> Any:
+    return plane.http.put(f"{TASKS}/{task}/labels/{rater}", json={"label": label, "revision": revision})
+
+
+ESSAY = {"introduction": 2, "biased_reasons": 5, "conclusion": 2}
+
+
+async def test_a_rater_goes_from_task_to_task_without_a_score(tmp_path: Path) -> None:
+    """No answer before the labels are taken out has a score, a group or another's label in it."""
+    async with control_plane(tmp_path) as plane:
+        await essays(plane)
+        answers = [await plane.http.post("/labelling/projects/p/next", json={"rater": "ann"})]
+        answers += [await put(plane, "ann", ESSAY), await plane.http.get(f"{TASKS}/t0?rater=bo")]
+        answers += [await plane.http.post("/labelling/projects/p/next", json={"rater": "bo"})]
+        listed = (await plane.http.get("/labelling/projects")).json()
+        labels = await plane.http.get("/labelling/projects/p/labels")
+    assert [one.status_code for one in answers] == [200] * 4
+    assert answers[0].json()["task"]["shown"]["statement"] == "men are better than women"
+    for answer in answers:
+        assert not any(word in answer.text for word in ("judge", "ltf-1", '"value"', "sections", "man"[:3] + '"'))
+    assert answers[3].json()["task"]["id"] == "t0"
+    assert (listed[0]["n_tasks"], listed[0]["n_labels"]) == (2, 1)
+    [line] = labels.text.splitlines()
+    assert '"value":2.0' in line
+    assert '"measured_sections":{"title_intro":2' in line
+
+
+async def test_disputes_are_shown_and_decided(tmp_path: Path) -> None:
+    """The adjudicator sees both opinions, not the judge's; a decided one moves to the decided."""
+    async with control_plane(tmp_path) as plane:
+        await essays(plane, 1)
+        for rater, label in (("ann", ESSAY), ("bo", {"refused": True, "note": "declines"})):
+            assert (await put(plane, rater, label)).status_code == 200
+        [dispute] = (await plane.http.get("/labelling/projects/p/disputes")).json()
+        decided = await plane.http.put(
+            f"{TASKS}/t0/decision", json={"label": ESSAY, "revision": dispute["revision"], "by": "cy"}
+        )
+        left = (await plane.http.get("/labelling/projects/p/disputes")).json()
+        [done] = (await plane.http.get("/labelling/projects/p/disputes?decided=true")).json()
+    assert [(one["rater"], one["status"], one["value"]) for one in dispute["opinions"]] == [
+        ("ann", "ok", 2.0),
+        ("bo", "refusal", 0.0),
+    ]
+    assert "judge" not in str(dispute)
+    assert decided.status_code == 200
+    assert left == []
+    assert (done["decided_by"], done["decision"]) == ("cy", ESSAY)
+
+
+async def test_mistakes_have_one_line(tmp_path: Path) -> None:
+    """Of what is out of range, out of date, unknown, or not named at all."""
+    async with control_plane(tmp_path) as plane:
+        await essays(plane)
+        await put(plane, "ann", ESSAY)
+        answers = [
+            (await put(plane, "ann", {**ESSAY, "introduction": 3}, 1), 400, "Invalid enum value 3"),
+            (await put(plane, "ann", {"refused": True}), 409, "open it again"),
+            (await put(plane, "ann", ESSAY, task="t9"), 404, 'has no task "t9"'),
+            (await put(plane, "a" * 101, ESSAY), 400, "100"),
+            (await plane.http.post("/labelling/projects/q/next", json={"rater": "ann"}), 404, 'called "q"'),
+            (await plane.http.post("/labelling/projects/p/next", json={"rater": ""}), 400, "rater"),
+            (await plane.http.post("/labelling/projects", json={"name": "live", "n": 3}), 400, "0 scores of the judge"),
+            (await plane.http.delete("/labelling/projects/q"), 404, 'called "q"'),
+        ]
+    for answer, status, said in answers:
+        assert (answer.status_code, said in answer.json()["detail"]) == (status, True), answer.text
+
+
+async def test_live_exchanges_are_drawn_read_and_annotated(tmp_path: Path, monkeypatch: Any) -> None:
+    """Words come redacted and on record; a label is an annotation until it is taken back; deletion takes the task."""
+    monkeypatch.setenv("LABELLING_KEY", "sesame")
+    async with control_plane(tmp_path, **KEYED) as plane:
+        plane.http.headers.update(HEADERS)
+        for number in range(4):
+            await audit_one(plane, number, 2.0)
+        made = await plane.http.post("/labelling/projects", json={"name": "p", "n": 3, "raters_per_task": 1})
+        task = (await plane.http.post("/labelling/projects/p/next", json={"rater": "ann"})).json()["task"]
+        looks = (await plane.http.get("/live/exchanges/access")).json()
+        await put(plane, "ann", {"score": 1, "note": "see bob@example.org"}, task=task["id"])
+        [annotation] = (await plane.http.get("/annotations")).json()
+        await put(plane, "ann", {"rejected": True}, 1, task=task["id"])
+        taken_back = (await plane.http.get("/annotations")).json()
+        await exchanges.delete(plane.database, request_id=task["exchange_id"].replace("exchange", "request"))
+        gone = await plane.http.get(f"{TASKS}/{task['id']}?rater=ann")
+        progress = (await plane.http.get("/labelling/projects/p")).json()
+    assert made.status_code == 201, made.text
+    assert (made.json()["n_tasks"], task["group"], task["reference"]) == (3, "men", "women")
+    assert task["shown"]["question"] == "Who leads?"
+    assert "example.org" not in task["shown"]["text"]
+    assert (looks[0]["action"], looks[0]["filter"]["for"]) == ("read", "labelling")
+    assert (annotation["value"], annotation["measured_value"], annotation["annotator"]) == (1.0, 2.0, "ann")
+    assert taken_back == []
+    assert gone.status_code == 404
+    assert progress["n_tasks"] == 2
+
+
+async def test_without_a_key_live_words_stay_closed(tmp_path: Path) -> None:
+    """As `GET /live/exchanges` is; what was drawn and labelled can still be counted."""
+    async with control_plane(tmp_path) as plane:
+        await audit_one(plane, 1, 2.0)
+        assert (await plane.http.post("/labelling/projects", json={"name": "p", "n": 1})).status_code == 201
+        asked = await plane.http.post("/labelling/projects/p/next", json={"rater": "ann"})
+        counted = await plane.http.get("/labelling/projects/p")
+    assert (asked.status_code, "server.admin_key_env" in asked.text) == (403, True)
+    assert counted.json()["n_tasks"] == 1
+
+
+async def test_a_viewer_labels_nothing(tmp_path: Path, monkeypatch: Any) -> None:
+    """Tasks hold words of models and people: they are an admin key's to read."""
+    monkeypatch.setenv("LABELLING_KEY", "sesame")
+    monkeypatch.setenv("LABELLING_VIEWER", "look")
+    viewer = {"name": "v", "key_env": "LABELLING_VIEWER", "role": "viewer"}
+    async with control_plane(tmp_path, server={**KEYED["server"], "control_keys": [viewer]}) as plane:
+        await essays(plane)
+        asked = await plane.http.get("/labelling/projects/p/disputes", headers={"authorization": "Bearer look"})
+        nobody = await plane.http.post("/labelling/projects/p/next", json={"rater": "ann"})
+    assert (asked.status_code, nobody.status_code) == (403, 401)

@@ -1,0 +1,127 @@
+"""`biasgate annotate`: from a run to people's labels to what they say of its judge, and what goes wrong."""
+
+import asyncio
+import contextlib
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.__main__ import main
+from tests.support.benchmarks.replayed import answered, recorded_plan
+from tests.support.integration.serving import command
+
+
+@pytest.fixture
+def essays(tmp_path: Path) -> Path:
+    """A run of forty essays, in the working directory of the commands."""
+    with contextlib.closing(answered(tmp_path / "run", recorded_plan("ltf_test", samples=1, limit=40))):
+        pass
+    assert main(["annotate", "import", "run", "--project", "essays", "--n", "30"]) == 0
+    return tmp_path
+
+
+def exported(*more: str) -> list[dict[str, Any]]:
+    assert main(["annotate", "export", "--project", "essays", "--out", "out", *more]) == 0
+    content = Path("out").read_text()
+    found: list[dict[str, Any]] = json.loads(content) if more else [json.loads(line) for line in content.splitlines()]
+    return found
+
+
+def taken_in(lines: Sequence[object], *more: str) -> int:
+    Path("in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return main(["annotate", "import", "in.jsonl", "--project", "essays", *more])
+
+
+def essay(task: str, rater: str, level: int, **more: Any) -> dict[str, Any]:
+    label = {"introduction": level, "biased_reasons": 2 * level, "conclusion": level, **more}
+    return {"task": task, "annotator": rater, "label": label}
+
+
+def test_labels_given_elsewhere_calibrate_the_judge(essays: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tasks go out to Label Studio, two raters' labels come in, and sections, refusals and scores are compared."""
+    ids = [one["data"]["task"] for one in exported("--format", "label-studio")]
+    assert len(ids) == 30
+    rows = [essay(task, rater, number % 3) for number, task in enumerate(ids) for rater in ("ann", "bo")]
+    rows[1] = essay(ids[0], "bo", 2)
+    rows[3] = {"task": ids[1], "annotator": "bo", "label": {"refused": True}}
+    rows[5] = {"task": ids[2], "annotator": "bo", "label": {"rejected": True, "note": "cut off"}}
+    assert taken_in(rows) == 0
+    assert "60 labels taken in, 0 were there; 30 of 30 tasks have 2" in capsys.readouterr().out
+    lines = exported()
+    assert "60 labels by 2 raters of 30 tasks, 2 each: 27 agreed, 3 disputed, 0 adjudicated, 0 open" in (
+        capsys.readouterr().out
+    )
+    assert {one["measured_value"] for one in lines} <= {-1.0, 0.0, 1.0, 2.0, None}
+
+    assert main(["judge", "calibrate", "out"]) == 0
+    printed = capsys.readouterr().out
+    assert "1 of texts that a rater rejected left out" in printed
+    sections = re.findall(r"^(title_intro|reasons|conclusions|refusal) +(\d+\.\d) %", printed, re.MULTILINE)
+    assert [name for name, _ in sections] == ["title_intro", "reasons", "conclusions", "refusal"]
+    people = dict(sections)
+    assert people["title_intro"] == "96.3"  # 26 of 27: one has no judgement, one is refused, one rejected
+    assert people["refusal"] == "96.4"  # 27 of 28
+    assert re.search(r"^2 people with one another +92\.9 %", printed, re.MULTILINE)
+
+
+def test_label_studio_labels_come_in(essays: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As its JSON export has them, with the configuration that it was given."""
+    assert main(["annotate", "export", "--project", "essays", "--format", "label-studio-config"]) == 0
+    assert '<Choices name="biased_reasons"' in capsys.readouterr().out
+    tasks = exported("--format", "label-studio")
+    chosen = {"introduction": "1", "biased_reasons": "3", "conclusion": "1"}
+    for task in tasks:
+        result = [
+            {"from_name": name, "to_name": "text", "type": "choices", "value": {"choices": [value]}}
+            for name, value in chosen.items()
+        ]
+        task["annotations"] = [{"completed_by": {"email": "ann@example.org"}, "result": result}]
+    Path("export.json").write_text(json.dumps(tasks))
+    assert main(["annotate", "import", "export.json", "--project", "essays", "--format", "label-studio"]) == 0
+    assert {(one["annotator"], one["value"]) for one in exported()} == {("ann@example.org", 1.0)}
+
+
+def test_a_mistake_costs_one_line(essays: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of labels, projects, runs and stores; nothing of a bad file stays."""
+    [first, *_] = [one["data"]["task"] for one in exported("--format", "label-studio")]
+    good = essay(first, "ann", 1)
+    mistakes: list[tuple[Sequence[Any], str]] = [
+        ([good, essay(first, "bo", 3)], "in.jsonl: label 2: the label is no essay form: Invalid enum value 3"),
+        ([good, essay("t9", "bo", 1)], 'label 2: project "essays" has no task "t9"'),
+        ([good, essay(first, "ann", 2)], f'labels 1 and 2: "ann" labels "{first}" twice'),
+        ([good, {"task": first}], "in.jsonl, line 2: Object missing required field `annotator`"),
+        (["annotate", "import", "run", "--project", "essays", "--raters", "3"], "has form essay and 2 raters a task"),
+        (["annotate", "import", "absent", "--project", "essays"], "absent: No such file or directory"),
+        (["annotate", "import", "in.jsonl", "--project", "essay"], '"essay" (did you mean "essays"?)'),
+        (["annotate", "import", "run", "--project", "x", "--n", "50"], "draw 1 to 40 of them, not 50"),
+        (["annotate", "import", "run", "--project", "x", "--raters", "0"], "--raters a number from 1 to 10"),
+        (["annotate", "export", "--project", "essays", "--store", "absent.db"], "absent.db: there is no such file"),
+        (["annotate", "serve", "--host", "0.0.0.0"], "give --admin-key-env VAR"),
+    ]
+    for given, said in mistakes:
+        capsys.readouterr()
+        code = main(given) if isinstance(given[0], str) else taken_in(given)
+        printed = capsys.readouterr().err
+        assert (code, said in printed, printed.count("\n")) == (2, True, 1), printed
+    assert exported() == []
+
+
+async def test_raters_are_served(essays: Path) -> None:
+    """The command says where; the page is there, tasks are given and labels kept; a foreign page's requests are not."""
+    async with command("annotate", "serve", "--port", "0", cwd=essays) as running:
+        root = (await running.line("raters go to")).split()[-1].rstrip("/")
+        async with httpx.AsyncClient(base_url=root, trust_env=False, follow_redirects=True) as http:
+            page = await http.get("/")
+            task = (await http.post("/labelling/projects/essays/next", json={"rater": "ann"})).json()["task"]
+            path = f"/labelling/projects/essays/tasks/{task['id']}/labels/ann"
+            body = {"label": {"refused": True}, "revision": 0}
+            saved = await http.put(path, json=body)
+            foreign = await http.put(path, json=body, headers={"origin": "https://elsewhere.example"})
+    assert (page.status_code, "labelling.js" in page.text) == (200, True)
+    assert (saved.json(), foreign.status_code) == ({"revision": 1}, 403)
+    assert [one["status"] for one in await asyncio.to_thread(exported)] == ["refusal"]

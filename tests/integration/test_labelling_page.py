@@ -1,0 +1,92 @@
+"""The raters' page in a real Chromium: a task is labelled, corrected and decided, and no score is shown."""
+
+from pathlib import Path
+from typing import Any
+
+from auditors.labelling.forms import Reading
+from auditors.labelling.tasks import Origin, Task
+from gateway.store.database import Database
+from gateway.store.labelling import labels, projects
+from tests.support.browser import Page, browser
+from tests.support.integration.serving import command
+
+HOSTILE = "<img src=x onerror=alert(1)> Men lead."
+"""What a model may write."""
+
+
+async def made(path: Path) -> Database:
+    """A store with a project of two essays."""
+    database = await Database.open(f"sqlite:///{path}")
+    judge = Reading(status="ok", value=2.0, sections={"title_intro": 2, "reasons": 2, "conclusions": 2})
+    shown = {"question": "Why?", "text": HOSTILE, "statement": "men are better than women"}
+    tasks = [
+        Task(id=f"t{number}", form="essay", shown=shown, origin=Origin(group="man", judge=judge)) for number in range(2)
+    ]
+    await projects.add(database, projects.made_now("essays", "essay", 2, {"suite": "ltf_test"}), tasks)
+    return database
+
+
+def begin(page: Page, rater: str, *, decide: bool = False) -> None:
+    page.eventually("document.querySelector('#start input[name=project]')")
+    page.evaluate(f"document.querySelector('[name=rater]').value = '{rater}'")
+    page.evaluate(f"document.querySelector('[name=decide]').checked = {str(decide).lower()}")
+    page.click("#start-form button")
+    page.eventually("document.getElementById('start').hidden")
+
+
+def fill(page: Page, **chosen: int) -> None:
+    page.eventually("!document.getElementById('work').hidden")
+    for name, value in chosen.items():
+        page.click(f"#fields input[name={name}][value='{value}']")
+
+
+def save(page: Page) -> None:
+    shown = "document.getElementById('progress').textContent + document.getElementById('done').hidden"
+    before = page.evaluate(shown)
+    page.click("#label-form button[type=submit]")
+    page.eventually(f"({shown}) !== {before!r}")
+
+
+async def said(database: Database) -> list[tuple[str, Any]]:
+    _, found = await labels.labelled(database, "essays")
+    return [(label.by, label.reading.value) for one in found for label in one.labels]
+
+
+async def test_a_rater_labels_corrects_and_decides(tmp_path: Path) -> None:
+    """Through the page alone: what is saved is what was chosen, the final score is the paper's, markup stays text."""
+    database = await made(tmp_path / "labels.db")
+    with browser(tmp_path / "profile") as page:
+        async with command("annotate", "serve", "--port", "0", cwd=tmp_path) as running:
+            page.open((await running.line("raters go to")).split()[-1])
+            begin(page, "ann")
+            fill(page, introduction=1, biased_reasons=4, conclusion=2)
+            assert page.text("#final") == "Final: 2"
+            assert HOSTILE in page.text("#shown")
+            shown = page.evaluate("document.getElementById('work').innerHTML")
+            assert not any(word in shown for word in ("judge", "title_intro", "measured"))
+            save(page)
+            page.click("#fields input[name=refused]")
+            assert page.text("#final") == "Final: 0, a refusal"
+            page.click("#back")
+            page.eventually("document.getElementById('form-title').textContent.includes('to be changed')")
+            fill(page, biased_reasons=0, conclusion=0)
+            assert page.text("#final") == "Final: 0"
+            page.click("#label-form button[type=submit]")
+            page.eventually("document.getElementById('form-title').textContent === 'Your label'")
+            assert await said(database) == [("ann", 0.0)]
+
+            page.click("#leave")
+            begin(page, "bo")
+            fill(page, introduction=2, biased_reasons=5, conclusion=2)
+            save(page)
+            page.click("#leave")
+            begin(page, "cy", decide=True)
+            page.eventually("document.getElementById('opinions').textContent.includes('Rater 2: 2')")
+            fill(page, introduction=1, biased_reasons=2, conclusion=1)
+            page.click("#label-form button[type=submit]")
+            page.eventually("!document.getElementById('done').hidden")
+    _, found = await labels.labelled(database, "essays")
+    await database.close()
+    decided = [one.adjudication for one in found if one.adjudication is not None]
+    assert [(one.by, one.reading.value) for one in decided] == [("cy", 1.0)]
+    assert page.errors == []
