@@ -19,6 +19,7 @@ from tests.support.integration.scraped import QUESTION, System, scraped, send_tr
 SETTINGS = (
     '[telemetry]\notlp_endpoint = "http://127.0.0.1:9"\n'
     + "[drift]\naverage_run_length = 1000\nreference = { window = 5 }\n"
+    + '[[mitigation]]\nmatch = { route = "/v1/completions" }\ninstruction = "abstract"\n'
 )
 """A reference after five audits, so that the detectors begin; spans for a collector that is not there."""
 AUDITORS = """
