@@ -77,9 +77,9 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     labels = read(arguments.labels)
     _check(arguments)
     found = compare(labels, arguments.threshold)
-    print("\n\n".join([tables.summary(labels), *tables.tables(found, labels)]))
     if arguments.of is not None and not found.rates:
         raise LabelsError(f"{arguments.labels}: no judge's scores to correct --positive and --of by")
+    print("\n\n".join([tables.summary(labels), *tables.tables(found, labels)]))
     if arguments.of is not None:
         corrected = rogan_gladen(arguments.positive, arguments.of, found.rates[""])
         print(f"\n{tables.share(corrected, arguments.positive / arguments.of)}")
