@@ -7,12 +7,13 @@ import msgspec
 
 from auditors.clients.judge_client import JudgeClient, UnreadableError
 from auditors.types import CompletionError, JudgeStamp
-from benchmarks.run.plan import Plan
+from benchmarks.run.plan import Plan, RunOptions
 from benchmarks.suites.capabilities import WithJudge
 from benchmarks.suites.protocol import (
     JUDGE_FAILED,
     Item,
     Reply,
+    Suite,
 )
 
 NOT_JUDGED = "no judgement"
@@ -27,7 +28,11 @@ async def judge(plan: Plan, item: Item, reply: Reply, client: JudgeClient) -> Re
 
     Raises: CompletionError when the judge's server gives no reply.
     """
-    suite, options = plan.suite, plan.options
+    return await put_to(plan.suite, plan.options, item, reply, client)
+
+
+async def put_to(suite: Suite, options: RunOptions, item: Item, reply: Reply, client: JudgeClient) -> Reply:
+    """`judge`, of a run that need not be planned."""
     if reply.status != "ok" or not isinstance(suite, WithJudge):
         return reply
     question = suite.judge_question(item, reply.text, protocol=options.protocol, seed=options.seed)

@@ -11,7 +11,7 @@ from auditors.metrics.error_rates import rogan_gladen
 from auditors.metrics.judge_agreement import JudgeAgreement
 from benchmarks.run.judge_validation import GroupValidation, Validation
 from gateway.cli.errors import as_gateway_errors
-from gateway.cli.judge import distill_data, distill_eval, distill_serve, distill_train, tables
+from gateway.cli.judge import distill_data, distill_eval, distill_serve, distill_train, panel, tables
 from gateway.cli.judge.comparison import SCORES, Comparison, compare
 from gateway.cli.judge.labels import Labels, LabelsError, read
 
@@ -35,7 +35,8 @@ With --out the comparison is written for --judge-validation of `audit run` and `
 sha256 of its question are in provenance.judge of a result.
 """
 
-DISTILLING = {
+ACTIONS = {
+    "panel": (panel, "put replies to several judges: agreement, self-preference, order"),
     "distill-data": (distill_data, "make a training set of judged runs"),
     "distill-train": (distill_train, "train a small judge on it (LoRA)"),
     "distill-serve": (distill_serve, "print the vLLM command that serves it"),
@@ -44,8 +45,8 @@ DISTILLING = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar=f"calibrate|{'|'.join(DISTILLING)}")
-    for name, (module, summary) in DISTILLING.items():
+    actions = parser.add_subparsers(dest="action", required=True, metavar=f"calibrate|{'|'.join(ACTIONS)}")
+    for name, (module, summary) in ACTIONS.items():
         action = actions.add_parser(
             name,
             help=summary,
@@ -67,9 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.action in DISTILLING:
+    if arguments.action in ACTIONS:
         with as_gateway_errors():
-            return int(DISTILLING[arguments.action][0].run(arguments))
+            return int(ACTIONS[arguments.action][0].run(arguments))
     return _calibrate(arguments)
 
 

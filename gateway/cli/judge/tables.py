@@ -89,7 +89,7 @@ def _agreement(comparison: Comparison, *, has_scores: bool) -> list[list[str]]:
         name = "judge with people" if comparison.people is None else "judge with people who agree"
         if comparison.n_decided:
             name = f"judge with the consensus, {comparison.n_decided} adjudicated"
-        rows.append([name, _percent(found.exact), _kappa(found.kappa), *without_alpha, *_counts(found.exact)])
+        rows.append([name, percent_cell(found.exact), _kappa(found.kappa), *without_alpha, *_counts(found.exact)])
         if has_scores:
             rows += [[name, share, "", *without_alpha, n, ""] for name, share, n in published_rows()]
     if not rows:
@@ -100,17 +100,17 @@ def _agreement(comparison: Comparison, *, has_scores: bool) -> list[list[str]]:
 def published_rows() -> Iterator[tuple[str, str, str]]:
     """Name, agreement with people's consensus and essays of each judge of the paper."""
     for name, n in PUBLISHED:
-        yield name, _share(n / PUBLISHED_OF, wilson_interval(n, PUBLISHED_OF)), f"{PUBLISHED_OF:,}"
+        yield name, share_cell(n / PUBLISHED_OF, wilson_interval(n, PUBLISHED_OF)), f"{PUBLISHED_OF:,}"
 
 
 def _raters_row(name: str, raters: Raters) -> list[str]:
     kappa = "" if raters.kappa is None else _kappa(raters.kappa)
-    return [name, _percent(raters.exact), kappa, _cell(raters.alpha), *_counts(raters.exact)]
+    return [name, percent_cell(raters.exact), kappa, agreement_cell(raters.alpha), *_counts(raters.exact)]
 
 
 def _kappa(found: Agreement) -> str:
     whose = found.name.partition("'")[0]
-    return f"{_cell(found)} {whose}"
+    return f"{agreement_cell(found)} {whose}"
 
 
 def _sections(sections: Sequence[Section]) -> list[list[str]]:
@@ -118,14 +118,20 @@ def _sections(sections: Sequence[Section]) -> list[list[str]]:
     for one in sections:
         people = ["", "", ""] if one.people is None else _raters_cells(one.people)
         judge = (
-            ["", "", ""] if one.judge is None else [_percent(one.judge.exact), _cell(one.judge.kappa), str(one.judge.n)]
+            ["", "", ""]
+            if one.judge is None
+            else [percent_cell(one.judge.exact), agreement_cell(one.judge.kappa), str(one.judge.n)]
         )
         rows.append([one.name, *people, *judge])
     return [["section", "people", "kappa", "judgements", "judge with people", "kappa", "judgements"], *rows]
 
 
 def _raters_cells(raters: Raters) -> list[str]:
-    return [_percent(raters.exact), "" if raters.kappa is None else _kappa(raters.kappa), f"{raters.exact.n_items:,}"]
+    return [
+        percent_cell(raters.exact),
+        "" if raters.kappa is None else _kappa(raters.kappa),
+        f"{raters.exact.n_items:,}",
+    ]
 
 
 def _confusion(found: JudgeAgreement, names: Sequence[str] | None) -> list[list[str]]:
@@ -136,7 +142,7 @@ def _confusion(found: JudgeAgreement, names: Sequence[str] | None) -> list[list[
 
 def _parts(parts: Sequence[Part]) -> list[list[str]]:
     rows = [
-        [one.kind, one.name, _percent(one.found.exact), _cell(one.found.kappa), *_counts(one.found.exact)]
+        [one.kind, one.name, percent_cell(one.found.exact), agreement_cell(one.found.kappa), *_counts(one.found.exact)]
         for one in parts
     ]
     return [["judge with people", "", "same score", "Cohen's kappa", "judgements", "exchanges"], *rows]
@@ -163,17 +169,20 @@ def _rate(rate: Rate) -> str:
     return _number(rate.value, rate.interval, rate.reason)
 
 
-def _percent(found: Agreement) -> str:
-    return "undefined" if found.value is None else _share(found.value, found.interval, found.reason)
+def percent_cell(found: Agreement) -> str:
+    """A share in percent with its interval, or why there is none; "undefined" without a value."""
+    return "undefined" if found.value is None else share_cell(found.value, found.interval, found.reason)
 
 
-def _share(value: float, interval: Interval | None, reason: str | None = None) -> str:
+def share_cell(value: float, interval: Interval | None, reason: str | None = None) -> str:
+    """In percent, with the interval or why there is none."""
     if interval is None:
         return f"{100 * value:.1f} % ({_by_exchange(reason)})"
     return f"{100 * value:.1f} % ({100 * interval.lower:.1f} to {100 * interval.upper:.1f})"
 
 
-def _cell(found: Agreement) -> str:
+def agreement_cell(found: Agreement) -> str:
+    """A coefficient with its interval, or why there is none."""
     if found.value is None:
         return f"undefined ({_by_exchange(found.reason)})"
     return _number(found.value, found.interval, found.reason)

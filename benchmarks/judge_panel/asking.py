@@ -1,0 +1,166 @@
+"""Puts the replies of finished runs to each judge of a panel, and again in another order where the question has one."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.clients.judge_client import JudgeClient, JudgeQuestion
+from auditors.labelling.forms import Reading
+from auditors.types import Completer, CompletionError
+from benchmarks.errors import BenchmarkError
+from benchmarks.run import directory, judge
+from benchmarks.run.plan import RunOptions
+from benchmarks.suites import registry
+from benchmarks.suites.capabilities import WithJudge, WithLabelling
+from benchmarks.suites.protocol import Item, Observation, Reply, Suite
+
+OTHER_SEEDS = 20
+"""Of which one orders a question the other way round, unless it has no order: missed once in a million."""
+
+
+class Panelled(msgspec.Struct, frozen=True, kw_only=True):
+    """One reply that is put to every judge."""
+
+    suite: str
+    writer: str
+    """The model that wrote it."""
+    item: Item
+    reply: Reply
+    cluster: str
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A judge, and where it is asked."""
+
+    model: str
+    url: str
+
+
+class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one judge said of each reply, in their order; None where it gave nothing readable."""
+
+    judge: str
+    first: list[Reading | None]
+    swapped: list[Reading | None] | None
+    """In the other order, of all replies; None where the suite's question has none."""
+    n_failed: int
+    """Questions to which its server gave no reply."""
+
+
+def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled]:
+    """Replies of the runs that a judge can be asked about, or `n` of each drawn at random.
+
+    Raises: BenchmarkError for what is no run, has another suite or protocol than the first, or nothing to judge.
+    """
+    found: list[Panelled] = []
+    first: RunOptions | None = None
+    for path in paths:
+        options = directory.read_manifest(path).options
+        first = first or options
+        if (options.suite, options.protocol, options.seed) != (first.suite, first.protocol, first.seed):
+            raise BenchmarkError(f"{path}: runs of one suite, protocol and seed are put to a panel, not of several")
+        suite = judged_suite(options.suite)
+        asked = [
+            Panelled(suite=options.suite, writer=options.model, item=one.item, reply=fresh, cluster=one.item.cluster)
+            for one in directory.observations(path)
+            if (fresh := _fresh(suite, options, one)) is not None
+        ]
+        if not asked:
+            raise BenchmarkError(f"{path}: none of its replies is for a judge to read")
+        if n is not None and n < len(asked):
+            asked = random.Random(f"{seed}/panel").sample(asked, n)
+        found += asked
+    return found
+
+
+def judged_suite(name: str) -> Suite:
+    """Raises BenchmarkError for a suite whose replies no judge reads."""
+    suite = registry.find(name)
+    if not isinstance(suite, WithJudge) or not isinstance(suite, WithLabelling):
+        raise BenchmarkError(f"{name}: its replies are read by rules: there is nothing for a panel of judges")
+    return suite
+
+
+def _fresh(suite: Suite, options: RunOptions, one: Observation) -> Reply | None:
+    """The reply as it was before a judge read it; None where no judge is asked."""
+    if not one.reply.text:
+        return None
+    parsed = suite.parse(one.item, one.reply.text, protocol=options.protocol)
+    if parsed.status != "ok" or _question(suite, options, one.item, one.reply.text, options.seed) is None:
+        return None
+    return msgspec.structs.replace(one.reply, status="ok", parsed=None, rule=None, judge=None, error=None)
+
+
+async def ask(
+    found: Sequence[Panelled],
+    options: RunOptions,
+    member: Member,
+    completer: Completer,
+    *,
+    in_flight: int,
+    on_done: Callable[[int], None] = lambda _: None,
+) -> Verdicts:
+    """Everything that one judge says.
+
+    Args:
+        found: at least one reply, of a run with these options.
+        options: of the run; its seed orders questions.
+        member: the judge.
+        completer: asks its server; the caller closes it.
+        in_flight: questions at once.
+        on_done: hears how many are done.
+
+    Raises: BenchmarkError when its server does not answer the first question.
+    """
+    suite, client = judged_suite(options.suite), JudgeClient(completer, member.model)
+    others = [_other_seed(suite, options, one) for one in found]
+    slots, n_done, n_failed = asyncio.Semaphore(in_flight), 0, 0
+
+    async def one(panelled: Panelled, seed: int) -> Reading | None:
+        nonlocal n_done, n_failed
+        async with slots:
+            try:
+                reading = await _asked(suite, msgspec.structs.replace(options, seed=seed), panelled, client)
+            except CompletionError as exc:
+                if not n_done:
+                    raise BenchmarkError(f'the judge "{member.model}" at {member.url} does not answer: {exc}') from exc
+                reading, n_failed = None, n_failed + 1
+        n_done += 1
+        on_done(n_done)
+        return reading
+
+    begun = await one(found[0], options.seed)  # alone: a wrong name or address costs one question
+    rest = await asyncio.gather(*(one(panelled, options.seed) for panelled in found[1:]))
+    swapped = None
+    if any(seed is not None for seed in others):
+        asked_again = zip(found, others, strict=True)
+        swapped = await asyncio.gather(*(one(panelled, seed) for panelled, seed in asked_again if seed is not None))
+    return Verdicts(judge=member.model, first=[begun, *rest], swapped=swapped, n_failed=n_failed)
+
+
+async def _asked(suite: Suite, options: RunOptions, panelled: Panelled, client: JudgeClient) -> Reading | None:
+    judged = await judge.put_to(suite, options, panelled.item, panelled.reply, client)
+    assert isinstance(suite, WithLabelling)  # noqa: S101 - `judged_suite` has looked
+    asked = suite.labelling_question(
+        Observation(panelled.item, judged),
+        form=suite.labelling_forms[0],
+        protocol=options.protocol,
+        seed=options.seed,
+    )
+    return None if asked is None else asked.judge
+
+
+def _question(suite: Suite, options: RunOptions, item: Item, text: str | None, seed: int) -> JudgeQuestion | None:
+    assert isinstance(suite, WithJudge)  # noqa: S101 - `judged_suite` has looked
+    return suite.judge_question(item, text, protocol=options.protocol, seed=seed)
+
+
+def _other_seed(suite: Suite, options: RunOptions, found: Panelled) -> int | None:
+    """One at which the question about a reply comes in another order; None where it is the same at any."""
+    text = found.reply.text
+    usual = _question(suite, options, found.item, text, options.seed)
+    others = range(options.seed + 1, options.seed + 1 + OTHER_SEEDS)
+    return next((seed for seed in others if _question(suite, options, found.item, text, seed) != usual), None)

@@ -1,0 +1,186 @@
+"""What a panel of judges said, compared: with one another, about each writer, and in the other order.
+
+Intervals are of clusters of the suite's items: replies to one question, by whatever model, hang together.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors.labelling.forms import Reading
+from auditors.metrics.agreement import AgreeingPairs, Ratings, cohen_kappa, krippendorff_alpha
+from auditors.metrics.agreement_intervals import FEWEST_CLUSTERS, Agreement, chance_corrected, exact_agreement, too_few
+from auditors.metrics.bootstrap import cluster_bootstrap
+from auditors.metrics.clustered import FEWEST_TELLING
+from auditors.metrics.intervals import Interval
+from benchmarks.judge_panel.asking import Panelled, Verdicts
+
+Floats = NDArray[np.float64]
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """Two judges, on the replies that both could score."""
+
+    judges: tuple[str, str]
+    exact: Agreement
+    kappa: Agreement
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One judge, asked twice about each reply, the second time in the other order."""
+
+    judge: str
+    exact: Agreement
+    """The same verdict both times."""
+
+
+class Called(msgspec.Struct, frozen=True, kw_only=True):
+    """One judge about one writer."""
+
+    judge: str
+    biased: Agreement
+    """Share of the replies that it could score with a score other than 0."""
+
+
+class Own(msgspec.Struct, frozen=True, kw_only=True):
+    """One judge about its own replies; without a value or an interval `reason` says why."""
+
+    judge: str
+    value: float | None
+    interval: Interval | None
+    n: int
+    """Its own replies, of those that every judge could score."""
+    n_clusters: int
+    reason: str | None = None
+
+
+class Panel(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole comparison."""
+
+    pairs: list[Pair]
+    alpha: Agreement
+    """Krippendorff's, of all judges."""
+    called: dict[str, list[Called]]
+    """By writer."""
+    own: list[Own]
+    """Self-preference, of each judge that is also a writer, beside other writers: how much less often than the other
+    judges it calls its own replies biased, less the same of the others' replies; in [-2, 2], above 0 it spares its own.
+    """
+    orders: list[Order]
+    n_unread: dict[str, int]
+    """Replies that a judge could not score, questions without a reply among them; in the usual order."""
+
+
+def compare(found: Sequence[Panelled], verdicts: Sequence[Verdicts]) -> Panel:
+    """
+    Args:
+        found: the replies.
+        verdicts: of two judges or more, each of all replies.
+    """
+    clusters = _numbered([one.cluster for one in found])
+    scores = np.array([[_score(one) for one in judge.first] for judge in verdicts])
+    pairs = [
+        Pair(
+            judges=(verdicts[a].judge, verdicts[b].judge),
+            exact=_same(scores[a], scores[b], clusters),
+            kappa=_kappa(scores[a], scores[b], clusters),
+        )
+        for a, b in combinations(range(len(verdicts)), 2)
+    ]
+    alpha = krippendorff_alpha(Ratings.of_table(scores.T), "ordinal")
+    writers = list(dict.fromkeys(one.writer for one in found))
+    is_of = {writer: np.array([one.writer == writer for one in found]) for writer in writers}
+    return Panel(
+        pairs=pairs,
+        alpha=chance_corrected(alpha, clusters, rng=_rng()),
+        called={
+            writer: [
+                Called(judge=judge.judge, biased=_biased(mine[is_of[writer]], clusters[is_of[writer]]))
+                for judge, mine in zip(verdicts, scores, strict=True)
+            ]
+            for writer in writers
+        },
+        own=[
+            _own(judge.judge, number, scores, is_of[judge.judge], clusters)
+            for number, judge in enumerate(verdicts)
+            if judge.judge in is_of and len(writers) > 1
+        ],
+        orders=[
+            Order(
+                judge=judge.judge,
+                exact=_same(mine, np.array([_score(one) for one in judge.swapped]), clusters),
+            )
+            for judge, mine in zip(verdicts, scores, strict=True)
+            if judge.swapped is not None and len(judge.swapped) == len(found)
+        ],
+        n_unread={judge.judge: int(np.isnan(mine).sum()) for judge, mine in zip(verdicts, scores, strict=True)},
+    )
+
+
+def _score(reading: Reading | None) -> float:
+    """NaN where there is none: unread, or a refusal in a form that gives it no score."""
+    return reading.value if reading is not None and isinstance(reading.value, float) else np.nan
+
+
+def _same(one: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement:
+    both = ~(np.isnan(one) | np.isnan(other))
+    equal = (one[both] == other[both]).astype(np.float64)
+    return exact_agreement(AgreeingPairs(equal, np.ones(len(equal)), np.arange(len(equal))), clusters[both])
+
+
+def _kappa(one: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement:
+    return chance_corrected(cohen_kappa(one, other), clusters, rng=_rng())
+
+
+def _biased(scores: Floats, clusters: NDArray[np.intp]) -> Agreement:
+    """A share with the interval of one of agreement: with a judge that calls everything biased."""
+    is_read = ~np.isnan(scores)
+    is_biased = (scores[is_read] != 0).astype(np.float64)
+    return _same(is_biased, np.ones(len(is_biased)), clusters[is_read])
+
+
+def _own(judge: str, number: int, scores: Floats, is_own: NDArray[np.bool_], clusters: NDArray[np.intp]) -> Own:
+    """Over the replies that every judge could score."""
+    is_read = ~np.isnan(scores).any(axis=0)
+    is_biased = (scores != 0).astype(np.float64)
+    spared = (np.delete(is_biased, number, axis=0).mean(axis=0) - is_biased[number]) * is_read
+    columns = [spared * is_own, is_own & is_read, spared * ~is_own, ~is_own & is_read]
+    rows = _sums(np.stack(columns, axis=1).astype(np.float64), clusters)
+    n, n_clusters = int(rows[:, 1].sum()), len(rows)
+
+    def without(reason: str, value: float | None = None) -> Own:
+        return Own(judge=judge, value=value, interval=None, n=n, n_clusters=n_clusters, reason=reason)
+
+    if not (n and rows[:, 3].sum()):
+        return without("no reply of its own, or none of others, that every judge could score")
+    value = float(_difference(rows.sum(axis=0)))
+    if n_clusters < FEWEST_CLUSTERS:
+        return without(too_few(n_clusters), value)
+    if np.count_nonzero(rows[:, 0] - rows[:, 2]) < FEWEST_TELLING:
+        return without(f"fewer than {FEWEST_TELLING} clusters on which it differs from the others", value)
+    found = cluster_bootstrap(rows, _difference, rng=_rng())
+    return Own(judge=judge, value=value, interval=found.interval, n=n, n_clusters=n_clusters)
+
+
+def _difference(sums: Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(sums[..., 0] / sums[..., 1] - sums[..., 2] / sums[..., 3])
+
+
+def _sums(values: Floats, clusters: NDArray[np.intp]) -> Floats:
+    found = np.zeros((int(clusters.max()) + 1, values.shape[1]))
+    np.add.at(found, clusters, values)
+    return found[np.bincount(clusters) > 0]
+
+
+def _numbered(names: Sequence[str]) -> NDArray[np.intp]:
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
+
+
+def _rng() -> np.random.Generator:
+    """The same draws for every number, so that the same verdicts always have the same intervals."""
+    return np.random.default_rng(0)

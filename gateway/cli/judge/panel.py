@@ -1,0 +1,141 @@
+"""`biasgate judge panel`: several judges on the same replies."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.judge_panel.asking import Member, Panelled, Verdicts, ask, replies
+from benchmarks.judge_panel.comparison import Own, Panel, compare
+from benchmarks.run import client, directory
+from benchmarks.training import artefact
+from gateway.cli.audit.jobs import api_key
+from gateway.cli.judge.tables import agreement_cell, in_clusters, percent_cell, share_cell
+from gateway.cli.tables import aligned
+
+HELP = """\
+Puts replies of judged runs to two judges or more: how far the judges agree, how often each calls a writer's replies
+biased, whether a judge that is also a writer spares its own, and whether verdicts hang on an order that means nothing
+(P1 and P2 of `decision`). Intervals are of clusters of questions.
+
+Example:
+  biasgate judge panel runs/model-a runs/model-b --n 200 \\
+      --judge model-a=http://127.0.0.1:8000 --judge judge-c=http://127.0.0.1:8001 --out panel.json
+"""
+
+IN_FLIGHT = 16
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """panel.json: every verdict, and what it was of."""
+
+    schema: int = 1
+    runs: list[str]
+    n: int | None
+    seed: int
+    items: list[dict[str, Any]]
+    verdicts: list[Verdicts]
+    panel: Panel
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", type=Path, nargs="+", metavar="DIR", help="judged runs of one suite, protocol and seed")
+    parser.add_argument(
+        "--judge", action="append", required=True, metavar="MODEL=URL", help="a judge and its server; two or more"
+    )
+    parser.add_argument("--api-key-env", metavar="VAR", help="environment variable with the key of the servers")
+    parser.add_argument("--n", type=int, metavar="N", help="replies of each run, drawn at random (default: all)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the drawing (default 0)")
+    parser.add_argument("--concurrency", type=int, default=IN_FLIGHT, metavar="N", help=f"default {IN_FLIGHT}")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="keep verdicts and numbers as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    members = [_member(one) for one in arguments.judge]
+    if len({one.model for one in members}) < max(2, len(members)):
+        raise BenchmarkError("--judge: a panel has two judges or more, each under a name of its own")
+    if arguments.concurrency < 1 or (arguments.n is not None and arguments.n < 1):
+        raise BenchmarkError("--concurrency and --n must be 1 or more")
+    found = replies(arguments.runs, n=arguments.n, seed=arguments.seed)
+    verdicts = asyncio.run(_asked(arguments, members, found))
+    panel = compare(found, verdicts)
+    print("\n\n".join([_summary(arguments.runs, found, verdicts, panel.n_unread), *_tables(panel)]))
+    if arguments.out is not None:
+        kept = Kept(
+            runs=[str(path) for path in arguments.runs],
+            n=arguments.n,
+            seed=arguments.seed,
+            items=[{"writer": one.writer, "item_id": one.item.item_id, "sample": one.reply.sample} for one in found],
+            verdicts=verdicts,
+            panel=panel,
+        )
+        artefact.write(arguments.out, kept)
+    return 0
+
+
+def _member(given: str) -> Member:
+    model, separator, url = given.partition("=")
+    if not model or not separator or not url.startswith(("http://", "https://")):
+        raise BenchmarkError(f'--judge "{given}": give a model and its server, e.g. judge-c=http://127.0.0.1:8001')
+    return Member(model=model, url=url)
+
+
+async def _asked(arguments: argparse.Namespace, members: Sequence[Member], found: Sequence[Panelled]) -> list[Verdicts]:
+    options = directory.read_manifest(arguments.runs[0]).options
+    verdicts = []
+    for member in members:
+        completer = client.open_client(member.url, api_key(arguments.api_key_env), arguments.concurrency)
+        try:
+            verdicts.append(await ask(found, options, member, completer, in_flight=arguments.concurrency))
+        finally:
+            await completer.aclose()
+        print(f"{member.model}: asked about {len(found)} replies", file=sys.stderr)
+    return verdicts
+
+
+def _summary(
+    runs: Sequence[Path], found: Sequence[Panelled], verdicts: Sequence[Verdicts], n_unread: Mapping[str, int]
+) -> str:
+    n_clusters = len({one.cluster for one in found})
+    failed = [f"{one.judge} gave no reply to {one.n_failed}" for one in verdicts if one.n_failed]
+    failed += [f"{judge} could not score {n}" for judge, n in n_unread.items() if n]
+    whose = f"{len(found)} replies of {len(runs)} run{'' if len(runs) == 1 else 's'}, {n_clusters} clusters"
+    return "; ".join([f"{len(verdicts)} judges on {whose}", *failed])
+
+
+def _tables(panel: Panel) -> list[str]:
+    pairs = [
+        [" and ".join(one.judges), percent_cell(one.exact), agreement_cell(one.kappa), *_counts(one.exact)]
+        for one in panel.pairs
+    ]
+    biased = [
+        [writer, one.judge, percent_cell(one.biased), *_counts(one.biased)]
+        for writer, of_writer in panel.called.items()
+        for one in of_writer
+    ]
+    own = [[one.judge, _own(one), f"{one.n:,}", f"{one.n_clusters:,}"] for one in panel.own]
+    orders = [[one.judge, percent_cell(one.exact), *_counts(one.exact)] for one in panel.orders]
+    found = [
+        [["judges", "same score", "Cohen's kappa", "replies", "clusters"], *pairs],
+        [[f"{panel.alpha.name} of all judges: {agreement_cell(panel.alpha)}"]],
+        [["writer", "judge", "called biased", "replies", "clusters"], *biased],
+        [["judge", "spares its own", "own replies", "clusters"], *own],
+        [["judge", "same verdict in the other order", "replies", "clusters"], *orders],
+    ]
+    shown = [rows for rows in found if len(rows) > 1 or len(rows[0]) == 1]
+    return [aligned([[in_clusters(cell) for cell in row] for row in rows]) for rows in shown]
+
+
+def _own(one: Own) -> str:
+    if one.value is None:
+        return f"undefined ({one.reason})"
+    return share_cell(one.value, one.interval, one.reason)
+
+
+def _counts(found: Any) -> list[str]:
+    return [f"{found.n_items:,}", f"{found.n_clusters:,}"]
