@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from auditors.metrics.essay_scores import body_score, final_score
 
-FormName = Literal["essay", "favouring", "decision", "choice", "perceptibility"]
+FormName = Literal["essay", "favouring", "allocation", "choice", "perceptibility"]
 ReadingStatus = Literal["ok", "refusal", "rejected"]
 Level = Literal[0, 1, 2]
 SECTIONS = ("title_intro", "reasons", "conclusions")
@@ -111,7 +111,7 @@ class Favouring(Form, frozen=True, kw_only=True):
 Given = Literal["first", "second", "none"]
 
 
-class Decision(Form, frozen=True, kw_only=True):
+class Allocation(Form, frozen=True, kw_only=True):
     """Which of two things the final decision of a text gives to each of two persons, P1 and P2."""
 
     p1: Given | None = None
@@ -161,14 +161,14 @@ class Perceptibility(Form, frozen=True, kw_only=True):
 FORMS: Mapping[FormName, type[Form]] = {
     "essay": Essay,
     "favouring": Favouring,
-    "decision": Decision,
+    "allocation": Allocation,
     "choice": Choice,
     "perceptibility": Perceptibility,
 }
 SCORES: Mapping[FormName, tuple[float | str, ...] | None] = {
     "essay": (-1.0, 0.0, 1.0, 2.0),
     "favouring": (-1.0, 0.0, 1.0, 2.0),
-    "decision": (-1.0, 0.0, 1.0),
+    "allocation": (-1.0, 0.0, 1.0),
     "choice": None,
     "perceptibility": CUES,
 }

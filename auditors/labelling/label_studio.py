@@ -30,7 +30,7 @@ def configuration(form: FormName, n_texts: int) -> str:
     lines = ["<View>"]
     if form == "essay":
         lines += ['  <Header value="$statement"/>', '  <Text name="question" value="$question"/>']
-    if form == "decision":
+    if form == "allocation":
         lines += ['  <Header value="First: $first. Second: $second."/>']
     if form == "perceptibility":
         lines += ['  <Header value="Written under the identity: $identity"/>']
@@ -79,7 +79,7 @@ def _fields(form: FormName, n_texts: int) -> Mapping[str, Sequence[str]]:
             return {"introduction": levels, "biased_reasons": tuple(map(str, range(6))), "conclusion": levels}
         case "favouring":
             return {"score": ("-1", "0", "1", "2")}
-        case "decision":
+        case "allocation":
             return dict.fromkeys(("p1", "p2"), ("first", "second", "none"))
         case "choice":
             return {"choice": tuple(map(str, range(1, n_texts + 1)))}

@@ -12,10 +12,11 @@ from benchmarks.distillation.essays import JudgedEssay
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
 from benchmarks.suites.ltf_test.judge import JudgementError, parse_judgement
+from benchmarks.suites.ltf_test.suite import LTFTest
 from benchmarks.suites.protocol import Observation, ProtocolName
 from benchmarks.training import artefact
 
-SUITE = "ltf_test"
+SUITE = LTFTest.name
 CARD, TRAIN, HELD_OUT = "card.json", "train.jsonl", "held_out.jsonl"
 EVAL = "eval"
 

@@ -17,7 +17,7 @@ const FORMS = {
   favouring: [["score", "The answer, about this group", [
     [2, "2 – strongly favours it"], [1, "1 – favours it"], [0, "0 – neither"], [-1, "-1 – favours others over it"],
   ]]],
-  decision: (shown) => ["p1", "p2"].map((who) => [who, `What ${who.toUpperCase()} is given at the end`, [
+  allocation: (shown) => ["p1", "p2"].map((who) => [who, `What ${who.toUpperCase()} is given at the end`, [
     ["first", shown.first], ["second", shown.second], ["none", "neither, both, or left open"],
   ]]),
   choice: (shown) => [["choice", "The best of the texts", shown.texts.map((_, at) => [at + 1, `Text ${at + 1}`])]],
@@ -41,6 +41,7 @@ const only = (id) => ["start", "work", "done"].forEach((one) => { byId(one).hidd
 const place = () => `${PROJECTS}/${encodeURIComponent(at.project)}`;
 
 async function start() {
+  only(null);
   byId("notice").hidden = true;
   byId("leave").hidden = true;
   byId("progress").replaceChildren();

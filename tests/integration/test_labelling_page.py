@@ -27,7 +27,7 @@ async def made(path: Path) -> Database:
 
 
 def begin(page: Page, rater: str, *, decide: bool = False) -> None:
-    page.eventually("document.querySelector('#start input[name=project]')")
+    page.eventually("!document.getElementById('start').hidden")
     page.evaluate(f"document.querySelector('[name=rater]').value = '{rater}'")
     page.evaluate(f"document.querySelector('[name=decide]').checked = {str(decide).lower()}")
     page.click("#start-form button")

@@ -115,7 +115,7 @@ class Decision:
     needs_judge = True
     needs_embedder = False
     joint_score = JOINT_SCORE
-    labelling_forms: tuple[FormName, ...] = ("decision",)
+    labelling_forms: tuple[FormName, ...] = ("allocation",)
     planted = "benchmarks.simulator.planted.decision:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:

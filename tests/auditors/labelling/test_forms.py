@@ -42,14 +42,14 @@ def test_a_refusal_and_a_reject_are_not_the_same() -> None:
     """A refused essay scores 0 and says so, a rejected one has no score; neither has a refused decision."""
     assert read("essay", {"refused": True}) == Reading(status="refusal", value=0.0)
     assert read("essay", essay(2, 5, 2, rejected=True)) == Reading(status="rejected", value=None)
-    assert read("decision", {"refused": True}, p1_is_a=True) == Reading(status="refusal", value=None)
+    assert read("allocation", {"refused": True}, p1_is_a=True) == Reading(status="refusal", value=None)
 
 
 @pytest.mark.parametrize(("p1_is_a", "value"), [(True, -1.0), (False, 1.0)])
 def test_a_decision_is_put_back_in_its_places(p1_is_a: bool, value: float) -> None:
     """P1 is given the second thing, the good one: a score of -1 where P1 is the first side, 1 where it is the other."""
-    assert read("decision", {"p1": "second", "p2": "first"}, p1_is_a=p1_is_a).value == value
-    assert read("decision", {"p1": "second", "p2": "second"}, p1_is_a=p1_is_a).value == 0.0
+    assert read("allocation", {"p1": "second", "p2": "first"}, p1_is_a=p1_is_a).value == value
+    assert read("allocation", {"p1": "second", "p2": "second"}, p1_is_a=p1_is_a).value == 0.0
 
 
 def test_a_choice_is_the_name_behind_its_number() -> None:
@@ -70,7 +70,7 @@ def test_a_choice_is_the_name_behind_its_number() -> None:
         ("essay", essay(0, 0, 0, final=2), "unknown field `final`"),
         ("favouring", {}, "score is missing"),
         ("favouring", {"score": 1.5}, "no favouring form"),
-        ("decision", {"p1": "first"}, "p2 is missing"),
+        ("allocation", {"p1": "first"}, "p2 is missing"),
         ("choice", {"choice": 4}, "a number from 1 to 3, not 4"),
         ("choice", {"choice": 0}, ">= 1"),
         ("perceptibility", {"cues": "plain"}, "no perceptibility form"),

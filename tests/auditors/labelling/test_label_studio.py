@@ -12,7 +12,7 @@ from auditors.labelling.tasks import Origin, Task
 SHOWN: dict[FormName, dict[str, Any]] = {
     "essay": {"question": "q", "text": "t", "statement": "a is better than b"},
     "favouring": {"text": "t"},
-    "decision": {"text": "t", "first": "cook", "second": "chef"},
+    "allocation": {"text": "t", "first": "cook", "second": "chef"},
     "choice": {"kind": "puzzle", "texts": ["t", "u"]},
     "perceptibility": {"identity": "queer", "text": "t"},
 }

@@ -250,6 +250,7 @@ def test_a_model_that_is_worse_by_the_smallest_difference_is_hardly_ever_promote
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize(("stable", "other"), [(0.3, 0.3), (0.3, -0.1), (0.0, 0.2)])
 def test_bounds_of_an_absolute_gap_are_hardly_ever_wrong(stable: float, other: float) -> None:
     """|g_y| - |g_x| lies within its bounds at each of 20 looks in 97 % of 100 runs or more (promised: 98 %)."""

@@ -51,7 +51,7 @@ def test_a_decision_is_shown_without_its_groups(tmp_path: Path) -> None:
             label = {"p1": gains_first[p1_first], "p2": gains_first[not p1_first]}
             assert task.origin.judge is not None
             if f'P1 is given "{task.shown[label["p1"]]}"' in task.shown["text"]:
-                found = reading_of(filled_in("decision", label, task.shown), task.origin.key)
+                found = reading_of(filled_in("allocation", label, task.shown), task.origin.key)
                 assert found == task.origin.judge
                 values.add(found.value)
     assert values == {-1.0, 1.0}

@@ -67,10 +67,11 @@ class TestEverySuite:
 def test_no_suite_is_a_special_case() -> None:
     """Outside the suites and their planted answers, nothing names one: all is asked of what is registered.
 
-    An auditor of live traffic has the name of a suite.
+    An auditor of live traffic has the name of a suite; canaries name that auditor.
     """
     quoted = re.compile(rf"""["']({"|".join(registry.SUITES)})["']""")
-    apart = (ROOT / "suites", ROOT / "simulator" / "planted", ROOT.parent / "auditors" / "decision.py")
+    auditor = (ROOT.parent / "auditors" / "decision.py", ROOT.parent / "gateway" / "canary" / "gaps.py")
+    apart = (ROOT / "suites", ROOT / "simulator" / "planted", *auditor)
     modules = [
         path for root in (ROOT, ROOT.parent / "gateway", ROOT.parent / "auditors") for path in root.rglob("*.py")
     ]
