@@ -110,7 +110,7 @@ def _quieten() -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
 
 
 def _rows(recipe: Recipe, data: Sequence[Example]) -> tuple[list[dict[str, list[int]]], int]:
@@ -146,7 +146,7 @@ def _run(recipe: Recipe, rows: list[dict[str, list[int]]], out: Path, identity: 
     from datasets import Dataset
     from peft import LoraConfig
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
-    from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined, unused-ignore]
+    from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined, unused-ignore]  # trl loads its names lazily
 
     warnings.simplefilter("ignore", FutureWarning)  # of one library about the other
     set_seed(recipe.seed)

@@ -99,7 +99,7 @@ class _Gateway:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, self._headers)  # noqa: S310 - http or https, see above
         try:
-            with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:  # noqa: S310 - the same
                 reply = json.loads(answer.read(LONGEST_REPLY_BYTES))
         except urllib.error.HTTPError as exc:
             with exc:

@@ -1,5 +1,7 @@
 """The labelling page and its API on their own: `biasgate annotate serve`."""
 
+from collections.abc import Callable
+
 import msgspec
 import uvicorn
 from litestar import Litestar, Router, get
@@ -52,8 +54,8 @@ def _to_the_page() -> Redirect:
     return Redirect(PAGE)
 
 
-async def serve(config: Config, *, host: str, port: int, key_env: str | None) -> int:
-    """Until it is told to stop.
+async def serve(config: Config, *, host: str, port: int, key_env: str | None, on_ready: Callable[[str], None]) -> int:
+    """Until it is told to stop. `on_ready` is told the address once the port is open.
 
     Raises: ConfigError for an address that cannot be had, or that others reach without a key; StoreError as
         `Database.open`.
@@ -68,7 +70,7 @@ async def serve(config: Config, *, host: str, port: int, key_env: str | None) ->
     try:
         app = labelling_app(config, database)
         with bind(host, port) as listener:
-            print(f"raters go to {root_url(*reachable(listener, host))}/", flush=True)  # noqa: T201 - the command line prints
+            on_ready(f"{root_url(*reachable(listener, host))}/")
             await uvicorn.Server(
                 uvicorn.Config(app, ws="none", log_config=None, access_log=False, server_header=False)
             ).serve(sockets=[listener])

@@ -2,6 +2,7 @@
 
 import argparse
 
+from gateway.cli.actions import add_actions
 from gateway.cli.annotate import exporting, importing, serving
 from gateway.cli.errors import as_gateway_errors
 
@@ -25,15 +26,7 @@ ACTIONS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(ACTIONS))
-    for name, (module, summary) in ACTIONS.items():
-        action = actions.add_parser(
-            name,
-            help=summary,
-            description=summary,
-            epilog=module.HELP,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.add_arguments(action)
+    for action in add_actions(actions, ACTIONS):
         action.add_argument("--store", metavar="FILE", help="where projects lie (default: labels.db)")
         action.add_argument("--config", metavar="FILE", help="take the store of this configuration instead")
 

@@ -27,4 +27,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     config = config_of(arguments)
     require_there(config)
-    return asyncio.run(serve(config, host=arguments.host, port=arguments.port, key_env=arguments.admin_key_env))
+    return asyncio.run(
+        serve(
+            config,
+            host=arguments.host,
+            port=arguments.port,
+            key_env=arguments.admin_key_env,
+            on_ready=lambda address: print(f"raters go to {address}", flush=True),
+        )
+    )

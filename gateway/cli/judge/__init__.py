@@ -10,6 +10,7 @@ import msgspec
 from auditors.metrics.error_rates import rogan_gladen
 from auditors.metrics.judge_agreement import JudgeAgreement
 from benchmarks.run.judge_validation import GroupValidation, Validation
+from gateway.cli.actions import add_actions
 from gateway.cli.errors import as_gateway_errors
 from gateway.cli.judge import distill_data, distill_eval, distill_serve, distill_train, panel, tables
 from gateway.cli.judge.comparison import SCORES, Comparison, compare
@@ -46,15 +47,7 @@ ACTIONS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar=f"calibrate|{'|'.join(ACTIONS)}")
-    for name, (module, summary) in ACTIONS.items():
-        action = actions.add_parser(
-            name,
-            help=summary,
-            description=summary,
-            epilog=module.HELP,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.add_arguments(action)
+    add_actions(actions, ACTIONS)
     calibrate = actions.add_parser("calibrate", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
     calibrate.add_argument("labels", type=Path, metavar="FILE", help="JSON lines of labels")
     calibrate.add_argument(

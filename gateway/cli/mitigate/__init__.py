@@ -2,6 +2,7 @@
 
 import argparse
 
+from gateway.cli.actions import add_actions
 from gateway.cli.errors import as_gateway_errors
 from gateway.cli.mitigate import regard_ft_data, regard_ft_serve, regard_ft_train
 
@@ -25,15 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     summary = "fine-tune a model so that it denies disrespectful premises"
     method = methods.add_parser("regard-ft", help=summary, description=summary)
     steps = method.add_subparsers(dest="step", required=True, metavar="|".join(STEPS))
-    for name, (module, what) in STEPS.items():
-        step = steps.add_parser(
-            name,
-            help=what,
-            description=what,
-            epilog=module.HELP,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.add_arguments(step)
+    add_actions(steps, STEPS)
 
 
 def run(arguments: argparse.Namespace) -> int:
