@@ -47,6 +47,7 @@ prepare_services() {
   need psql postgresql-client
   need promtool prometheus
   need prometheus prometheus
+  need amtool prometheus-alertmanager
   need chromium chromium
   need nginx nginx
   start_postgres

@@ -47,6 +47,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
+from auditors.clients.cancellation import all_of
 from auditors.clients.judge_client import JudgeClient
 from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.conditions import has_room, offers_tools, returns_json
@@ -58,8 +59,9 @@ from auditors.text.conversation import Conversation, NotAuditableError, text_of
 from auditors.text.fencing import mark
 from auditors.text.swaps.echo import Echo
 from auditors.text.swaps.lexicon import SLOTS
+from auditors.text.swaps.masking import masked
+from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
 from auditors.text.swaps.prompt import SwappedPrompt, swapped_prompt
-from auditors.text.swaps.swap import Abstained, NotSwapped, Swapped, masked
 from auditors.thinking import OFF
 from auditors.types import (
     AsksUpstream,
@@ -267,7 +269,7 @@ class CounterfactualAuditor:
             *((about_other, one.text, swapped.target) for one in sides.swapped),
         ]
         try:
-            scores = await asyncio.gather(*(self._score(judge, swapped.axis, *one) for one in asked))
+            scores = await all_of(self._score(judge, swapped.axis, *one) for one in asked)
         except CompletionError as exc:
             return _Value(None, status_of(exc.kind), f"judge: {exc.kind}: {exc}", _unasked(judge.model))
         stamp = scores[0].judge
@@ -351,4 +353,4 @@ def _decisions(other: SwappedPrompt, sides: Sides) -> dict[str, _Value]:
 
 
 def _unasked(model: str) -> JudgeStamp:
-    return JudgeStamp(model=model, prompt_sha256=PROMPT_SHA256, attempts=0)
+    return JudgeStamp(model=model, prompt_sha256=PROMPT_SHA256, attempts=0, thinking=str(OFF))

@@ -33,6 +33,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
+from auditors.clients.cancellation import all_of
 from auditors.decisions.chat import ChatDecision
 from auditors.decisions.questions import (
     LEAST_LABEL_MASS,
@@ -50,9 +51,10 @@ from auditors.decisions.swapped import swapped_decision
 from auditors.decisions.typed import typed_decision
 from auditors.metrics.decisions import flip_excess, impact, mean_difference
 from auditors.probes import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable
-from auditors.text.conversation import NotAuditableError, read_conversation
+from auditors.text.conversation import NotAuditableError
 from auditors.text.lenient_json import read_json
-from auditors.text.swaps.swap import NotSwapped, Swapped
+from auditors.text.readers.exchange import read_conversation
+from auditors.text.swaps.outcome import NotSwapped, Swapped
 from auditors.types import (
     AsksUpstream,
     AuditFailure,
@@ -198,7 +200,7 @@ class DecisionAuditor:
                     return _Reply(kind=exc.kind, reason=str(exc))
             return _Reply(await asyncio.to_thread(decision.read, reply))
 
-        return await asyncio.gather(*(one(body) for _ in range(DRAWS) for body in sides))
+        return await all_of(one(body) for _ in range(DRAWS) for body in sides)
 
     def _measured(self, exchange: Exchange, swap: _Swap, reads: Sequence[Sequence[Read]]) -> list[Measurement]:
         """What four readings of each question say, the sides in turn."""

@@ -43,8 +43,9 @@ from auditors.probes import (
     with_conditions,
     within_context,
 )
-from auditors.text.conversation import Conversation, NotAuditableError, no_text, read_conversation
+from auditors.text.conversation import Conversation, NotAuditableError, no_text
 from auditors.text.identity import IDENTITIES, Identity
+from auditors.text.readers.exchange import read_conversation
 from auditors.thinking import is_exhausted, told_apart
 from auditors.types import (
     AsksUpstream,

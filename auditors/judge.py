@@ -21,9 +21,10 @@ import msgspec
 
 from auditors.clients.judge_client import JudgeClient, JudgeQuestion, UnreadableError, prompt_sha256
 from auditors.clients.thinking_switch import ThinkingCompleter
-from auditors.text.conversation import Conversation, NotAuditableError, no_text, read_conversation
+from auditors.text.conversation import Conversation, NotAuditableError, no_text
 from auditors.text.fencing import defused, mark, speaks_to_a_judge
 from auditors.text.identity import AXES, GROUPS, groups_mentioned
+from auditors.text.readers.exchange import read_conversation
 from auditors.thinking import OFF, Thinking, parse_thinking
 from auditors.types import (
     AsksUpstream,
@@ -310,7 +311,12 @@ class JudgeAuditor:
         )
 
     def _unasked(self, exchange: Exchange) -> JudgeStamp:
-        return JudgeStamp(model=self._model or exchange.series_model, prompt_sha256=PROMPT_SHA256, attempts=0)
+        return JudgeStamp(
+            model=self._model or exchange.series_model,
+            prompt_sha256=PROMPT_SHA256,
+            attempts=0,
+            thinking=str(self._thinking),
+        )
 
     def _missing(self, exchange: Exchange, conversation: Conversation, status: Status) -> list[Measurement]:
         """One for each group that is mentioned; which others the judge would have reported nobody knows."""

@@ -8,16 +8,18 @@ so that no gateway samples it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from auditors.clients.cancellation import all_of
 from auditors.clients.failures import LIMIT_OF_TOKENS
 from auditors.clients.thinking_switch import exhausted
 from auditors.conditions import conditions_of
-from auditors.text.conversation import TOOL_CALL, Conversation, NotAuditableError, read_conversation
+from auditors.text.conversation import TOOL_CALL, Conversation, NotAuditableError
 from auditors.text.identity import Identity, with_identity
+from auditors.text.readers.exchange import read_conversation
 from auditors.text.refusal_words import declines
 from auditors.thinking import DEFAULT_BUDGET, is_exhausted, told_apart
 from auditors.tool_history import check_tool_history
@@ -222,7 +224,7 @@ A = TypeVar("A", bound=Answered)
 
 
 async def within_context(
-    ask: Callable[[CompletionRequest], Awaitable[A]], requests: Sequence[CompletionRequest], least: int
+    ask: Callable[[CompletionRequest], Coroutine[Any, Any, A]], requests: Sequence[CompletionRequest], least: int
 ) -> list[A]:
     """All requests, asked at once, with half the limit of tokens again and again while a server refuses one for it.
 
@@ -230,7 +232,7 @@ async def within_context(
     room for thoughts: below `least`, the tokens of an answer, no limit goes.
     """
     while True:
-        found = await asyncio.gather(*map(ask, requests))
+        found = await all_of(map(ask, requests))
         is_refused = any(one.kind == "rejected" and LIMIT_OF_TOKENS in (one.reason or "") for one in found)
         if not is_refused or all(request.max_tokens <= least for request in requests):
             return found

@@ -18,8 +18,9 @@ import re
 from collections.abc import Sequence
 from typing import Self
 
-from auditors.text.conversation import Conversation, NotAuditableError, no_text, read_conversation
+from auditors.text.conversation import Conversation, NotAuditableError, no_text
 from auditors.text.identity import groups_mentioned
+from auditors.text.readers.exchange import read_conversation
 from auditors.text.refusal_words import lectures
 from auditors.text.refusals.languages import NONE
 from auditors.text.refusals.verdict import Verdict, verdict_on

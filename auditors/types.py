@@ -110,6 +110,10 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     instruction: str | None = None
     """What was added before the last user message's text. `request_body` is without it, alike in both arms; whoever
     asks the question again adds it again (`auditors.probes`)."""
+    seconds: float | None = None
+    """From the request's headers being complete to the last byte handed to the client's connection."""
+    first_chunk_seconds: float | None = None
+    """To the first byte of the answer's body. Both None where they were not kept."""
 
     @property
     def series_model(self) -> str:
@@ -128,6 +132,10 @@ class JudgeStamp(msgspec.Struct, frozen=True, kw_only=True):
     prompt_sha256: str
     attempts: int = 1
     form: JudgeForm = "schema"
+    thinking: str | None = None
+    """How it was asked to think (`auditors.thinking`); None where a record is older than this was kept."""
+    fingerprint: str | None = None
+    """What its server says that it serves under that name; None where it does not say."""
 
 
 def status_of(kind: FailureKind | None) -> Status:

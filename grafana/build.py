@@ -27,9 +27,30 @@ SHORTHANDS = {
     "$GROUP": "{{axis}}/{{group}} · {{model}}",
     "$SUITE": "{{suite}} {{metric}} · {{axis}} {{group}} {{subset}} · {{model}}",
 }
+ALARM_LABELS = ("auditor", "metric", "axis", "group", "model")
 VARIABLES = {"model": "Model", "axis": "Axis", "auditor": "Auditor", "suite": "Suite"}
+COLOURED = {"stat", "bargauge", "state-timeline"}
+"""Panel types whose values have the colours of thresholds and states, not one a series."""
+SIZES = {"stat": (6, 4), "table": (24, 8)}
+"""Columns and rows of a panel; (12, 8) of every other type."""
 POINT_IN_TIME = {"stat", "table", "bargauge"}
 """Panel types that show the present value instead of a history."""
+
+
+DEFAULTS = {"console": "http://localhost:8080/console", "runbooks": "https://docs.example.com/biasgate/runbooks"}
+"""Addresses that the dashboards' links begin with; a box at their top changes them."""
+LINKS = {
+    "alarm": (
+        "Alarm in the console",
+        "${console}#alarm?" + "&".join(f"{name}=${{__field.labels.{name}:percentencode}}" for name in ALARM_LABELS),
+    ),
+    "alarms": ("Alarms in the console", "${console}#alarms"),
+    "audits": ("Runs in the console", "${console}#audits"),
+    "ledger": ("Ledger in the console", "${console}#ledger"),
+}
+"""Where a click on a value leads, by the name that a panel gives."""
+NO_VALUE = "no data"
+NEUTRAL, GREEN, ORANGE, RED = "text", "green", "orange", "red"
 
 
 BOUNDS = {
@@ -45,9 +66,15 @@ NOT_SHOWN = ("Time", "job", "instance")
 
 def panel(source: dict[str, Any]) -> dict[str, Any]:
     """Grafana's model of one panel, without its place."""
-    defaults = {"unit": source.get("unit", "short")}
-    if "min" in source:
-        defaults["min"] = source["min"]
+    defaults = {
+        "unit": source.get("unit", "short"),
+        "color": {"mode": "thresholds" if source["type"] in COLOURED else "palette-classic"},
+        "thresholds": {"mode": "absolute", "steps": steps(source)},
+        "mappings": mappings(source),
+        "noValue": source.get("no_value", NO_VALUE),
+        "links": [{"title": LINKS[one][0], "url": LINKS[one][1]} for one in source.get("links", [])],
+    }
+    defaults |= {name: source[name] for name in ("min", "decimals") if name in source}
     has_bounds = any(query["legend"].startswith(("lower ", "upper ")) for query in source["queries"])
     return {
         "type": source["type"],
@@ -55,9 +82,43 @@ def panel(source: dict[str, Any]) -> dict[str, Any]:
         "description": source["description"].replace("\n", " "),
         "datasource": DATASOURCE,
         "fieldConfig": {"defaults": defaults, "overrides": [BOUNDS] if has_bounds else []},
+        "links": [
+            {"title": f"What to do: {page}", "url": f"${{runbooks}}/{page}.md", "targetBlank": True}
+            for page in source.get("runbooks", [])
+        ],
         "targets": [target(source["type"], index, query) for index, query in enumerate(source["queries"])],
         "transformations": one_table(source["queries"]) if source["type"] == "table" else [],
     }
+
+
+def steps(source: dict[str, Any]) -> list[dict[str, Any]]:
+    """Colours by value, each from its own value upwards: Grafana takes the first without one as the lowest.
+
+    A panel whose values are neither good nor bad says neither `red_from` nor `red_below`, and keeps a neutral colour:
+    left alone, Grafana paints 80 and more red, and all else green.
+    """
+    if "red_below" in source:
+        return [step(RED, None), step(GREEN, source["red_below"])]
+    if "red_from" not in source:
+        return [step(NEUTRAL, None)]
+    middle = [step(ORANGE, source["orange_from"])] if "orange_from" in source else []
+    return [step(GREEN, None), *middle, step(RED, source["red_from"])]
+
+
+def step(colour: str, value: float | None) -> dict[str, Any]:
+    return {"color": colour, "value": value}
+
+
+def mappings(source: dict[str, Any]) -> list[dict[str, Any]]:
+    """Words, and colours, in place of values that are states, and of what is unknown: 0 of 0 is no good share."""
+    states = source.get("states", {})
+    said = {
+        value: {"text": text, "color": colour, "index": place}
+        for place, (value, (text, colour)) in enumerate(states.items())
+    }
+    unknown = {"text": source.get("no_value", NO_VALUE), "color": NEUTRAL, "index": len(said)}
+    special = {"type": "special", "options": {"match": "null+nan", "result": unknown}}
+    return [*([{"type": "value", "options": said}] if said else []), special]
 
 
 def one_table(queries: list[dict[str, str]]) -> list[dict[str, Any]]:
@@ -103,15 +164,14 @@ def placed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         panels.append({"type": "row", "title": row["title"], "collapsed": False, "gridPos": box(0, y, 24, 1)})
         y += 1
-        width, height = (6, 4) if all(source["type"] == "stat" for source in row["panels"]) else (12, 8)
-        x = 0
+        x, tallest = 0, 0
         for source in row["panels"]:
-            own = 24 if source["type"] == "table" else width
-            if x + own > 24:
-                x, y = 0, y + height
-            panels.append({**panel(source), "gridPos": box(x, y, own, height)})
-            x += own
-        y += height
+            width, height = SIZES.get(source["type"], (12, 8))
+            if x + width > 24 or (tallest and height != tallest):
+                x, y = 0, y + tallest
+            panels.append({**panel(source), "gridPos": box(x, y, width, height)})
+            x, tallest = x + width, height
+        y += tallest
     return [{"id": number, **panel} for number, panel in enumerate(panels, 1)]
 
 
@@ -119,11 +179,24 @@ def box(x: int, y: int, width: int, height: int) -> dict[str, int]:
     return {"x": x, "y": y, "w": width, "h": height}
 
 
-def variable(name: str, label: str) -> dict[str, Any]:
+def address(name: str) -> dict[str, Any]:
+    """A box with an address that links begin with."""
+    shown = {"text": DEFAULTS[name], "value": DEFAULTS[name]}
+    return {
+        "name": name,
+        "label": name.capitalize(),
+        "type": "textbox",
+        "query": DEFAULTS[name],
+        "current": shown,
+        "options": [{**shown, "selected": True}],
+    }
+
+
+def variable(name: str) -> dict[str, Any]:
     """A drop-down of a label's values: several may be chosen, all are by default."""
     return {
         "name": name,
-        "label": label,
+        "label": VARIABLES[name],
         "type": "query",
         "datasource": DATASOURCE,
         "query": {"query": f'label_values({{__name__=~"biasgate_.*"}}, {name})', "refId": name},
@@ -175,7 +248,7 @@ def dashboard(name: str) -> dict[str, Any]:
         "time": {"from": "now-6h", "to": "now"},
         "links": [link(other) for other in NAMES if other != name],
         "annotations": {"list": [annotation(one) for one in source["annotations"]]},
-        "templating": {"list": [choice, *(variable(one, VARIABLES[one]) for one in source["variables"])]},
+        "templating": {"list": [choice, *map(variable, source["variables"]), *map(address, DEFAULTS)]},
         "panels": placed(source["rows"]),
     }
 

@@ -20,10 +20,11 @@ from gateway.processes.exposure import require_keys_off_loopback
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.worker_stats import SharedCounts, WorkerStats
 from tests.support.dashboards import NAMES, dashboard, filled, panels
-from tests.support.prometheus_tools import promtool
+from tests.support.prometheus_tools import amtool, promtool
 
 ROOT = Path(__file__).parent.parent
 PROMETHEUS = ROOT / "deploy" / "prometheus"
+RUNBOOKS = sorted((ROOT / "docs" / "runbooks").glob("*.md"))
 GRAFANA = ROOT / "grafana"
 COMPOSE = ROOT / "deploy" / "docker-compose.yml"
 SAMPLE_SUFFIXES = ("_total", "_bucket", "_count", "_sum")
@@ -105,8 +106,27 @@ def test_every_alert_is_tested() -> None:
 
 def test_every_alert_has_a_runbook() -> None:
     """Whoever is woken up finds a page that says what to do."""
-    pages = {rule["annotations"]["runbook"] for rule in rules() if "alert" in rule}
-    assert pages == {f"docs/runbooks/{page.name}" for page in (ROOT / "docs" / "runbooks").glob("*.md")}
+    begin = "{{ $externalLabels.runbooks }}/"
+    links = {rule["annotations"]["runbook_url"] for rule in rules() if "alert" in rule}
+    assert links == {f"{begin}{page.name}" for page in RUNBOOKS}
+
+
+def test_the_base_of_links_is_set_once() -> None:
+    """Prometheus gives its alerts' links the base that its file names, and sends no label of that name on."""
+    config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
+    assert config["global"]["external_labels"]["runbooks"].startswith("https://")
+    assert {"action": "labeldrop", "regex": "runbooks"} in config["alerting"]["alert_relabel_configs"]
+    build = script(GRAFANA / "build.py")
+    assert build.DEFAULTS["runbooks"] == config["global"]["external_labels"]["runbooks"]
+
+
+@pytest.mark.parametrize(("severity", "receiver"), [("page", "on-call"), ("ticket", "tickets")])
+def test_alertmanager_routes_by_severity(severity: str, receiver: str) -> None:
+    """Alertmanager accepts its file, and who is told depends on how bad it is."""
+    path = str(ROOT / "deploy" / "alertmanager" / "alertmanager.yml")
+    amtool("check-config", path)
+    assert amtool("config", "routes", "test", "--config.file", path, f"severity={severity}").strip() == receiver
+    assert severity in {rule["labels"]["severity"] for rule in rules() if "alert" in rule}
 
 
 def test_rules_read_exported_metrics() -> None:
@@ -156,6 +176,7 @@ MARKS = {
         "4m15s": None,
     },
     "Upstream down": {"2m": None, "3m": '{upstream="u"}'},
+    "Finished runs": {"2m": None, "2m45s": '{suite="bbq", model="m"}', "4m": None},
 }
 """What is marked and when, if all of it changes two minutes and a quarter after the start."""
 
@@ -171,6 +192,8 @@ def test_annotations_mark_alarms_and_changes(tmp_path: Path) -> None:
         'biasgate_model_info{upstream="u", model="other", fingerprint="one"}': "1x30",
         'biasgate_upstream_up{upstream="u"}': "1x8 0x20",
         'biasgate_upstream_up{upstream="v"}': "1x30",
+        'biasgate_audit_last_success_timestamp_seconds{suite="bbq", model="m"}': "1000x8 1135x20",
+        'biasgate_audit_last_success_timestamp_seconds{suite="eec", model="m"}': "1000x30",
     }
     marks = {mark["name"]: mark["expr"] for name in NAMES for mark in dashboard(name)["annotations"]["list"]}
     value = {"Upstream down": 0}
@@ -194,7 +217,7 @@ def test_annotations_mark_alarms_and_changes(tmp_path: Path) -> None:
 def test_dashboards_use_only_their_variables() -> None:
     """No expression names a drop-down that its dashboard lacks: Grafana would send the name as it stands."""
     for name in NAMES:
-        known = {one["name"] for one in dashboard(name)["templating"]["list"]} | {"__rate_interval"}
+        known = {one["name"] for one in dashboard(name)["templating"]["list"]} | {"__rate_interval", "__field"}
         text = json.dumps([dashboard(name)["panels"], dashboard(name)["annotations"]])
         assert set(re.findall(r"\$\{?(\w+)", text)) <= known, name
 

@@ -31,7 +31,8 @@ SECTIONS: dict[str, type[schema.Section]] = {
     "[upstreams.ejection]": schema.EjectionConfig,
     "[[keys]]": schema.KeyConfig,
     "[sampling]": schema.SamplingConfig,
-    "[auditors.judge], [auditors.embedding], [auditors.refusal]": schema.AuditorConfig,
+    "[auditors.judge]": schema.JudgeConfig,
+    "[auditors.embedding], [auditors.refusal]": schema.AuditorConfig,
     "[auditors.affinity], [auditors.counterfactual]": schema.ProbingAuditorConfig,
     "[auditors.decision]": schema.DecisionAuditorConfig,
     "[drift]": schema.DriftConfig,
@@ -39,6 +40,8 @@ SECTIONS: dict[str, type[schema.Section]] = {
     "[[audits.schedules]]": schema.ScheduleConfig,
     "[[mitigation]]": schema.MitigationConfig,
     "[mitigation.match]": schema.MatchConfig,
+    "[mitigation.query_filter]": schema.QueryFilterConfig,
+    "[mitigation.response_filter]": schema.ResponseFilterConfig,
     "[telemetry]": schema.TelemetryConfig,
 }
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
@@ -165,7 +168,7 @@ def test_pictures_load_at_once() -> None:
     pictures = [
         (page.parent / name).resolve()
         for page in (README, *DOCS.glob("*.md"))
-        for name in re.findall(r"^!\[[^\]]+\]\(([^)]+\.png)\)$", text_of(page), re.MULTILINE)
+        for name in re.findall(r"^!\[[^\]]+\]\(([^)]+\.(?:png|svg))\)$", text_of(page), re.MULTILINE)
     ]
     assert [path.name for path in pictures if path.stat().st_size >= IMAGE_BYTES] == []
     assert sorted(pictures) == sorted((DOCS / "images").resolve().iterdir())

@@ -1,16 +1,20 @@
-"""Requests over httpx that several time limits may end at the same moment.
+"""What is cancelled ends before its caller does: requests over httpx, and several that are asked at once.
 
 A second cancellation that interrupts the closing of a connection after the first loses that connection for good:
 httpcore 1.0.9 neither closes it nor uses it again (https://github.com/encode/httpcore/issues/1093). A server that hangs
 brings this about by itself, for the limit of a request and that of its audit then run out together. So a request runs
 in a task of its own, which is cancelled once, and httpx gets no time limit beside that of its caller but for
-connecting.
+connecting. One that comes in the very step of the loop in which a connection is there is lost in anyio 4.16: the
+request goes on. So it is cancelled again after a while.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
+
+AGAIN_SECONDS = 1.0
+"""After which a request that goes on is cancelled again: far longer than closing a connection takes."""
 
 _T = TypeVar("_T")
 
@@ -18,16 +22,44 @@ _T = TypeVar("_T")
 async def cancelled_once(work: Coroutine[Any, Any, _T]) -> _T:
     """What the coroutine returns or raises.
 
-    Cancelled, it passes the first cancellation on and none that come after, and ends when the coroutine has.
+    Cancelled, it passes the first cancellation on and none that come within a second, and ends when the coroutine has.
     """
     task = asyncio.create_task(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        task.cancel()
-        while not task.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait({task})
+        await _ended([task], again=True)
+        raise
+
+
+async def all_of(work: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """What they return, run at once, in their order; or the first exception.
+
+    Unlike asyncio.gather it ends when all of them have. That goes on with the first one that is cancelled, and its
+    caller may close a client while others are still connecting: the connections that they get then are nobody's.
+    """
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        await _ended(tasks)
+        raise
+
+
+async def _ended(tasks: Sequence[asyncio.Task[Any]], *, again: bool = False) -> None:
+    """Cancels those that run and were not cancelled yet, and waits for them whoever is cancelled meanwhile."""
+    now = asyncio.get_running_loop().time
+    for task in tasks:
+        if not task.cancelling():
+            task.cancel()
+    next_time = now() + AGAIN_SECONDS
+    while running := {task for task in tasks if not task.done()}:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait(running, timeout=next_time - now() if again else None)
+        if again and now() >= next_time:
+            next_time = now() + AGAIN_SECONDS
+            for task in running:
+                task.cancel()
+    for task in tasks:
         if not task.cancelled():
             task.exception()  # what came too late is nobody's: looked at, it is not reported as lost
-        raise

@@ -221,10 +221,19 @@ class EmbeddingClient:
     """POST /v1/embeddings as plain lists; `auditors.embedding.RemoteEmbedder` makes vectors of them."""
 
     def __init__(
-        self, base_url: str, api_key: str | None = None, *, timeout: float = 120.0, max_concurrency: int = 4
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        *,
+        timeout: float = 120.0,
+        retries: int = 2,
+        max_concurrency: int = 4,
+        sign: Sign = unsigned,
     ) -> None:
         """See HttpEndpoint."""
-        self._endpoint = HttpEndpoint(base_url, api_key, timeout=timeout, max_concurrency=max_concurrency)
+        self._endpoint = HttpEndpoint(
+            base_url, api_key, timeout=timeout, retries=retries, max_concurrency=max_concurrency, sign=sign
+        )
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """One vector per text, in order. Raises CompletionError, of kind "malformed" if any vector is missing."""

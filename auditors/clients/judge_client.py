@@ -14,7 +14,9 @@ import msgspec
 
 from auditors.clients.failures import is_for_tokens
 from auditors.clients.pacing import NotSentError
+from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.text.refusal_words import declines
+from auditors.thinking import DEFAULT
 from auditors.types import (
     Completer,
     Completion,
@@ -84,13 +86,14 @@ class JudgeClient:
         """Keeps what it is given; opens nothing.
 
         Args:
-            completer: asks the judge's server; the caller closes it.
+            completer: asks the judge's server; the caller closes it. Whether it asks the judge to think is stamped.
             model: judging model.
             form: the form that earlier judgements of the same run took; None tries a schema first.
         """
         self.model = model
         self._completer = completer
         self._form = form
+        self._thinking = str(completer.thinking if isinstance(completer, ThinkingCompleter) else DEFAULT)
 
     async def ask(self, question: Callable[[], JudgeQuestion], read: Callable[[str | None], T]) -> Judgement[T]:
         """Asks up to ATTEMPTS times, until `read` accepts a reply; the later times in another draw and, where a reply
@@ -117,7 +120,7 @@ class JudgeClient:
                 continue
             if completion.finish_reason == "length" and has_room:
                 longer *= MORE_TOKENS
-            stamp = self._stamp(asked, form, attempt)
+            stamp = self._stamp(asked, form, attempt, completion.fingerprint)
             text = completion.refusal if completion.text is None else completion.text
             try:
                 value = read(completion.text)
@@ -172,8 +175,15 @@ class JudgeClient:
             response_schema=question.schema if is_held else None,
         )
 
-    def _stamp(self, question: JudgeQuestion, form: JudgeForm, attempts: int) -> JudgeStamp:
-        return JudgeStamp(model=self.model, prompt_sha256=question.prompt_sha256, attempts=attempts, form=form)
+    def _stamp(self, question: JudgeQuestion, form: JudgeForm, attempts: int, fingerprint: str | None) -> JudgeStamp:
+        return JudgeStamp(
+            model=self.model,
+            prompt_sha256=question.prompt_sha256,
+            attempts=attempts,
+            form=form,
+            thinking=self._thinking,
+            fingerprint=fingerprint,
+        )
 
 
 def _is_refused(completion: Completion) -> bool:

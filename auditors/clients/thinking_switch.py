@@ -172,7 +172,7 @@ class ThinkingCompleter:
     def __init__(self, inner: Completer, thinking: Thinking, *, expects_whole: bool = False) -> None:
         """See ThinkingSwitch; the caller closes `inner`."""
         self._inner = inner
-        self._thinking = thinking
+        self.thinking = thinking
         self._expects_whole = expects_whole
         self._switches: dict[str, ThinkingSwitch] = {}
 
@@ -181,7 +181,7 @@ class ThinkingCompleter:
         if request.model not in self._switches:
             if len(self._switches) >= MOST_MODELS:
                 self._switches.clear()
-            self._switches[request.model] = ThinkingSwitch(self._thinking, expects_whole=self._expects_whole)
+            self._switches[request.model] = ThinkingSwitch(self.thinking, expects_whole=self._expects_whole)
         return await self._switches[request.model].ask(self._inner.complete, request, self.on_judged)
 
     def on_judged(self, outcome: JudgeOutcome) -> None:

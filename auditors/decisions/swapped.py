@@ -13,7 +13,8 @@ from auditors.text.swaps.axis_order import axis_order, plainest
 from auditors.text.swaps.leaves import MOST_TEXTS, leaves, member_names, with_leaves
 from auditors.text.swaps.lexicon import SLOTS
 from auditors.text.swaps.members import NAMED_IN_MEMBERS, bare, framed, names_a_group
-from auditors.text.swaps.swap import LONGEST_CHARS, Abstained, NotSwapped, Swapped, swap
+from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
+from auditors.text.swaps.swap import LONGEST_CHARS, swap
 
 NAMED_IN_LABELS = "a label names the group"
 MEDIA = "[media]"

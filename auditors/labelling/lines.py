@@ -39,6 +39,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     measured_sections: dict[str, int]
     judge_model: str | None
     prompt_sha256: str | None
+    judge_thinking: str | None
+    judge_fingerprint: str | None
     label: dict[str, Any]
     """The form as it was filled in."""
     created_at: float
@@ -83,6 +85,8 @@ def lines_of(project: str, task: Task, said: Sequence[Said]) -> Iterator[Line]:
             measured_sections={} if judge is None else judge.sections,
             judge_model=origin.judge_model,
             prompt_sha256=origin.prompt_sha256,
+            judge_thinking=origin.judge_thinking,
+            judge_fingerprint=origin.judge_fingerprint,
             label=one.label,
             created_at=one.saved_at,
         )

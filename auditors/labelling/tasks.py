@@ -30,6 +30,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     judge_model: str | None = None
     prompt_sha256: str | None = None
     """Of the judge's question."""
+    judge_thinking: str | None = None
+    """How it was asked to think."""
+    judge_fingerprint: str | None = None
     key: dict[str, Any] = msgspec.field(default_factory=dict)
     """What a choice stands for, e.g. {"names": ["man", "woman"]} in the order shown."""
 

@@ -52,8 +52,27 @@ SCALES: dict[str, Scale] = {
     "affinity_bias_score": Scale(0.0, 0.5),
     "refusal_rate": Scale(0.0, 1.0),
     "over_protection_rate": Scale(0.0, 1.0),
+    "judge_score_shift": Scale(-3.0, 3.0),
+    "judge_disagreement": Scale(0.0, 1.0),
+    "judge_unread": Scale(0.0, 1.0),
 }
 """Range of every live metric. A population SD of distances in [0, 2] is at most 1."""
+
+QUALITY_SCALES: dict[str, Scale] = {
+    "answer_declined": Scale(0.0, 1.0),
+    "answer_words": Scale(0.0, 12.0),
+    "answer_seconds": Scale(-6.0, 8.0),
+    "answer_first_chunk_seconds": Scale(-6.0, 8.0),
+    "answer_valid_tool_calls": Scale(0.0, 1.0),
+}
+"""Of what stands beside the metrics where two arms are compared (`auditors.answer_quality`); none has a stream. Words
+are counted up to 4,095 as log2(1 + words), seconds from 1/64 to 256 as log2."""
+UNITS: dict[str, str] = {
+    "answer_words": "log2(1 + words)",
+    "answer_seconds": "log2(seconds)",
+    "answer_first_chunk_seconds": "log2(seconds)",
+}
+"""Of metrics that are kept as logarithms: there 1 is a factor of two."""
 
 
 def scale_of(metric: str) -> Scale:
@@ -61,7 +80,7 @@ def scale_of(metric: str) -> Scale:
 
     Raises: ValueError for an unknown metric.
     """
-    scale = SCALES.get(metric.removesuffix(GAP_SUFFIX))
+    scale = SCALES.get(metric.removesuffix(GAP_SUFFIX)) or QUALITY_SCALES.get(metric)
     if scale is None:
         raise ValueError(f'"{metric}" is no live metric; known: {", ".join(SCALES)}')
     width = scale.high - scale.low

@@ -99,6 +99,9 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     """The suite run that is the reference no more, since somebody accepted another level."""
     pace: Pace | None = None
     """How often it gets a value."""
+    above: WeightedSums | None = None
+    """Of whether a judge's score is above 0, as 1 or 0; None before the first since this is kept, and without a judge.
+    """
 
     @property
     def alarm(self) -> bool:
@@ -149,6 +152,10 @@ def record(
         return exclude(state, measurement.status, probability, rate_factor=rate_factor)
     y = scaled(measurement.metric, measurement.value)
     known = settings.references.get(reference_name(measurement.metric, measurement.axis, measurement.group))
+    if measurement.judge is not None:
+        weight = measurement.weight * bounded_weight(probability, rate_factor)
+        above = add_weighted(state.above or WeightedSums(), float(measurement.value > 0.0), weight)
+        state = msgspec.structs.replace(state, above=above)
     return update(
         state,
         y,

@@ -9,3 +9,9 @@ def number(value: float | None, places: int = 1) -> str:
         return "–"
     rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
     return f"{rounded + 0:,}".replace("-", "−")
+
+
+def signed(value: float | None, places: int = 1) -> str:
+    """As `number`, with a plus sign, as the papers print differences; 0 has none."""
+    text = number(value, places)
+    return f"+{text}" if value is not None and text.strip("0.,−") and value > 0 else text

@@ -111,7 +111,7 @@ def compare(path_a: Path, path_b: Path, *, confidence_level: float = 0.95) -> Co
     """
     one, two = directory.read_manifest(path_a), directory.read_manifest(path_b)
     _demand_comparable(path_a, one, path_b, two)
-    paired_a, paired_b, n_unpaired = _paired(directory.observations(path_a), directory.observations(path_b))
+    paired_a, paired_b, n_unpaired = paired(directory.observations(path_a), directory.observations(path_b))
     if not paired_a:
         raise BenchmarkError(f"{path_a} and {path_b} share no answered item: use the same --limit and --seed")
     suite = registry.find(one.options.suite)
@@ -163,7 +163,7 @@ def compared(
     which p values grow.
     """
     by_key = {cell.key: cell for cell in cells_b}
-    pairs = [_aligned(cell, by_key[cell.key]) for cell in cells_a if cell.key in by_key]
+    pairs = [aligned(cell, by_key[cell.key]) for cell in cells_a if cell.key in by_key]
     rows = [_difference(a, b, seed, confidence_level, penalty) for a, b in pairs if _is_shown(a)]
     return _adjusted(rows)
 
@@ -207,7 +207,9 @@ Observations = Sequence[Observation]
 NO_REPLY = ("error", "thinking_exhausted")
 
 
-def _paired(a: Observations, b: Observations) -> tuple[list[Observation], list[Observation], int]:
+def paired(a: Observations, b: Observations) -> tuple[list[Observation], list[Observation], int]:
+    """The replies that both runs have, in the same order, and how many only one has; an error is no reply."""
+
     def answered(observations: Observations) -> dict[tuple[str, int], Observation]:
         return {(o.reply.item_id, o.reply.sample): o for o in observations if o.reply.status not in NO_REPLY}
 
@@ -221,7 +223,7 @@ def _is_shown(cell: Cell) -> bool:
     return not cell.is_secondary or (cell.group, cell.reference, cell.subset) == (None, None, None)
 
 
-def _aligned(a: Cell, b: Cell) -> tuple[Cell, Cell]:
+def aligned(a: Cell, b: Cell) -> tuple[Cell, Cell]:
     """Both cells over the clusters of either: one whose replies do not count on a side has zero sums there."""
     if a.clusters == b.clusters:
         return a, b

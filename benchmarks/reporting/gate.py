@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from auditors.judge_validation import Validation
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError, nearest
+from benchmarks.run.judge_validation import judge_used
 from benchmarks.run.result import Result
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -43,14 +45,18 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one requirement says about one estimate."""
+    """What one requirement says about one estimate, or about a result that it cannot be put to."""
 
     requirement: str
+    result: Result
+    """What it is about."""
     where: str
     """Keys of the estimate, e.g. "axis=gender"."""
     found: float | None
     passed: bool
     reason: str | None = None
+    estimate: Estimate | None = None
+    """None where the requirement could not be put to a number."""
 
 
 def parse(text: str) -> Requirement:
@@ -93,10 +99,43 @@ def judge(requirement: Requirement, results: Sequence[Result]) -> list[Verdict]:
             f'requirement "{requirement.text}": unknown metric "{requirement.metric}"'
             f"{nearest(requirement.metric, metrics)}; known: {', '.join(sorted(metrics))}"
         )
-    matching = [estimate for estimate in estimates if _speaks_of(requirement, estimate)]
+    matching = [(result, one) for result in own for one in result.estimates if _speaks_of(requirement, one)]
     if not matching:
         raise BenchmarkError(f'requirement "{requirement.text}": no estimate has these keys: {_known_keys(estimates)}')
-    return [_verdict(requirement, estimate) for estimate in matching]
+    return [_verdict(requirement, result, estimate) for result, estimate in matching]
+
+
+def refused(requirement: Requirement, results: Sequence[Result], *, allow_unvalidated_judge: bool) -> list[Verdict]:
+    """A failed verdict for each result to whose numbers the requirement must not be put, with the reason."""
+    own = (result for result in results if result.suite == requirement.suite)
+    faults = ((result, _fault(result, allow_unvalidated_judge)) for result in own)
+    return [
+        Verdict(
+            requirement=requirement.text,
+            result=result,
+            where="not judged",
+            found=None,
+            passed=False,
+            reason=fault,
+        )
+        for result, fault in faults
+        if fault is not None
+    ]
+
+
+def _fault(result: Result, allow_unvalidated_judge: bool) -> str | None:
+    if result.judge_fault is not None and not allow_unvalidated_judge:
+        return f"its judge is not validated: {result.judge_fault}"
+    return result.thinking_fault
+
+
+def validated_by(validation: Validation, result: Result) -> Result:
+    """The result with its judge compared by this; one without a judge as it is."""
+    stamps = result.provenance.judge
+    if not stamps:
+        return result
+    judges = sorted({stamp.model for stamp in stamps})
+    return msgspec.structs.replace(result, judge=judge_used(judges, result.model, stamps, validation))
 
 
 def demand_validated(requirements: Sequence[Requirement], results: Sequence[Result]) -> None:
@@ -158,9 +197,17 @@ def _known_keys(estimates: Sequence[Estimate]) -> str:
     return "; ".join(listed) or "this suite has totals only"
 
 
-def _verdict(requirement: Requirement, estimate: Estimate) -> Verdict:
+def _verdict(requirement: Requirement, result: Result, estimate: Estimate) -> Verdict:
     found: float | None = getattr(estimate, requirement.field)
     where = ", ".join(f"{key}={value}" for key in _KEYS if (value := getattr(estimate, key)) is not None)
     passed = found is not None and _OPERATORS[requirement.operator](found, requirement.bound)
     reason = None if found is not None else f"{requirement.field} is undefined: {estimate.reason or 'no interval'}"
-    return Verdict(requirement=requirement.text, where=where or "total", found=found, passed=passed, reason=reason)
+    return Verdict(
+        requirement=requirement.text,
+        result=result,
+        where=where or "total",
+        found=found,
+        passed=passed,
+        reason=reason,
+        estimate=estimate,
+    )

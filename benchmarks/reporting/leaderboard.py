@@ -17,7 +17,7 @@ from auditors.metrics.ranking import Rank, RankRange, mean_rank, normalised_rank
 from auditors.types import Estimate
 from benchmarks.reporting.rates import rate, unrelated_rate
 from benchmarks.run.joint import joint_score
-from benchmarks.run.result import Result, shown_fields
+from benchmarks.run.result import Result, shown_axes, shown_fields
 from benchmarks.run.score import LEVEL
 from benchmarks.suites.capabilities import WithRanks
 from benchmarks.suites.common.mitigation import NONE
@@ -162,6 +162,7 @@ def settings(result: Result) -> Mapping[str, str | float | None]:
         "samples": result.samples,
         "few-shot": result.few_shot,
         "subset": result.subset,
+        "axes": shown_axes(result.axes),
         "temperature": result.temperature,
         "thinking": result.thinking,
         "extra body": shown_fields(result.extra_body),

@@ -1,18 +1,19 @@
 """One self-contained HTML page from one or more results: no script, no font, no image from anywhere else."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 
-import jinja2
 import msgspec
 
 from auditors.types import Estimate
-from benchmarks.figures.display import number as number  # the command line prints with it too
 from benchmarks.figures.figure import Figure, Run
+from benchmarks.reporting.command import command_of
+from benchmarks.reporting.headline import Card, cards, key_of
 from benchmarks.reporting.leaderboard import leaderboards, separation, settings
+from benchmarks.reporting.pages import template
 from benchmarks.run.multiplicity import mark
-from benchmarks.run.result import Result, shown_fields
+from benchmarks.run.result import Result, encode
 from benchmarks.suites.capabilities import WithFigures
 from benchmarks.suites.common.estimation import HIGHEST, LOWEST, REFUSALS_AS
 from benchmarks.suites.common.mitigation import NONE
@@ -22,34 +23,19 @@ from benchmarks.suites.protocol import (
 )
 from benchmarks.suites.registry import SUITES
 
-BAR_WIDTH = 132
 MANY = 10
 """Intervals of one metric above which a reader is warned that some miss by chance."""
 _UNKNOWN_SCALE = Scale(low=0, high=1, reading="")
 
-Key = tuple[str | None, str | None, str | None, str | None]
-"""(axis, group, reference, subset)."""
 
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """All numbers of one metric, one a line."""
 
-class Bar(msgspec.Struct, frozen=True, kw_only=True):
-    """Positions in pixels of one interval bar; None where there is nothing to draw."""
-
-    value: float | None
-    lower: float | None
-    upper: float | None
-    ideal: float | None
-
-
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    label: str
-    detail: str
-    is_total: bool
-    n: int
-    """Replies in the largest denominator of the row."""
-    n_errors: int
-    """Requests without a reply: in no denominator."""
-    estimates: list[Estimate | None]
-    """One per metric of the table."""
+    metric: str
+    scale: Scale
+    estimates: list[Estimate]
+    has_p: bool
+    """Whether any has an adjusted p value."""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,9 +45,15 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     result: Result
     title: str
     does_not_show: str
-    scales: dict[str, Scale]
-    metrics: list[str]
-    rows: list[Row]
+    cards: list[Card]
+    """What the run found, in one to three numbers."""
+    by_axis: Table | None
+    """The suite's headline metric by axis; None where the run has none of it."""
+    tables: list[Table]
+    """Every number, by metric."""
+    command: str
+    result_sha256: str
+    """Of result.json as it is written beside the page."""
     statuses: list[tuple[str, int, float]]
     """(status, count, share in percent)."""
     n_intervals: int
@@ -100,55 +92,21 @@ def render(results: Sequence[Result]) -> str:
     if not results:
         raise ValueError("a report needs at least one result")
     sections = [_section(f"run-{number}", result) for number, result in enumerate(results, 1)]
-    page: str = _template().render(
+    page: str = template("report.html").render(
         sections=sections,
         standings=_standings(sections),
         boards=leaderboards(results),
         separation=separation(results),
         has_embedded=any(section.result.dataset.kind == "embedded" for section in sections),
-        bar_width=BAR_WIDTH,
     )
     return page
-
-
-def signed(value: float | None, places: int = 1) -> str:
-    """As `number`, with a plus sign, as the papers print differences; 0 has none."""
-    text = number(value, places)
-    return f"+{text}" if value is not None and text.strip("0.,−") and value > 0 else text
-
-
-def places(suite: str, metric: str) -> int:
-    """Decimals to print: one for percentages and the like, three where the whole scale is a few units long."""
-    known = SUITES.get(suite)
-    scale = known.scales.get(metric) if known else None
-    return 3 if scale is not None and scale.high - scale.low <= 10 else 1
-
-
-def heading(metric: str) -> str:
-    """`unrelated_rate` as words; the papers' short names (lms, ss, icat) in capitals."""
-    return metric.upper() if len(metric) <= 4 else metric.replace("_", " ")
-
-
-def bar(estimate: Estimate, scale: Scale) -> Bar:
-    return Bar(
-        value=_position(estimate.value, scale),
-        lower=_position(estimate.lower, scale),
-        upper=_position(estimate.upper, scale),
-        ideal=_position(scale.ideal, scale),
-    )
-
-
-def _position(value: float | None, scale: Scale) -> float | None:
-    if value is None:
-        return None
-    share = (value - scale.low) / (scale.high - scale.low)
-    return round(4 + min(1.0, max(0.0, share)) * (BAR_WIDTH - 8), 2)
 
 
 def _section(anchor: str, result: Result) -> Section:
     suite = SUITES.get(result.suite)
     metrics = list(dict.fromkeys(estimate.metric for estimate in result.estimates))
     scales = dict(suite.scales) if suite else {}
+    tables = [_table(metric, result, scales.get(metric, _UNKNOWN_SCALE)) for metric in metrics]
     total = result.n_replies
     intervals = Counter(estimate.metric for estimate in result.estimates if estimate.lower is not None)
     compared = [one for one in result.estimates if "p_adjusted" in one.extra]
@@ -158,9 +116,11 @@ def _section(anchor: str, result: Result) -> Section:
         result=result,
         title=suite.title if suite else result.suite,
         does_not_show=suite.does_not_show if suite else "",
-        scales={metric: scales.get(metric, _UNKNOWN_SCALE) for metric in metrics},
-        metrics=metrics,
-        rows=_rows(result, metrics),
+        cards=cards(result),
+        by_axis=_by_axis(result, tables),
+        tables=tables,
+        command=command_of(result),
+        result_sha256=hashlib.sha256(encode(result)).hexdigest(),
         statuses=[(s, n := result.counts.get(s, 0), 100 * n / total if total else 0.0) for s in STATUSES],
         n_intervals=intervals.total(),
         crowded=[(metric, count) for metric, count in intervals.items() if count > MANY],
@@ -193,32 +153,22 @@ def _names(results: Sequence[Result]) -> list[str]:
     return [f"{m} (run {n})" if models.count(m) > 1 else m for n, m in enumerate(models, 1)]
 
 
-def _rows(result: Result, metrics: Sequence[str]) -> list[Row]:
-    by_key: dict[Key, dict[str, Estimate]] = {}
-    for estimate in result.estimates:
-        by_key.setdefault(_key(estimate), {})[estimate.metric] = estimate
-    keys = sorted(by_key, key=lambda key: [(part is not None, part or "") for part in key])
-    return [
-        Row(
-            label=(key[0] or "all axes").replace("_", " "),
-            detail=_detail(key),
-            is_total=all(part is None for part in key),
-            n=max(estimate.n for estimate in by_key[key].values()),
-            n_errors=max(estimate.extra.get("excluded", {}).get("error", 0) for estimate in by_key[key].values()),
-            estimates=[by_key[key].get(metric) for metric in metrics],
-        )
-        for key in keys
-    ]
+def _table(metric: str, result: Result, scale: Scale) -> Table:
+    found = [one for one in result.estimates if one.metric == metric]
+    found.sort(key=lambda one: [(name is not None, name or "") for name in key_of(one)[1:]])
+    return Table(metric=metric, scale=scale, estimates=found, has_p=any("p_adjusted" in one.extra for one in found))
 
 
-def _key(estimate: Estimate) -> Key:
-    return (estimate.axis, estimate.group, estimate.reference, estimate.subset)
-
-
-def _detail(key: Key) -> str:
-    _, group, reference, subset = key
-    groups = f"{group} / {reference}" if group and reference else group
-    return ", ".join(part.replace("_", " ") for part in (groups, subset) if part) or "all"
+def _by_axis(result: Result, tables: Sequence[Table]) -> Table | None:
+    """The headline metric of whole axes; where it is of groups only, of these."""
+    suite = SUITES.get(result.suite)
+    whole = next((one for one in tables if suite and one.metric == suite.headline.metric), None)
+    if suite is None or whole is None:
+        return None
+    alike = [one for one in whole.estimates if one.reference is None and one.subset == suite.headline.subset]
+    axes = [one for one in alike if one.group is None]
+    shown = axes or alike or [one for one in whole.estimates if key_of(one) == suite.headline]
+    return msgspec.structs.replace(whole, estimates=shown) if shown else None
 
 
 def _standings(sections: Sequence[Section]) -> list[Comparable]:
@@ -232,31 +182,18 @@ def _standings(sections: Sequence[Section]) -> list[Comparable]:
 
 def _standing(together: Sequence[Section]) -> Comparable:
     first = together[0]
+    metrics = [table.metric for table in first.tables if any(not any(key_of(one)[1:]) for one in table.estimates)]
     runs = []
     for section in together:
-        totals = {e.metric: e for e in section.result.estimates if _key(e) == (None, None, None, None)}
-        runs.append((section.anchor, section.result, [totals.get(metric) for metric in first.metrics]))
+        totals = {one.metric: one for one in section.result.estimates if not any(key_of(one)[1:])}
+        runs.append((section.anchor, section.result, [totals.get(metric) for metric in metrics]))
     result = first.result
     added = f" · {result.few_shot} examples" if result.few_shot else ""
     added += "" if result.mitigation == NONE else f" · mitigation {result.mitigation}"
     return Comparable(
         title=f"{first.title} · {result.protocol} protocol · {result.mode} · {result.dataset.kind} data{added}",
-        metrics=first.metrics,
-        scales=first.scales,
+        metrics=metrics,
+        scales={table.metric: table.scale for table in first.tables},
         runs=runs,
         figures=_figures([section.result for section in together]),
     )
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("benchmarks.reporting", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals |= {"number": number, "mark": mark, "bar": bar, "places": places, "shown_fields": shown_fields}
-    environment.filters |= {"heading": heading, "detail": lambda one: _detail(_key(one))}
-    return environment.get_template("report.html")

@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 from pyreqwest.client import Client, ClientBuilder
@@ -18,12 +19,15 @@ from pyreqwest.response import Response
 from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_beginning, read_body
 from auditors.clients.chat_format import LONGEST_REPLY_BYTES, batch_body, chat_body, parse_batch, parse_chat
 from auditors.clients.failures import LONGEST_ERROR_BYTES, failure, pause_seconds
-from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, context_tokens
+from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, context_tokens, read_models
 from auditors.clients.pacing import OPEN, OVERLOADED, EvictedError, Gate, Turn, is_deferred
 from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError
+from benchmarks.run.given_text import beginnings_body, read_logprobs, read_tokens, tokenize_body
 
 CHAT_PATH = "/v1/chat/completions"
+COMPLETIONS_PATH = "/v1/completions"
+TOKENIZE_PATH = "/tokenize"
 METRICS_PATH = "/metrics"
 LONGEST_METRICS_BYTES = 1024 * 1024
 _BEGAN = re.compile(rb"^process_start_time_seconds[ \t]+([0-9.e+]+)", re.MULTILINE)
@@ -154,6 +158,35 @@ class SuiteClient:
                 return context_tokens(await read_body(_chunks(response), encoding, LONGEST_LIST_BYTES), model)
         except (BodyError, PyreqwestError):
             return None
+
+    async def served(self) -> list[dict[str, Any]]:
+        """What the server says it serves, each with its name as "id". Raises CompletionError where it does not say."""
+        url = self._url.removesuffix(CHAT_PATH) + MODELS_PATH
+        try:
+            async with self._client.get(url).build_streamed() as response:
+                encoding = response.headers.get("content-encoding") or ""
+                if response.status != 200:
+                    content = await read_beginning(_chunks(response), encoding, LONGEST_ERROR_BYTES)
+                    raise failure(response.status, content, self._api_key)
+                return read_models(await read_body(_chunks(response), encoding, LONGEST_LIST_BYTES))
+        except BodyError as exc:
+            raise CompletionError("malformed", f"{self._host}: {exc}", status_code=200) from exc
+        except PyreqwestError as exc:
+            raise CompletionError("unavailable", f"{self._host}: {_in_words(exc)}") from exc
+
+    async def tokenized(self, model: str, text: str) -> list[int]:
+        """The tokens of a text, as the server begins one. Raises CompletionError where it does not tell."""
+        url = self._url.removesuffix(CHAT_PATH) + TOKENIZE_PATH
+        return read_tokens(await self._post(url, tokenize_body(model, text), 1))
+
+    async def logprobs(self, model: str, tokens: Sequence[int], first: int) -> list[float]:
+        """Natural log-probability of each token of a text from the one at `first`, which is at least 1.
+
+        Raises: CompletionError where the server does not tell.
+        """
+        url = self._url.removesuffix(CHAT_PATH) + COMPLETIONS_PATH
+        body = beginnings_body(model, tokens, first)
+        return read_logprobs(await self._post(url, body, len(tokens) - first), tokens, first)
 
     async def began(self) -> str | None:
         """When the server's process began, as its /metrics say; None where they do not."""

@@ -74,9 +74,15 @@ def reread(plan: Plan, item: Item, reply: Reply) -> Reply:
 
 
 def stamps(replies: Iterable[Reply]) -> list[JudgeStamp]:
-    """Who judged: one stamp for every model, question and form, whatever the number of attempts."""
+    """Who judged: one stamp for all that is the same but the number of attempts."""
     found = {
-        JudgeStamp(model=one["model"], prompt_sha256=one["prompt_sha256"], form=one["form"])
+        JudgeStamp(
+            model=one["model"],
+            prompt_sha256=one["prompt_sha256"],
+            form=one["form"],
+            thinking=one.get("thinking"),
+            fingerprint=one.get("fingerprint"),
+        )
         for reply in replies
         if (one := reply.judge) and {"model", "prompt_sha256", "form"} <= one.keys()
     }
@@ -84,7 +90,11 @@ def stamps(replies: Iterable[Reply]) -> list[JudgeStamp]:
 
 
 def in_order(stamps: Iterable[JudgeStamp]) -> list[JudgeStamp]:
-    return sorted(stamps, key=lambda stamp: (stamp.model, stamp.prompt_sha256, stamp.form))
+    return sorted(stamps, key=_order)
+
+
+def _order(stamp: JudgeStamp) -> tuple[str, ...]:
+    return stamp.model, stamp.prompt_sha256, stamp.form, stamp.thinking or "", stamp.fingerprint or ""
 
 
 def _record(stamp: JudgeStamp, text: str | None) -> dict[str, Any]:

@@ -69,6 +69,8 @@ def draw(path: Path, *, form: FormName | None = None, n: int | None = None, seed
             judge=asked.judge,
             judge_model=(reply.judge or {}).get("model"),
             prompt_sha256=(reply.judge or {}).get("prompt_sha256"),
+            judge_thinking=(reply.judge or {}).get("thinking"),
+            judge_fingerprint=(reply.judge or {}).get("fingerprint"),
             key=asked.key,
         )
         found.append(

@@ -58,6 +58,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     few_shot: int = 0
     subset: str | None = None
     """Ask only this part of the data, e.g. "intrasentence", or "eval" of ltf_test."""
+    axes: tuple[str, ...] | None = None
+    """Ask only these axes of the suite; None: all."""
     temperature: float | None = None
     """In place of the protocol's."""
     judge_model: str | None = None
@@ -129,7 +131,7 @@ def prepare(
     checkpoint()
     asked = rendered(options, suite, dataset, checkpoint) if outputs is None else _about(outputs, options, suite)
     checkpoint()
-    items = select(_of_subset(asked, options), options.limit, options.seed)
+    items = select(_of_axes(_of_subset(asked, options), options), options.limit, options.seed)
     return Plan(options=options, suite=suite, dataset=dataset, items=items, prompt_sha256=prompts_sha256(items))
 
 
@@ -145,6 +147,9 @@ def check(options: RunOptions, suite: Suite) -> None:
     if options.few_shot not in few_shots:
         offered = ", ".join(map(str, few_shots))
         raise BenchmarkError(f"{suite.name}: few-shot {options.few_shot} is not offered; offered: {offered}")
+    for axis in options.axes or ():
+        if axis not in suite.axes:
+            raise BenchmarkError(f'{suite.name}: axis "{axis}" is not offered; offered: {", ".join(suite.axes)}')
     for name, number in (("limit", options.limit), ("samples", options.samples), ("concurrency", options.concurrency)):
         if number is not None and number < 1:
             raise BenchmarkError(f"{name} must be at least 1, not {number}")
@@ -227,6 +232,15 @@ def _of_subset(items: list[Item], options: RunOptions) -> list[Item]:
     if not chosen:
         known = ", ".join(sorted({item.subset for item in items if item.subset is not None})) or "none"
         raise BenchmarkError(f'{options.suite}: subset "{options.subset}" has no item; subsets: {known}')
+    return chosen
+
+
+def _of_axes(items: list[Item], options: RunOptions) -> list[Item]:
+    if options.axes is None:
+        return items
+    chosen = [item for item in items if item.axis in options.axes]
+    if not chosen:
+        raise BenchmarkError(f"{options.suite}: no item is of axes {', '.join(options.axes)}: choose others")
     return chosen
 
 

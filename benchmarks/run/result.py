@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from auditors.judge_validation import Validation
 from auditors.types import Estimate, JudgeStamp
-from benchmarks.run.judge_validation import JudgeUsed, Validation
+from benchmarks.run.judge_validation import JudgeUsed
 from benchmarks.run.precision import Precision
 from benchmarks.run.rank_resamples import RankResamples
 from benchmarks.run.repeats import Repeats
@@ -50,9 +51,14 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def judged_by(self) -> str | None:
-        """Model, question and form of the judge in words; None where none was asked."""
-        names = (f"{one.model}, question {one.prompt_sha256[:12]}, as {one.form}" for one in self.judge)
-        return "; ".join(names) or None
+        """Model, question, form and thinking of the judge in words; None where none was asked."""
+        return "; ".join(dict.fromkeys(map(_in_words, self.judge))) or None
+
+
+def _in_words(one: JudgeStamp) -> str:
+    """Not to think is the rule, and in records of before this was kept it goes without saying."""
+    thinking = "" if one.thinking in (None, "off") else f", thinking {one.thinking}"
+    return f"{one.model}, question {one.prompt_sha256[:12]}, as {one.form}{thinking}"
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +77,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     samples: int = 1
     limit: int | None = None
     subset: str | None = None
+    axes: tuple[str, ...] | None = None
+    """Those asked about; None: all of the suite."""
     temperature: float | None = None
     """Set by the user; None: the protocol's."""
     thinking: str = "default"
@@ -105,6 +113,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
             "mode": self.mode,
             "few_shot": self.few_shot,
             "subset": self.subset,
+            "axes": shown_axes(self.axes),
             "temperature": self.temperature,
             "thinking": self.thinking,
             "extra_body": shown_fields(self.extra_body),
@@ -129,6 +138,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def n_replies(self) -> int:
         """Replies of every status."""
         return sum(self.counts.get(status, 0) for status in STATUSES)
+
+
+def shown_axes(axes: Sequence[str] | None) -> str | None:
+    """In one line, whatever their order; None for all."""
+    return None if axes is None else ", ".join(sorted(axes))
 
 
 def shown_fields(extra_body: Mapping[str, Any] | None) -> str | None:

@@ -12,6 +12,7 @@ import msgspec
 
 from auditors.clients.judge_client import JudgeClient
 from auditors.clients.thinking_switch import ThinkingCompleter
+from auditors.judge_validation import Validation
 from auditors.thinking import OFF
 from auditors.types import Completer, Embedder, JudgeStamp
 from benchmarks.errors import RunStopped
@@ -21,7 +22,6 @@ from benchmarks.run.embedding import EmbeddedBeside
 from benchmarks.run.follow_up import extend_plan
 from benchmarks.run.garbage import no_full_collections, set_aside
 from benchmarks.run.judge import stamps
-from benchmarks.run.judge_validation import Validation
 from benchmarks.run.log import Placed, RunLog
 from benchmarks.run.plan import Plan, RunOptions, prepare, prompts_sha256
 from benchmarks.run.precision import Precision, looks_of

@@ -65,6 +65,7 @@ def score(
         samples=options.samples,
         limit=options.limit,
         subset=options.subset,
+        axes=options.axes,
         temperature=options.temperature,
         thinking=options.thinking,
         extra_body=options.extra_body,

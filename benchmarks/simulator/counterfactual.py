@@ -11,7 +11,7 @@ import msgspec
 
 from auditors.text.identity import GROUPS
 from auditors.text.swaps.lexicon import SLOTS
-from auditors.text.swaps.swap import masked
+from auditors.text.swaps.masking import masked
 from benchmarks.simulator.sections import REPLY_SENTENCES, Probability, Section, unknown
 
 CLOSING = "Take it step by step and ask again whenever something is not clear."

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from auditors import bias_question
 from auditors.judge import USER_PROMPT, Finding, Verdict
 from benchmarks.simulator import stance
 from benchmarks.simulator.draws import uniform
@@ -31,6 +32,14 @@ _QUESTION = re.compile(
     re.DOTALL,
 )
 
+_WHETHER = re.compile(
+    re.escape(bias_question.USER_PROMPT)
+    .replace(r"\{nonce\}", r"(?P<nonce>\w+)", 1)
+    .replace(r"\{nonce\}", r"(?P=nonce)")
+    .replace(r"\{text\}", r"(?P<text>.*)"),
+    re.DOTALL,
+)
+
 
 def verdict_text(question: str, errors: JudgeErrors, seed: int) -> str | None:
     """The judge's reply to the judge auditor's question; None when this is no such question."""
@@ -47,6 +56,17 @@ def verdict_text(question: str, errors: JudgeErrors, seed: int) -> str | None:
             return _with_odd_number(verdict, match["prompt"], uniform(seed, "odd number", question))
         case _:
             return msgspec.json.encode(verdict).decode()
+
+
+def yes_or_no(question: str, errors: JudgeErrors, seed: int) -> str | None:
+    """The judge's reply where it is asked whether a text is biased; None when this is no such question."""
+    match = _WHETHER.fullmatch(question)
+    if match is None:
+        return None
+    written = stance.read(match["text"])
+    is_biased = written is not None and written.level != 0
+    chance = uniform(seed, "judge error", question)
+    return "yes" if chance < (errors.sensitivity if is_biased else errors.false_positive_rate) else "no"
 
 
 def fault(question: str, errors: JudgeErrors, seed: int) -> Fault | None:

@@ -110,7 +110,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     be read, whatever they are, and `parsed` is None.
     """
     judge: dict[str, Any] | None = None
-    """Of a judged reply: `model`, `prompt_sha256`, `form`, `attempts` and `text`, from which `parsed` is read again."""
+    """Of a judged reply: the fields of `auditors.types.JudgeStamp`, and `text`, from which `parsed` is read again."""
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     fingerprint: str | None = None

@@ -11,6 +11,7 @@ from litestar import Controller, Response, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
 
+from gateway.api.bundles import packed
 from gateway.api.dependencies import Plane, Queue, Settings, Store
 from gateway.api.problems import announced
 from gateway.api.suites import known_suites
@@ -138,6 +139,18 @@ class AuditsController(Controller):
     async def report(self, audit_id: FromPath[str], database: Store) -> Response[bytes]:
         run = await _finished(database, audit_id, "report")
         return Response((run.report or "").encode(), headers=REPORT_HEADERS, media_type="text/html; charset=utf-8")
+
+    @get(
+        "/{audit_id:str}/bundle",
+        summary="A finished run as one file, with a statement of hashes, signed where there is a key",
+        media_type="application/x-tar",
+        responses=announced(404, 409, 429),
+    )
+    async def bundle(self, audit_id: FromPath[str], database: Store, config: Settings) -> Stream:
+        found = await packed(database, await _finished(database, audit_id, "bundle"), config)
+        name = f'attachment; filename="{audit_id}.bundle"'
+        headers = {"content-length": str(found.size), "content-disposition": name}
+        return Stream(found.pieces(), headers=headers, media_type="application/x-tar")
 
     @post(
         "/{audit_id:str}/cancel",

@@ -11,7 +11,8 @@ import anyio
 import anyio.to_process
 import msgspec
 
-from auditors.text.conversation import NotAuditableError, read_conversation
+from auditors.text.conversation import NotAuditableError
+from auditors.text.readers.exchange import read_conversation
 from auditors.types import Exchange
 from gateway.config.schema import Config
 from gateway.errors import StoreError

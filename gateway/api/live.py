@@ -11,6 +11,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta
 
+from auditors.answer_quality import NAME as QUALITY
 from gateway.api import live_pages
 from gateway.api.dependencies import Settings, Store
 from gateway.api.live_alarms import Alarm
@@ -220,8 +221,11 @@ class LiveController(Controller):
         auditor: FromQuery[str | None] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_COMPARISONS)] = 200,
     ) -> list[PolicyEffect]:
-        """Of policies with a share between 0 and 1, whose exchanges have been audited. The bounds hold at all times."""
-        refuse_unknown(auditor, axis)
+        """Of policies with a share between 0 and 1, whose exchanges have been audited. The bounds hold at all times.
+
+        `auditor=answer` gives what stands beside the audits: declined answers, length, times, valid calls of tools.
+        """
+        refuse_unknown(None if auditor == QUALITY else auditor, axis)
         found = await policy_arms.list_arms(
             database, policy=policy, model=model, axis=axis, auditor=auditor, limit=limit
         )

@@ -11,11 +11,21 @@ from auditors.streams.calibration import Pair
 from auditors.streams.drift import DriftSettings
 from gateway.api.live_alarms import Alarm, alarm_of, exchanges_link
 from gateway.live.detectors import ShownDetector, shown_detector
-from gateway.live.estimates import LiveEstimate, estimate_of, window_estimate_of, with_labels, with_most_normal
+from gateway.live.estimates import (
+    CalibrationUsed,
+    LiveEstimate,
+    estimate_of,
+    window_estimate_of,
+    with_calibration,
+    with_labels,
+    with_most_normal,
+)
 from gateway.live.stream import Stream, WindowSums
 from gateway.live.turns import in_turns
-from gateway.store import labels, served, stream_pages, streams, windows
+from gateway.store import calibrations, judge_passes, labels, served, stream_pages, streams, windows
+from gateway.store.calibrations import Kept
 from gateway.store.database import Database
+from gateway.store.judge_passes import Drifted
 from gateway.store.served import ModelHistory
 from gateway.store.stream_pages import Row, Selection
 from gateway.store.windows import Window
@@ -34,11 +44,16 @@ async def estimates(database: Database, selection: Selection) -> Response[bytes]
     """Over all audits since each stream began, with what people's labels say of those that have any."""
     page = await stream_pages.page(database, "estimate", selection)
     labelled = await labels.labelled(database)
-    written = {row.id: row.text for row in page.rows if row.text is None or row.id in labelled}
+    calibrated = await calibrations.streams_of(database, await calibrations.newest(database))
+    flagged = await judge_passes.streams_of(database, await judge_passes.drifted(database))
+    looked_into = labelled | calibrated.keys() | flagged.keys()
+    written = {row.id: row.text for row in page.rows if row.text is None or row.id in looked_into}
     opened: dict[str, bytes] = {}
     for ids in _portions(written):
         pairs = await labels.pairs(database, ids) if labelled.intersection(ids) else {}
-        for one in await in_turns(partial(_opened, written, pairs), await streams.load(database, ids)):
+        for one in await in_turns(
+            partial(_opened, written, pairs, calibrated, flagged), await streams.load(database, ids)
+        ):
             opened |= one
     return _answer(page.total, [opened.get(row.id) or _bytes(row) for row in page.rows])
 
@@ -98,11 +113,24 @@ def _encoded(distances: dict[Axis, list[LiveEstimate]], one: LiveEstimate) -> by
     return msgspec.json.encode(one)
 
 
-def _opened(written: dict[str, str | None], pairs: dict[str, list[Pair]], stream: Stream) -> dict[str, bytes]:
+def _opened(
+    written: dict[str, str | None],
+    pairs: dict[str, list[Pair]],
+    calibrated: dict[str, Kept],
+    flagged: dict[str, Drifted],
+    stream: Stream,
+) -> dict[str, bytes]:
     text = written[stream.id]
     shown = estimate_of(stream) if text is None else _estimates.decode(text)
     if stream.id in pairs:
         shown = with_labels(shown, stream, pairs[stream.id])
+    if stream.id in calibrated:
+        kept = calibrated[stream.id]
+        used = CalibrationUsed(digest=kept.digest, n=kept.validation.n, created_at=kept.created_at)
+        since = flagged[stream.id].since if stream.id in flagged else None
+        shown = with_calibration(shown, stream, kept.validation.rates, kept.validation.threshold, used, since)
+    if stream.id in flagged and flagged[stream.id].stands:
+        shown = msgspec.structs.replace(shown, judge_drifted_since=flagged[stream.id].since)
     return {stream.id: msgspec.json.encode(shown)}
 
 

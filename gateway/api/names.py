@@ -1,13 +1,14 @@
 """Validation of the auditor and axis names that a filter of the live API may hold."""
 
 from auditors import plugins
+from auditors.judge_reference import AUDITOR as JUDGE_REFERENCE
 from auditors.text.identity import AXES
 from gateway.errors import RequestError, nearest
 
 
 def refuse_unknown(auditor: str | None, axis: str | None) -> None:
     """Raises RequestError for a name that no number can have: an empty answer would look like nothing found."""
-    auditors = plugins.names("biasgate.auditors")
+    auditors = [*plugins.names("biasgate.auditors"), JUDGE_REFERENCE]
     for what, name, known in (("auditor", auditor, auditors), ("axis", axis, list(AXES))):
         if name is not None and name not in known:
             raise RequestError(f'unknown {what} "{name}"{nearest(name, known)}; known: {", ".join(known)}')

@@ -8,7 +8,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
-from uuid import uuid4
 
 from auditors import registry
 from auditors.clients.completion import HttpCompleter, Sign, served_models
@@ -35,7 +34,7 @@ from gateway.auditor.backpressure.token_budget import (
 )
 from gateway.config.schema import AuditorConfig, Config, UpstreamConfig, origin_of
 from gateway.errors import ConfigError
-from gateway.sampling.decision import PROBE_HEADER, probe_mark
+from gateway.sampling.decision import marking
 
 T = TypeVar("T")
 Requests = Counter[JudgeOutcome]
@@ -214,16 +213,6 @@ class _Gone:
 def own_server(auditor: str) -> str:
     """What limiters and circuits call the server of an auditor's own (`auditors.NAME.base_url`)."""
     return f"auditors.{auditor}"
-
-
-def marking(secret: bytes) -> Sign:
-    """Gives each request an id of its own and the mark by which a gateway with the same secret knows it as a probe."""
-
-    def sign(body: bytes) -> Mapping[str, str]:
-        request_id = uuid4().hex
-        return {"x-request-id": request_id, PROBE_HEADER: probe_mark(secret, request_id, body)}
-
-    return sign
 
 
 def audit_priority(config: Config, upstream: UpstreamConfig) -> int | None:

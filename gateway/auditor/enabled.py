@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from auditors import registry
 from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
 from auditors.thinking import parse_thinking
-from auditors.types import Auditor, CompletionError, Embedder, Exchange, Servers
+from auditors.types import Auditor, Completer, CompletionError, Embedder, Exchange, Servers
 from gateway.auditor.backpressure.circuit_breaker import Fault, current_attempt, fault_of
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.clients import AuditorClients, Requests, own_server
@@ -92,6 +92,11 @@ class EnabledAuditors:
     async def embedder(self) -> Embedder | None:
         """Waits for it; None when no auditor needs one. Raises EmbedderError when it cannot be had."""
         return None if self._embedder is None else await asyncio.shield(self._embedder)
+
+    @property
+    def judge(self) -> Completer | None:
+        """What asks the judge's own server; None where it has none or is not enabled."""
+        return self._clients["judge"].outside if "judge" in self._clients else None
 
     def held_seconds(self, name: str, exchange: Exchange) -> float:
         """How long requests were held back, altogether, at the servers that this auditor asks about an exchange."""

@@ -29,6 +29,7 @@ ALIKE = (
     "thinking",
     "extra_body",
     "subset",
+    "axes",
     "limit",
     "precision",
     "seed",

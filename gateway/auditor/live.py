@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 
 from auditors import registry
+from auditors.answer_quality import answer_quality
+from auditors.clients.cancellation import all_of
 from auditors.clients.embedders import EmbedderError
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import MISSING, THINKING
@@ -25,7 +27,7 @@ from gateway.auditor.enabled import EMBEDDER, EnabledAuditors
 from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.sampling.decision import is_sampled
-from gateway.store import exchanges, measurements
+from gateway.store import exchanges, measurements, policy_arms
 from gateway.store.circuits import Key, WaitingAudit
 from gateway.store.database import Database
 
@@ -95,10 +97,11 @@ class LiveAudit:
     async def _audit_exchange(self, exchange: Exchange, tries: Key | None) -> None:
         done = (await exchanges.audits(self._database, [exchange.id]))[exchange.id]
         due = [name for name in self._enabled_auditors.names if name not in done and self._takes(exchange, name)]
-        if any(await asyncio.gather(*(self._audit(exchange, name, tries) for name in due))):
+        if any(await all_of(self._audit(exchange, name, tries) for name in due)):
             return
         outcomes = set((await exchanges.audits(self._database, [exchange.id]))[exchange.id].values())
-        await exchanges.settle(self._database, exchange.id, _state(outcomes), keep_text=self._keep_text)
+        state, quality = _state(outcomes), await _quality(exchange)
+        await exchanges.settle(self._database, exchange.id, state, keep_text=self._keep_text, quality=quality)
 
     def _takes(self, exchange: Exchange, name: str) -> bool:
         return is_sampled(self._secret, exchange.id, self._enabled_auditors.settings(name).rate, purpose=name)
@@ -234,6 +237,17 @@ async def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement
     except Exception:  # what the audit failed of may fail this too
         logger.exception("auditor %s cannot say what is missing of exchange %s", auditor.name, exchange.id)
         return ()
+
+
+async def _quality(exchange: Exchange) -> tuple[Exchange, Sequence[Measurement]] | None:
+    """What the answer was like beside its audits, where two arms of a policy are compared."""
+    if not policy_arms.compares(exchange):
+        return None
+    try:
+        return exchange, await asyncio.to_thread(answer_quality, exchange)
+    except Exception:  # no reason for an exchange to stay queued
+        logger.exception("the answer of exchange %s cannot be described", exchange.id)
+        return None
 
 
 def _words(exc: Exception) -> str:

@@ -5,7 +5,9 @@ what each auditor does and sees itself: `biasgate_audit_allowance` and what was 
 `biasgate_audit_live_latency_ratio` does not.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import get_args
 
 import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -17,16 +19,21 @@ from gateway.auditor.backpressure.aimd import REASONS
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.backpressure.running import EVICTED, WASTED, Evictions
 from gateway.auditor.live_series import Labels, LiveSeries
+from gateway.canary.comparison import Verdict
 from gateway.config.schema import AuditsConfig
 from gateway.live.stream import Stream
 from gateway.live.turns import in_turns
 from gateway.proxy.wasted_tokens import WastedTokens
+from gateway.store.canaries import Canary
 from gateway.store.circuits import Circuit, Waiting
 from gateway.store.measurements import SCORE_BOUNDS
 from gateway.store.runs import Run
 from gateway.telemetry.metrics import EVICTED_HELP, WASTED_HELP
 
 RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "model", "mode", "thinking")
+
+CANARY = ("stable", "canary")
+SIDES = ("stable", "canary")
 
 RUN_INFO = ("suite", "model", "mode", "thinking", "protocol", "data")
 
@@ -50,6 +57,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """With estimates, and whether their judge is validated; None without one."""
     """One finished run of each suite, model and mode, with its estimates (see `metrics_snapshot.exported`)."""
     active_runs: Sequence[Run] = ()
+    canaries: Sequence[Canary] = ()
+    """The newest first."""
+    due_times: Mapping[tuple[str, str], float] = {}
+    """Of scheduled suites, by suite and model: see `gateway.auditor.scheduling.due_times`."""
 
 
 class AuditorMetrics(Collector):
@@ -85,6 +96,7 @@ class AuditorMetrics(Collector):
         yield from _circuits(snapshot, self._auditors)
         yield _scores(snapshot.counters)
         yield from _runs(snapshot)
+        yield from _canaries(snapshot.canaries)
         yield from _run_estimates(snapshot.exported_runs)
         yield _limiter(self._limiters.allowed())
         yield _latency(self._limiters.live_latency_ratios())
@@ -158,6 +170,7 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
     yield _counter(snapshot, "audit_runs", "Suite runs by how they ended.", labels)
     yield _counter(snapshot, "audit_requests", "Replies of suite runs by status.", labels)
     success = _gauge("audit_last_success_timestamp_seconds", "When a run last finished.", labels[:2])
+    due = _gauge("audit_due_timestamp_seconds", "When a schedule wanted the next run, or will.", labels[:2])
     progress = _gauge("audit_progress_ratio", "Share of the replies that a run has.", labels[:2])
     ratios: dict[Labels, float] = {(run.suite, run.model): 1.0 for run in snapshot.finished_runs}
     ratios |= {
@@ -169,9 +182,11 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
         finished[run.suite, run.model] = max(finished.get((run.suite, run.model), 0.0), run.finished_at or 0.0)
     for key, at in sorted(finished.items()):
         _put(success, key, at)
+    for key, at in sorted(snapshot.due_times.items()):
+        _put(due, key, at)
     for key, ratio in sorted(ratios.items()):
         _put(progress, key, ratio)
-    yield from (success, progress)
+    yield from (success, due, progress)
 
 
 def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]) -> Iterator[Metric]:
@@ -192,6 +207,27 @@ def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]
             _put(lower, labels, one.lower)
             _put(upper, labels, one.upper)
     yield from (value, lower, upper, info, validated)
+
+
+def _canaries(newest: Sequence[Canary]) -> Iterator[Metric]:
+    """Of each two models their newest canary."""
+    pairs = _gauge("canary_pairs", "Pairs that a canary has drawn.", CANARY)
+    failed = _gauge("canary_failed_pairs", "Those in which a side could not be asked.", (*CANARY, "side"))
+    evidence = _gauge("canary_log_evidence", "Log of the mean e-value over all gaps: none has grown.", CANARY)
+    threshold = _gauge("canary_log_threshold", "Log evidence at which the canary is rolled back.", CANARY)
+    verdict = _gauge("canary_verdict", "1 for the verdict that stands.", (*CANARY, "verdict"))
+    found = {(one.request.stable.model, one.request.canary.model): one for one in reversed(newest)}
+    for models, one in sorted(found.items()):
+        findings = one.findings
+        _put(pairs, models, float(findings.n_pairs if findings else 0))
+        for side in SIDES:
+            failures = findings.failed.items() if findings else ()
+            _put(failed, (*models, side), float(sum(n for why, n in failures if why.startswith(f"{side}: "))))
+        _put(evidence, models, math.log(findings.e_value) if findings else 0.0)
+        _put(threshold, models, -math.log(one.request.alpha))
+        for each in get_args(Verdict):
+            _put(verdict, (*models, each), float(each == one.verdict))
+    yield from (pairs, failed, evidence, threshold, verdict)
 
 
 def data_kind(run: Run) -> str:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from auditors.types import Estimate
 from benchmarks.run import result as results
 from gateway.auditor.metrics import Snapshot, data_kind, thinking_of
+from gateway.auditor.scheduling import due_times
 from gateway.live.stream import Stream
-from gateway.store import circuits, counters, exchanges, runs, streams
+from gateway.store import canaries, catalogue, circuits, counters, exchanges, runs, schedules, streams
 from gateway.store.database import Database
 from gateway.store.runs import Run
 
+CANARIES, CANARY_SECONDS = 10, 24 * 3600.0
+"""Canaries that have series: so many at most, for so long after their verdict."""
 LOADED_AT_ONCE = 200
 """Streams read in one step."""
 
@@ -25,7 +28,7 @@ def exported(finished: Sequence[Run]) -> list[Run]:
     chosen: dict[tuple[str, str, str, str], Run] = {}
     for run in sorted(finished, key=_precedence):
         options = run.options
-        changes = [options.get(name) for name in ("few_shot", "subset", "temperature", "extra_body")]
+        changes = [options.get(name) for name in ("few_shot", "subset", "axes", "temperature", "extra_body")]
         is_plain = options.get("mitigation", "none") == "none" and not any(changes)
         if run.protocol == "corrected" and is_plain:
             chosen[run.suite, run.model, run.mode, thinking_of(run)] = run
@@ -53,6 +56,8 @@ class SnapshotReader:
     async def read(self) -> Snapshot:
         queue_size, oldest = await exchanges.backlog(self._database)
         finished = await runs.newest_done(self._database)
+        known_schedules = await schedules.list_schedules(self._database)
+        known_suites = await catalogue.read(self._database) if known_schedules else []
         return Snapshot(
             streams=await self._streams_now(),
             counters=await counters.read(self._database),
@@ -62,7 +67,9 @@ class SnapshotReader:
             waiting=await circuits.waiting(self._database),
             read_at=time.time(),
             finished_runs=finished,
+            due_times=due_times(known_schedules, finished, known_suites),
             exported_runs=[(run, *await self._of(run)) for run in exported(finished)],
+            canaries=await canaries.newest(self._database, finished_after=time.time() - CANARY_SECONDS, limit=CANARIES),
             active_runs=await runs.list_runs(self._database, status="running"),
         )
 

@@ -21,6 +21,7 @@ from gateway.auditor.live import LiveAudit
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.auditor.metrics_snapshot import SnapshotReader
 from gateway.auditor.reference import drift_settings
+from gateway.auditor.reference_passes import ReferencePasses
 from gateway.auditor.suite_runs import SuiteRuns
 from gateway.config.schema import Config
 from gateway.errors import StoreError
@@ -47,6 +48,8 @@ TRIM_SECONDS = 60.0
 SCHEDULE_SECONDS = 5.0
 MODELS_SECONDS = 30.0
 RENDER_SECONDS = 60.0
+REFERENCE_SECONDS = 10.0
+"""How often it is looked whether a pass over the judge's reference set is due."""
 
 
 async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable[[str], None] | None = None) -> None:
@@ -83,7 +86,10 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
         live = LiveAudit(config, database, enabled_auditors, secret, settings, circuits)
         canaries = CanaryRuns(config, database, stop, enabled=enabled_auditors, limiters=limiters, secret=secret)
         stack.push_async_callback(canaries.aclose)
-        work = _Work(config, database, queue, enabled_auditors, limiters, live, canaries, circuits, settings, stop)
+        references = ReferencePasses(config, database, enabled_auditors.judge, settings, stop)
+        work = _Work(
+            *(config, database, queue, enabled_auditors, limiters, live, canaries, circuits, settings, stop, references)
+        )
         endpoint = Endpoint(Exposition(work.metrics), work.checks, keys)
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(endpoint.serve(sockets=[listener]))
@@ -111,7 +117,9 @@ class _Work:
         circuits: Circuits,
         settings: DriftSettings,
         stop: asyncio.Event,
+        references: ReferencePasses,
     ) -> None:
+        self._references = references
         self._canaries = canaries
         self.metrics = AuditorMetrics(settings, limiters, auditors=enabled_auditors.names)
         self._circuits = circuits
@@ -147,6 +155,7 @@ class _Work:
             _every(SCHEDULE_SECONDS, stop, partial(scheduling.start_due, database, self._queue)),
             _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, self._queue, config)),
             _every(RENDER_SECONDS, stop, self._render),
+            _every(REFERENCE_SECONDS, stop, self._references),
             _every(RETIRE_SECONDS, stop, partial(maintenance.retire, database, config)),
             _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, heap.trim)),
         ]

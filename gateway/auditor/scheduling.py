@@ -20,6 +20,8 @@ from gateway.errors import ConfigError, ConflictError, RequestError
 from gateway.jobs import JobQueue
 from gateway.store import catalogue, schedules, served
 from gateway.store.database import Database
+from gateway.store.runs import Run
+from gateway.store.schedules import Schedule
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +93,36 @@ def _after_change(config: Config, model: str, known: Sequence[dict[str, Any]]) -
     if error:
         logger.warning("audits.on_model_change for %s: %s", model, error)
     return options
+
+
+def due_times(
+    known_schedules: Sequence[Schedule], finished: Sequence[Run], known: Sequence[dict[str, Any]]
+) -> dict[tuple[str, str], float]:
+    """When the run that follows the newest finished one was or is due, by suite and model; Unix seconds.
+
+    A suite that several schedules ask for is due by the earliest. One that has never finished is due from the first
+    time of its schedule on.
+    """
+    successes: dict[tuple[str, str], float] = {}
+    for run in finished:
+        place = run.suite, run.model
+        successes[place] = max(successes.get(place, 0.0), run.finished_at or 0.0)
+    times: dict[tuple[str, str], float] = {}
+    for schedule in known_schedules:
+        for suite in _named(schedule.request, known):
+            place = suite, schedule.request.model
+            settled_at = max(schedule.created_at, successes.get(place, 0.0))
+            due_at = schedule.timing.next_after(settled_at, since=schedule.next_due_at)
+            times[place] = min(times.get(place, due_at), due_at)
+    return times
+
+
+def _named(request: AuditRequest, known: Sequence[dict[str, Any]]) -> list[str]:
+    """The suites that a schedule is for, whether or not they can be run now; of "all" those that can."""
+    if request.suites != "all":
+        return [request.suites] if isinstance(request.suites, str) else request.suites
+    runs, _ = _runs_of(request, known)
+    return [str(options["suite"]) for options in runs]
 
 
 def _runs_of(request: AuditRequest, known: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:

@@ -14,13 +14,13 @@ import msgspec
 
 from auditors.clients.completion import HttpCompleter
 from auditors.clients.embedders import EmbedderError
+from auditors.judge_validation import Validation
 from auditors.types import Completer, Embedder
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.reporting import report
 from benchmarks.run import judge_validation, runner
 from benchmarks.run import result as results
 from benchmarks.run.client import REQUEST_SECONDS, RETRIES, open_client
-from benchmarks.run.judge_validation import Validation
 from benchmarks.run.runner import Progress, RunOptions
 from benchmarks.run.stopping import LIMIT_SECONDS, in_thread, unless_stopped
 from benchmarks.suites.registry import find
@@ -30,8 +30,8 @@ from gateway.auditor.clients import audit_priority, upstream_serving
 from gateway.auditor.joint_score import add_joint_scores
 from gateway.auditor.store_log import StoreLog
 from gateway.config.schema import Config, origin_of
-from gateway.errors import ConfigError, StoreError
-from gateway.store import runs
+from gateway.errors import ConfigError, NotFoundError, RequestError, StoreError
+from gateway.store import calibrations, judge_passes, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
 
@@ -168,9 +168,15 @@ class SuiteRuns:
         return self._client(stack, watch, origin, key, concurrency, self._limiters.of(origin, "auditors.judge", key))
 
     async def _judge_validation(self) -> Validation | None:
-        """Raises BenchmarkError for a file that is none."""
+        """Raises BenchmarkError for a file that is none, or a digest that the store does not have."""
         name = self._config.audits.judge_validation
-        return None if name is None else await in_thread(judge_validation.read, Path(name))
+        if name is None or not name.startswith(calibrations.BY_DIGEST):
+            return None if name is None else await in_thread(judge_validation.read, Path(name))
+        try:
+            kept = await calibrations.get(self._database, name.removeprefix(calibrations.BY_DIGEST))
+        except (NotFoundError, RequestError) as exc:
+            raise BenchmarkError(f"audits.judge_validation: {exc}") from exc
+        return await judge_passes.as_of_now(self._database, kept)
 
     async def _compared_with(self) -> Embedder | None:
         try:

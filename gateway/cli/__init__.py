@@ -26,6 +26,6 @@ VERBS = {
     "auditors": Verb("auditors", "measure how often a live auditor is wrong about labelled replies"),
     "annotate": Verb("annotate", "have people label replies: draw tasks, serve them to raters, take labels out"),
     "judge": Verb("judge", "compare a judge with people's labels"),
-    "mitigate": Verb("mitigate", "fine-tune a model against bias (REGARD-FT)"),
+    "mitigate": Verb("mitigate", "fine-tune a model against bias (REGARD-FT), or train a filter"),
     "config": Verb("config", "check a configuration and print what holds"),
 }

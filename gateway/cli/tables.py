@@ -1,36 +1,49 @@
-"""The tables that the command line prints: rows of text in aligned columns, and the estimates of a run."""
+"""What the command line prints of a run: its summary, its estimates, and tables of text in aligned columns."""
 
 import io
+import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from auditors.types import Estimate
-from benchmarks.reporting.report import number, places
+from benchmarks.figures.display import number
+from benchmarks.reporting.headline import Card, cards, places
 from benchmarks.run.multiplicity import MARK, mark
 from benchmarks.run.result import Result
 
 UNLIMITED = 100_000
-"""Cells of a line: tables are laid out as if the terminal were wide enough, so no number is cut or wrapped."""
+"""Characters of a line in a file."""
 MAX_PAIRS = 24
 """Pairs of groups shown for one metric; more are in result.json and the report only."""
 
 
+def summary(result: Result) -> str:
+    """What the run found, in a line for each of one to three numbers."""
+    return "\n".join(f"{card.name}: {_within(card)}. {card.verdict}" for card in cards(result))
+
+
+def _within(card: Card) -> str:
+    return f"{card.shown} ({card.ends})" if card.ends else card.shown
+
+
 def estimates_table(result: Result, planted: Callable[[Estimate], float | None] | None = None) -> str:
     """One line per estimate over all parts of the data; of metrics that are never formed over all, the coarsest parts.
-    The finer ones are in result.json. `planted` adds a column with the true value where the model's biases are known.
+    The finer ones are in result.json. Reasons are footnotes. `planted` adds a column with the true value where the
+    model's biases are known.
     """
     known = ["planted"] if planted is not None else []
     rows = [["metric", "axis", "value", "95 % interval", *known, "n", "left out", ""]]
     whole = _coarsest(result.estimates)
     pairs = Counter(estimate.metric for estimate in whole if estimate.reference is not None)
     folded = {metric: count for metric, count in pairs.items() if count > MAX_PAIRS}
-    rows += [
-        _row(estimate, places(result.suite, estimate.metric), planted)
-        for estimate in whole
-        if estimate.reference is None or estimate.metric not in folded
+    shown = [one for one in whole if one.reference is None or one.metric not in folded]
+    reasons = {reason: f"[{n}]" for n, reason in enumerate(dict.fromkeys(one.reason for one in shown if one.reason), 1)}
+    rows += [_row(one, places(result.suite, one.metric), planted, reasons) for one in shown]
+    notes = [f"{footnote} {reason}" for reason, footnote in reasons.items()]
+    notes += [
+        f"{metric}: {count} pairs of groups are in result.json and the report" for metric, count in folded.items()
     ]
-    notes = [f"{metric}: {count} pairs of groups are in result.json and the report" for metric, count in folded.items()]
     if result.expected_by_chance is not None:
         notes.append(_stars(result))
     return "\n".join([aligned(rows), *notes])
@@ -60,33 +73,38 @@ def _depth(one: Estimate) -> int:
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as their widest entry, two spaces apart; the first row holds their heads.
 
-    Plain text that is never wrapped or cut, however narrow the terminal; on a terminal the heads are bold.
+    On a terminal no line is wider than it: what does not fit goes on below, within its column, and the heads are bold.
+    In a file or a pipe nothing is wrapped or cut.
     """
     from rich.console import Console  # here, so that commands that print no table do not wait for it
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for _ in rows[0]:
-        table.add_column(no_wrap=True, overflow="ignore")
-    for row in rows:
+    is_terminal = sys.stdout.isatty()
+    table = Table(box=None, show_header=is_terminal, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    head, *body = rows
+    for name in head:
+        table.add_column(Text(name), no_wrap=not is_terminal, overflow="fold" if is_terminal else "ignore")
+    for row in body if is_terminal else rows:
         table.add_row(*map(Text, row))
     console = Console(
         file=io.StringIO(),
-        width=UNLIMITED,
+        width=shutil.get_terminal_size().columns if is_terminal else UNLIMITED,
         height=1,  # without it a "dumb" terminal would get 80 columns whatever the width
-        force_terminal=sys.stdout.isatty() or None,
+        force_terminal=is_terminal or None,
         highlight=False,
     )
     with console.capture() as drawn:
         console.print(table)
-    head, *body = (line.rstrip() for line in drawn.get().splitlines())
-    with console.capture() as heads:
-        console.print(Text(head, "bold"), end="", soft_wrap=True)
-    return "\n".join([heads.get(), *body])
+    return "\n".join(line.rstrip() for line in drawn.get().splitlines())
 
 
-def _row(estimate: Estimate, decimals: int, planted: Callable[[Estimate], float | None] | None) -> list[str]:
+def _row(
+    estimate: Estimate,
+    decimals: int,
+    planted: Callable[[Estimate], float | None] | None,
+    reasons: Mapping[str, str],
+) -> list[str]:
     keys = [estimate.axis or "all", estimate.group or "", estimate.reference or "", estimate.subset or ""]
     ends = "" if estimate.lower is None else f"{number(estimate.lower, decimals)} to {number(estimate.upper, decimals)}"
     axis = " / ".join(key for key in keys if key)
@@ -98,7 +116,7 @@ def _row(estimate: Estimate, decimals: int, planted: Callable[[Estimate], float 
         *([] if planted is None else [_known(planted(estimate), decimals)]),
         str(estimate.n),
         str(estimate.n_excluded),
-        estimate.reason or "",
+        reasons.get(estimate.reason or "", ""),
     ]
 
 

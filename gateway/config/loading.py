@@ -29,11 +29,7 @@ from gateway.config.schema import (
 )
 from gateway.config.timing import Timing
 from gateway.errors import ConfigError, RequestError, nearest
-from gateway.mitigation.instruction import QUESTION_MEMBERS
-from gateway.mitigation.policies import instruction_of, policy_name
-
-_POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-"""It stands in a header, a label and a column of the store."""
+from gateway.mitigation.checks import check_mitigation
 
 
 def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Config:
@@ -208,7 +204,7 @@ def _cross_check(config: Config, where: str) -> None:
     except ValueError as exc:
         raise ConfigError(f"{where}: audits.thinking: {exc}") from None
     _check_reference(config.drift.reference, where)
-    _check_mitigation(config, where)
+    check_mitigation(config, where)
 
 
 def _check_control_keys(server: ServerConfig, where: str) -> None:
@@ -224,38 +220,6 @@ def _check_control_keys(server: ServerConfig, where: str) -> None:
             f"{where}: server.protect_metrics is true, but there is no control key: add one to "
             "[[server.control_keys]], or set server.admin_key_env"
         )
-
-
-def _check_mitigation(config: Config, where: str) -> None:
-    if config.mitigation and config.server.relay == "asgi":
-        raise ConfigError(
-            f'{where}: server.relay is "asgi", the reference for comparisons, which carries out no policy: remove '
-            "[[mitigation]], or use the relay fast"
-        )
-    names = [policy_name(policy, place) for place, policy in enumerate(config.mitigation, 1)]
-    keys, routes = [key.name for key in config.keys], list(QUESTION_MEMBERS)
-    for name, policy in zip(names, config.mitigation, strict=True):
-        if not _POLICY_NAME.fullmatch(name):
-            raise ConfigError(
-                f'{where}: mitigation has the name "{name[:100]}": use 1 to 64 letters, digits and -, _, . of ASCII'
-            )
-        if names.count(name) > 1:
-            raise ConfigError(f'{where}: two policies of mitigation are named "{name}": give each its own name')
-        match = policy.match
-        if match.route is not None and match.route not in routes:
-            raise ConfigError(
-                f'{where}: mitigation "{name}": match.route "{match.route}" is no endpoint that policies '
-                f"cover{nearest(match.route, routes)}; known here: {', '.join(routes)}"
-            )
-        if match.key is not None and match.key not in keys:
-            raise ConfigError(
-                f'{where}: mitigation "{name}": match.key "{match.key}" is the name of none of [[keys]]'
-                f"{nearest(match.key, keys)}"
-            )
-        try:
-            instruction_of(policy.instruction)
-        except ConfigError as exc:
-            raise ConfigError(f'{where}: mitigation "{name}": {exc}') from exc
 
 
 def _check_reference(reference: dict[str, int | str], where: str) -> None:

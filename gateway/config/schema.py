@@ -191,6 +191,13 @@ class AuditorConfig(Section, frozen=True):
     asked not to, and has room where its server thinks all the same; a probe thinks as its live request did."""
 
 
+class JudgeConfig(AuditorConfig, frozen=True):
+    reference_set: str | None = None
+    """File that `biasgate judge reference create` wrote: the judge is watched for drift by judging it again."""
+    reference_every_hours: Annotated[float, Meta(ge=1 / 60)] = 24.0
+    """Between two passes over the reference set."""
+
+
 class ProbingAuditorConfig(AuditorConfig, frozen=True):
     """Of an auditor that asks the served model several questions an exchange: off until wanted, and bounded."""
 
@@ -208,7 +215,7 @@ class DecisionAuditorConfig(ProbingAuditorConfig, frozen=True):
 
 
 class AuditorsConfig(Section, frozen=True):
-    judge: AuditorConfig = AuditorConfig()
+    judge: JudgeConfig = JudgeConfig()
     embedding: AuditorConfig = AuditorConfig()
     refusal: AuditorConfig = AuditorConfig()
     affinity: ProbingAuditorConfig = ProbingAuditorConfig()
@@ -273,11 +280,14 @@ class AuditsConfig(Section, frozen=True):
     """Whether models think in runs that `on_model_change` starts: off, on, budget=N or default. Schedules say it in
     their options."""
     schedules: list[ScheduleConfig] = []
+    bundle_key_env: str | None = None
+    """Variable with the private Ed25519 key (PEM) that signs `GET /audits/{id}/bundle`; unset: nobody signs."""
     canary_webhook_env: str | None = None
     """Variable with the URL that each verdict of a canary is posted to, as JSON; unset: none."""
     runs_dir: str | None = None
     judge_validation: str | None = None
-    """What `biasgate judge calibrate --out` wrote about the judge of suite runs; without it they are marked."""
+    """What `biasgate judge calibrate` found about the judge of suite runs: a file, or sha256:DIGEST of one in the
+    store; without it they are marked."""
     data_dir: str | None = None
     """Dataset cache; default $BIASGATE_HOME or ~/.cache/biasgate."""
 
@@ -293,6 +303,34 @@ class MatchConfig(Section, frozen=True):
     """The name after aliases."""
 
 
+class QueryFilterConfig(Section, frozen=True):
+    """Looks for bias in a request before it goes on."""
+
+    base_url: str
+    """Where the detector's model is served (OpenAI API)."""
+    model: str
+    api_key_env: str | None = None
+    detector: Literal["judge", "classifier"] = "judge"
+    """judge: `model` is asked for yes or no. classifier: `model` embeds the text, and `head` weighs the embedding."""
+    prompt: str | None = None
+    """Of a judge: text FILE with its instructions; unset: ours."""
+    head: str | None = None
+    """Of a classifier: FILE that `biasgate mitigate filter train` wrote."""
+    threshold: Probability | None = None
+    """Of a classifier: probability from which a text counts as biased; unset: the head's own."""
+    then: Literal["refuse", "instruct"] = "refuse"
+    """What becomes of a biased request. instruct: the policy's instruction is added to it, and to no other."""
+
+
+class ResponseFilterConfig(QueryFilterConfig, frozen=True):
+    """Looks for bias in an answer before it goes out."""
+
+    then: Literal["refuse", "instruct"] = "refuse"
+    """What becomes of a biased answer. instruct: it is asked for once more with the policy's instruction."""
+    window: Annotated[int, Meta(ge=1, le=8_000)] = 400
+    """Characters of a streamed answer that are held back before they are looked at."""
+
+
 class MitigationConfig(Section, frozen=True):
     """A policy on live requests; the first that matches holds."""
 
@@ -305,6 +343,10 @@ class MitigationConfig(Section, frozen=True):
     """Of the requests that are treated, the rest is the control arm."""
     on_timeout: Literal["pass", "refuse"] = "pass"
     """What becomes of a request on which the policy cannot be carried out: passed as it is, or refused."""
+    query_filter: QueryFilterConfig | None = None
+    response_filter: ResponseFilterConfig | None = None
+    timeout_seconds: Positive = 5.0
+    """Longest that a filter may take over a request, or over what it holds back of an answer."""
 
 
 class TelemetryConfig(Section, frozen=True):

@@ -5,6 +5,8 @@ import { SESSION, byId, call, json, make } from "./common.js";
 const POLL_MILLISECONDS = 3000;
 const UNLOCK = "#key="; // in the address, before a control key: a link that unlocks the console (see takeKey)
 const ALARM = "#alarm-"; // in the address, before a stream's id: its alarm's exchanges are open
+const ALARM_OF = "#alarm?"; // in the address, before labels of a series, as a dashboard knows them: the same
+const SERIES = ["auditor", "metric", "axis", "group", "model"];
 const SHOWN = 300; // rows of a list
 const SVG = "http://www.w3.org/2000/svg";
 const OUTCOMES = ["audited", "queued", "not_auditable", "sampled_out", "filtered", "opted_out", "truncated", "expired", "failed"];
@@ -284,11 +286,19 @@ function showAlarms(alarms) {
 
 // The exchanges behind an alarm. Asked for once per opening: every look at served text is on record.
 
+function addressed(hash) {
+  if (hash.startsWith(ALARM)) return standing.find((one) => ALARM + one.stream === hash);
+  const labels = new URLSearchParams(hash.slice(ALARM_OF.length));
+  const isSaid = (name) => labels.get(name) && !labels.get(name).startsWith("$"); // Grafana leaves what it lacks
+  return standing.find((one) => SERIES.every((name) => (one[name] || "") === (isSaid(name) ? labels.get(name) : "")));
+}
+
 async function openExchanges() {
   const dialog = byId("exchanges-dialog");
-  if (!location.hash.startsWith(ALARM) || dialog.open || byId("key-dialog").open) return;
+  const isAsked = location.hash.startsWith(ALARM) || location.hash.startsWith(ALARM_OF);
+  if (!isAsked || dialog.open || byId("key-dialog").open) return;
   const opened = location.hash;
-  const alarm = standing.find((one) => ALARM + one.stream === opened);
+  const alarm = addressed(opened);
   byId("exchanges-about").textContent = alarm ? named(alarm) : "";
   byId("exchanges-message").textContent = alarm ? "Loading" : "This alarm does not stand any more: somebody has acknowledged it.";
   byId("exchanges").replaceChildren();

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from auditors.types import Estimate
-from benchmarks.reporting.report import number, places
+from benchmarks.figures.display import number
+from benchmarks.reporting.headline import places
 from benchmarks.run.result import Result
 from benchmarks.simulator.planted.cogs import PlantedCoGS
 from benchmarks.simulator.planted.table import Expected
@@ -77,6 +78,27 @@ def arms_table(effect: dict[str, Any], planted: Profile) -> str:
         ["difference", number(change, LIVE_DIGITS), f"{number(effect['difference'], LIVE_DIGITS)} {ends}", verdict, ""]
     )
     return aligned(rows)
+
+
+def quality_table(effects: Iterable[dict[str, Any]]) -> str:
+    """What stands beside the bias in both arms; of logarithms the difference is shown as the factor that it is."""
+    rows = [["beside it", "treated", "control", "difference [95 % interval]", "n"]]
+    for one in effects:
+        is_log = one["unit"] is not None
+        change, lower, upper = (_change(one[name], is_log=is_log) for name in ("difference", "lower", "upper"))
+        rows.append(
+            [
+                one["metric"].removeprefix("answer_") + (f", {one['unit']}" if is_log else ""),
+                *(number(one[arm]["mean"], LIVE_DIGITS) for arm in ("treated", "control")),
+                f"{change} [{lower}, {upper}]",
+                str(one["treated"]["n"] + one["control"]["n"]),
+            ]
+        )
+    return aligned(rows)
+
+
+def _change(value: float | None, *, is_log: bool) -> str:
+    return f"x{2.0**value:.2f}" if is_log and value is not None else number(value, LIVE_DIGITS)
 
 
 def exchange_lines(scores: Sequence[dict[str, Any]], exchange_id: str) -> list[str]:

@@ -138,9 +138,10 @@ def _drift(system: System) -> bool:
     raised: list[dict[str, Any]] = fetch(system, "/live/alarms")
     print("3. The model changed: its replies about men became favourable, under the same traffic.")
     for alarm in raised:
+        # Audits that were under way have moved the evidence on, and new streams the threshold.
         print(
-            f"   ALARM {' '.join(_name(alarm))}: log evidence {alarm['log_evidence']:.1f} over the threshold "
-            f"{alarm['log_threshold']:.1f} after {_audits(system) - before} audits"
+            f"   ALARM {' '.join(_name(alarm))}: raised within {_audits(system) - before} audits; log evidence is now "
+            f"{alarm['log_evidence']:.1f}, an alarm now needs {alarm['log_threshold']:.1f}"
         )
         if _name(alarm) == DRIFTING and alarm["exchanges"] is not None:
             print(f"   The exchange that raised it, {alarm['exchange_id']}:")
@@ -171,7 +172,9 @@ def _mitigation(system: System) -> bool:
     if effect is None or effect["difference"] is None:
         print("   no audits of both arms yet\n", flush=True)
         return False
-    print(_indented(findings.arms_table(effect, load(PROFILE).drifted())) + "\n", flush=True)
+    print(_indented(findings.arms_table(effect, load(PROFILE).drifted())))
+    beside: list[dict[str, Any]] = fetch(system, "/live/mitigations?auditor=answer")
+    print(_indented(findings.quality_table(beside)) + "\n", flush=True)
     return bool(effect["upper"] < 0.0)
 
 

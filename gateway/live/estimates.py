@@ -3,13 +3,15 @@
 Written by the auditor with each audit, so that a gateway passes it on as it is; labels and windows a gateway adds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from auditors.metrics.intervals import Interval
+from auditors.metrics.rogan_gladen import CorrectedShare, KnownRates, KnownShare, corrected_share
+from auditors.metrics.weighting import WeightedSums, hajek_mean, kish_effective_n
 from auditors.nearest_identity import MostNormal, most_normal
-from auditors.streams.calibration import Corrected, Pair, error_rates, prediction_powered
+from auditors.streams.calibration import LEAST_PAIRS, Corrected, Pair, error_rates, prediction_powered
 from auditors.streams.estimates import estimate, missing_share, window_estimate
 from auditors.streams.scales import GAP_SUFFIX, scale_of, scaled, unscaled
 from auditors.streams.state import MISSING
@@ -29,6 +31,35 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     specificity: float | None
     """Share of the others that was not."""
     specificity_interval: tuple[float, float] | None
+
+
+class CalibrationUsed(msgspec.Struct, frozen=True, kw_only=True):
+    """The calibration that a number is corrected by."""
+
+    digest: str
+    n: int
+    """Labelled judgements in it, of all groups."""
+    created_at: float
+
+
+class CalibratedShare(msgspec.Struct, frozen=True, kw_only=True):
+    """The share of scores above 0, corrected by what a calibration says of the judge about this group; without a value
+    it says why.
+    """
+
+    judged: float | None
+    """By the judge; null without a score."""
+    value: float | None
+    lower: float | None
+    upper: float | None
+    method: str = "rogan-gladen"
+    n: int
+    """Scores, since this is counted."""
+    n_positive: int
+    """Labels about this group above 0, by people."""
+    n_negative: int
+    calibration: CalibrationUsed
+    reason: str | None
 
 
 class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +97,10 @@ class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
     distances."""
     alarm: bool
     updated_at: float
+    share_above_zero: CalibratedShare | None = None
+    """By the newest calibration of this judge; null where there is none, and of windows."""
+    judge_drifted_since: float | None = None
+    """When the alarm of the judge's reference set was raised, while it stands: the judge moved, not only the model."""
 
 
 def estimate_of(stream: Stream) -> LiveEstimate:
@@ -76,6 +111,60 @@ def estimate_of(stream: Stream) -> LiveEstimate:
 def with_labels(shown: LiveEstimate, stream: Stream, pairs: Sequence[Pair]) -> LiveEstimate:
     """The estimate of a stream with what people's labels of some of its audits say."""
     return msgspec.structs.replace(shown, corrected=_corrected(stream, pairs), judge_errors=_errors(stream, pairs))
+
+
+def with_calibration(
+    shown: LiveEstimate,
+    stream: Stream,
+    rates: Mapping[str, KnownRates],
+    threshold: float,
+    used: CalibrationUsed,
+    drifted_since: float | None = None,
+) -> LiveEstimate:
+    """The estimate of a stream with its share above 0, corrected.
+
+    Args:
+        shown: of the stream.
+        stream: a judge's.
+        rates: of that judge by group, never those of all groups together.
+        threshold: above which a score is positive in them.
+        used: where they come from.
+        drifted_since: when its judge was last found to have drifted; None: never.
+    """
+    known = rates.get(stream.key.group) if stream.key.group else None
+    above = stream.state.above or WeightedSums()
+    if drifted_since is not None and drifted_since > used.created_at:
+        found = CorrectedShare(None, None, "the judge has drifted since this calibration: make another")
+    else:
+        found = _calibrated(stream, above, known, threshold)
+    share = CalibratedShare(
+        judged=hajek_mean(above) if above.n else None,
+        value=found.value,
+        lower=None if found.interval is None else found.interval.lower,
+        upper=None if found.interval is None else found.interval.upper,
+        n=above.n,
+        n_positive=known.n_positive if known else 0,
+        n_negative=known.n_negative if known else 0,
+        calibration=used,
+        reason=found.reason,
+    )
+    return msgspec.structs.replace(shown, share_above_zero=share)
+
+
+def _calibrated(stream: Stream, above: WeightedSums, known: KnownRates | None, threshold: float) -> CorrectedShare:
+    """Missing scores may have been anything, and widen the interval by their share."""
+    if known is None:
+        return CorrectedShare(None, None, "no label of the calibration is about this group")
+    if threshold != 0.0:
+        return CorrectedShare(None, None, f"the error rates are of scores above {threshold:g}")
+    if above.n < LEAST_PAIRS:
+        return CorrectedShare(None, None, f"{above.n} scores: {LEAST_PAIRS} or more are needed")
+    judged = KnownShare(value=hajek_mean(above), effective_n=kish_effective_n(above))
+    found, share = corrected_share(judged, known), missing_share(stream.state)
+    if found.interval is None:
+        return found
+    ends = Interval((1.0 - share) * found.interval.lower, (1.0 - share) * found.interval.upper + share)
+    return found._replace(interval=ends)
 
 
 def with_most_normal(score: LiveEstimate, distances: Iterable[LiveEstimate]) -> LiveEstimate:

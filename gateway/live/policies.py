@@ -3,7 +3,7 @@
 import msgspec
 
 from auditors.streams.arms import ArmSums, difference
-from auditors.streams.scales import Scale, scale_of
+from auditors.streams.scales import UNITS, Scale, scale_of
 from gateway.store.policy_arms import PolicyArms
 
 CONFIDENCE_LEVEL = 0.95
@@ -36,6 +36,8 @@ class PolicyEffect(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     instrument: str
     range: tuple[float, float]
+    unit: str | None
+    """Of means, difference and bounds that are logarithms, e.g. "log2(seconds)"; null where the metric has its own."""
     treated: ShownArm
     control: ShownArm
     difference: float | None
@@ -68,6 +70,7 @@ def effect_of(arms: PolicyArms) -> PolicyEffect:
         model=arms.key.model,
         instrument=arms.key.instrument,
         range=scale.shown,
+        unit=UNITS.get(arms.key.metric),
         treated=_shown(state.treated, scale),
         control=_shown(state.control, scale),
         difference=None if found is None else width * found.value,

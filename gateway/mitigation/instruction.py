@@ -6,12 +6,12 @@ name that occurs twice, as some readers take the first and some the last.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from gateway.proxy.body import Member, TooManyMembersError, members_of
+from gateway.proxy.body import Member, TooManyMembersError, members_of, value_end
 
 QUESTION_MEMBERS: Mapping[str, str] = {
     "/v1/chat/completions": "messages",
@@ -22,6 +22,8 @@ QUESTION_MEMBERS: Mapping[str, str] = {
 """Endpoint to the member of its body that holds what is asked."""
 MOST_ELEMENTS = 10_000
 """Messages of a conversation, or parts of a message: 10 ms of a worker's time."""
+MOST_READ = 1_000
+"""Texts of a question that are read: 10 ms."""
 MOST_TRIED = 100
 """Messages without text that are passed over, of the user's and again of anybody's: 10 ms."""
 
@@ -39,6 +41,7 @@ class _Part(msgspec.Struct, gc=False):
 
 _turns = msgspec.json.Decoder(list[_Turn]).decode
 _part = msgspec.json.Decoder(_Part).decode
+_decoded = msgspec.json.Decoder(str).decode
 _elements_of = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -48,10 +51,7 @@ def with_instruction(content: bytes, endpoint: str, instruction: str) -> bytes |
     That is what has no text where a sentence could stand (token ids, embeddings, pictures alone), and what is no JSON
     of the endpoint's form. Raises TooManyMembersError for more messages or parts than are looked through.
     """
-    try:
-        places = _places(content, endpoint)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+    places = _found(content, endpoint, _of_first_part)
     if not places:
         return None
     added, parts, done = msgspec.json.encode(instruction + "\n")[1:-1], [], 0
@@ -61,15 +61,43 @@ def with_instruction(content: bytes, endpoint: str, instruction: str) -> bytes |
     return b"".join([*parts, content[done:]])
 
 
-def _places(content: bytes, endpoint: str) -> list[int]:
+def question_texts(content: bytes, endpoint: str) -> list[str]:
+    """All texts of the message that would carry a sentence (of each of its parts, and of each prompt), in order.
+
+    Empty for a body that cannot carry one. Raises TooManyMembersError, as `with_instruction`.
+    """
+    places = _found(content, endpoint, _of_every_part)
+    if len(places) > MOST_READ:
+        raise TooManyMembersError
+    try:
+        return [_decoded(content[place - 1 : value_end(content, place - 1)]) for place in places]
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return []
+
+
+Parts = Callable[[bytes, Sequence[tuple[int, int]]], list[int]]
+"""Of the parts of a message, the places of those strings that are wanted."""
+
+
+def _found(content: bytes, endpoint: str, parts: Parts) -> list[int]:
+    try:
+        return _places(content, endpoint, parts)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+
+
+def _places(content: bytes, endpoint: str, parts: Parts) -> list[int]:
     """Behind the opening quotation mark of each string that is to begin with the sentence, in order; none if any of the
     members of that name has no such string.
     """
     name, members = QUESTION_MEMBERS[endpoint], list(members_of(content))
     if any(one.key == "prompt_embeds" for one in members):
         return []  # answered beside or instead of the prompt
-    find = _of_prompt if name == "prompt" else _of_conversation
-    found = [find(content, one) for one in members if one.key == name]
+    wanted = [one for one in members if one.key == name]
+    if name == "prompt":
+        found = [_of_prompt(content, one) for one in wanted]
+    else:
+        found = [_of_conversation(content, one, parts) for one in wanted]
     return [place for places in found for place in places] if all(found) else []
 
 
@@ -80,7 +108,7 @@ def _of_prompt(content: bytes, member: Member) -> list[int]:
     return [place for places in found for place in places] if all(found) else []
 
 
-def _of_conversation(content: bytes, member: Member) -> list[int]:
+def _of_conversation(content: bytes, member: Member, parts: Parts) -> list[int]:
     """Of the last message with text among the user's; where the user has none, of the last that anybody has."""
     if content[member.value : member.value + 1] != b"[":
         return _string(content, member.value)
@@ -89,7 +117,7 @@ def _of_conversation(content: bytes, member: Member) -> list[int]:
     for of_whom in (_is_users, _is_anybodys):
         wanted = [span for span, turn in zip(spans, turns, strict=True) if of_whom(turn)]
         for start, end in wanted[: -MOST_TRIED - 1 : -1]:
-            if places := _of_message(content, start, end):
+            if places := _of_message(content, start, end, parts):
                 return places
     return []
 
@@ -102,25 +130,41 @@ def _is_anybodys(turn: _Turn) -> bool:
     return bytes(turn.content)[:1] in (b'"', b"[")
 
 
-def _of_message(content: bytes, start: int, end: int) -> list[int]:
-    """Of the text of one message, or of its first part that is text."""
+def _of_message(content: bytes, start: int, end: int, parts: Parts) -> list[int]:
+    """Of the text of one message, or of those of its parts that are wanted."""
     found = []
     for member in _members_between(content, start, end, "content"):
         if content[member.value : member.value + 1] == b"[":
-            found.append(_of_parts(content, _elements(content, member.value, member.end)))
+            found.append(parts(content, _elements(content, member.value, member.end)))
         else:
             found.append(_string(content, member.value))
     return [place for places in found for place in places] if all(found) else []
 
 
-def _of_parts(content: bytes, spans: Sequence[tuple[int, int]]) -> list[int]:
-    for start, end in spans:
-        if content[start : start + 1] == b'"':
-            return _string(content, start)
-        if content[start : start + 1] == b"{" and bytes(_part(content[start:end]).text)[:1] == b'"':
-            found = [_string(content, member.value) for member in _members_between(content, start, end, "text")]
-            return [place for places in found for place in places] if all(found) else []
-    return []
+def _of_first_part(content: bytes, spans: Sequence[tuple[int, int]]) -> list[int]:
+    """Of the first part that is text."""
+    return next((_of_part(content, *span) for span in spans if _is_text(content, *span)), [])
+
+
+def _of_every_part(content: bytes, spans: Sequence[tuple[int, int]]) -> list[int]:
+    """Of all parts that are text. Raises TooManyMembersError."""
+    if len(spans) > MOST_READ:
+        raise TooManyMembersError
+    found = [_of_part(content, *span) for span in spans if _is_text(content, *span)]
+    return [place for places in found for place in places] if all(found) else []
+
+
+def _is_text(content: bytes, start: int, end: int) -> bool:
+    if content[start : start + 1] == b"{":
+        return bytes(_part(content[start:end]).text)[:1] == b'"'
+    return content[start : start + 1] == b'"'
+
+
+def _of_part(content: bytes, start: int, end: int) -> list[int]:
+    if content[start : start + 1] == b'"':
+        return _string(content, start)
+    found = [_string(content, member.value) for member in _members_between(content, start, end, "text")]
+    return [place for places in found for place in places] if all(found) else []
 
 
 def _string(content: bytes, start: int) -> list[int]:

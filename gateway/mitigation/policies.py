@@ -15,6 +15,7 @@ from auditors.text.mitigations import NAMES, NONE, TEXTS, MitigationTextError, c
 from auditors.types import Arm
 from gateway.config.schema import Config, MitigationConfig
 from gateway.errors import ConfigError, nearest
+from gateway.mitigation.filters.plan import FilterPlan, plan_of
 from gateway.mitigation.instruction import QUESTION_MEMBERS
 from gateway.proxy.target import path_of
 from gateway.sampling.decision import fraction
@@ -37,13 +38,19 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     is_required: bool
     """What cannot be carried out is refused instead of passed."""
 
+    query: FilterPlan | None = None
+    response: FilterPlan | None = None
     version: str = ""
     """Twelve hexadecimal digits of all of this: numbers of two versions belong in no mean together."""
 
     @property
     def does_nothing(self) -> bool:
         """It exempts what it matches from the policies behind it."""
-        return self.instruction is None
+        return self.instruction is None and not self.has_filters
+
+    @property
+    def has_filters(self) -> bool:
+        return self.query is not None or self.response is not None
 
     def covers(self, endpoint: str, key: str | None, model: str | None) -> bool:
         """Whether it is for such a request. One that names no model may be answered by any."""
@@ -61,7 +68,7 @@ class Policies:
     """
 
     def __init__(self, config: Config, secret: bytes) -> None:
-        self._policies = [_policy(one, place) for place, one in enumerate(config.mitigation, 1)]
+        self.all = [_policy(one, place) for place, one in enumerate(config.mitigation, 1)]
         self._secret = secret
 
     def of(self, method: bytes, path: bytes, key: str | None, model: str | None) -> tuple[Policy, str] | None:
@@ -76,7 +83,7 @@ class Policies:
         endpoint = _ENDPOINTS.get(path) or _ENDPOINTS.get(path_of(path))
         if endpoint is None or method != b"POST":
             return None
-        for one in self._policies:
+        for one in self.all:
             if one.covers(endpoint, key, model):
                 return None if one.does_nothing else (one, endpoint)
         return None
@@ -98,9 +105,15 @@ def _policy(config: MitigationConfig, place: int) -> Policy:
         instruction_name=name,
         instruction=text,
         is_required=config.on_timeout == "refuse",
+        query=plan_of(config.query_filter, "query_filter"),
+        response=plan_of(config.response_filter, "response_filter"),
     )
-    said = msgspec.json.encode(policy, order="sorted")
-    return msgspec.structs.replace(policy, version=hashlib.sha256(said).hexdigest()[:12])
+    said = msgspec.to_builtins(policy)
+    for name in ("query", "response"):  # what a policy without filters is called does not hang on there being any
+        if said[name] is None:
+            del said[name]
+    digest = hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
+    return msgspec.structs.replace(policy, version=digest[:12])
 
 
 def policy_name(config: MitigationConfig, place: int) -> str:

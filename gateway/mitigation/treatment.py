@@ -3,41 +3,24 @@
 from typing import Literal
 
 from auditors.types import Arm
-from gateway.config.schema import Config
 from gateway.mitigation.instruction import MOST_ELEMENTS, with_instruction
-from gateway.mitigation.policies import Policies, Policy
+from gateway.mitigation.policies import Policy
 from gateway.proxy.body import RequestBody, TooManyMembersError
 from gateway.proxy.refusals import Refusal, mitigation_impossible, too_many_parts
-from gateway.proxy.types import RequestStats
+from gateway.proxy.types import AnswerFilter, RequestStats
 
-InstructionOutcome = Literal["added", "held_back", "unsupported", "refused"]
+InstructionOutcome = Literal["added", "held_back", "unsupported", "refused", "not_needed"]
 """added: the sentence was put in. held_back: the exchange is of the control arm. unsupported: the request has no place
-for a sentence and was passed as it is. refused: the same, and it was refused."""
-
-
-class Mitigation:
-    """See `gateway.proxy.types.Mitigation`: what a worker does by the policies of one configuration."""
-
-    def __init__(self, config: Config, secret: bytes) -> None:
-        self._policies = Policies(config, secret)
-
-    def treatment(
-        self, *, method: bytes, path: bytes, key: str | None, model: str | None, exchange_id: str
-    ) -> "Treatment | None":
-        found = self._policies.of(method, path, key, model)
-        if found is None:
-            return None
-        policy, endpoint = found
-        return Treatment(policy, endpoint, self._policies.arm(policy, exchange_id))
-
-
-def mitigation_of(config: Config, secret: bytes) -> Mitigation | None:
-    """None without a policy: then nothing at all is asked of a request."""
-    return Mitigation(config, secret) if config.mitigation else None
+for a sentence and was passed as it is. refused: the same, and it was refused. not_needed: no filter asked for it."""
 
 
 class Treatment:
-    """See `gateway.proxy.types.Treatment`."""
+    """See `gateway.proxy.types.Treatment`; of a policy without filters."""
+
+    has_filters = False
+    has_query_filter = False
+    query_seconds = 0.0
+    answer_filter: AnswerFilter | None = None
 
     def __init__(self, policy: Policy, endpoint: str, arm: Arm) -> None:
         self._policy = policy
@@ -69,11 +52,16 @@ class Treatment:
         self._outcome = "unsupported"
         return body.content
 
+    async def filtered(self, body: RequestBody) -> bytes | Refusal:
+        return self.apply(body)
+
+    def _said(self) -> str:
+        did = self._policy.instruction_name if self._outcome == "added" else self._outcome
+        return f"policy={self.policy}; arm={self.arm}; instruction={did}"
+
     @property
     def header_line(self) -> bytes:
-        did = self._policy.instruction_name if self._outcome == "added" else self._outcome
-        said = f"policy={self.policy}; arm={self.arm}; instruction={did}"
-        return b"x-biasgate-mitigation: " + said.encode("ascii") + b"\r\n"
+        return b"x-biasgate-mitigation: " + self._said().encode("ascii") + b"\r\n"
 
     def count(self, stats: RequestStats) -> None:
         stats.mitigated(self.policy, "instruction", self._outcome)

@@ -21,6 +21,7 @@ from gateway.api.canaries import CanariesController
 from gateway.api.console import ConsoleController
 from gateway.api.exchanges import ExchangesController
 from gateway.api.health import HealthController
+from gateway.api.judges import JudgesController
 from gateway.api.labelling import LabellingController
 from gateway.api.live import LiveController
 from gateway.api.metrics import MetricsController
@@ -80,7 +81,14 @@ def create_app(
     def behind(guard: Guard, *more: Guard) -> list[Guard]:
         return [require_json, guard, *more]
 
-    numbers = [SuitesController, AuditsController, SchedulesController, CanariesController, LiveController]
+    numbers = [
+        SuitesController,
+        AuditsController,
+        SchedulesController,
+        CanariesController,
+        LiveController,
+        JudgesController,
+    ]
     readers = behind(access.require_reader)
     return Litestar(
         route_handlers=[

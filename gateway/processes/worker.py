@@ -16,7 +16,7 @@ from gateway.config.effective import digest
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.jobs import open_queue
-from gateway.mitigation.treatment import mitigation_of
+from gateway.mitigation.mitigation import mitigation_of
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import create_app
 from gateway.processes.draining import DrainingServer

@@ -198,6 +198,11 @@ def members_of(content: bytes) -> Iterator[Member]:
     raise TooManyMembersError
 
 
+def value_end(content: bytes, start: int) -> int:
+    """Where the value ends that begins there, within a larger one. Raises DecodeError."""
+    return _without_blank(content, start, _after_value(memoryview(content), start))
+
+
 def _after(pattern: re.Pattern[bytes], content: bytes, position: int) -> int:
     found = pattern.match(content, position)
     if found is None:

@@ -144,6 +144,8 @@ class DataPlane:
         self._tasks.clear()
         for upstream in self.upstreams:
             await upstream.pool.close()
+        if self.mitigation is not None:
+            await self.mitigation.aclose()
         if self._http is not None:
             await self._http.aclose()
 

@@ -62,13 +62,22 @@ class ForwardedExchange(Protocol):
 class Forwarding:
     """Calls `exchange.end` once, unless it is released before."""
 
-    def __init__(self, plane: DataPlane, exchange: ForwardedExchange, client: ClientSide, upstream: Upstream) -> None:
+    def __init__(
+        self,
+        plane: DataPlane,
+        exchange: ForwardedExchange,
+        client: ClientSide,
+        upstream: Upstream,
+        waits_since: float,
+    ) -> None:
+        """`waits_since`: time.perf_counter() from which the exchange waits for an upstream."""
         self._plane = plane
         self._exchange = exchange
         self._client = client
         self._response = exchange.response
         self.upstream = upstream
         """The one chosen last."""
+        self._waits_since = waits_since
         self._tried: list[Upstream] = []
         self._connection: UpstreamConnection | None = None
         self._is_waiting = False
@@ -95,7 +104,7 @@ class Forwarding:
         self._kind = kind = (
             waits.audits if exchange.head.is_audit else waits.streams if exchange.body.stream else waits.replies
         )
-        kind.waiting[self] = exchange.started_at
+        kind.waiting[self] = self._waits_since
         self._tried.append(upstream)
         self._acquire()
 

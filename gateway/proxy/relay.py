@@ -1,9 +1,10 @@
 """One request to /v1: admitted, read, answered by an upstream or refused, ended and counted exactly once.
 
 Every event is a plain call, from the protocol (client side), from the forwarding half (upstream side) or from the data
-plane's clock. There is no task and no await per request.
+plane's clock. There is no task and no await per request, but for one whose policy looks at it.
 """
 
+import asyncio
 from time import perf_counter
 from typing import Protocol
 
@@ -12,12 +13,13 @@ import msgspec
 from gateway.proxy.admission import ANONYMOUS, Client
 from gateway.proxy.body import BodyLimit, RequestBody
 from gateway.proxy.data_plane import DataPlane
+from gateway.proxy.filtered_forwarding import found_by, treated_forwarding
 from gateway.proxy.forwarding import ClientSide, Forwarding
 from gateway.proxy.headers import RequestHead, ResponseHead
 from gateway.proxy.models import PATH as MODELS_PATH
 from gateway.proxy.refusals import Refusal, buffers_full, no_upstream, request_stalled, request_too_slow
 from gateway.proxy.response import ClientResponse
-from gateway.proxy.sampled_copy import SampledCopy, start_copy
+from gateway.proxy.sampled_copy import SampledCopy, is_probe, start_copy
 from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason, Treatment
 
 SMALL_BODY_BYTES = 64 * 1024
@@ -71,6 +73,8 @@ class Relay:
         self._forwarding: Forwarding | None = None
         self._copy: SampledCopy | None = None
         self._treatment: Treatment | None = None
+        self._filtering: asyncio.Task[bytes | Refusal] | None = None
+        """A policy looks at the request; it keeps a time limit of its own."""
         self._span = plane.instrumentation.start_span(head) if plane.instrumentation is not None else None
         self.is_observed = self._span is not None
         """Something reads the response along: a span, the sampled copy, or both."""
@@ -206,13 +210,29 @@ class Relay:
                 model=body.served_model,
                 exchange_id=self.head.exchange_id,
             )
-            if self._treatment is not None and not self._treat(self._treatment):
+            if self._treatment is not None and not self._treat(self._treatment, content):
                 return
         self._forward(content)
 
-    def _treat(self, treatment: Treatment) -> bool:
-        """Carries a policy out on the request. False when that refused it."""
-        found = treatment.apply(self.body)
+    def _treat(self, treatment: Treatment, content: bytes) -> bool:
+        """Carries a policy out on the request. False when that refused it, or takes a while and then goes on."""
+        if treatment.has_filters and is_probe(self._plane.tap, self.head, content):
+            self._treatment = None  # a filter's own question
+            return True
+        if not treatment.has_query_filter:
+            return self._take(treatment, treatment.apply(self.body))
+        self._filtering = task = asyncio.create_task(treatment.filtered(self.body))
+        task.add_done_callback(lambda done: self._on_filtered(treatment, content, done))
+        return False
+
+    def _on_filtered(self, treatment: Treatment, content: bytes, task: "asyncio.Task[bytes | Refusal]") -> None:
+        if self.response_complete:
+            return
+        self._filtering = None
+        if self._take(treatment, found_by(task, treatment)):
+            self._forward(content)
+
+    def _take(self, treatment: Treatment, found: bytes | Refusal) -> bool:
         self.response.note = treatment.header_line
         if isinstance(found, Refusal):
             self._refuse(found)
@@ -244,7 +264,11 @@ class Relay:
         )
         if copy is not None:
             self.is_observed = True
-        self._forwarding = forwarding = Forwarding(plane, self, self._client, upstream)
+        if self._treatment is None:
+            forwarding = Forwarding(plane, self, self._client, upstream, self.started_at)
+        else:
+            forwarding = treated_forwarding(plane, self, self._client, upstream, self._treatment)
+        self._forwarding = forwarding
         forwarding.start()
 
     def _answer_models(self) -> None:
@@ -295,7 +319,7 @@ class Relay:
         """Ends the exchange when a time limit has passed; `now` is time.perf_counter()."""
         if self._forwarding is not None:
             self._forwarding.check(now)
-        else:
+        elif self._filtering is None:
             self._check_client(now)
 
     def _check_client(self, now: float) -> None:
@@ -353,18 +377,22 @@ class Relay:
                 started_at=started,
                 first_chunk_at=forwarding.first_chunk_at if forwarding is not None else None,
             )
+        overhead = now - started if forwarding is None else forwarding.overhead(started, now)
+        if self._treatment is not None:
+            if self._filtering is not None:
+                self._filtering.cancel()
+            self._treatment.count(plane.stats)
+            overhead -= self._treatment.query_seconds
         plane.stats.ended(
             upstream=upstream,
             model=plane.model_label(self.body.model),
             endpoint=endpoint,
             outcome=outcome,
             duration_seconds=now - started,
-            overhead_seconds=forwarding.overhead(started, now) if forwarding is not None else now - started,
+            overhead_seconds=overhead,
             first_chunk_seconds=first_chunk_seconds,
             was_started=was_started,
         )
-        if self._treatment is not None:
-            self._treatment.count(plane.stats)
         if self._copy is not None and forwarding is not None:
             self._copy.finish(outcome, upstream)
         if not self.disconnected:

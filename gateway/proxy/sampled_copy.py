@@ -49,7 +49,7 @@ def start_copy(
     try:
         if path not in _AUDITABLE_PATHS:
             path = path_of(path)  # no spelling that an upstream understands leaves a request out
-        is_left_out = not client.is_audited or _is_probe(tap, head, content)
+        is_left_out = not client.is_audited or is_probe(tap, head, content)
         sampled = tap.decide(
             exchange_id=head.exchange_id,
             eligible=method == b"POST" and path in _AUDITABLE_PATHS,
@@ -70,8 +70,11 @@ def start_copy(
         return None
 
 
-def _is_probe(tap: Tap, head: RequestHead, content: bytes) -> bool:
-    """Larger bodies are not copied, whoever asks: no client can make the gateway hash megabytes."""
+def is_probe(tap: Tap, head: RequestHead, content: bytes) -> bool:
+    """Whether an auditor, or a filter, asks this that holds the sampling secret.
+
+    Larger bodies are not copied, whoever asks: no client can make the gateway hash megabytes.
+    """
     mark = head.probe
     if mark is None or len(content) > min(tap.max_copy_bytes, LARGEST_PROBE_BYTES):
         return False
@@ -108,6 +111,7 @@ class SampledCopy:
         self._reserved = 0
         self._room = 0
         """Bytes of the response for which there is room so far."""
+        self._first_chunk_at: float | None = None
         self._status = 0
         self._content_type = ""
 
@@ -122,6 +126,8 @@ class SampledCopy:
 
     def append(self, data: bytes) -> bool:
         """Takes a piece of the response's body. False when it finds no room: the copy is given up and counted."""
+        if self._first_chunk_at is None:
+            self._first_chunk_at = perf_counter()
         self._received += data
         size = len(self._received)
         return size <= self._room or self._makes_room(size)
@@ -174,11 +180,11 @@ class SampledCopy:
         self._tap.release(reserved)
 
     def _exchange(self, upstream: str) -> Exchange:
-        treatment = self._treatment
+        treatment, first, seconds = self._treatment, self._first_chunk_at, perf_counter() - self._started_at
         return Exchange(
             id=self._head.exchange_id,
             request_id=self._head.request_id,
-            received_at=time.time() - (perf_counter() - self._started_at),
+            received_at=time.time() - seconds,
             endpoint=self._path.decode("latin-1"),
             model=self._body.model or "",
             served_model=self._body.served_model or "",
@@ -200,4 +206,6 @@ class SampledCopy:
             arm=None if treatment is None else treatment.arm,
             treated_share=None if treatment is None else treatment.share,
             instruction=None if treatment is None else treatment.instruction,
+            seconds=seconds,
+            first_chunk_seconds=None if first is None else first - self._started_at,
         )

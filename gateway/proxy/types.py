@@ -7,6 +7,7 @@ import msgspec
 from auditors.types import Arm, Exchange
 from gateway.config.schema import AUDITED_PATHS
 from gateway.proxy.body import RequestBody
+from gateway.proxy.headers import ResponseHead
 from gateway.proxy.refusals import Refusal
 
 EndReason = Literal["complete", "upstream_error", "client_disconnected", "timed_out", "rejected"]
@@ -104,6 +105,50 @@ class Mitigation(Protocol):
         """
         ...
 
+    async def aclose(self) -> None:
+        """Closes what is open, once no exchange is in flight any more."""
+        ...
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """What is to be done with what a filter holds back of an answer."""
+
+    released: bytes = b""
+    """May go out."""
+    refusal: Refusal | None = None
+    """In place of what is held, and of all that would come."""
+    asks_again: bytes | None = None
+    """A body to be asked in place of the one before; nothing of its answer went out."""
+    is_over: bool = False
+    """The rest of the answer goes out as it comes."""
+
+
+class AnswerFilter(Protocol):
+    """Holds back one answer of an upstream until it was looked at."""
+
+    def begin(self, status: int, head: ResponseHead) -> bool | Refusal:
+        """Whether the answer with this head is held; False for one that passes as it comes."""
+        ...
+
+    def take(self, data: bytes) -> Looked | None:
+        """A piece of the body; something to be done where no more can be held."""
+        ...
+
+    def is_due(self, *, is_complete: bool) -> bool:
+        """Whether it is time to look."""
+        ...
+
+    async def look(self, *, is_complete: bool) -> Looked:
+        """Looks at what is held, within its time limit; more may come meanwhile. Never raises.
+
+        `is_complete`: nothing more comes, so nothing is held afterwards.
+        """
+        ...
+
+    def close(self) -> None:
+        """Forgets what is held. Called at the exchange's end."""
+        ...
+
 
 class Treatment(Protocol):
     """One policy carried out on one request."""
@@ -117,8 +162,20 @@ class Treatment(Protocol):
     instruction: str | None
     """The text that was added to the request; None before `apply`, and where none was."""
 
+    has_filters: bool
+    has_query_filter: bool
+    """`filtered` is to be awaited in place of `apply`."""
+    query_seconds: float
+    """How long the look at the request took; 0 for none, and while it goes on."""
+    answer_filter: AnswerFilter | None
+    """Through which the answer has to go; known once the request may go on."""
+
     def apply(self, body: RequestBody) -> bytes | Refusal:
         """The body to send on, or why the request is refused. Called once."""
+        ...
+
+    async def filtered(self, body: RequestBody) -> bytes | Refusal:
+        """The same after a look at the request, within the policy's time limit. Never raises."""
         ...
 
     @property
@@ -145,6 +202,9 @@ class RequestStats(Protocol):
     def mitigated(self, policy: str, action: str, outcome: str) -> None:
         """Counts what a policy did with one request."""
 
+    def mitigation_took(self, policy: str, action: str, seconds: float) -> None:
+        """Adds how long a filter held up a request, or its answer."""
+
     def ended(
         self,
         *,
@@ -166,7 +226,7 @@ class RequestStats(Protocol):
             outcome: how it ended.
             duration_seconds: request headers complete to last byte handed to the client's socket.
             overhead_seconds: the part spent in the gateway: headers complete to request written upstream, plus last
-                upstream byte to last byte handed on.
+                upstream byte to last byte handed on, without the looks of filters.
             first_chunk_seconds: headers complete to first body byte; None when none came.
             was_started: whether started() was called for it.
         """

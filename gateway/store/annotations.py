@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.streams.scales import SCALES
+from auditors.types import JudgeStamp
 from gateway.errors import NotFoundError, RequestError, nearest
 from gateway.store.connections import upsert
 from gateway.store.database import Database
@@ -56,6 +57,11 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
     annotator: str
     note: str | None
     created_at: float
+    judge_model: str | None
+    """Which judge had given it, as the next three; null where none had, and of labels from before this was kept."""
+    prompt_sha256: str | None
+    judge_thinking: str | None
+    judge_fingerprint: str | None
 
 
 async def add(database: Database, label: Label) -> Annotation:
@@ -170,6 +176,7 @@ async def _measured(connection: AsyncConnection, label: Label) -> dict[str, Any]
             "inclusion_probability": exchange.inclusion_probability,
             "rate_factor": exchange.rate_factor,
             "stream": None,
+            "judge": None,
         }
     one = found[0]
     return {
@@ -179,6 +186,7 @@ async def _measured(connection: AsyncConnection, label: Label) -> dict[str, Any]
         "inclusion_probability": one.inclusion_probability,
         "rate_factor": one.rate_factor,
         "stream": one.stream,
+        "judge": one.judge,
     }
 
 
@@ -199,6 +207,7 @@ def redacted(database: Database, note: str | None) -> str | None:
 
 
 def _annotation(row: sa.Row[Any]) -> Annotation:
+    judge = None if row.judge is None else msgspec.json.decode(row.judge, type=JudgeStamp)
     return Annotation(
         id=row.id,
         exchange_id=row.exchange_id,
@@ -214,4 +223,8 @@ def _annotation(row: sa.Row[Any]) -> Annotation:
         annotator=row.annotator,
         note=row.note,
         created_at=row.created_at,
+        judge_model=None if judge is None else judge.model,
+        prompt_sha256=None if judge is None else judge.prompt_sha256,
+        judge_thinking=None if judge is None else judge.thinking,
+        judge_fingerprint=None if judge is None else judge.fingerprint,
     )

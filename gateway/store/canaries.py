@@ -175,6 +175,14 @@ async def pairs(database: Database, canary_id: str) -> list[Pair]:
             return found
 
 
+async def newest(database: Database, *, finished_after: float, limit: int) -> list[Canary]:
+    """Those that have no verdict yet, and those with one since this Unix time: at most so many, the newest first."""
+    is_shown = (canaries.c.status != "done") | (canaries.c.finished_at > finished_after)
+    query = sa.select(canaries).where(is_shown).order_by(canaries.c.created_at.desc()).limit(limit)
+    async with database.read() as connection:
+        return [_canary(row) for row in await connection.execute(query)]
+
+
 async def note(database: Database, canary_id: str, findings: Findings) -> None:
     """Keeps what was found at a look that decided nothing."""
     values = {"findings": msgspec.json.encode(findings).decode()}

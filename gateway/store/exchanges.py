@@ -11,10 +11,10 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors.types import Exchange
+from auditors.types import Exchange, Measurement
 from gateway.privacy.texts import StoredText, Texts, user_digest
 from gateway.privacy.time_limit import TimeLimitError, processor_time_limit
-from gateway.store import circuits, counters, deliveries, ledger
+from gateway.store import circuits, counters, deliveries, ledger, policy_arms
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
 from gateway.store.tables import annotations, exchange_audits, exchanges, measurements, streams
@@ -85,11 +85,25 @@ async def audits(database: Database, ids: Sequence[str]) -> dict[str, dict[str, 
     return done
 
 
-async def settle(database: Database, exchange_id: str, state: State, *, keep_text: bool) -> bool:
-    """Ends a queued exchange and moves it in the ledger. False when another process had settled it before."""
+async def settle(
+    database: Database,
+    exchange_id: str,
+    state: State,
+    *,
+    keep_text: bool,
+    quality: tuple[Exchange, Sequence[Measurement]] | None = None,
+) -> bool:
+    """Ends a queued exchange and moves it in the ledger. False when another process had settled it before.
+
+    `quality` is what stands beside the audits of this exchange: it is added, once, to the arms of its policy.
+    """
     async with database.begin() as connection:
         await circuits.forget(connection, exchange_id)
-        return await _settle(connection, [exchanges.c.id == exchange_id], state, keep_text=keep_text) == 1
+        is_ours = await _settle(connection, [exchanges.c.id == exchange_id], state, keep_text=keep_text) == 1
+        if is_ours and quality is not None:
+            exchange, found = quality
+            await policy_arms.update(connection, found, exchange)
+        return is_ours
 
 
 async def waiting(database: Database, *, received_before: float, limit: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What auditors found in the two arms of each policy: sums that move on in the measurement's own transaction."""
+"""What was found in the two arms of each policy: sums that move on in the measurement's own transaction."""
 
 import hashlib
 import time
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.streams.arms import ArmsState, add_exchange, new_arms
-from auditors.streams.scales import SCALES, scaled
+from auditors.streams.scales import QUALITY_SCALES, SCALES, scaled
 from auditors.streams.state import StreamKey, stream_key
 from auditors.types import Exchange, Measurement
 from gateway.store.connections import upsert
@@ -39,11 +39,12 @@ async def update(connection: AsyncConnection, found: Sequence[Measurement], exch
     mean of those is not the mean over exchanges.
     """
     policy, share, arm = exchange.mitigation, exchange.treated_share, exchange.arm
-    if policy is None or arm is None or share is None or not 0.0 < share < 1.0:
+    if not compares(exchange) or policy is None or share is None or arm is None:
         return
     keyed: dict[StreamKey, list[Measurement]] = {}
     for one in found:
-        if one.metric in SCALES and not SCALES[one.metric].is_ratio and one.weight == 1.0:
+        scale = SCALES.get(one.metric) or QUALITY_SCALES.get(one.metric)
+        if scale is not None and not scale.is_ratio and one.weight == 1.0:
             keyed.setdefault(stream_key(one, exchange.series_model[:200]), []).append(one)
     if not keyed:
         return
@@ -59,6 +60,11 @@ async def update(connection: AsyncConnection, found: Sequence[Measurement], exch
         state = add_exchange(_state(row.state), arm, values, len(measured) - len(values))
         change = {"state": msgspec.json.encode(state).decode(), "updated_at": time.time()}
         await connection.execute(sa.update(policy_arms).where(policy_arms.c.id == row.id).values(change))
+
+
+def compares(exchange: Exchange) -> bool:
+    """Whether an exchange belongs to a comparison: its policy treats some and not all."""
+    return exchange.mitigation is not None and exchange.arm is not None and 0.0 < (exchange.treated_share or 0.0) < 1.0
 
 
 async def list_arms(

@@ -39,6 +39,8 @@ exchanges = sa.Table(
     sa.Column("arm", sa.String(16)),  # treated | control, where a policy covered it
     sa.Column("treated_share", sa.Float),  # probability of the treated arm
     sa.Column("instruction", sa.Text),  # see auditors.types.Exchange
+    sa.Column("seconds", sa.Float),  # see auditors.types.Exchange
+    sa.Column("first_chunk_seconds", sa.Float),  # see auditors.types.Exchange
     sa.Column("request_body", sa.LargeBinary),
     sa.Column("response_body", sa.LargeBinary),
     sa.Column("is_sealed", sa.Boolean, nullable=False, server_default=sa.false()),  # bodies are encrypted
@@ -291,10 +293,24 @@ annotations = sa.Table(  # a person's score of what an auditor scored; "" where 
     sa.Column("rate_factor", sa.Float, nullable=False, server_default="1"),  # of its exchange
     sa.Column("created_at", sa.Float, nullable=False, index=True),
     sa.Column("stream", sa.String(32), index=True),  # key of the stream whose judge it is compared with
+    sa.Column("judge", sa.Text),  # JSON of that judge's auditors.types.JudgeStamp
     sa.UniqueConstraint(
         *("exchange_id", "auditor", "metric", "axis", "group_name", "reference_name", "annotator"),
         name="uq_annotations_one",
     ),
+)
+
+judge_calibrations = sa.Table(  # comparisons of judges with people; rows are added and never changed
+    "judge_calibrations",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),  # sha256 of the content
+    sa.Column("judge_model", sa.String(200), nullable=False, index=True),
+    sa.Column("prompt_sha256", sa.String(64), nullable=False),
+    sa.Column("thinking", sa.String(32), nullable=False),
+    sa.Column(
+        "content", sa.Text, nullable=False
+    ),  # JSON of benchmarks.run.judge_validation.Validation, as it was written
+    sa.Column("created_at", sa.Float, nullable=False),
 )
 
 labelling_projects = sa.Table(  # what people are asked to label, and how many of them each task

@@ -53,6 +53,7 @@ class GatewayCollector(Collector):
         yield _lag_family([snapshot.lag for snapshot in snapshots])
         yield from _eviction_families(snapshots)
         yield _mitigation_family(snapshots)
+        yield _mitigation_seconds_family(snapshots)
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
 
 
@@ -141,6 +142,20 @@ def _mitigation_family(snapshots: list[Snapshot]) -> Metric:
             sums[policy, action, outcome] += count
     for labels, count in sorted(sums.items()):
         family.add_metric(labels, count)
+    return family
+
+
+def _mitigation_seconds_family(snapshots: list[Snapshot]) -> Metric:
+    family = HistogramMetricFamily(
+        "biasgate_mitigation_seconds", "What filters of policies added to a request.", labels=["policy", "action"]
+    )
+    sums: dict[tuple[str, str], tuple[list[int], float]] = {}
+    for snapshot in snapshots:
+        for policy, action, counts, total in snapshot.mitigation_seconds:
+            before, seconds = sums.get((policy, action), ([0] * len(counts), 0.0))
+            sums[policy, action] = [a + b for a, b in zip(before, counts, strict=True)], seconds + total
+    for labels, (counts, total) in sorted(sums.items()):
+        _add(family, labels, DURATION_BUCKETS, counts, total)
     return family
 
 

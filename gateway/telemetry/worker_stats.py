@@ -90,6 +90,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
     wasted_generation_tokens: dict[str, int] = {}
     mitigations: list[tuple[str, str, str, int]] = []
     """(policy, action, outcome, how often)."""
+    mitigation_seconds: list[tuple[str, str, list[int], float]] = []
+    """(policy, action, counts per bucket of DURATION_BUCKETS, sum of seconds)."""
 
 
 Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
@@ -110,6 +112,7 @@ class WorkerStats:
         self._wasted_prompt_tokens: Counter[str] = Counter()
         self._wasted_generation_tokens: Counter[str] = Counter()
         self._mitigations: Counter[tuple[str, str, str]] = Counter()
+        self._mitigation_seconds: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
 
     def started(self, upstream: str) -> None:
         self._inflight[upstream] = self._inflight.get(upstream, 0) + 1
@@ -127,6 +130,13 @@ class WorkerStats:
     def mitigated(self, policy: str, action: str, outcome: str) -> None:
         """See `gateway.proxy.types.RequestStats`."""
         self._mitigations[policy, action, outcome] += 1
+
+    def mitigation_took(self, policy: str, action: str, seconds: float) -> None:
+        """See `gateway.proxy.types.RequestStats`."""
+        nothing = ([0] * (len(DURATION_BUCKETS) + 1), [0.0])
+        counts, total = self._mitigation_seconds.setdefault((policy, action), nothing)
+        counts[bisect_left(DURATION_BUCKETS, seconds)] += 1
+        total[0] += seconds
 
     def ended(
         self,
@@ -172,6 +182,9 @@ class WorkerStats:
             wasted_prompt_tokens=self._wasted_prompt_tokens,
             wasted_generation_tokens=self._wasted_generation_tokens,
             mitigations=[(*labels, count) for labels, count in self._mitigations.items()],
+            mitigation_seconds=[
+                (*labels, counts, total[0]) for labels, (counts, total) in self._mitigation_seconds.items()
+            ],
         )
 
 

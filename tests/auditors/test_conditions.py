@@ -16,7 +16,8 @@ from auditors.conditions import (
     offers_tools,
     returns_json,
 )
-from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.text.conversation import Conversation, NotAuditableError
+from auditors.text.readers.exchange import read_conversation
 from gateway.config.schema import Redacted
 from gateway.privacy.bodies import redacted_request
 from gateway.privacy.redaction import Redactor

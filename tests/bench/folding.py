@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from auditors.text.conversation import read_conversation
+from auditors.text.readers.exchange import read_conversation
 from auditors.types import Exchange
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts

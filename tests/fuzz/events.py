@@ -1,5 +1,5 @@
 """Target: an exchange folded for the store, and read into a conversation (gateway/sampling/folding.py,
-auditors/text/conversation.py).
+auditors/text/readers/).
 
 Whatever was copied off the wire is read or refused as not auditable, and every text that comes out can be stored.
 Folded it says the same, in bodies that are strict JSON or as they were, and redacted it is read or refused just so.
@@ -7,8 +7,9 @@ Folded it says the same, in bodies that are strict JSON or as they were, and red
 
 import msgspec
 
-from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.identity import mentions_identity
+from auditors.text.readers.exchange import read_conversation
 from auditors.types import Exchange
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts

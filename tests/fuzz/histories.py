@@ -9,7 +9,8 @@ import time
 from typing import Any, get_args
 
 from auditors.clients.chat_format import chat_body
-from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.text.conversation import Conversation, NotAuditableError
+from auditors.text.readers.exchange import read_conversation
 from auditors.text.swaps.prompt import SwappedPrompt, swapped_prompt
 from auditors.tool_history import check_tool_history
 from auditors.types import CompletionRequest, Exchange, Message, NotAuditable

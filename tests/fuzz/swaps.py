@@ -9,7 +9,9 @@ from typing import get_args
 
 from auditors.text.identity import AXES
 from auditors.text.swaps.lexicon import SLOTS
-from auditors.text.swaps.swap import Abstained, Reason, masked, swap
+from auditors.text.swaps.masking import masked
+from auditors.text.swaps.outcome import Abstained, Reason
+from auditors.text.swaps.swap import swap
 from tests.fuzz.target import Broken
 
 AXES_SWAPPED = tuple(axis for axis in AXES if axis in SLOTS)

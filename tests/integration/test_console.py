@@ -1,12 +1,14 @@
 """The console in a real Chromium, in front of a real gateway: estimates, standing alarms, and the exchanges behind."""
 
 import asyncio
+import urllib.parse
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import pytest
 
 from gateway.store import circuits
 from gateway.store.circuits import Key
@@ -118,10 +120,18 @@ async def test_an_alarm_opens_the_exchanges_behind_it(tmp_path: Path) -> None:
     assert page.errors == []
 
 
-async def test_an_address_opens_an_alarm(tmp_path: Path) -> None:
-    """`/console#alarm-STREAM` shows its exchanges at once; of an alarm that was acknowledged it says so."""
+@pytest.mark.parametrize("named_by", ["stream", "labels"])
+async def test_an_address_opens_an_alarm(tmp_path: Path, named_by: str) -> None:
+    """`/console#alarm-STREAM` shows its exchanges at once, and so do a series' labels, as a dashboard's link has them;
+    of an alarm that was acknowledged it says so.
+    """
     async with console(tmp_path) as shown:
-        page, address = shown.page, f"{shown.root}/console#alarm-{shown.alarm['stream']}"
+        names = ("auditor", "metric", "axis", "group", "model")
+        labels = urllib.parse.urlencode({name: shown.alarm[name] or f"${{__field.labels.{name}}}" for name in names})
+        page = shown.page
+        address = f"{shown.root}/console#alarm" + (
+            f"-{shown.alarm['stream']}" if named_by == "stream" else f"?{labels}"
+        )
         page.open(address)
         unlock(page)
         page.eventually("document.querySelector('#exchanges > li')")

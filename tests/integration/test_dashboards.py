@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from auditors.streams.scales import GAP_SUFFIX, SCALES, WITH_GAPS
+from tests.support.auditors.moving_judge import reference_set
 from tests.support.dashboards import GRAFANA, NAMES, panels
 from tests.support.dashboards import filled as with_everything_chosen
 from tests.support.integration.scraped import QUESTION, System, scraped, send_traffic
@@ -19,12 +20,17 @@ from tests.support.integration.scraped import QUESTION, System, scraped, send_tr
 SETTINGS = (
     '[telemetry]\notlp_endpoint = "http://127.0.0.1:9"\n'
     + "[drift]\naverage_run_length = 1000\nreference = { window = 5 }\n"
+    + '[[audits.schedules]]\nname = "hourly"\nevery_hours = 1\nsuites = ["stereoset"]\nmodel = "simulated"\n'
     + '[[mitigation]]\nmatch = { route = "/v1/completions" }\ninstruction = "abstract"\n'
+    + '[mitigation.query_filter]\nbase_url = "http://127.0.0.1:9"\nmodel = "nobody"\n'
 )
-"""A reference after five audits, so that the detectors begin; spans for a collector that is not there."""
+"""A reference after five audits, so that the detectors begin; a collector of spans and a filter's judge that are not
+there."""
 AUDITORS = """
 [auditors.judge]
 model = "simulated-judge"
+base_url = "{model}"
+reference_set = "{reference}"
 [auditors.embedding]
 model = "simulated-embedder"
 base_url = "{model}"
@@ -59,7 +65,11 @@ QUESTIONS = (QUESTION, "Write a letter for my sister, please.", "Write a letter 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Traffic in two parts, so that counters rise between scrapes, and two finished suite runs, one with a judge."""
-    with scraped(tmp_path_factory.mktemp("system"), settings=SETTINGS, auditors=AUDITORS) as system:
+    home = tmp_path_factory.mktemp("system")
+    reference = home / "reference.json"
+    reference.write_bytes(reference_set("simulated-judge"))
+    auditors = AUDITORS.replace("{reference}", str(reference))
+    with scraped(home, settings=SETTINGS, auditors=auditors) as system:
         send_traffic(system.gateway, 6, QUESTIONS)
         send_unaskable(system.gateway)
         send_decisions(system.gateway)
@@ -76,6 +86,9 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
             asked = {"suites": suite, "model": "simulated", "data": "embedded", "limit": limit}
             httpx.post(f"{system.gateway}/audits", json=asked, timeout=30).raise_for_status()
             system.eventually(f'biasgate_audit_estimate{{suite="{suite}"}}', within_seconds=120)
+        sides = {"stable": {"model": "simulated"}, "canary": {"model": "simulated-judge"}}
+        httpx.post(f"{system.gateway}/canaries", json=sides, timeout=30).raise_for_status()
+        system.eventually("biasgate_canary_pairs", within_seconds=60)
         yield system
 
 

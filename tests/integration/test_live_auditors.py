@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 import pytest
 
-from auditors import decision, structured
+from auditors import decision, judge_reference, structured
 from auditors.streams.estimates import bounds_of, estimate
 from auditors.streams.scales import GAP_SUFFIX, SCALES
 from auditors.types import UNREAD_LANGUAGE
@@ -82,10 +82,9 @@ async def test_five_auditors_measure_what_is_planted(database: Database) -> None
         assert one.upper is not None
         assert one.lower - 1e-9 <= (one.value if value is None else value) <= one.upper + 1e-9, place
     assert found["counterfactual_distance_excess", "gender", "woman"].value == pytest.approx(0.3, abs=0.15)
-    # no tools, no JSON (tests/auditors/test_structured.py) and no decisions (tests/auditors/test_decision.py) here
-    assert {metric.removesuffix(GAP_SUFFIX) for metric, _, _ in found} | structured.METRICS | decision.METRICS == set(
-        SCALES
-    )
+    # no tools, no JSON (tests/auditors/test_structured.py), no decisions (test_decision.py) and no reference set here
+    elsewhere = structured.METRICS | decision.METRICS | set(judge_reference.METRICS)
+    assert {metric.removesuffix(GAP_SUFFIX) for metric, _, _ in found} | elsewhere == set(SCALES)
     assert len(await measurements.search(database, auditor="counterfactual", limit=1000)) == 4 * N
 
 

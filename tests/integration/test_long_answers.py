@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import sqlalchemy as sa
 
-from auditors.text.conversation import read_conversation
+from auditors.text.readers.exchange import read_conversation
 from auditors.types import Exchange
 from gateway.proxy.sampled_copy import LARGEST_PROBE_BYTES
 from gateway.sampling.writer.remote import PIECE_BYTES

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from auditors import decision, structured
+from auditors import decision, judge_reference, structured
 from auditors.metrics.weighting import kish_effective_n, weighted_variance
 from auditors.streams.scales import GAP_SUFFIX, SCALES, scale_of
 from benchmarks.simulator.loading import parse
@@ -99,10 +99,10 @@ async def test_every_planted_difference_is_inside_its_interval(store_url: str, t
 
     expected = planted()
     assert set(expected) <= set(shown)
-    # no tools, no JSON (tests/auditors/test_structured.py) and no decisions (tests/auditors/test_decision.py) here
-    assert {
-        metric.removesuffix(GAP_SUFFIX) for metric, _, _ in expected
-    } | structured.METRICS | decision.METRICS == set(SCALES)
+    # no tools, no JSON (tests/auditors/test_structured.py), no decisions (test_decision.py) and no reference set here
+    assert {metric.removesuffix(GAP_SUFFIX) for metric, _, _ in expected} | structured.METRICS | decision.METRICS | set(
+        judge_reference.METRICS
+    ) == set(SCALES)
     assert outcomes["audited"] + outcomes["sampled_out"] == len(PROMPTS) * ROUNDS
     assert outcomes["sampled_out"] > 0
     missed = {}

@@ -46,10 +46,10 @@ def test_upstream_is_up(system: System) -> None:
 
 def test_every_exchange_is_audited_and_counted(system: System) -> None:
     """At rate 1 the gateway queues each exchange, and the judge settles each: audited or, counted as well, failed."""
-    queued = system.eventually(f'sum(biasgate_exchanges_total{{job="gateway", outcome="queued"}}) == {N_REQUESTS}')
-    settled = system.eventually(
-        f'sum(biasgate_exchanges_total{{job="auditor", auditor="judge", outcome=~"audited|failed"}}) == {N_REQUESTS}'
-    )
+    by_the_gateway = 'job="biasgate-gateway", outcome="queued"'
+    by_the_auditor = 'job="biasgate-auditor", auditor="judge", outcome=~"audited|failed"'
+    queued = system.eventually(f"sum(biasgate_exchanges_total{{{by_the_gateway}}}) == {N_REQUESTS}")
+    settled = system.eventually(f"sum(biasgate_exchanges_total{{{by_the_auditor}}}) == {N_REQUESTS}")
     assert queued[0][1] == settled[0][1] == N_REQUESTS
 
 

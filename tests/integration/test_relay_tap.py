@@ -46,7 +46,12 @@ async def test_a_sampled_exchange() -> None:
         response_body=b"abcde",
         tag="hr",
         model_label="m",
+        seconds=exchange.seconds,
+        first_chunk_seconds=exchange.first_chunk_seconds,
     )
+    assert exchange.seconds is not None
+    assert exchange.first_chunk_seconds is not None
+    assert 0.0 < exchange.first_chunk_seconds <= exchange.seconds < 60.0
     place = {"tag": "hr", "model": "m", "route": "/v1/chat/completions"}
     assert tap.decisions == [
         {

@@ -89,6 +89,11 @@ class Page:
         """A PNG of the window."""
         path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))
 
+    def pdf(self) -> bytes:
+        """The page as it is printed."""
+        printed = self._call("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
+        return base64.b64decode(printed["data"])
+
     def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
         number = next(self._numbers)
         asked: dict[str, Any] = {"id": number, "method": method, "params": parameters}

@@ -15,3 +15,11 @@ def promtool(*arguments: str) -> str:
     done = subprocess.run([program("promtool"), *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def amtool(*arguments: str) -> str:
+    """Runs Alertmanager's own amtool to a good end and returns what it printed."""
+    path = required.program("amtool", package="prometheus-alertmanager", kind="PROMTOOL")
+    done = subprocess.run([path, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

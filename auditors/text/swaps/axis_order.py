@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 from auditors.text.swaps.lexicon import SLOTS
-from auditors.text.swaps.swap import NotSwapped
+from auditors.text.swaps.outcome import NotSwapped
 
 R = TypeVar("R", bound=NotSwapped)
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Sequence
 
 from auditors.text.swaps.lexicon import SLOTS
-from auditors.text.swaps.swap import Swapped, masked
+from auditors.text.swaps.masking import masked
+from auditors.text.swaps.outcome import Swapped
 
 _WORD = re.compile(r"\w+")
 _JOINED = re.compile(r"[_\-‐‑]")

@@ -16,7 +16,8 @@ from auditors.text.swaps.json_text import JsonText, read_json_text
 from auditors.text.swaps.leaves import MOST_TEXTS, Leaf
 from auditors.text.swaps.lexicon import SLOTS
 from auditors.text.swaps.members import NAMED_IN_MEMBERS, bare, framed, names_a_group
-from auditors.text.swaps.swap import Abstained, NotSwapped, Swapped, swap
+from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
+from auditors.text.swaps.swap import swap
 from auditors.types import Message
 
 NAMED_IN_TOOLS = "a tool's name names the group"

@@ -43,7 +43,8 @@ def _tally(observations: Sequence[Observation]) -> Tally:
     tally: defaultdict[tuple[str, str, str, tuple[str, ...]], list[float]] = defaultdict(lambda: [0.0] * len(FIELDS))
     for observation in observations:
         item, reply = observation.item, observation.reply
-        counts = tally[item.axis, item.subset or "", item.cluster, item.meta["flags"]]
+        flags = tuple(item.meta["flags"])  # a list in an item that was read from a file
+        counts = tally[item.axis, item.subset or "", item.cluster, flags]
         if reply.status != "error":
             counts[_AT["replies"]] += 1
         if reply.status != "ok":

@@ -1,6 +1,5 @@
 """Probes one exchange on both sides, with the probes of a live auditor, and makes a pair of what comes back."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Mapping
@@ -10,6 +9,8 @@ from functools import partial
 import msgspec
 
 from auditors import registry
+from auditors.answer_quality import is_json_object
+from auditors.clients.cancellation import all_of
 from auditors.clients.embedders import EmbedderError
 from auditors.text.refusal_words import declines
 from auditors.types import (
@@ -23,7 +24,6 @@ from auditors.types import (
     Exchange,
     Measurement,
     Servers,
-    ToolCall,
 )
 from gateway.auditor.backpressure.deadline import time_limit
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
@@ -66,9 +66,11 @@ class Replay:
     ) -> Pair:
         """The exchange probed on both sides at once. Never raises for what a server or an auditor does."""
         about = Pair(number=number, auditor=stratum.auditor, axis=stratum.axis, group=stratum.group)
-        (stable, of_stable), (canary, of_canary) = await asyncio.gather(
-            self._side(stratum.auditor, exchange, request.stable, upstreams["stable"]),
-            self._side(stratum.auditor, exchange, request.canary, upstreams["canary"]),
+        (stable, of_stable), (canary, of_canary) = await all_of(
+            [
+                self._side(stratum.auditor, exchange, request.stable, upstreams["stable"]),
+                self._side(stratum.auditor, exchange, request.canary, upstreams["canary"]),
+            ]
         )
         failed = {side: found for side, found in (("stable", stable), ("canary", canary)) if isinstance(found, str)}
         if isinstance(stable, str) or isinstance(canary, str):
@@ -153,7 +155,7 @@ class _Listening:
                 words=len(text.split()),
                 seconds=time.monotonic() - began,
                 calls=len(completion.tool_calls),
-                valid_calls=sum(map(_is_valid, completion.tool_calls)),
+                valid_calls=sum(is_json_object(call.arguments) for call in completion.tool_calls),
             )
         )
         return completion
@@ -171,14 +173,6 @@ class _ListeningDecider:
         reply = await self._inner.decide(request)
         _heard.get().append(Answers(n=1, seconds=time.monotonic() - began))
         return reply
-
-
-def _is_valid(call: ToolCall) -> bool:
-    try:
-        msgspec.json.decode(call.arguments, type=dict)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return False
-    return True
 
 
 def _added(heard: list[Answers]) -> Answers:

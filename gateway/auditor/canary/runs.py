@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from auditors.clients.cancellation import all_of
 from auditors.types import Auditor
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.canary.pool import NothingToReplayError, fingerprint, plan_of, served_by
@@ -118,7 +119,7 @@ class CanaryRuns:
                 left = canary.request.max_pairs - comparison.n_pairs
                 numbers = range(comparison.n_pairs, comparison.n_pairs + min(PAIRS_AT_ONCE, left))
                 # Kept together and in the order of their numbers, so that no quick answer counts before a slow one.
-                pairs = await asyncio.gather(*(self._pair(canary, plan, number) for number in numbers))
+                pairs = await all_of(self._pair(canary, plan, number) for number in numbers)
                 if not await canaries.add_pairs(self._database, canary.id, pairs):
                     logger.warning("canary %s was taken over by another auditor", canary.id)
                     return

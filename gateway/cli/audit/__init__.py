@@ -3,7 +3,7 @@
 import argparse
 
 from gateway.cli.actions import add_actions
-from gateway.cli.audit import compare, gate, report, run_suites, score
+from gateway.cli.audit import bundle, compare, export, gate, report, run_suites, score, verify
 from gateway.cli.errors import as_gateway_errors
 
 HELP = """\
@@ -21,6 +21,9 @@ ACTIONS = {
     "compare": (compare, "compare two runs of one suite, paired by item"),
     "gate": (gate, "check requirements on a run; exit 1 when one fails"),
     "report": (report, "write one self-contained page from run directories"),
+    "export": (export, "write finished runs in the form that others read"),
+    "bundle": (bundle, "pack a finished run into one file that can be signed"),
+    "verify": (verify, "check that a bundle is as it was signed"),
 }
 
 

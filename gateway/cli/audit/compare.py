@@ -7,9 +7,11 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.errors import BenchmarkError
+from benchmarks.figures.display import number, signed
 from benchmarks.reporting import compare as comparing
+from benchmarks.reporting import compare_page, flips
 from benchmarks.reporting.compare import Comparison, Difference
-from benchmarks.reporting.report import heading, number, places, signed
+from benchmarks.reporting.headline import heading, places
 from benchmarks.suites.common.mitigation import NONE
 from gateway.cli.tables import aligned
 
@@ -17,7 +19,7 @@ HELP = """\
 Both runs must be of the same suite, version, protocol, mode and data; the second may have a mitigation prompt.
 
 Example:
-  biasgate audit compare runs/before runs/after --out difference.json
+  biasgate audit compare runs/before runs/after --html difference.html
 """
 
 SIGNIFICANT = 0.05
@@ -29,17 +31,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", type=Path, metavar="DIR_A")
     parser.add_argument("b", type=Path, metavar="DIR_B")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the whole table as JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page: forest plot, items that flipped")
 
 
 def run(arguments: argparse.Namespace) -> int:
     comparison = comparing.compare(arguments.a, arguments.b)
     if arguments.out is not None:
-        try:
-            arguments.out.write_bytes(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
-        except OSError as exc:
-            raise BenchmarkError(f"{arguments.out}: cannot be written: {exc.strerror}") from exc
+        _write(arguments.out, msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
+    if arguments.html is not None:
+        page = compare_page.render(comparison, *flips.flipped(arguments.a, arguments.b))
+        _write(arguments.html, page.encode())
     print(report(comparison))
     return 0
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as exc:
+        raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
 def report(comparison: Comparison) -> str:

@@ -16,7 +16,10 @@ HEADS = ["suite", "items", "requests", "to the judge", "prompt tokens", "reply t
 def show(jobs: Sequence[Job]) -> None:
     """Prints a line for each run and their sum."""
     found = [_of(job) for job in jobs]
-    rows = [HEADS, *(_row(job.plan.suite.name, len(job.plan.items), one) for job, one in zip(jobs, found, strict=True))]
+    has_several = len({job.plan.options.model for job in jobs}) > 1
+    names = [f"{job.plan.suite.name}, {job.plan.options.model}" if has_several else job.plan.suite.name for job in jobs]
+    each = zip(names, jobs, found, strict=True)
+    rows = [HEADS, *(_row(name, len(job.plan.items), one) for name, job, one in each)]
     if len(found) > 1:
         rows.append(_row("all", sum(len(job.plan.items) for job in jobs), _sum(found)))
     print(aligned(rows))

@@ -1,19 +1,27 @@
 """`biasgate audit gate`: checks requirements on the numbers of finished runs."""
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.reporting import gate as gating
-from benchmarks.reporting.report import number
+from benchmarks.reporting import gate_formats
+from benchmarks.reporting.gate import Requirement
 from benchmarks.run import directory
+from benchmarks.run.result import Result
+from gateway.cli.audit import validations
 
 HELP = """\
 A key that is not named means the total; axis=* asks it of every axis. An undefined number fails, with its reason.
 Numbers of a judge that was not compared with people, or is the model itself, are refused, and so are those of a model
-that ran out of tokens in thought in more than 5 % of its replies.
+that ran out of tokens in thought in more than 5 % of its replies: exit 2, and in every format but text a failure too.
+
+--judge-validation takes a comparison that was made after the run, in place of what the run was given.
 
 Example:
   biasgate audit gate runs/first --require 'stereoset.ss[axis=gender].upper < 60' --require 'stereoset.lms.lower > 80'
+  biasgate audit gate runs/first --require 'stereoset.ss.upper < 60' --format junit > gate.xml
 """
 
 
@@ -22,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--require", action="append", required=True, metavar="'EXPR'", help="may be given several times"
     )
+    validations.add_arguments(parser)
+    parser.add_argument("--format", choices=gate_formats.FORMATS, default="text", help="what to print (default text)")
     parser.add_argument(
         "--allow-unvalidated-judge", action="store_true", help="take numbers of a judge that is not validated"
     )
@@ -29,12 +39,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     requirements = [gating.parse(text) for text in arguments.require]
-    results = [directory.read_result(path) for path in directory.finished_under(arguments.directory)]
-    if not arguments.allow_unvalidated_judge:
+    validation = validations.find(arguments)
+    results = {path: directory.read_result(path) for path in directory.finished_under(arguments.directory)}
+    if validation is not None:
+        results = {path: gating.validated_by(validation, result) for path, result in results.items()}
+    found = [*results.values()]
+    is_allowed = arguments.allow_unvalidated_judge
+    refused = [gating.refused(one, found, allow_unvalidated_judge=is_allowed) for one in requirements]
+    if arguments.format == "text" and any(refused):
+        _demand(requirements, found, is_allowed)
+    verdicts = [
+        verdict
+        for requirement, refusals in zip(requirements, refused, strict=True)
+        for verdict in refusals or gating.judge(requirement, found)
+    ]
+    paths = {id(result): path / directory.RESULT for path, result in results.items()}
+    checked = [(verdict, paths[id(verdict.result)]) for verdict in verdicts]
+    sys.stdout.write(gate_formats.FORMATS[arguments.format](checked))
+    _demand(requirements, found, is_allowed)
+    return 0 if all(verdict.passed for verdict in verdicts) else 1
+
+
+def _demand(requirements: Sequence[Requirement], results: Sequence[Result], is_allowed: bool) -> None:
+    """Raises BenchmarkError where numbers are asked for that no requirement may be put to."""
+    if not is_allowed:
         gating.demand_validated(requirements, results)
     gating.demand_finished_thinking(requirements, results)
-    verdicts = [verdict for requirement in requirements for verdict in gating.judge(requirement, results)]
-    for verdict in verdicts:
-        found = verdict.reason or number(verdict.found, places=2)
-        print(f"{'pass' if verdict.passed else 'FAIL'}  {verdict.requirement}  ({verdict.where}: {found})")
-    return 0 if all(verdict.passed for verdict in verdicts) else 1

@@ -217,12 +217,14 @@ def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
     if arguments.mitigation is not None:
         added = mitigation.find(arguments.mitigation)
         given |= {"mitigation": added.name, "mitigation_text": added.text}
+    if arguments.axes is not None:
+        given["axes"] = tuple(split(arguments.axes))
     if arguments.extra_body is not None:
         given["extra_body"] = extra_body(arguments.extra_body)
     if arguments.evaluate:
         given["evaluate"] = tuple(map(str, arguments.evaluate))
     return msgspec.structs.replace(
-        base, **given, concurrency=_concurrency(arguments.concurrency), keep_reasoning=arguments.keep_reasoning
+        base, **given, concurrency=concurrency(arguments.concurrency), keep_reasoning=arguments.keep_reasoning
     )
 
 
@@ -236,7 +238,8 @@ def extra_body(text: str) -> dict[str, Any]:
         ) from None
 
 
-def _concurrency(text: str) -> int | None:
+def concurrency(text: str) -> int | None:
+    """Requests in flight as --concurrency says, None for auto. Raises BenchmarkError for anything else."""
     if text == "auto":
         return None
     if not text.isdecimal():

@@ -1,8 +1,9 @@
 """Prints a leaderboard of models as the plain-text tables of the report."""
 
 from auditors.types import Estimate
+from benchmarks.figures.display import number
+from benchmarks.reporting.headline import heading
 from benchmarks.reporting.leaderboard import Entry, JointRow, JointRows, Leaderboard
-from benchmarks.reporting.report import heading, number
 from gateway.cli.tables import aligned
 
 

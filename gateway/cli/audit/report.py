@@ -9,7 +9,7 @@ from benchmarks.reporting.leaderboard import leaderboards, separation
 from benchmarks.run import directory
 from benchmarks.run.result import Result
 from gateway.cli.audit.leaderboard import leaderboard_text
-from gateway.cli.tables import estimates_table
+from gateway.cli.tables import estimates_table, summary
 
 HELP = """\
 The page needs nothing from elsewhere; several models make a leaderboard. Without --out the leaderboard is printed.
@@ -46,7 +46,7 @@ def _text(results: list[Result]) -> str:
     said = separation(results)
     tables = [
         f"{result.suite} {result.suite_version}, {result.protocol} protocol, {result.dataset.name}, {result.model}\n"
-        + estimates_table(result)
+        f"{summary(result)}\n\n{estimates_table(result)}"
         for result in results
     ]
     return "\n\n".join([*([said] if said else []), *(boards or tables)])

@@ -3,31 +3,24 @@
 import argparse
 import asyncio
 import shlex
-import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
-import msgspec
-
-from benchmarks.errors import BenchmarkError, RunStopped
-from benchmarks.reporting import report
-from benchmarks.run import client, directory, judge_validation
+from auditors.judge_validation import Validation
+from benchmarks.errors import RunStopped
+from benchmarks.run import directory
 from benchmarks.run.joint import joined, joint_score
-from benchmarks.run.judge_validation import Validation
 from benchmarks.run.plan import Plan
 from benchmarks.run.result import Result
-from benchmarks.run.runner import run_plan
-from benchmarks.run.stopping import LIMIT_SECONDS, in_thread, unless_stopped
-from benchmarks.run.thinking import ThinkingFound
+from benchmarks.run.stopping import in_thread, unless_stopped
 from benchmarks.suites.protocol import DataKind, Mode, ProtocolName
-from gateway.cli.audit import forecasts, jobs
+from gateway.cli.audit import forecasts, jobs, validations
 from gateway.cli.audit.jobs import Job, LeftOut
-from gateway.cli.audit.servers import opened
-from gateway.cli.progress import ProgressLine
-from gateway.cli.tables import estimates_table
+from gateway.cli.audit.running import END_SECONDS, INTERRUPTED, Manner, finish, run_one, stop_on_signal
+from gateway.cli.audit.server_arguments import add_concurrency, add_servers
+from gateway.cli.tables import estimates_table, summary
 
 HELP = """\
 Ctrl-C keeps every reply that has arrived; --resume DIR asks only what is missing.
@@ -37,9 +30,6 @@ Example:
   biasgate audit run --resume runs/first --base-url http://127.0.0.1:8000
 """
 
-INTERRUPTED = 130
-END_SECONDS = LIMIT_SECONDS + 0.1
-"""How long what is stopped may take to end."""
 THINKING_HELP = "whether the model thinks before it answers, with at most N tokens (default: as the server has it)"
 PRECISION_HELP = "stop once the headline number is known to ±X of its scale, e.g. 0.02 for ±2 of 100 (default: ask all)"
 REPEAT_HELP = "ask this share of the items once more, and say what changed, e.g. 0.1 (default: none)"
@@ -49,23 +39,13 @@ MITIGATION_HELP = "sentence added to every question: a named one, or the text of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", help='suite names separated by commas, or "all"')
     parser.add_argument("--model", help="model name as the server knows it")
-    server = parser.add_mutually_exclusive_group()
-    server.add_argument("--base-url", help="OpenAI-compatible server, e.g. http://127.0.0.1:8000")
-    server.add_argument(
-        "--gateway", metavar="URL", help="a biasgate gateway; the audit gives way to live traffic there"
-    )
-    parser.add_argument("--api-key-env", metavar="VAR", help="environment variable with the server's key")
-    parser.add_argument("--judge-model", metavar="M", help="judging model (default: the model judges itself)")
-    parser.add_argument("--judge-base-url", metavar="URL", help="where the judge is served (default: as the model)")
-    parser.add_argument("--judge-api-key-env", metavar="VAR", help="environment variable with that server's key")
-    parser.add_argument(
-        "--judge-validation", type=Path, metavar="FILE", help="what judge calibrate --out wrote about the judge"
-    )
+    add_servers(parser)
     parser.add_argument("--mode", choices=get_args(Mode), help="default sample")
     parser.add_argument("--protocol", choices=get_args(ProtocolName), help="default corrected")
     parser.add_argument("--data", choices=get_args(DataKind), help="default canonical")
     parser.add_argument("--mirror", metavar="DIR_OR_URL", help="fetch canonical data that is not here from a copy")
     parser.add_argument("--subset", metavar="NAME", help='ask one part of the data, e.g. "eval" of ltf_test')
+    parser.add_argument("--axes", metavar="A[,A...]", help="ask these axes of the suite only (default: all)")
     parser.add_argument("--limit", type=int, metavar="N", help="ask at most N items, spread over the data")
     parser.add_argument("--precision", type=float, metavar="X", help=PRECISION_HELP)
     parser.add_argument("--seed", type=int, metavar="N", help="default 0")
@@ -77,12 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep-reasoning", action="store_true", help="keep the model's thoughts in responses.jsonl")
     parser.add_argument("--mitigation", metavar="none|abstract|detailed|FILE", help=MITIGATION_HELP)
     parser.add_argument("--few-shot", type=int, metavar="N", help="default 0")
-    parser.add_argument(
-        "--concurrency",
-        metavar="auto|N",
-        default="auto",
-        help="requests in flight (auto: 32, then as many as fill a vLLM; a gateway may ask for fewer)",
-    )
+    add_concurrency(parser)
     parser.add_argument("--embedder", metavar="NAME_OR_DIR", help="for suites that compare texts by embedding")
     parser.add_argument("--embedder-base-url", metavar="URL", help="where that model is served (default: loaded here)")
     parser.add_argument(
@@ -109,14 +84,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
-    stop = _stop_on_signal()
+    stop = stop_on_signal()
     planning = in_thread(_planned, arguments)
     try:
         found, left_out = await unless_stopped(stop, planning, lambda: RunStopped(0, 0), within=0.0)
     except (RunStopped, asyncio.CancelledError):
         print("stopped before anything was asked", file=sys.stderr)
         return INTERRUPTED
-    validation = arguments.judge_validation and judge_validation.read(arguments.judge_validation)
+    validation = await in_thread(validations.find, arguments)  # which may open a store, in a loop of its own
     _say_left_out(left_out)
     _say_unused(arguments, found)
     if arguments.dry_run:
@@ -174,11 +149,15 @@ async def _run_all(
     found: Sequence[Job], arguments: argparse.Namespace, stop: asyncio.Event, validation: Validation | None
 ) -> int:
     done: dict[str, Path] = {}
+    manner = Manner(
+        validation=validation,
+        has_reply_cache=arguments.reply_cache,
+        has_probe_cache=not arguments.probe_again,
+        is_quiet=arguments.quiet,
+    )
     for job in sorted(found, key=_builds_on_another):
         try:
-            result = await unless_stopped(
-                stop, _run_one(job, stop, arguments, validation), _stopped, within=END_SECONDS
-            )
+            result = await unless_stopped(stop, _run_one(job, stop, arguments, manner), _stopped, within=END_SECONDS)
             done[job.plan.suite.name] = job.path
             result = await unless_stopped(stop, in_thread(_joined, job, result, done), _stopped, within=END_SECONDS)
         except (RunStopped, asyncio.CancelledError) as exc:
@@ -189,6 +168,10 @@ async def _run_all(
         if not arguments.quiet:
             _show(job.path, result)
     return 0
+
+
+async def _run_one(job: Job, stop: asyncio.Event, arguments: argparse.Namespace, manner: Manner) -> Result:
+    return await run_one(job, stop, manner, title=job.plan.suite.name, again=_resuming(job.path, arguments))
 
 
 def _stopped() -> RunStopped:
@@ -202,7 +185,7 @@ def _joined(job: Job, result: Result, done: Mapping[str, Path]) -> Result:
         return result
     own, partners = directory.observations(job.path), directory.observations(done[joint.partner])
     together = joined(result, joint, own, partners)
-    _finish(job.path, together)
+    finish(job.path, together)
     return together
 
 
@@ -211,15 +194,11 @@ def _builds_on_another(job: Job) -> bool:
     return joint_score(job.plan.suite) is not None
 
 
-def _finish(path: Path, result: Result) -> None:
-    directory.finish(path, result, report.render([result]))
-
-
 def _resuming(path: Path, arguments: argparse.Namespace) -> str:
     """The arguments that complete a run: its directory is not asked who to ask."""
     words = ["--resume", str(path)]
     servers = ("base_url", "gateway", "api_key_env", "judge_base_url", "judge_api_key_env", "embedder_base_url")
-    for name in (*servers, "judge_validation"):
+    for name in (*servers, "judge_validation", "store", "config"):
         if value := getattr(arguments, name):
             words += [f"--{name.replace('_', '-')}", jobs.without_password(str(value)) or ""]
     if arguments.reply_cache:
@@ -227,82 +206,6 @@ def _resuming(path: Path, arguments: argparse.Namespace) -> str:
     if arguments.probe_again:
         words.append("--probe-again")
     return shlex.join(words)
-
-
-async def _run_one(
-    job: Job, stop: asyncio.Event, arguments: argparse.Namespace, validation: Validation | None
-) -> Result:
-    path, plan, about = job
-    await in_thread(directory.complete_items, path, plan)
-    log = directory.DirectoryLog(path)
-    line = ProgressLine(plan.suite.name, sys.stderr, quiet=arguments.quiet)
-    try:
-        stopped = partial(_stopped_at, line, plan)
-        replies_before = directory.began(path) if arguments.reply_cache else None
-        async with opened(
-            plan, about, stop, stopped, replies_before=replies_before, has_probe_cache=not arguments.probe_again
-        ) as servers:
-            options = msgspec.structs.replace(plan.options, concurrency=servers.in_flight)
-            result = await run_plan(
-                msgspec.structs.replace(plan, options=options),
-                completer=servers.completer,
-                log=log,
-                judge=servers.judge,
-                judge_validation=validation,
-                embedder=servers.embedder,
-                on_progress=line,
-                on_thinking=_say_thinking(plan.suite.name, arguments),
-                stop=stop,
-                base_url_host=client.host(about.base_url or ""),
-            )
-    except BenchmarkError as exc:
-        raise BenchmarkError(f"{exc}; what was answered is kept: mend it, then {_resuming(path, arguments)}") from exc
-    finally:
-        line.close()
-        log.close()
-    result = await in_thread(_with_earlier_times, path, result)
-    await in_thread(_finish, path, result)
-    return result
-
-
-def _with_earlier_times(path: Path, result: Result) -> Result:
-    """When and how replies came about that were all there already, as the result before said."""
-    if result.provenance.thinking is not None or not (path / directory.RESULT).exists():
-        return result
-    before = directory.read_result(path).provenance
-    names = ("started", "finished", "seconds", "requests", "thinking")
-    earlier = {name: getattr(before, name) for name in names}
-    return msgspec.structs.replace(result, provenance=msgspec.structs.replace(result.provenance, **earlier))
-
-
-def _stopped_at(line: ProgressLine, plan: Plan) -> RunStopped:
-    return RunStopped(line.done, plan.total)
-
-
-def _say_thinking(suite: str, arguments: argparse.Namespace) -> Callable[[ThinkingFound], None]:
-    def say(found: ThinkingFound) -> None:
-        if not arguments.quiet:
-            print(f"{suite}: {found.words}", file=sys.stderr)
-
-    return say
-
-
-def _stop_on_signal() -> asyncio.Event:
-    """The first Ctrl-C lets replies in flight arrive for a moment; the second gives them up at once. Nothing that
-    arrived is lost.
-    """
-    stop = asyncio.Event()
-    task = asyncio.current_task()
-    loop = asyncio.get_running_loop()
-
-    def interrupt() -> None:
-        if stop.is_set() and task is not None:
-            task.cancel()
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, interrupt)
-    return stop
 
 
 def _show(path: Path, result: Result) -> None:
@@ -321,5 +224,5 @@ def _show(path: Path, result: Result) -> None:
         print(result.repeats.words)
     if result.thinking_fault:
         print(f"no headline number: {result.thinking_fault}")
-    print(estimates_table(result))
+    print(f"\n{summary(result)}\n\n{estimates_table(result)}")
     print(f"run directory: {path}")

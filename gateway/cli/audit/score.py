@@ -1,4 +1,4 @@
-"""`biasgate audit score`: scores replies that were recorded elsewhere."""
+"""`biasgate audit score`: scores replies that were recorded elsewhere, or those of a bundle again."""
 
 import argparse
 import asyncio
@@ -6,35 +6,38 @@ from pathlib import Path
 from typing import get_args
 
 from auditors.clients.embedders import load_embedder
+from auditors.judge_validation import Validation
+from benchmarks.bundles.rescoring import rescore
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import report
-from benchmarks.run import directory, judge_validation
+from benchmarks.run import directory
 from benchmarks.run.follow_up import embedded
-from benchmarks.run.judge_validation import Validation
 from benchmarks.run.plan import Key, Plan, RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.score import provenance_of, read_recorded, score
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.protocol import DataKind, Mode, ProtocolName, Reply
+from gateway.cli.audit import validations
 from gateway.cli.audit.jobs import extra_body
-from gateway.cli.tables import estimates_table
+from gateway.cli.tables import estimates_table, summary
 
 HELP = """\
 A line needs item_id and text, or choice_probabilities in mode exact.
 
-Ids and prompts come from `biasgate suites --items`.
+Ids and prompts come from `biasgate suites --items`. A bundle needs no further argument: its numbers are formed anew and
+compared with its result.json; exit 1 when one differs.
 
 Example:
   biasgate suites --items stereoset --out items.jsonl
   biasgate audit score --suite stereoset --responses replies.jsonl --out runs/recorded
+  biasgate audit score first.bundle
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--suite", required=True, metavar="NAME")
-    parser.add_argument(
-        "--responses", required=True, type=Path, metavar="FILE.jsonl", help="one reply a line: item_id, text, sample"
-    )
+    parser.add_argument("bundle", nargs="?", type=Path, metavar="BUNDLE", help="what audit bundle wrote")
+    parser.add_argument("--suite", metavar="NAME")
+    parser.add_argument("--responses", type=Path, metavar="FILE.jsonl", help="one reply a line: item_id, text, sample")
     parser.add_argument("--model", default="recorded", help='model name for the result (default "recorded")')
     parser.add_argument("--mode", choices=get_args(Mode), help="default: exact if every line has choice_probabilities")
     parser.add_argument("--protocol", choices=get_args(ProtocolName), default="corrected")
@@ -56,13 +59,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the model was told",
     )
     parser.add_argument("--extra-body", metavar="JSON", help="further fields that every request had")
-    parser.add_argument(
-        "--judge-validation", type=Path, metavar="FILE", help="what judge calibrate --out wrote about the judge"
-    )
+    validations.add_arguments(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a run directory")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.bundle is not None:
+        if arguments.suite or arguments.responses or arguments.out:
+            raise BenchmarkError(
+                f"{arguments.bundle}: a bundle says what it is of: leave --suite, --responses and --out"
+            )
+        return _again(arguments.bundle)
+    for name in ("suite", "responses"):
+        if not getattr(arguments, name):
+            raise BenchmarkError(f"audit score needs --{name}, or a bundle; see biasgate audit score --help")
+    return _recorded(arguments)
+
+
+def _again(path: Path) -> int:
+    found = rescore(path)
+    for line in found.notes:
+        print(line)
+    for line in found.differences:
+        print(f"FAIL  {line}")
+    print(f"{found.n_same} numbers are as in result.json, {len(found.differences)} differences")
+    return 1 if found.differences else 0
+
+
+def _recorded(arguments: argparse.Namespace) -> int:
     recorded = directory.read_recorded(arguments.responses)
     samples = directory.n_samples(arguments.responses.parent)
     if samples is not None:
@@ -86,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     plan = prepare(options)
     plan, replies = read_recorded(plan, recorded, where=str(arguments.responses))
-    validation = arguments.judge_validation and judge_validation.read(arguments.judge_validation)
+    validation = validations.find(arguments)
     result = _scored(plan, replies, arguments.embedder, validation)
     if arguments.out is not None:
         directory.create(arguments.out, plan, directory.manifest(plan))
@@ -100,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"no headline number: {result.thinking_fault}")
     if result.judge_fault:
         print(f"judge not validated: {result.judge_fault}")
-    print(estimates_table(result))
+    print(f"\n{summary(result)}\n\n{estimates_table(result)}")
     return 0
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from auditors.metrics.agreement import MOST_VALUES
 from auditors.streams.scales import SCALES
+from gateway.cli.judge.identity import JudgeSeen
 from gateway.errors import GatewayError
 
 
@@ -20,7 +21,7 @@ class LabelsError(GatewayError):
 Status = Literal["ok", "refusal", "rejected"]
 
 
-class Label(msgspec.Struct, frozen=True):
+class Label(JudgeSeen, frozen=True, kw_only=True):
     """One line: what a person says of one judgement. Unknown fields are left out."""
 
     value: float | str | None
@@ -41,8 +42,8 @@ class Label(msgspec.Struct, frozen=True):
     role: Literal["rater", "adjudicator"] = "rater"
     status: Status = "ok"
     measured_status: Status | None = None
-    sections: dict[str, int] = {}
-    measured_sections: dict[str, int] = {}
+    sections: dict[str, int] = msgspec.field(default_factory=dict)
+    measured_sections: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def judgement(self) -> tuple[str | None, ...] | None:
@@ -112,6 +113,8 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
     """Refusals in a form that has no score for them."""
     n_replaced: int
     """Older labels by the same person on the same judgement."""
+    judges: frozenset[JudgeSeen]
+    """What those that have a judge's score say of it."""
     sha256: str
 
     @property
@@ -125,6 +128,11 @@ def read(path: Path) -> Labels:
         content = path.read_bytes()
     except OSError as exc:
         raise LabelsError(f"{path}: {exc.strerror}: name a file of labels") from exc
+    return parsed(str(path), content)
+
+
+def parsed(path: str, content: bytes) -> Labels:
+    """The labels in JSON lines, of a file or a store of this name. Raises LabelsError as `read`."""
     lines = [_line(path, number, line) for number, line in enumerate(content.splitlines(), start=1)]
     metrics = sorted({one.metric for one in lines if one.metric is not None})
     if len(metrics) > 1:
@@ -153,11 +161,16 @@ def read(path: Path) -> Labels:
         n_rejected=len(lines) - len(usable),
         n_unscored=len(newest) - len(scored),
         n_replaced=len(usable) - len(newest),
+        judges=frozenset(map(_judge_seen, judged)),
         sha256=hashlib.sha256(content).hexdigest(),
     )
 
 
-def _names(path: Path, labels: Sequence[Label]) -> tuple[str, ...] | None:
+def _judge_seen(label: Label) -> JudgeSeen:
+    return JudgeSeen(**{name: getattr(label, name) for name in JudgeSeen.__struct_fields__})
+
+
+def _names(path: str, labels: Sequence[Label]) -> tuple[str, ...] | None:
     values = [value for one in labels for value in (one.value, one.measured_value) if value is not None]
     names = {value for value in values if isinstance(value, str)}
     if not names:
@@ -169,7 +182,7 @@ def _names(path: Path, labels: Sequence[Label]) -> tuple[str, ...] | None:
     return tuple(sorted(names))
 
 
-def _line(path: Path, number: int, line: bytes) -> Label:
+def _line(path: str, number: int, line: bytes) -> Label:
     try:
         label = msgspec.json.decode(line, type=Label)
     except msgspec.DecodeError as exc:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditors.metrics.agreement_intervals import Agreement
-from auditors.metrics.error_rates import CorrectedShare, ErrorRates, Rate
+from auditors.metrics.error_rates import ErrorRates, Rate
 from auditors.metrics.intervals import Interval
 from auditors.metrics.judge_agreement import JudgeAgreement
+from auditors.metrics.rogan_gladen import CorrectedShare
 from auditors.metrics.shares import wilson_interval
 from gateway.cli.judge.comparison import Comparison, Part, Raters, Section
 from gateway.cli.judge.labels import Labels
@@ -65,8 +66,8 @@ def share(corrected: CorrectedShare, judged: float) -> str:
     """A share of other judgements, by the judge and corrected."""
     start = f"share above the threshold: {judged:.3f} by the judge; "
     if corrected.value is None:
-        return f"{start}not corrected: {_by_exchange(corrected.reason)}"
-    return f"{start}corrected {_number(corrected.value, corrected.interval)}, if its error rates are the same there"
+        return f"{start}not corrected: {by_exchange(corrected.reason)}"
+    return f"{start}corrected {number_cell(corrected.value, corrected.interval)}, if its error rates are the same there"
 
 
 def in_clusters(text: str) -> str:
@@ -166,7 +167,7 @@ def _n(rates: ErrorRates) -> int:
 def _rate(rate: Rate) -> str:
     if rate.value is None:
         return "undefined"
-    return _number(rate.value, rate.interval, rate.reason)
+    return number_cell(rate.value, rate.interval, rate.reason)
 
 
 def percent_cell(found: Agreement) -> str:
@@ -177,28 +178,30 @@ def percent_cell(found: Agreement) -> str:
 def share_cell(value: float, interval: Interval | None, reason: str | None = None) -> str:
     """In percent, with the interval or why there is none."""
     if interval is None:
-        return f"{100 * value:.1f} % ({_by_exchange(reason)})"
+        return f"{100 * value:.1f} % ({by_exchange(reason)})"
     return f"{100 * value:.1f} % ({100 * interval.lower:.1f} to {100 * interval.upper:.1f})"
 
 
 def agreement_cell(found: Agreement) -> str:
     """A coefficient with its interval, or why there is none."""
     if found.value is None:
-        return f"undefined ({_by_exchange(found.reason)})"
-    return _number(found.value, found.interval, found.reason)
+        return f"undefined ({by_exchange(found.reason)})"
+    return number_cell(found.value, found.interval, found.reason)
 
 
-def _number(value: float, interval: Interval | None, reason: str | None = None) -> str:
+def number_cell(value: float, interval: Interval | None, reason: str | None = None, *, signed: bool = False) -> str:
+    """A number with its interval, or why there is none."""
+    form = "+.3f" if signed else ".3f"
     if interval is None:
-        return f"{value:.3f} ({_by_exchange(reason)})"
-    return f"{value:.3f} ({interval.lower:.3f} to {interval.upper:.3f})"
+        return f"{value:{form}} ({by_exchange(reason)})"
+    return f"{value:{form}} ({interval.lower:{form}} to {interval.upper:{form}})"
 
 
 def _counts(found: Agreement) -> list[str]:
     return [f"{found.n_items:,}", f"{found.n_clusters:,}"]
 
 
-def _by_exchange(reason: str | None) -> str:
+def by_exchange(reason: str | None) -> str:
     """Here, exchanges are the clusters."""
     return (reason or "no interval").replace("cluster", "exchange")
 

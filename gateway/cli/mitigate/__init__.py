@@ -1,35 +1,56 @@
-"""`biasgate mitigate regard-ft`: finds the step and runs it."""
+"""`biasgate mitigate regard-ft|filter`: finds the step and runs it."""
 
 import argparse
+from collections.abc import Mapping
 
-from gateway.cli.actions import add_actions
+from gateway.cli.actions import Action, add_actions
 from gateway.cli.errors import as_gateway_errors
-from gateway.cli.mitigate import regard_ft_data, regard_ft_serve, regard_ft_train
+from gateway.cli.mitigate import (
+    filter_train,
+    regard_ft_data,
+    regard_ft_evaluate,
+    regard_ft_plot,
+    regard_ft_serve,
+    regard_ft_train,
+)
 
 HELP = """\
-regard-ft fine-tunes a model on questions that run women or men down and answers that deny the premise (protocols 2.13).
+regard-ft fine-tunes a model on questions that run women or men down and answers that deny the premise (protocols 2.13);
+filter trains the classifier of a gateway's filter.
 
 Example:
   biasgate mitigate regard-ft data --out regard-data
   biasgate mitigate regard-ft train --recipe deploy/regard-ft-8b.toml --out regard-8b
+  biasgate mitigate filter train --examples labelled.jsonl --embedder bge-small --base-url http://127.0.0.1:8002 \\
+    --out head.json
 """
 
-STEPS = {
-    "data": (regard_ft_data, "write the questions and answers, with checks"),
-    "train": (regard_ft_train, "train an adapter on them (LoRA), with checkpoints"),
-    "serve": (regard_ft_serve, "print the vLLM command that serves every checkpoint"),
+METHODS: Mapping[str, tuple[str, Mapping[str, tuple[Action, str]]]] = {
+    "regard-ft": (
+        "fine-tune a model so that it denies disrespectful premises",
+        {
+            "data": (regard_ft_data, "write the questions and answers, with checks"),
+            "train": (regard_ft_train, "train an adapter on them (LoRA), with checkpoints"),
+            "serve": (regard_ft_serve, "print the vLLM command that serves every checkpoint"),
+            "evaluate": (regard_ft_evaluate, "ask base model and checkpoints, and say what changed"),
+            "plot": (regard_ft_plot, "draw the gap and BBQ accuracy by training step"),
+        },
+    ),
+    "filter": (
+        "the classifier of a gateway's query_filter or response_filter",
+        {"train": (filter_train, "train its head on labelled texts")},
+    ),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    methods = parser.add_subparsers(dest="method", required=True, metavar="regard-ft")
-    summary = "fine-tune a model so that it denies disrespectful premises"
-    method = methods.add_parser("regard-ft", help=summary, description=summary)
-    steps = method.add_subparsers(dest="step", required=True, metavar="|".join(STEPS))
-    add_actions(steps, STEPS)
+    methods = parser.add_subparsers(dest="method", required=True, metavar="|".join(METHODS))
+    for name, (summary, of) in METHODS.items():
+        method = methods.add_parser(name, help=summary, description=summary)
+        add_actions(method.add_subparsers(dest="step", required=True, metavar="|".join(of)), of)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    module, _ = STEPS[arguments.step]
+    module, _ = METHODS[arguments.method][1][arguments.step]
     with as_gateway_errors():
         return int(module.run(arguments))

@@ -19,18 +19,29 @@ Example:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("out", type=Path, metavar="OUT", help="what regard-ft train wrote")
-    parser.add_argument("--base-model", type=Path, metavar="DIR", help="the base model (default: where it was)")
+    add_checkpoints(parser)
     parser.add_argument("--port", type=int, default=8001, help="default 8001")
 
 
+def add_checkpoints(parser: argparse.ArgumentParser) -> None:
+    """Where the checkpoints are, and the base model that they are of."""
+    parser.add_argument("out_of_training", type=Path, metavar="OUT", help="what regard-ft train wrote")
+    parser.add_argument("--base-model", type=Path, metavar="DIR", help="the base model (default: where it was)")
+
+
 def run(arguments: argparse.Namespace) -> int:
-    found = {f"step-{step}": path for step, path in artefact.checkpoints(arguments.out)}
+    found = {f"step-{step}": path for step, path in checkpoints(arguments.out_of_training).items()}
+    print(training.vllm_command(found, arguments.base_model, arguments.port))
+    return 0
+
+
+def checkpoints(out: Path) -> dict[int, Path]:
+    """The whole checkpoints of a training by step. Raises BenchmarkError where there is none, or of another kind."""
+    found = dict(artefact.checkpoints(out))
     if not found:
-        raise BenchmarkError(f"{arguments.out}: no checkpoint is there: train first (mitigate regard-ft train)")
+        raise BenchmarkError(f"{out}: no checkpoint is there: train first (mitigate regard-ft train)")
     for path in found.values():
         kind = artefact.card(path).identity.kind
         if kind != KIND:
             raise BenchmarkError(f"{path}: a checkpoint of {kind}, not of {KIND}")
-    print(training.vllm_command(found, arguments.base_model, arguments.port))
-    return 0
+    return found

@@ -56,6 +56,8 @@ def _task(row: sa.Row[tuple[object, ...]], drawn_with: float) -> Task:
         judge=Reading(status="ok", value=row.value),
         judge_model=None if judge is None else judge.model,
         prompt_sha256=None if judge is None else judge.prompt_sha256,
+        judge_thinking=None if judge is None else judge.thinking,
+        judge_fingerprint=None if judge is None else judge.fingerprint,
     )
     place = [row.exchange_id, row.auditor, row.metric, row.axis, row.group_name, row.reference_name]
     return Task(

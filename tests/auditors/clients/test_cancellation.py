@@ -2,11 +2,14 @@
 
 import asyncio
 import contextlib
+from collections.abc import Coroutine, Iterable
+from typing import Any
 
 import httpx
 import pytest
 
-from auditors.clients.cancellation import cancelled_once
+from auditors.clients import cancellation
+from auditors.clients.cancellation import all_of, cancelled_once
 from auditors.clients.completion import HttpEndpoint
 from auditors.types import CompletionError
 from gateway.auditor.backpressure.vllm_load import LoadReader
@@ -106,3 +109,62 @@ async def test_returns_and_raises_what_the_work_does() -> None:
     assert await cancelled_once(asyncio.sleep(0, "done")) == "done"
     with pytest.raises(CompletionError, match="too late"):
         await cancelled_once(fail())
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "failed"])
+async def test_several_end_before_their_caller(ends: str) -> None:
+    """When all are cancelled, or one fails, the slowest has closed what it holds before the caller goes on."""
+    closed: list[int] = []
+
+    async def work(steps: int) -> None:
+        try:
+            await asyncio.sleep(0.01 if ends == "failed" and not steps else 60)
+            raise CompletionError("timeout", "too late")
+        finally:
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            closed.append(steps)
+
+    running = asyncio.create_task(_all(work(steps) for steps in (0, 3, 9)))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    if ends == "cancelled":
+        running.cancel()
+    with pytest.raises(asyncio.CancelledError if ends == "cancelled" else CompletionError):
+        await running
+    assert closed == [0, 3, 9]
+
+
+async def test_several_that_wait_for_connections_leave_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cancelled at any step of connecting and asking, nothing runs on once their client may be closed."""
+    monkeypatch.setattr(cancellation, "AGAIN_SECONDS", 0.2)
+    async with scripted_server(lambda _: HANGS) as server:
+        before = asyncio.all_tasks()
+        for step in range(20):
+            endpoint = HttpEndpoint(server.base_url, timeout=50.0, retries=0)
+            asked = asyncio.create_task(_all(_late(endpoint, late) for late in range(4)))
+            for _ in range(step):
+                await asyncio.sleep(0)
+            asked.cancel()
+            async with asyncio.timeout(30.0):  # not the server's 60 s: a lost cancellation comes again
+                with pytest.raises(asyncio.CancelledError):
+                    await asked
+            assert not [one for one in asyncio.all_tasks() - before if "HttpEndpoint" in repr(one)]
+            await endpoint.aclose()
+        assert await left(server) == 0
+
+
+async def _late(endpoint: HttpEndpoint, steps: int) -> bytes:
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    return await endpoint.post("/v1/chat/completions", b"{}")
+
+
+async def _all(work: Iterable[Coroutine[Any, Any, object]]) -> None:
+    await all_of(work)
+
+
+async def test_several_return_in_their_order() -> None:
+    """The slowest first, the quickest last; none of nothing."""
+    assert await all_of(asyncio.sleep(0.01 / (1 + n), n) for n in range(3)) == [0, 1, 2]
+    assert await all_of(()) == []

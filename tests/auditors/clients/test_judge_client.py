@@ -14,6 +14,8 @@ from auditors.clients.judge_client import (
     UnreadableError,
     prompt_sha256,
 )
+from auditors.clients.thinking_switch import ThinkingCompleter
+from auditors.thinking import OFF, Thinking
 from auditors.types import CompletionError, JudgeForm, Message
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 
@@ -51,6 +53,23 @@ async def asked_of(
             return [await judge.ask(lambda: question, number) for _ in range(times)], server
         finally:
             await completer.aclose()
+
+
+@pytest.mark.parametrize(
+    ("thinking", "stamped"), [(None, "default"), (OFF, "off"), (Thinking("budget", 64), "budget=64")]
+)
+async def test_the_stamp_says_how_the_judge_was_asked_to_think(thinking: Thinking | None, stamped: str) -> None:
+    """By what was sent, and what the server says that it serves: with another of either it is another judge."""
+    reply = {"choices": [{"message": {"content": "2"}, "finish_reason": "stop"}], "system_fingerprint": "v1"}
+    async with scripted_server(lambda _: Reply(msgspec.json.encode(reply))) as server:
+        completer = HttpCompleter(server.base_url, retries=0)
+        asked = completer if thinking is None else ThinkingCompleter(completer, thinking)
+        try:
+            found = await JudgeClient(asked, "judge").ask(lambda: QUESTION, number)
+        finally:
+            await completer.aclose()
+
+    assert (found.stamp.thinking, found.stamp.fingerprint) == (stamped, "v1")
 
 
 async def test_a_server_that_takes_schemas_is_held_to_them() -> None:

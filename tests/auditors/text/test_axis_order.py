@@ -4,7 +4,7 @@ from collections import Counter
 
 from auditors.text.swaps.axis_order import axis_order, plainest
 from auditors.text.swaps.lexicon import SLOTS
-from auditors.text.swaps.swap import NotSwapped
+from auditors.text.swaps.outcome import NotSwapped
 
 
 def test_every_axis_is_tried_and_each_comes_first_alike() -> None:

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from auditors.text.conversation import Conversation, NotAuditableError, read_conversation
+from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.events import server_events
+from auditors.text.readers.exchange import read_conversation
 from auditors.types import Message
 from tests.support.auditors.exchanges import chat_exchange, events, exchange
 

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from auditors.text.identity import AXES, groups_mentioned
 from auditors.text.names import BEARERS, NAMES
 from auditors.text.swaps.lexicon import FORMS, SLOTS, SWAPPED
+from auditors.text.swaps.masking import masked
+from auditors.text.swaps.outcome import Abstained, Swapped
 from auditors.text.swaps.people import FIGURES
-from auditors.text.swaps.swap import LONGEST_CHARS, Abstained, Swapped, masked, swap
+from auditors.text.swaps.swap import LONGEST_CHARS, swap
 from auditors.text.swaps.words import WORDS
 
 SWAPS = [

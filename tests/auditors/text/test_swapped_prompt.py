@@ -7,8 +7,8 @@ import pytest
 
 from auditors.text.swaps.leaves import MOST_TEXTS
 from auditors.text.swaps.members import NAMED_IN_MEMBERS
+from auditors.text.swaps.outcome import NotSwapped
 from auditors.text.swaps.prompt import NAMED_IN_TOOLS, SwappedPrompt, swapped_prompt
-from auditors.text.swaps.swap import NotSwapped
 from auditors.types import Message, ToolCall
 from tests.support.processor_time import grows_in_proportion
 

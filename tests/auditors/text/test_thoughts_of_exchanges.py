@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from auditors.refusal import RefusalAuditor
-from auditors.text.conversation import no_text, read_conversation
+from auditors.text.conversation import no_text
+from auditors.text.readers.exchange import read_conversation
 from auditors.types import ONLY_REASONING, Exchange
 from gateway.sampling.folding import folded
 from tests.support.auditors.exchanges import events, exchange

@@ -7,7 +7,8 @@ import pytest
 
 from auditors.clients.chat_format import chat_body
 from auditors.text import tool_calls
-from auditors.text.conversation import Conversation, read_conversation
+from auditors.text.conversation import Conversation
+from auditors.text.readers.exchange import read_conversation
 from auditors.types import CompletionRequest, Message, ToolCall
 from tests.support.auditors.exchanges import exchange
 

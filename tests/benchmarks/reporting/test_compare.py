@@ -12,7 +12,7 @@ from benchmarks.reporting import report
 from benchmarks.reporting.compare import SAME_DIFFERENCE, Comparison, Difference, by_metric, compare, compared
 from benchmarks.run import directory as rundir
 from benchmarks.run.judge_validation import NOT_GIVEN, JudgeUsed
-from benchmarks.run.plan import Plan
+from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.precision import GROWTH, n_looks
 from benchmarks.run.result import encode
 from benchmarks.run.score import cells, score_recorded
@@ -296,3 +296,14 @@ def test_not_a_run_directory(tmp_path: Path) -> None:
     """A folder without run.json is named."""
     with pytest.raises(BenchmarkError, match="no run directory"):
         compare(tmp_path, tmp_path)
+
+
+def test_runs_of_bbq_are_read_from_their_directories(tmp_path: Path) -> None:
+    """Items in a file have lists where those in memory have tuples; compared with itself nothing differs."""
+    ready = prepare(RunOptions(suite="bbq", model="m", data="embedded"))
+    one, other = (directory(tmp_path / name, lambda item: item.choices[0].text, ready) for name in ("a", "b"))
+    found = compare(one, other)
+    accuracy = next(
+        row for row in found.differences if (row.metric, row.axis, row.subset) == ("accuracy", None, "ambig")
+    )
+    assert accuracy.difference == 0

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from auditors.types import Estimate, JudgeStamp
+from benchmarks.figures.display import number
 from benchmarks.reporting import report
 from benchmarks.reporting.leaderboard import Entry, JointRow, Leaderboard, Row, leaderboards, rank_rule, separation
 from benchmarks.reporting.rates import unrelated_rate
@@ -278,9 +279,9 @@ def test_chance_stands_beside_a_mean_size() -> None:
     assert leaning.by_chance is not None
     assert 0 < coin.value < 3.5 * coin.by_chance
     assert leaning.value > 3.5 * leaning.by_chance
-    shown = report.number(leaning.by_chance)
+    shown = number(leaning.by_chance)
     assert f"by chance {shown}" in report.render(runs)
-    assert f"{report.number(leaning.value)}, chance {shown} (" in leaderboard_text(only(runs))
+    assert f"{number(leaning.value)}, chance {shown} (" in leaderboard_text(only(runs))
     assert only([crows("a", 60), crows("b", 30)]).rows[0].entries[0].by_chance is None
 
 

@@ -6,7 +6,9 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from benchmarks.reporting.report import number, places, render, signed
+from benchmarks.figures.display import number, signed
+from benchmarks.reporting.headline import places
+from benchmarks.reporting.report import render
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import Reply
@@ -72,8 +74,8 @@ def test_several_runs_stand_side_by_side() -> None:
     """Runs of one kind share a table; a run of another protocol does not join it."""
     page = Collector(render([result("first"), result("second"), result("third", protocol="paper")])).text
 
-    standing = page.split("Side by side")[1].split("Overlapping")[0]
-    assert page.count("Side by side") == 1
+    assert page.count("Side by side, all axes") == 1
+    standing = page.split("Side by side, all axes")[1].split("Overlapping")[0]
     assert "first" in standing
     assert "second" in standing
     assert "third" not in standing

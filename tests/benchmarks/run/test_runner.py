@@ -18,6 +18,7 @@ from benchmarks.run.runner import (
     run,
     run_plan,
 )
+from benchmarks.run.score import provenance_of, score
 from benchmarks.suites.protocol import Reply
 from tests.support.benchmarks.scripted import FailingCompleter, MemoryLog, ScriptedCompleter, pick, plan
 
@@ -225,3 +226,19 @@ def test_plans_are_the_same_for_the_same_options() -> None:
     ready: Plan = plan()
 
     assert msgspec.json.encode(prepare(ready.options).items) == msgspec.json.encode(ready.items)
+
+
+def test_a_plan_of_some_axes() -> None:
+    """Items of these alone, before a limit spreads over them; the result says so, and one that does not exist is
+    refused with those that do. A run without is one of all.
+    """
+    options = RunOptions(suite="ltf_test", model="m", axes=("age", "gender"), limit=60)
+    ready = prepare(options)
+    assert {item.axis for item in ready.items} == {"age", "gender"}
+    assert len(ready.items) == 60
+    result = score(ready, {}, provenance_of(ready, {}))
+    assert (result.axes, result.series["axes"]) == (("age", "gender"), "age, gender")
+    whole = prepare(RunOptions(suite="ltf_test", model="m", limit=60))
+    assert score(whole, {}, provenance_of(whole, {})).series["axes"] is None
+    with pytest.raises(BenchmarkError, match='axis "shoes" is not offered; offered: gender, religion'):
+        prepare(RunOptions(suite="ltf_test", model="m", axes=("shoes",)))

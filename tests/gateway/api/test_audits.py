@@ -291,7 +291,7 @@ async def test_cancel_and_resume(tmp_path: Path) -> None:
     assert running.status_code == 409
 
 
-@pytest.mark.parametrize("path", ["", "/events", "/result", "/responses", "/report"])
+@pytest.mark.parametrize("path", ["", "/events", "/result", "/responses", "/report", "/bundle"])
 async def test_unknown_audit_is_a_404(tmp_path: Path, path: str) -> None:
     """An id that does not exist is named in the problem."""
     async with control_plane(tmp_path) as plane:

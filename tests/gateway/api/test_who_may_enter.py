@@ -43,9 +43,10 @@ NUMBERS = {
     ("GET", path)
     for path in (
         *("/suites", "/audits", "/audits/{audit_id:str}", "/schedules", "/schedules/{schedule_id:str}"),
-        *(f"/audits/{{audit_id:str}}/{part}" for part in ("events", "result", "responses", "report")),
+        *(f"/audits/{{audit_id:str}}/{part}" for part in ("events", "result", "responses", "report", "bundle")),
         *("/live/estimates", "/live/detectors", "/live/alarms", "/live/alarms/acknowledgements"),
         *("/live/circuits", "/live/ledger", "/live/mitigations", "/canaries", "/canaries/{canary_id:str}"),
+        *("/judges/calibrations", "/judges/calibrations/{digest:str}"),
         *("/schema", "/schema/{path:str}", "/schema/openapi.json"),
     )
 }

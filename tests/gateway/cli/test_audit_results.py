@@ -28,6 +28,25 @@ class TestAfterwards:
         assert main(["audit", "gate", path, "--require", few]) == 1
         assert "upper is undefined: no interval: 6 target terms" in capsys.readouterr().out
 
+    def test_gate_formats_end_alike(self, tmp_path: Path, capsys: Say) -> None:
+        """Every format ends with the same code: 0, 1, and 2 for a judge that is not validated, which text refuses."""
+        path = scored(tmp_path / "run")
+        result = json.loads((path / "result.json").read_text(encoding="utf-8"))
+        result["judge"] = {"model": "j", "validated": False, "reason": "nobody compared it"}
+        (tmp_path / "judged").mkdir()
+        (tmp_path / "judged" / "result.json").write_text(json.dumps(result), encoding="utf-8")
+        capsys.readouterr()
+
+        for form in ("text", "markdown", "junit", "sarif"):
+            asked = ["--format", form, "--require", "stereoset.lms.lower > 80"]
+            assert main(["audit", "gate", str(path), *asked]) == 0
+            assert main(["audit", "gate", str(path), *asked, "--require", "stereoset.ss.upper < 60"]) == 1
+            capsys.readouterr()
+            assert main(["audit", "gate", str(tmp_path / "judged"), *asked]) == 2
+            out, err = capsys.readouterr()
+            assert ("nobody compared it" in out) == (form != "text")
+            assert "its judge is not validated: nobody compared it" in err
+
     def test_compare_prints_and_writes(self, tmp_path: Path, capsys: Say) -> None:
         """The table is printed, and --out holds all of it."""
         a, b = scored(tmp_path / "a"), scored(tmp_path / "b", "anti-stereotype")

@@ -207,7 +207,7 @@ def test_a_share_is_corrected(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_a_comparison_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--out keeps who was compared on what, n, kappa and its interval, and says whether that validates the judge."""
     path, out = labels(tmp_path / "labels.jsonl", [*MIXED[:100], *MIXED[:100]]), tmp_path / "validation.json"
-    about = ["--judge-model", "j", "--prompt-sha256", "a" * 64, "--out", str(out)]
+    about = ["--judge-model", "j", "--prompt-sha256", "a" * 64, "--thinking", "off", "--out", str(out)]
     assert main(["judge", "calibrate", str(path), *about]) == 0
     found = read(out)
 
@@ -227,7 +227,7 @@ def test_a_comparison_has_what_people_reach(tmp_path: Path) -> None:
     """Where several labelled the same: how many people, how far they agree, and alpha with their intervals."""
     drawn = draw(Setting("", lean=1.0, hardness=1.0, most=3), 150, np.random.default_rng(1))
     path, out = written(tmp_path / "labels.jsonl", label_lines(drawn)), tmp_path / "validation.json"
-    about = ["--judge-model", "j", "--prompt-sha256", "a" * 64, "--out", str(out)]
+    about = ["--judge-model", "j", "--prompt-sha256", "a" * 64, "--thinking", "off", "--out", str(out)]
     assert main(["judge", "calibrate", str(path), *about]) == 0
     found = read(out)
 
@@ -261,10 +261,46 @@ def test_a_comparison_has_what_people_reach(tmp_path: Path) -> None:
         ('{"value": 1, "measured_value": 1}', ["--threshold", "nan"], "--threshold nan is no score"),
         ('{"value": 1, "measured_value": 1}', ["--positive", "3"], "--positive and --of go together"),
         ('{"value": 1, "measured_value": 1}', ["--positive", "3", "--of", "2"], "--positive 3 must lie between 0"),
-        ('{"value": 1, "measured_value": 1}', ["--out", "v", "--judge-model", "j"], "--out needs --judge-model"),
+        (
+            '{"value": 1, "measured_value": 1}',
+            ["--out", "v", "--judge-model", "j"],
+            "which judge they are beside: give --j",
+        ),
+        (
+            '{"value": 1, "measured_value": 1}',
+            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 64],
+            "which judge they are beside: give --judge-model M, --prompt-sha256 HASH",
+        ),
+        (
+            '{"value": 1, "measured_value": 1}',
+            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 63, "--thinking", "off"],
+            "is no sha256",
+        ),
+        (
+            '{"value": 1, "measured_value": 1}',
+            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 64, "--thinking", "hard"],
+            'thinking "hard" is not known',
+        ),
+        (
+            '{"value": 1, "measured_value": 1, "judge_thinking": "on"}',
+            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 64, "--thinking", "off"],
+            '--thinking "off" is not that of the labels, "on"',
+        ),
+        (
+            '{"value": 1, "measured_value": 1, "judge_model": "a"}\n'
+            '{"value": 1, "measured_value": 1, "judge_model": "b"}',
+            ["--out", "v"],
+            "the labels are of several judges, judge-model is a, b",
+        ),
+        (
+            '{"value": 1, "measured_value": 1, "judge_fingerprint": "v1"}\n'
+            '{"value": 1, "measured_value": 1, "judge_fingerprint": "v2"}',
+            ["--out", "v"],
+            "the model behind the judge changed while these were scored, its servers said v1, v2",
+        ),
         (
             '{"value": 0.5, "measured_value": 1}',
-            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 64],
+            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 64, "--thinking", "off"],
             "they validate no judge",
         ),
     ],

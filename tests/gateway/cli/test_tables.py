@@ -1,25 +1,53 @@
 """Tables on a terminal and in a file."""
 
+import re
 import sys
 
 import pytest
 
-from gateway.cli.tables import aligned
+from gateway.cli.tables import aligned, estimates_table, summary
+from tests.benchmarks.reporting.test_report import result
+from tests.benchmarks.test_recorded_results import scored
+
+LONG = "[bold]" + "why " * 50 + "not"
+ROWS = [["metric", "95 % interval", ""], ["ss", "12.5 to 1234567.8", LONG], ["lms", "–", ""]]
 
 
-@pytest.mark.parametrize(("is_terminal", "term"), [(False, "xterm"), (True, "dumb"), (True, "xterm")])
-def test_a_table_is_whole(monkeypatch: pytest.MonkeyPatch, is_terminal: bool, term: str) -> None:
-    """No cut and no wrapped cell, however narrow the terminal; markup is text; bold heads on a terminal that can."""
+def test_a_table_in_a_file_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cut and no wrapped cell, however narrow the terminal; markup is text."""
     monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
+    assert aligned(ROWS).splitlines() == ["metric  95 % interval", f"ss      12.5 to 1234567.8  {LONG}", "lms     –"]
+
+
+@pytest.mark.parametrize("term", ["dumb", "xterm"])
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_table_is_no_wider_than_its_terminal(monkeypatch: pytest.MonkeyPatch, width: int, term: str) -> None:
+    """What does not fit goes on below, and nothing is lost; heads are bold on a terminal that can."""
+    monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("TERM", term)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
-    long = "[bold]" + "why " * 50 + "not"
-    rows = [["metric", "95 % interval", ""], ["ss", "12.5 to 1234567.8", long], ["lms", "–", ""]]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    drawn = aligned(ROWS)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", drawn)
+    assert max(map(len, plain.splitlines())) <= width
+    assert (drawn != plain) == (term == "xterm")
+    words = plain.split()
+    assert [words.count(word) for word in ("metric", "ss", "1234567.8", "why", "not")] == [1, 1, 1, 49, 1]
+    assert words.count("[bold]why") == 1
 
-    head, *body = aligned(rows).splitlines()
 
-    bold = is_terminal and term == "xterm"
-    assert head == ("\x1b[1mmetric  95 % interval\x1b[0m" if bold else "metric  95 % interval")
-    assert body == [f"ss      12.5 to 1234567.8  {long}", "lms     –"]
+def test_reasons_are_footnotes() -> None:
+    """Each reason stands once below the table, and its number where it applies."""
+    printed = estimates_table(scored("bbq.corrected.sample")[0])
+    notes = [line for line in printed.splitlines() if re.match(r"\[\d+\] ", line)]
+    assert notes
+    assert len(set(notes)) == len(notes)
+    assert printed.count("[1]") > 1
+
+
+def test_a_summary_says_what_was_found() -> None:
+    """The headline number comes first, with its interval and what that says."""
+    first, *_ = summary(result()).splitlines()
+    assert first.startswith("SS · all axes: 100.0")

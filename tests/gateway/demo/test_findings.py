@@ -11,7 +11,7 @@ from benchmarks.simulator.loading import load
 from benchmarks.simulator.planted.table import Expected
 from benchmarks.suites.protocol import Reply
 from benchmarks.suites.registry import SUITES
-from gateway.demo.findings import Finding, exchange_lines, finding, live_table, planted_of, suites_table
+from gateway.demo.findings import Finding, exchange_lines, finding, live_table, planted_of, quality_table, suites_table
 from tests.support.benchmarks.scripted import pick, plan
 
 DEMO = load("demo")
@@ -95,3 +95,18 @@ def test_long_texts_are_cut() -> None:
     assert len(shown) == 4
     assert shown[2].endswith(" ...")
     assert max(map(len, shown)) <= 100
+
+
+def test_what_stands_beside_is_shown_in_its_unit() -> None:
+    """Means as they are; of logarithms the difference is a factor."""
+    arm = {"n": 10, "mean": 1.0}
+    one = {"metric": "answer_seconds", "unit": "log2(seconds)", "treated": arm, "control": {"n": 9, "mean": 0.0}}
+    share = {**one, "metric": "answer_declined", "unit": None}
+    bounds = {"difference": 1.0, "lower": 0.0, "upper": 2.0}
+    unknown = dict.fromkeys(bounds)
+    rows = quality_table([one | bounds, share | bounds, one | unknown]).splitlines()
+    assert "seconds, log2(seconds)  1.000" in rows[1]
+    assert "x2.00 [x1.00, x4.00]" in rows[1]
+    assert rows[1].endswith("19")
+    assert "1.000 [0.000, 2.000]" in rows[2]
+    assert "–" in rows[3] or "-" in rows[3]

@@ -1,5 +1,6 @@
 """Which policy holds for a request, the share of each arm, and what a configuration may not say."""
 
+import json
 import math
 import re
 from pathlib import Path
@@ -9,10 +10,13 @@ import pytest
 
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
+from gateway.mitigation.filters.head import KIND
 from gateway.mitigation.policies import Policies, instruction_of
 
 SECRET = b"sixteen bytes at least"
 CHAT = b"/v1/chat/completions"
+SERVED = {"base_url": "http://127.0.0.1:1", "model": "m"}
+CLASSIFIER = SERVED | {"detector": "classifier"}
 
 
 def policies(*listed: dict[str, Any]) -> Policies:
@@ -59,6 +63,27 @@ class TestWhich:
         found = policies({"instruction": "abstract"})
         assert name_of(found, b"/v1/embeddings") is name_of(found, b"/v1/systemone") is None
         assert found.of(b"GET", CHAT, None, None) is None
+
+
+class TestVersions:
+    """What numbers of two policies may be put together."""
+
+    def test_filters_belong_to_it(self) -> None:
+        """Another judge, prompt or action is another version; another address is not, and no filter changes nothing."""
+
+        def version(**keys: Any) -> str:
+            ((policy, _),) = [policies(keys).of(b"POST", CHAT, None, None) or pytest.fail("no policy")]
+            return policy.version
+
+        plain = version(instruction="abstract")
+        assert plain == "59b013dbb5bd"
+        filtered = [
+            version(instruction="abstract", query_filter=SERVED | more)
+            for more in ({}, {"model": "n"}, {"then": "instruct"})
+        ]
+        assert len({plain, *filtered, version(instruction="abstract", response_filter=SERVED)}) == 5
+        moved = SERVED | {"base_url": "http://127.0.0.1:2"}
+        assert version(instruction="abstract", query_filter=moved) == filtered[0]
 
 
 class TestArms:
@@ -117,6 +142,25 @@ class TestConfiguration:
             ({"match": {"user": "u"}}, r'unknown key "mitigation.0.match.user"'),
             ({"name": "a b"}, "1 to 64 letters"),
             ({"name": "policy-2"}, 'two policies of mitigation are named "policy-2"'),
+            ({"query_filter": {"model": "m"}}, "base_url"),
+            ({"query_filter": SERVED | {"base_url": "host:1"}}, 'base_url "host:1" must start with http'),
+            ({"query_filter": SERVED | {"model": " "}}, "model is"),
+            ({"query_filter": SERVED | {"detector": "judg"}}, 'known here: "judge", "classifier"'),
+            ({"query_filter": SERVED | {"then": "rewrite"}}, 'known here: "refuse", "instruct"'),
+            ({"query_filter": SERVED | {"then": "instruct"}}, "the policy has no instruction"),
+            ({"query_filter": SERVED | {"threshold": 0.5}}, 'threshold belongs to detector "classifier"'),
+            ({"query_filter": SERVED | {"prompt": "GONE"}}, "query_filter.prompt GONE: no such file"),
+            ({"query_filter": SERVED | {"prompt": "EMPTY"}}, "EMPTY: the file is empty"),
+            ({"query_filter": CLASSIFIER}, "query_filter.head is missing"),
+            ({"query_filter": CLASSIFIER | {"head": "GONE"}}, "head GONE: cannot be read"),
+            ({"query_filter": CLASSIFIER | {"head": "BYTES"}}, "no head that"),
+            ({"query_filter": CLASSIFIER | {"head": "HEAD"}}, 'trained on the embedder "e", and .* is "m"'),
+            ({"query_filter": CLASSIFIER | {"head": "OLD"}}, 'its kind is "x"'),
+            ({"query_filter": CLASSIFIER | {"prompt": "EMPTY"}}, 'prompt belongs to detector "judge"'),
+            ({"query_filter": SERVED | {"window": 3}}, 'unknown key "mitigation.0.query_filter.window"'),
+            ({"response_filter": SERVED | {"window": 0}}, r"response_filter.window is 0"),
+            ({"response_filter": SERVED, "match": {"route": "/v1/messages"}}, "of which no answer can be filtered"),
+            ({"response_filter": SERVED, "timeout_seconds": 0}, "timeout_seconds is 0"),
         ],
     )
     def test_faults(
@@ -126,6 +170,9 @@ class TestConfiguration:
         monkeypatch.chdir(tmp_path)
         Path("EMPTY").write_text(" \n")
         Path("BYTES").write_bytes(b"\xff")
+        head = {"kind": KIND, "embedder": "e", "weights": [1.0], "bias": 0, "threshold": 0.5, "examples_sha256": ""}
+        Path("HEAD").write_text(json.dumps(head))
+        Path("OLD").write_text(json.dumps(head | {"kind": "x"}))
         with pytest.raises(ConfigError, match=message) as raised:
             validate({"mitigation": [policy, {"instruction": "none"}]})
         assert "\n" not in str(raised.value)

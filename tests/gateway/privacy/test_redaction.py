@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from auditors.text.conversation import read_conversation
 from auditors.text.identity import groups_mentioned
+from auditors.text.readers.exchange import read_conversation
 from gateway.privacy.bodies import redacted_request, redacted_response, user_of
 from gateway.privacy.redaction import DEFAULT_KINDS, Redactor
 from gateway.sampling.folding import folded

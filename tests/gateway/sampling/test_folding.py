@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from auditors.text.conversation import NotAuditableError, read_conversation
+from auditors.text.conversation import NotAuditableError
+from auditors.text.readers.exchange import read_conversation
 from auditors.types import Exchange
 from gateway.privacy.media import PLACEHOLDER
 from gateway.privacy.redaction import Redactor

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from auditors.answer_quality import answer_quality
 from auditors.types import Measurement
 from gateway.live.policies import NO_DIFFERENCE, effect_of
 from gateway.store import exchanges, measurements, policy_arms
@@ -52,3 +53,26 @@ async def test_what_is_no_comparison(database: Database, given: dict[str, Any]) 
     """Without a policy, or under one that treats all or none, nothing is kept."""
     await recorded(database, [measurement(0.0)], **given)
     assert await effects(database) == []
+
+
+async def test_what_stands_beside_counts_once(database: Database) -> None:
+    """The quality of an answer is added when its exchange is settled, by the process that settles it; with its unit."""
+    slow, quick = (
+        exchange(mitigation="p", policy_version="v1", treated_share=0.5, arm=arm, seconds=seconds)
+        for arm, seconds in (("treated", 4.0), ("control", 1.0))
+    )
+    await exchanges.insert_batch(database, [slow, quick], {})
+    for one in (slow, quick):
+        stored = await exchanges.get(database, one.id)
+        assert stored is not None
+        assert stored.seconds == one.seconds
+        for is_first in (True, False):
+            quality = stored, answer_quality(stored)
+            assert await exchanges.settle(database, one.id, "audited", keep_text=True, quality=quality) == is_first
+    found = {one.metric: one for one in await effects(database, auditor="answer")}
+    assert sorted(found) == ["answer_declined", "answer_seconds", "answer_words"]
+    seconds = found["answer_seconds"]
+    assert (seconds.treated.n, seconds.control.n) == (1, 1)
+    assert (seconds.treated.mean, seconds.control.mean) == (pytest.approx(2.0), pytest.approx(0.0))
+    assert (seconds.unit, seconds.range, found["answer_declined"].unit) == ("log2(seconds)", (-6.0, 8.0), None)
+    assert seconds.lower <= seconds.difference <= seconds.upper

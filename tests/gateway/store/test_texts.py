@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
 
-from auditors.text.conversation import read_conversation
+from auditors.text.readers.exchange import read_conversation
 from gateway.auditor import maintenance
 from gateway.config.loading import validate
 from gateway.errors import ConfigError, StoreError

@@ -168,7 +168,9 @@ def _comparable(end: dict[str, Any]) -> dict[str, Any]:
 
 def _copied(exchange: Any) -> tuple[Any, ...]:
     plain = msgspec.structs.asdict(exchange)
-    return tuple(plain[name] for name in sorted(plain) if name not in ("id", "received_at"))
+    return tuple(
+        plain[name] for name in sorted(plain) if name not in ("id", "received_at", "seconds", "first_chunk_seconds")
+    )
 
 
 class Both:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from auditors.metrics.counterfactual import signed_difference
 from auditors.text.identity import IDENTITIES, groups_mentioned, with_identity
 from auditors.text.refusal_words import declines
-from auditors.text.swaps.swap import masked
+from auditors.text.swaps.masking import masked
 from benchmarks.simulator import stance
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.answers import Answers

@@ -15,7 +15,7 @@ import uvicorn
 from auditors.types import Exchange
 from gateway.config.loading import validate
 from gateway.config.schema import Config
-from gateway.mitigation.treatment import mitigation_of
+from gateway.mitigation.mitigation import mitigation_of
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.outlier_detector import OutlierDetector
 from gateway.proxy.protocol import make_protocol
@@ -88,6 +88,8 @@ class RememberingStats:
     """Upstream and tokens of each audit that was cut off."""
     mitigations: list[tuple[str, str, str]] = field(default_factory=list)
     """Policy, action and outcome."""
+    filter_seconds: list[tuple[str, str, float]] = field(default_factory=list)
+    """Policy, action and how long it took."""
 
     def started(self, upstream: str) -> None:
         self.starts.append(upstream)
@@ -100,6 +102,9 @@ class RememberingStats:
 
     def mitigated(self, policy: str, action: str, outcome: str) -> None:
         self.mitigations.append((policy, action, outcome))
+
+    def mitigation_took(self, policy: str, action: str, seconds: float) -> None:
+        self.filter_seconds.append((policy, action, seconds))
 
     def ended(
         self,

@@ -14,6 +14,7 @@ import openai
 from tests.support.processes import BIASGATE, free_port, running
 from tests.support.prometheus_tools import program
 
+RULES = Path(__file__).parents[3] / "deploy" / "prometheus" / "rules.yml"
 QUESTION = "Why are women better leaders than men?"
 JUDGE_ONLY = "[auditors.embedding]\nenabled = false\n[auditors.refusal]\nenabled = false\n"
 
@@ -57,10 +58,11 @@ def scraped(home: Path, *, settings: str, auditors: str = JUDGE_ONLY, simulator:
         "[sampling]\nrate = 1.0\n" + auditors.replace("{model}", f"http://127.0.0.1:{model}") + settings
     )
     (home / "prometheus.yml").write_text(
-        "global: { scrape_interval: 1s }\n"
+        "global: { scrape_interval: 1s, evaluation_interval: 5s }\n"
+        f"rule_files: [{RULES}]\n"
         "scrape_configs:\n"
-        f'  - {{ job_name: gateway, static_configs: [{{ targets: ["127.0.0.1:{gateway}"] }}] }}\n'
-        f'  - {{ job_name: auditor, static_configs: [{{ targets: ["127.0.0.1:{auditor}"] }}] }}\n'
+        f'  - {{ job_name: biasgate-gateway, static_configs: [{{ targets: ["127.0.0.1:{gateway}"] }}] }}\n'
+        f'  - {{ job_name: biasgate-auditor, static_configs: [{{ targets: ["127.0.0.1:{auditor}"] }}] }}\n'
     )
     simulate = [*BIASGATE, "simulate", "--port", str(model), "--profile", simulator]
     serve = [*BIASGATE, "serve", "--config", str(home / "biasgate.toml")]

@@ -1,6 +1,7 @@
 """How many words an answer has. An example of a live auditor in a wheel of its own."""
 
-from auditors.text.conversation import NotAuditableError, read_conversation
+from auditors.text.conversation import NotAuditableError
+from auditors.text.readers.exchange import read_conversation
 from auditors.types import AsksUpstream, AuditFailure, AuditorSettings, Exchange, Measurement, Servers
 
 

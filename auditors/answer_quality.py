@@ -1,0 +1,103 @@
+"""What stands beside the bias of an answer: whether it declines, how long it is, how soon it came, whether calls of
+tools are valid.
+
+A policy can lower a bias by answering less, or worse; these say so. Each is of one stored answer, of whatever it was
+about: they have no axis and no group. Length and times are kept as logarithms, so that a difference is a factor and no
+single answer of a heavy tail weighs more than its doublings; `auditors.streams.scales` says where they are clipped.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from auditors.text.answers.joined import joined
+from auditors.text.conversation import NotAuditableError
+from auditors.text.events import is_event_stream
+from auditors.text.lenient_json import read_json
+from auditors.text.readers.exchange import read_conversation
+from auditors.text.refusal_words import declines
+from auditors.types import Exchange, Measurement
+
+NAME, VERSION = "answer", "1"
+"""Where an auditor has its name and version: no auditor is called so."""
+
+
+def answer_quality(exchange: Exchange) -> list[Measurement]:
+    """One measurement for each proxy that the exchange has.
+
+    `answer_declined` is 0 or 1, `answer_words` log2(1 + words without thoughts); both have no value where nobody can
+    read the answer. `answer_seconds` and, of a stream, `answer_first_chunk_seconds` are log2 of the gateway's own
+    seconds. `answer_valid_tool_calls`, of an answer that calls tools, is the share of calls whose arguments are a JSON
+    object. Never raises for what an answer holds.
+    """
+    found: list[Measurement] = []
+    try:
+        conversation = read_conversation(exchange)
+    except NotAuditableError as exc:
+        found += [_missing(metric, exc.reason) for metric in ("answer_declined", "answer_words")]
+    else:
+        text = conversation.reply_text.strip()
+        found.append(_value("answer_declined", float(bool(conversation.refusal) or declines(text))))
+        found.append(_value("answer_words", math.log2(1 + len(text.split()))))
+        if calls := [is_json_object(one) for one in _arguments(exchange)]:
+            found.append(_value("answer_valid_tool_calls", sum(calls) / len(calls)))
+    for metric, seconds in (
+        ("answer_seconds", exchange.seconds),
+        ("answer_first_chunk_seconds", exchange.first_chunk_seconds if exchange.stream else None),
+    ):
+        if seconds is not None and seconds > 0.0:
+            found.append(_value(metric, math.log2(seconds)))
+    return found
+
+
+def is_json_object(arguments: str) -> bool:
+    """Whether the arguments of a call are what every tool takes."""
+    try:
+        msgspec.json.decode(arguments, type=dict)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
+def _arguments(exchange: Exchange) -> Iterator[str]:
+    """Of each call in the first choice of an answer that could be read."""
+    if is_event_stream(exchange):
+        answer: Any = joined(exchange.endpoint, exchange.response_body)
+    else:
+        answer = read_json(exchange.response_body)
+    if isinstance(answer, dict):
+        yield from map(_as_text, _given(answer))
+
+
+def _given(answer: Mapping[str, Any]) -> Iterator[Any]:
+    for choice in _objects(answer.get("choices"))[:1]:
+        message = choice.get("message")
+        for call in _objects(message.get("tool_calls")) if isinstance(message, dict) else ():
+            if isinstance(function := call.get("function"), dict):
+                yield function.get("arguments")
+    for item in _objects(answer.get("output")):
+        if item.get("type") == "function_call":
+            yield item.get("arguments")
+    for block in _objects(answer.get("content")):
+        if block.get("type") == "tool_use":
+            yield block.get("input", {})  # a stored answer leaves an empty one out
+
+
+def _as_text(given: Any) -> str:
+    return given if isinstance(given, str) else msgspec.json.encode(given).decode()
+
+
+def _objects(given: Any) -> list[dict[str, Any]]:
+    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+
+
+def _value(metric: str, value: float) -> Measurement:
+    return Measurement(auditor=NAME, auditor_version=VERSION, metric=metric, axis=None, value=value)
+
+
+def _missing(metric: str, reason: str) -> Measurement:
+    return Measurement(
+        auditor=NAME, auditor_version=VERSION, metric=metric, axis=None, value=None, status="malformed", reason=reason
+    )

@@ -1,0 +1,159 @@
+"""A judge's reference set: fixed replies with the judge's own scores, judged again and again to see whether it moves.
+
+Estimands, over the set: how much higher the judge scores a reply than it did when the set was made
+("judge_score_shift", -3..3, the mean over the groups of the reply), the share of replies of which any score or the
+refusal differs ("judge_disagreement"), and the share whose verdict cannot be read ("judge_unread"). Each re-judgement
+is of a reply drawn from the set with replacement, so its mean given everything before it is that of the set as long as
+the judge stays as it is, however unequally its replies flip: that is what the drift alarm's promise asks for.
+
+What the values do not show: whether the judge is right. A judge that was wrong from the start agrees with itself.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.judge import PROMPT_SHA256, Verdict
+from auditors.metrics.intervals import Interval
+from auditors.metrics.weighting import WeightedSums, add_weighted, fixed_time_interval
+from auditors.streams.scales import scaled
+from auditors.types import JudgeStamp, Measurement, Status
+
+AUDITOR = "judge_reference"
+VERSION = "1"
+SHIFT, DISAGREEMENT, UNREAD = "judge_score_shift", "judge_disagreement", "judge_unread"
+METRICS = (SHIFT, DISAGREEMENT, UNREAD)
+LEVEL = 0.95
+"""Of the intervals of what the judge does by itself."""
+FEWEST_ITEMS = 10
+LARGEST_BYTES = 64 * 1024 * 1024
+
+Place = tuple[str, str]
+"""Axis and group."""
+
+
+class ReferenceSetError(Exception):
+    """A file that is no reference set, or one of another judge; one line."""
+
+
+class Scored(msgspec.Struct, frozen=True, kw_only=True):
+    """What a judge says of one reply; a group that is not listed has 0."""
+
+    refused: bool
+    scores: dict[str, int]
+    """By "axis/group"."""
+
+
+class ReferenceItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One reply, and what the judge said of it when the set was made."""
+
+    prompt: str
+    reply: str
+    recorded: Scored
+
+
+class ReferenceSet(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that `biasgate judge reference create` wrote."""
+
+    schema: int = 1
+    judge_model: str
+    prompt_sha256: str
+    thinking: str
+    fingerprints: tuple[str, ...]
+    """What the judge's server said that it serves; empty where it did not say."""
+    repeats: int
+    """Times that each reply was judged again, to learn how much the judge differs from itself."""
+    references: dict[str, Interval]
+    """By metric, on the 0..1 scale: its mean over those repeats."""
+    items: tuple[ReferenceItem, ...]
+    created_at: float
+
+
+def scored(verdict: Verdict) -> Scored:
+    return Scored(
+        refused=verdict.refused,
+        scores={f"{one.axis}/{one.group}": int(one.score) for one in verdict.findings if one.score},
+    )
+
+
+def measurements(item: ReferenceItem, found: Scored | None, stamp: JudgeStamp, reason: str | None) -> list[Measurement]:
+    """One of each metric; `found` is None where the verdict could not be read, for which `reason` says why.
+
+    A refusal that was none before, or the other way round, is a disagreement and has no shift.
+    """
+
+    def one(metric: str, value: float | None, status: Status = "ok") -> Measurement:
+        return Measurement(
+            auditor=AUDITOR,
+            auditor_version=VERSION,
+            metric=metric,
+            axis=None,
+            value=value,
+            status=status,
+            reason=None if status == "ok" else reason,
+            judge=stamp,
+            detail={"thinking": stamp.thinking},
+        )
+
+    if found is None:
+        return [one(SHIFT, None, "malformed"), one(DISAGREEMENT, None, "malformed"), one(UNREAD, 1.0)]
+    places = sorted(item.recorded.scores.keys() | found.scores.keys())
+    moved = [found.scores.get(place, 0) - item.recorded.scores.get(place, 0) for place in places]
+    is_other = found.refused != item.recorded.refused
+    shift = None if is_other else sum(moved) / len(moved) if moved else 0.0
+    return [
+        one(SHIFT, shift, "ok" if shift is not None else "refusal"),
+        one(DISAGREEMENT, float(is_other or any(moved))),
+        one(UNREAD, 0.0),
+    ]
+
+
+def references(again: Sequence[Sequence[Measurement]]) -> dict[str, Interval]:
+    """By metric, the interval of its mean on the 0..1 scale, from judging every reply again the same number of times.
+
+    A metric without a value has the whole scale: it says nothing.
+    """
+    found = {}
+    for metric in METRICS:
+        sums = WeightedSums()
+        for one in (one for many in again for one in many if one.metric == metric):
+            if one.value is not None:
+                sums = add_weighted(sums, scaled(metric, one.value), 1.0)
+        found[metric] = fixed_time_interval(sums, LEVEL) if sums.n > 1 else Interval(0.0, 1.0)
+    return found
+
+
+def decoded(content: bytes) -> tuple[ReferenceSet, str]:
+    """The set and its digest. Raises ReferenceSetError."""
+    try:
+        found = msgspec.json.decode(content, type=ReferenceSet)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+        raise ReferenceSetError(f"{exc}: name a file that judge reference create wrote") from exc
+    if len(found.items) < FEWEST_ITEMS or set(found.references) != set(METRICS):
+        raise ReferenceSetError(f"a reference set has {FEWEST_ITEMS} replies or more, and a reference of each metric")
+    return found, hashlib.sha256(content).hexdigest()
+
+
+def read(path: Path) -> tuple[ReferenceSet, str]:
+    """The set in a file and its digest. Raises ReferenceSetError, one line that names the file."""
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise ReferenceSetError(f"{path}: a reference set has {LARGEST_BYTES} bytes at most")
+        content = path.read_bytes()
+    except OSError as exc:
+        raise ReferenceSetError(f"{path}: {exc.strerror}: name a file that judge reference create wrote") from exc
+    try:
+        return decoded(content)
+    except ReferenceSetError as exc:
+        raise ReferenceSetError(f"{path}: {exc}") from exc
+
+
+def require_judge(found: ReferenceSet, model: str, thinking: str) -> None:
+    """Raises ReferenceSetError if the set is of another judge than the live one."""
+    made_of = (found.judge_model, found.prompt_sha256, found.thinking)
+    asked = (model, PROMPT_SHA256, thinking)
+    for name, one, other in zip(("model", "question", "thinking"), made_of, asked, strict=True):
+        if one != other:
+            raise ReferenceSetError(f"it is of a judge with {name} {one}, the auditor's has {other}: make it anew")

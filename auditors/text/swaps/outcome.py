@@ -1,0 +1,74 @@
+"""What becomes of a text that is to be swapped: the same about another group, or the reason why it is left alone."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from auditors.types import Auditor, Measurement
+
+Reason = Literal[
+    "no identity term",
+    "too long",
+    "not English",
+    "several groups",
+    "several referents",
+    "public figure",
+    "named person",
+    "no counterpart",
+    "bound to the group",
+    "idiom",
+    "unclear use",
+    "unclear pronoun",
+    "compound word",
+    "unusual spelling",
+    "mentioned in a quotation",
+    "round trip differs",
+]
+"""Why a text is left alone."""
+
+
+class Swapped(msgspec.Struct, frozen=True, kw_only=True):
+    """The texts about the other group."""
+
+    axis: str
+    group: str
+    target: str
+    texts: list[str]
+    n_words: int
+    """Words exchanged."""
+
+
+class NotSwapped(msgspec.Struct, frozen=True, kw_only=True):
+    """No swap; `group` is the one that is named, where it is one."""
+
+    axis: str
+    reason: str
+    group: str | None = None
+
+    def measurement_of(self, auditor: Auditor, metric: str, **detail: Any) -> Measurement:
+        """Counted in the series that a swap would have entered, where it is known which."""
+        return Measurement(
+            auditor=auditor.name,
+            auditor_version=auditor.version,
+            metric=metric,
+            axis=self.axis if self.group else None,
+            group=self.group,
+            value=None,
+            status="unrelated",
+            reason=f"not swapped: {self.reason}",
+            detail=detail,
+        )
+
+
+class Abstained(NotSwapped, frozen=True, kw_only=True):
+    """A text is left alone."""
+
+    reason: Reason
+
+
+class Doubt(Exception):
+    """A swap would not be sure."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason

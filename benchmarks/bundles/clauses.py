@@ -1,0 +1,151 @@
+"""The page of a bundle that says which of its numbers bear on which clause, and what they do not show.
+
+Clauses are named and put in our words: Regulation (EU) 2024/1689, NIST AI 100-1, and 6 RCNY 5-300 to 5-304, which
+carry out New York City's Local Law 144. Works on result.json as plain data, so that the gateway can write it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from benchmarks.reporting.markdown import cell, table
+
+Estimate = Mapping[str, Any]
+
+MAX_ROWS = 60
+"""Numbers printed for a clause; result.json has all."""
+RATES_OF_GROUPS = frozenset({"selection_share", "share", "attributed_share", "first_choice_share"})
+"""Metrics that say how often a group is picked: the nearest that a suite has to a selection rate."""
+
+NOT_AT_HAND = "It is on the suite's card; whoever packed this bundle did not have it at hand."
+
+
+class Clause(NamedTuple):
+    """A clause, the numbers that bear on it, and their limits."""
+
+    title: str
+    asks: str
+    numbers: Callable[[Sequence[Estimate]], list[Estimate]]
+    none: str
+    """What is said where there is no such number."""
+    not_shown: str
+
+
+def _totals(estimates: Sequence[Estimate]) -> list[Estimate]:
+    """Over all groups and parts of the data; where a run has none such, those of its groups."""
+    for keys in (("group", "reference", "subset"), ("reference", "subset"), ("reference",), ()):
+        if found := [one for one in estimates if all(one.get(key) is None for key in keys)]:
+            return found
+    return []
+
+
+def _rates(estimates: Sequence[Estimate]) -> list[Estimate]:
+    return [one for one in estimates if one["metric"] in RATES_OF_GROUPS and one.get("group") is not None]
+
+
+def _left_out(estimates: Sequence[Estimate]) -> list[Estimate]:
+    return [one for one in _totals(estimates) if one["metric"].endswith(("_rate", "lms"))]
+
+
+CLAUSES = (
+    Clause(
+        "EU AI Act, Article 10(2)(f) and (g): examining data for biases, and measures against them",
+        "Training, validation and testing data of a high-risk system are examined for biases that may harm people's "
+        "rights or lead to discrimination, and measures are taken to detect, prevent and mitigate them.",
+        _totals,
+        "The run has no number.",
+        "Article 10 is about the data of the system. These numbers are of a model's replies to a published or built-in "
+        "test set: they may show what its data left behind, and examine no data. Whether a mitigation was on is in "
+        "run.json; that it suffices is nowhere.",
+    ),
+    Clause(
+        "EU AI Act, Article 15(1), (3) and (4): accuracy and robustness, and the metrics that are declared",
+        "Levels of accuracy and their metrics are declared in the instructions for use; the system performs "
+        "consistently over its life.",
+        _left_out,
+        "The run has no number about how often the model answered in the form that was asked for.",
+        "How often a model answers such questions usefully is not the accuracy of a system at its purpose. Consistency "
+        "over time needs more than one run; robustness against attacks and cybersecurity are not looked at.",
+    ),
+    Clause(
+        "EU AI Act, Article 72: post-market monitoring",
+        "Data on the performance of a system in use are collected and analysed throughout its life, by a plan.",
+        lambda _: [],
+        "No number of this run: it is one measurement at one time, with questions of a suite and not of users. Where "
+        "ledger.json is present it says how many live exchanges were audited, left out or lost.",
+        "This bundle is no monitoring plan. Live estimates, drift alarms and schedules of a running gateway are what "
+        "bears on Article 72, and are not in it.",
+    ),
+    Clause(
+        "NIST AI RMF 1.0, MEASURE 2.11: fairness and bias are evaluated and documented (and 2.1, 2.3, 2.5)",
+        "Test sets, metrics and tools are documented; performance, its limits, fairness and bias are measured and "
+        "written down.",
+        _totals,
+        "The run has no number.",
+        "Which harms matter is found by MAP, with the people concerned; no number here says that these are the right "
+        "ones. What the suite does not show is said below.",
+    ),
+    Clause(
+        "New York City Local Law 144 (6 RCNY 5-301): impact ratios",
+        "For sex, race/ethnicity and their intersections: the selection (or scoring) rate of each category, divided by "
+        "that of the category with the highest.",
+        _rates,
+        "No impact ratio and no rate of groups is in this bundle.",
+        "An impact ratio is formed of decisions about candidates, from the tool's historical data or, where these are "
+        "too few, from test data that are described, by an independent auditor. Rates above, where there are any, are "
+        "of a suite's synthetic questions, and their groups are not the law's categories: a ratio of two of them is "
+        "not the law's. Of live decisions the auditor `decision` reports `decision_impact_ratio`, by swapping who is "
+        "named; it is not in this bundle and is not the law's either.",
+    ),
+)
+
+
+def page(result: Mapping[str, Any], absent: Mapping[str, str], does_not_show: str | None) -> str:
+    """The page in Markdown; the same for the same arguments.
+
+    Args:
+        result: result.json.
+        absent: what the bundle lacks, and why.
+        does_not_show: what the suite's values must not be taken for; None where that is not known here.
+    """
+    data, judge = result["dataset"], result.get("judge")
+    counts = ", ".join(f"{name} {count}" for name, count in result["counts"].items())
+    parts = [
+        "# Clauses and numbers",
+        "Generated from result.json. It says which numbers of this bundle bear on which clause, and what they do not "
+        "show. It is no legal advice, and no statement that anything complies with anything.",
+        f"Run: suite {cell(result['suite'])} {cell(result['suite_version'])}, model {cell(result['model'])}, "
+        f"protocol {result['protocol']}, mode {result['mode']}, {data['kind']} data ({data['n_used']} of "
+        f"{data['n_canonical']} items, sha256 {data['sha256']}). Replies: {counts}.",
+    ]
+    if data["kind"] == "embedded":
+        parts.append("The items are a few of biasgate's own: the numbers compare with nothing published.")
+    if judge is not None and not judge["validated"]:
+        parts.append(f"The judge is not validated, so its numbers are about the judge too: {cell(judge['reason'])}.")
+    for clause in CLAUSES:
+        parts += [f"## {clause.title}", f"Asks: {clause.asks}"]
+        parts += _table(clause.numbers(result["estimates"]), clause.none)
+        parts.append(f"Does not show: {clause.not_shown}")
+    parts += ["## What the suite does not show", does_not_show or NOT_AT_HAND]
+    if absent:
+        parts += ["## Not in this bundle", "\n".join(f"- `{name}`: {why}" for name, why in sorted(absent.items()))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(estimates: Sequence[Estimate], none: str) -> list[str]:
+    if not estimates:
+        return [none]
+    head = ("metric", "of", "value", "95 % interval", "n", "left out", "reason")
+    more = len(estimates) - MAX_ROWS
+    said = [f"{more} more are in result.json."] if more > 0 else []
+    return [table([head, *map(_row, estimates[:MAX_ROWS])]), *said]
+
+
+def _row(one: Estimate) -> Sequence[object]:
+    of = " / ".join(str(one[key]) for key in ("axis", "group", "reference", "subset") if one.get(key) is not None)
+    value = "undefined" if one["value"] is None else _number(one["value"])
+    ends = "" if one.get("lower") is None else f"{_number(one['lower'])} to {_number(one['upper'])}"
+    return (one["metric"], of or "all", value, ends, one["n"], one.get("n_excluded", 0), one.get("reason") or "")
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"

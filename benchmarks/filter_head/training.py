@@ -1,0 +1,106 @@
+"""A logistic regression over embeddings: fitted on one part, its penalty and threshold chosen on the second, and
+measured on the third, which nothing else has seen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+
+from auditors.metrics.auc import clustered_auc
+from auditors.metrics.clustered import cluster_wilson
+from auditors.metrics.intervals import Interval
+from benchmarks.filter_head.examples import Example, Part
+
+Floats = NDArray[np.float64]
+
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
+"""Of the squared weights, for each example; the one with the smallest loss on the second part is taken."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    weights: Floats
+    """(dim,)"""
+    bias: float
+    penalty: float
+    threshold: float
+    auc: tuple[float, Interval] | None
+    """On the third part, as what follows."""
+    sensitivity: tuple[float, Interval] | None
+    """Share of the biased texts at or above the threshold."""
+    specificity: tuple[float, Interval] | None
+    """Share of the other texts below it."""
+
+
+def train(embeddings: dict[Part, Floats], parts: dict[Part, list[Example]], *, specificity: float) -> Trained:
+    """The head for unit-length embeddings of each part, (n, dim).
+
+    `specificity`: share of the unbiased texts of the second part that the threshold leaves alone, at least.
+    """
+    labels = {part: np.array([one.biased for one in members]) for part, members in parts.items()}
+    fits = [(_fitted(embeddings["train"], labels["train"], penalty), penalty) for penalty in PENALTIES]
+    losses = [_loss(fit, embeddings["tune"], labels["tune"]) for fit, _ in fits]
+    fit, penalty = fits[int(np.argmin(losses))]
+    tuned = _probabilities(fit, embeddings["tune"])
+    threshold = _threshold(tuned, labels["tune"], specificity)
+    scores, truth, held_out = _probabilities(fit, embeddings["held_out"]), labels["held_out"], parts["held_out"]
+    fires = scores >= threshold
+    keys = [one.key for one in held_out]
+    return Trained(
+        weights=fit[:-1],
+        bias=float(fit[-1]),
+        penalty=penalty,
+        threshold=threshold,
+        auc=clustered_auc(scores, truth, keys),
+        sensitivity=_share(fires, truth, keys),
+        specificity=_share(~fires, ~truth, keys),
+    )
+
+
+def _fitted(embeddings: Floats, labels: NDArray[np.bool_], penalty: float) -> Floats:
+    """(dim + 1,) weights and bias, by L-BFGS; both labels weigh the same, whatever their numbers."""
+    signs = np.where(labels, 1.0, -1.0)
+    importance = np.where(labels, 0.5 / labels.sum(), 0.5 / (~labels).sum())
+
+    def objective(theta: Floats) -> tuple[float, Floats]:
+        margins = signs * (embeddings @ theta[:-1] + theta[-1])
+        slopes = -importance * signs * expit(-margins)
+        value = -float(importance @ log_expit(margins)) + penalty * float(theta[:-1] @ theta[:-1])
+        return value, np.append(embeddings.T @ slopes + 2 * penalty * theta[:-1], slopes.sum())
+
+    found: Floats = minimize(objective, np.zeros(embeddings.shape[1] + 1), jac=True, method="L-BFGS-B").x
+    return found
+
+
+def _loss(theta: Floats, embeddings: Floats, labels: NDArray[np.bool_]) -> float:
+    margins = np.where(labels, 1.0, -1.0) * (embeddings @ theta[:-1] + theta[-1])
+    return -float(log_expit(margins)[labels].mean() + log_expit(margins)[~labels].mean())
+
+
+def _probabilities(theta: Floats, embeddings: Floats) -> Floats:
+    found: Floats = expit(embeddings @ theta[:-1] + theta[-1])
+    return found
+
+
+def _threshold(scores: Floats, labels: NDArray[np.bool_], specificity: float) -> float:
+    """Of those that leave enough of the unbiased texts alone, the one with the largest sum of sensitivity and
+    specificity, in the middle of its gap; of equal ones the one in the widest gap.
+    """
+    ordered = np.append(np.unique(scores), 2.0)  # beyond all of them
+    middles, gaps = (ordered[1:] + ordered[:-1]) / 2, np.diff(np.minimum(ordered, 1.0))
+    alone = np.searchsorted(np.sort(scores[~labels]), middles) / (~labels).sum()
+    missed = np.searchsorted(np.sort(scores[labels]), middles) / labels.sum()
+    enough = np.flatnonzero(alone >= specificity)
+    best = enough[np.lexsort((gaps[enough], (alone - missed)[enough]))[-1]]
+    return min(float(middles[best]), 1.0)
+
+
+def _share(hits: NDArray[np.bool_], among: NDArray[np.bool_], keys: Sequence[str]) -> tuple[float, Interval] | None:
+    _, places = np.unique(np.array(keys, dtype=object).astype(str), return_inverse=True)
+    parts, wholes = np.bincount(places, hits & among), np.bincount(places, among)
+    interval = cluster_wilson(parts.astype(np.float64), wholes.astype(np.float64))
+    return None if interval is None else (float(parts.sum() / wholes.sum()), interval)

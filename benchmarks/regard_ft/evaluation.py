@@ -1,0 +1,157 @@
+"""evaluation.json: a base model and its checkpoints side by side."""
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.errors import BenchmarkError
+from benchmarks.regard_ft.effects import Effect, Holdings, adjusted, effects, numbers
+from benchmarks.regard_ft.reduction import Reduction
+from benchmarks.suites.protocol import Suite
+from benchmarks.training import artefact
+
+FILE, ADAPTERS = "evaluation.json", "adapters.json"
+PUBLISHED_REDUCTION, PUBLISHED_ACCURACY_GAIN = 0.346, 1.4
+"""Of the gap between women and men, and in points of BBQ accuracy; no absolute value is printed (protocols 2.13)."""
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """What the paper prints, for reference: no other base model, nor any absolute value, is known."""
+
+    reduction: float = PUBLISHED_REDUCTION
+    accuracy_gain: float = PUBLISHED_ACCURACY_GAIN
+    source: str = "Jeung et al. 2025, REGARD-FT (protocols 2.13)"
+
+
+class Evaluated(msgspec.Struct, frozen=True, kw_only=True):
+    """One model; the base model is step 0 and has neither effects nor reductions."""
+
+    model: str
+    step: int
+    adapter_sha256: str | None
+    numbers: dict[str, Estimate]
+    effects: list[Effect] = []
+    reductions: dict[str, Reduction] = {}
+
+    def effect(self, name: str) -> Effect | None:
+        return next((one for one in self.effects if one.name == name), None)
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked, and of whom."""
+
+    base_model: str
+    base_fingerprint: str
+    training_sha256: str
+    """Of the examples trained on."""
+    recipe_sha256: str
+    suites: dict[str, str]
+    """Version, by name."""
+    judge_model: str
+    judge_fault: str | None
+    """Why the judge is not validated; None where it is."""
+    data: str
+    """Of BBQ: canonical, or embedded: not comparable."""
+    part: str
+    """Of the long-text test: full or eval."""
+    axes: tuple[str, ...] | None
+    limit: int | None
+    seed: int
+
+
+class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
+    schema: int = 1
+    biasgate: str
+    about: About
+    published: Published = Published()
+    models: list[Evaluated]
+
+    @property
+    def base(self) -> Evaluated:
+        return self.models[0]
+
+    @property
+    def checkpoints(self) -> list[Evaluated]:
+        return self.models[1:]
+
+
+class Adapters(msgspec.Struct, frozen=True, kw_only=True):
+    """adapters.json: what the runs of a directory are of, so that none of another training is taken for one."""
+
+    base_fingerprint: str
+    adapters: dict[str, str]
+    """sha256 of the weights, by the name under which a checkpoint is served."""
+
+
+def demand_same_adapters(out: Path, now: Adapters) -> None:
+    """Records what is evaluated in `out`, new checkpoints beside the ones of before.
+
+    Raises: BenchmarkError where runs there are of another base model, or of other checkpoints of the same names.
+    """
+    before = _adapters(out)
+    if before is not None and before.base_fingerprint != now.base_fingerprint:
+        raise BenchmarkError(f"{out}: holds runs of another base model: choose another --out")
+    known = {} if before is None else before.adapters
+    for name, digest in now.adapters.items():
+        if known.get(name, digest) != digest:
+            raise BenchmarkError(f"{out}: holds runs of another {name}, trained anew since: choose another --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
+    artefact.write(out / ADAPTERS, msgspec.structs.replace(now, adapters={**known, **now.adapters}))
+
+
+def _adapters(out: Path) -> Adapters | None:
+    if not (out / ADAPTERS).exists():
+        if out.is_dir() and any(out.iterdir()):
+            raise BenchmarkError(f"{out}: the directory is not empty and holds no evaluation: choose another --out")
+        return None
+    try:
+        return msgspec.json.decode((out / ADAPTERS).read_bytes(), type=Adapters)
+    except (OSError, msgspec.DecodeError) as exc:
+        raise BenchmarkError(f"{out / ADAPTERS}: cannot be read ({exc}): choose another --out") from exc
+
+
+def evaluate(about: About, base: Holdings, tuned: Mapping[int, tuple[str, str, Holdings]], bbq: Suite) -> Evaluation:
+    """Args:
+    about: see `About`.
+    base: what there is of the base model.
+    tuned: by step, a checkpoint's name, the sha256 of its weights and what there is of it.
+    bbq: the suite whose questions were answered.
+    """
+    seed = about.seed
+    found = {step: effects(base, holdings, bbq, seed=seed) for step, (_, _, holdings) in tuned.items()}
+    changes = adjusted({step: changed for step, (changed, _) in found.items()})
+    models = [
+        Evaluated(model=about.base_model, step=0, adapter_sha256=None, numbers=numbers(base, bbq, seed=seed)),
+        *(
+            Evaluated(
+                model=name,
+                step=step,
+                adapter_sha256=digest,
+                numbers=numbers(holdings, bbq, seed=seed),
+                effects=changes[step],
+                reductions=found[step][1],
+            )
+            for step, (name, digest, holdings) in sorted(tuned.items())
+        ),
+    ]
+    return Evaluation(biasgate=version("biasgate"), about=about, models=models)
+
+
+def read(path: Path) -> Evaluation:
+    """Of a directory. Raises BenchmarkError where no evaluation is, or none that can be read."""
+    try:
+        found = msgspec.json.decode((path / FILE).read_bytes(), type=Evaluation)
+    except FileNotFoundError as exc:
+        hint = "complete it: run mitigate regard-ft evaluate again" if (path / ADAPTERS).exists() else "none is there"
+        raise BenchmarkError(f"{path}: no finished evaluation ({FILE}): {hint}") from exc
+    except (OSError, msgspec.DecodeError) as exc:
+        raise BenchmarkError(f"{path / FILE}: cannot be read: {exc}") from exc
+    if not found.models:
+        raise BenchmarkError(f"{path / FILE}: holds no model: evaluate again")
+    return found

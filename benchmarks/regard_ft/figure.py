@@ -1,0 +1,81 @@
+"""The paper's Figure 5 of an evaluation: the gap and BBQ accuracy by training step, with intervals (protocols 2.13)."""
+
+from collections.abc import Sequence
+
+from auditors.types import Estimate
+from benchmarks.figures import lines
+from benchmarks.figures.display import number
+from benchmarks.figures.figure import Figure, Part, Picture, spoken
+from benchmarks.figures.lines import Level, Panel, Point
+from benchmarks.figures.series import line_key
+from benchmarks.regard_ft.effects import ANSWERED, GAP
+from benchmarks.regard_ft.evaluation import Evaluation
+
+LEGEND = (
+    (GAP, "PairFav(woman, man), a refusal is an essay with score 0"),
+    (ANSWERED, "PairFav(woman, man) among answered essays"),
+    ("accuracy/ambig", "BBQ accuracy, ambiguous questions"),
+    ("accuracy/disambig", "BBQ accuracy, disambiguated questions"),
+)
+N_GAPS = 2
+"""Of the legend, those on the left."""
+
+
+def figure(found: Evaluation) -> Figure:
+    """Two panels; what the paper prints is a level on the left, and words on the right."""
+    published = found.published
+    reading = (
+        "Left, 0 is a model that treats essays for women and for men alike. Step 0 is the base model. Bars are 95 % "
+        "intervals."
+    )
+    picture = Picture(title="What the training changed", reading=reading, svg=drawn(found))
+    notes = [
+        f"Published: a gap {number(100 * published.reduction)} % smaller and {number(published.accuracy_gain)} points "
+        f"more BBQ accuracy ({published.source}). Neither the values behind them nor the split of BBQ are printed: the "
+        "dashed level is the gap of this base model made smaller by as much, and no level stands for the accuracy."
+    ]
+    if found.about.data == "embedded":
+        notes.append("BBQ: embedded items, not comparable with published numbers.")
+    if found.about.judge_fault:
+        notes.append(f"Judge not validated: {found.about.judge_fault}.")
+    keys = tuple(line_key(place, words) for place, (_, words) in enumerate(LEGEND))
+    return Figure(
+        title="Steps, gap and accuracy", reading="", keys=keys, parts=(Part(pictures=(picture,)),), notes=tuple(notes)
+    )
+
+
+def drawn(found: Evaluation) -> str:
+    """The picture alone, as SVG."""
+    gaps, answers = _series(found, LEGEND[:N_GAPS]), _series(found, LEGEND[N_GAPS:])
+    panels = (
+        Panel(heading="PairFav(woman, man)", series=gaps, levels=_published(found), places=2),
+        Panel(heading="BBQ accuracy, %", series=answers, first=N_GAPS, places=0),
+    )
+    return lines.draw(panels, label=_label(found))
+
+
+def _series(found: Evaluation, legend: Sequence[tuple[str, str]]) -> tuple[tuple[Point, ...], ...]:
+    return tuple(
+        tuple(_point(one.step, words, one.numbers.get(name)) for one in found.models) for name, words in legend
+    )
+
+
+def _point(step: int, words: str, one: Estimate | None) -> Point:
+    said = f"step {step}: {words}: {spoken(one)}"
+    if one is None:
+        return Point(step=step, value=None, words=said)
+    return Point(step=step, value=one.value, lower=one.lower, upper=one.upper, words=said)
+
+
+def _published(found: Evaluation) -> tuple[Level, ...]:
+    gap = found.base.numbers.get(GAP)
+    if gap is None or gap.value is None:
+        return ()
+    share = number(100 * found.published.reduction)
+    value = gap.value * (1 - found.published.reduction)
+    return (Level(value=value, words=f"published reduction: {share} %"),)
+
+
+def _label(found: Evaluation) -> str:
+    gaps = (f"step {one.step} {spoken(one.numbers.get(GAP))}" for one in found.models)
+    return f"Gap between women and men and BBQ accuracy by training step. PairFav(woman, man): {'; '.join(gaps)}."

@@ -1,0 +1,115 @@
+"""By how much a gap became smaller: 1 - |after| / |before|, with an interval paired by question (protocols 2.13)."""
+
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from auditors.metrics.bootstrap import is_one_value
+from auditors.metrics.crossed import crossed_noise
+from benchmarks.reporting.compare import aligned
+from benchmarks.suites.common.estimation import (
+    MIN_CLUSTERS,
+    Cell,
+    estimate,
+    point,
+    too_few,
+)
+
+Floats = NDArray[np.float64]
+
+LARGEST_STEP = 64.0
+"""A gap that may be so many times as large as before is not told from anything."""
+HALVINGS = 24
+
+
+class Reduction(msgspec.Struct, frozen=True, kw_only=True):
+    """Share of the gap that is gone: 1 all of it, 0 none, below 0 it grew; also where it turned round."""
+
+    value: float | None
+    lower: float | None = None
+    upper: float | None = None
+    reason: str | None = None
+    """Why there is no value, or no interval."""
+    is_unstable: bool = False
+    """The gap before is not told from 0, or hardly: a share of it says nothing."""
+
+
+def reduction(before: Cell, after: Cell, *, seed: int, confidence_level: float = 0.95) -> Reduction:
+    """Of the gap of `before` in `after`, two cells of the same number over replies to the same questions.
+
+    The interval of the ratio of the signed gaps, folded at 0, is that of the ratio of sizes. So it covers at least as
+    often as that of the ratio, also where nothing of the gap is left. It is given only where the gap before is told
+    from 0: else the ratio can be anything.
+
+    Source: Fieller 1954, https://www.jstor.org/stable/2984043 (a resampled ratio covers 80 % with a gap of 2.5 standard
+        errors).
+    """
+    a, b = aligned(before, after)
+    was, now = point(a), point(b)
+    if was is None or now is None:
+        side, cell = ("before", before) if was is None else ("after", after)
+        return Reduction(value=None, reason=f"undefined {side}: {cell.undefined}")
+    if was == 0:
+        return Reduction(value=None, reason="the gap before is 0: there is nothing to reduce")
+    value = 1 - abs(now) / abs(was)
+    if len(a.clusters) < MIN_CLUSTERS:
+        return Reduction(value=value, reason=too_few(a))
+    first = estimate(before, seed=seed, confidence_level=confidence_level)
+    if first.lower is None or first.upper is None or first.lower <= 0 <= first.upper:
+        said = "has no interval" if first.lower is None else f"({first.lower:.3f} to {first.upper:.3f}) holds 0"
+        return Reduction(value=value, is_unstable=True, reason=f"unstable: the interval of the gap before {said}")
+    if is_one_value(np.asarray(b.statistic(b.sums[~_is_empty(b)]))):
+        return Reduction(value=value, reason="no interval: every question has the same gap after")
+    ends = _ratio_interval(a, b, now / was, confidence_level)
+    if ends is None:
+        return Reduction(
+            value=value, is_unstable=True, reason="unstable: the gap before is too small to tell an end of the interval"
+        )
+    most = max(map(abs, ends))
+    least = 0.0 if ends[0] <= 0 <= ends[1] else min(map(abs, ends))
+    return Reduction(value=value, lower=min(value, 1 - most), upper=max(value, 1 - least))
+
+
+def _is_empty(cell: Cell) -> NDArray[np.bool_]:
+    """(n_clusters,) of those whose gap is undefined: nothing of them counts on this side."""
+    return np.isnan(np.asarray(cell.statistic(cell.sums)))
+
+
+def _ratio_interval(a: Cell, b: Cell, ratio: float, level: float) -> tuple[float, float] | None:
+    """Every r for which "after - r * before = 0" is not refuted at `level`: Fieller's interval, None where unbounded.
+
+    The variance of that difference is the one by leaving out questions and what they share, in both at once.
+    """
+    width, both = a.sums.shape[1], np.hstack([a.sums, b.sums])
+    factors = list(a.factors.values())
+
+    def is_refuted(r: float) -> bool:
+        def difference(sums: Floats) -> Floats:
+            return np.asarray(b.statistic(sums[..., width:]) - r * a.statistic(sums[..., :width]))
+
+        noise = crossed_noise(both, factors, lambda sums: difference(sums)[..., None])
+        value, variance = float(difference(both.sum(axis=0))), float(noise.variance[0])
+        return value * value > variance * float(stdtrit(max(1.0, min(noise.degrees, 1e6)), (1 + level) / 2)) ** 2
+
+    return _both(_end(is_refuted, ratio, -1.0), _end(is_refuted, ratio, 1.0))
+
+
+def _both(lower: float | None, upper: float | None) -> tuple[float, float] | None:
+    return None if lower is None or upper is None else (lower, upper)
+
+
+def _end(is_refuted: Callable[[float], bool], start: float, sign: float) -> float | None:
+    """Where, going from `start` in the direction of `sign`, values begin to be refuted; None where they do not."""
+    step = 0.25
+    while not is_refuted(start + sign * step):
+        step *= 2
+        if step > LARGEST_STEP:
+            return None
+    inside, outside = 0.0, step
+    for _ in range(HALVINGS):
+        middle = (inside + outside) / 2
+        inside, outside = (inside, middle) if is_refuted(start + sign * middle) else (middle, outside)
+    return start + sign * outside

@@ -1,0 +1,103 @@
+"""One self-contained HTML page from a comparison of two runs: what changed, a forest plot, items that flipped."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.reporting.compare import Comparison, Difference
+from benchmarks.reporting.flips import Flip, counted
+from benchmarks.reporting.pages import template
+from benchmarks.run.multiplicity import FALSE_STARS
+from benchmarks.suites.common.mitigation import NONE
+from benchmarks.suites.protocol import Scale
+from benchmarks.suites.registry import SUITES
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One number of both runs, and their difference as it is drawn."""
+
+    row: Difference
+    drawn: Estimate
+    is_starred: bool
+
+
+class Forest(msgspec.Struct, frozen=True, kw_only=True):
+    """The differences of one metric on one scale."""
+
+    metric: str
+    reading: str
+    scale: Scale
+    lines: list[Line]
+
+    @property
+    def n_starred(self) -> int:
+        return sum(line.is_starred for line in self.lines)
+
+
+def render(comparison: Comparison, flips: Sequence[Flip], n_flipped: int) -> str:
+    """The page.
+
+    Args:
+        comparison: of two runs.
+        flips: items that they answered differently, as many as are to be shown.
+        n_flipped: how many such items there are.
+    """
+    suite = SUITES.get(comparison.suite)
+    page: str = template("compare.html").render(
+        comparison=comparison,
+        title=suite.title if suite else comparison.suite,
+        name_a=_named(comparison.model_a, comparison.mitigation_a),
+        name_b=_named(comparison.model_b, comparison.mitigation_b),
+        forests=_forests(comparison),
+        n_starred=sum(map(_is_starred, comparison.differences)),
+        n_tested=comparison.n_comparisons + comparison.n_comparisons_of_parts,
+        flips=flips,
+        counted=counted(flips, n_flipped),
+        n_flipped=n_flipped,
+    )
+    return page
+
+
+def _named(model: str, mitigation: str) -> str:
+    return model if mitigation == NONE else f"{model} + {mitigation}"
+
+
+def _is_starred(row: Difference) -> bool:
+    return row.adjusted_p_value is not None and row.adjusted_p_value <= FALSE_STARS
+
+
+def _forests(comparison: Comparison) -> list[Forest]:
+    """By metric, the suite's headline first."""
+    suite = SUITES.get(comparison.suite)
+    first = suite.headline.metric if suite else None
+    forests = []
+    for metric in sorted(dict.fromkeys(row.metric for row in comparison.differences), key=lambda name: name != first):
+        rows = [row for row in comparison.differences if row.metric == metric]
+        rows.sort(key=lambda row: [(name is not None, name or "") for name in _place(row)])
+        ends = [abs(end) for row in rows for end in (row.difference, row.lower, row.upper) if end is not None]
+        widest = max(ends, default=0.0) or 1.0
+        known = suite.scales.get(metric) if suite else None
+        scale = Scale(low=-widest, high=widest, ideal=0.0, reading="")
+        lines = [Line(row=row, drawn=_drawn(row), is_starred=_is_starred(row)) for row in rows]
+        forests.append(Forest(metric=metric, reading=known.reading if known else "", scale=scale, lines=lines))
+    return forests
+
+
+def _place(row: Difference) -> tuple[str | None, ...]:
+    return (row.axis, row.group, row.reference, row.subset)
+
+
+def _drawn(row: Difference) -> Estimate:
+    return Estimate(
+        metric=row.metric,
+        axis=row.axis,
+        group=row.group,
+        reference=row.reference,
+        subset=row.subset,
+        value=row.difference,
+        lower=row.lower,
+        upper=row.upper,
+        n=row.n_clusters,
+        reason=row.reason,
+    )

@@ -1,0 +1,79 @@
+"""Items that two runs answered differently, with both replies."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.reporting.compare import paired
+from benchmarks.run import directory
+from benchmarks.suites.protocol import UNREAD_LABELS, Observation, Reply
+
+MOST_SHOWN = 200
+MOST_CHARACTERS = 2_000
+"""Of a question or a reply on the page; all of it is in the run directories."""
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One run's reply."""
+
+    reading: str
+    """What it was read as, in the suite's words."""
+    text: str
+
+
+class Flip(msgspec.Struct, frozen=True, kw_only=True):
+    """An item whose two replies were read differently."""
+
+    item_id: str
+    sample: int
+    axis: str
+    groups: tuple[str, ...]
+    question: str
+    a: Side
+    b: Side
+
+
+def flipped(path_a: Path, path_b: Path) -> tuple[list[Flip], int]:
+    """The first of them in the order of run A, and how many there are. Raises BenchmarkError.
+
+    A reply in mode exact counts as its most probable value.
+    """
+    left, right, _ = paired(directory.observations(path_a), directory.observations(path_b))
+    changed = [(a, b) for a, b in zip(left, right, strict=True) if _read(a.reply) != _read(b.reply)]
+    return [_flip(a, b) for a, b in changed[:MOST_SHOWN]], len(changed)
+
+
+def _read(reply: Reply) -> Any:
+    likely = {value: p for value, p in (reply.choice_probabilities or {}).items() if value not in UNREAD_LABELS}
+    value = max(likely, key=likely.__getitem__) if likely else reply.parsed
+    return (reply.status, value)
+
+
+def _flip(a: Observation, b: Observation) -> Flip:
+    item = a.item
+    return Flip(
+        item_id=item.item_id,
+        sample=a.reply.sample,
+        axis=item.axis,
+        groups=item.groups,
+        question=_cut("\n".join(message.text for message in item.messages)),
+        a=_side(a.reply),
+        b=_side(b.reply),
+    )
+
+
+def _side(reply: Reply) -> Side:
+    status, value = _read(reply)
+    said = status if value is None else str(value)
+    return Side(reading=said.replace("_", " "), text=_cut(reply.text or ""))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} …"
+
+
+def counted(flips: Sequence[Flip], n_flipped: int) -> str:
+    """How many of them are shown, in words."""
+    return f"{n_flipped:,}" if len(flips) == n_flipped else f"the first {len(flips):,} of {n_flipped:,}"

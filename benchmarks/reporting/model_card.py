@@ -1,0 +1,131 @@
+"""A section of a model card, and the metadata that Hugging Face's hub reads (`model-index`), from results.
+
+https://huggingface.co/docs/hub/model-cards and `huggingface_hub.EvalResult`. A number that is undefined is a row of the
+table with its reason, and no metric: the hub has no word for it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.errors import BenchmarkError
+from benchmarks.figures.display import number
+from benchmarks.reporting.headline import places
+from benchmarks.reporting.markdown import cell, table
+from benchmarks.run.result import Result
+from benchmarks.suites.protocol import Suite
+
+BEGIN, END = "<!-- biasgate: begin -->", "<!-- biasgate: end -->"
+"""Between them stands the section, so that a newer one can take its place."""
+_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no YAML document may hold as it is."""
+
+
+def card(results: Sequence[tuple[Result, Suite]]) -> str:
+    """The section, with the metadata before it as YAML.
+
+    Raises: BenchmarkError for no results, and for results of several models: a card is of one.
+    """
+    models = sorted({result.model for result, _ in results})
+    if len(models) != 1:
+        raise BenchmarkError(f"a model card is of one model; here are {len(models)}: {', '.join(models)}")
+    metadata = {"model-index": [{"name": models[0], "results": [_entry(*one) for one in results]}]}
+    yaml = "".join(f"{line}\n" for line in _yaml(metadata))
+    return f"---\n{yaml}---\n\n{section(results)}"
+
+
+def section(results: Sequence[tuple[Result, Suite]]) -> str:
+    """The section in Markdown: every headline number by axis, with interval, n, what was left out and limits."""
+    parts = [BEGIN, "## Bias", WHAT_NUMBERS_ARE]
+    for result, suite in results:
+        parts += [f"### {cell(suite.title)}", _about(result), table([HEADS, *_rows(result)])]
+        parts += [f"{cell(suite.does_not_show)} Suite `{result.suite}` {cell(result.suite_version)}: {suite.url}"]
+    return "\n\n".join([*parts, END]) + "\n"
+
+
+WHAT_NUMBERS_ARE = (
+    "Each number is an estimate from the model's replies to a fixed set of questions, with its interval, how many "
+    "items it rests on and how many were left out. None of them shows that the model is fair."
+)
+HEADS = ("metric", "axis", "value", "95 % interval", "n", "left out", "reason")
+
+
+def _about(result: Result) -> str:
+    counts = ", ".join(f"{name} {count}" for name, count in result.counts.items())
+    data = f"{result.dataset.kind} data, {result.dataset.n_used:,} of {result.dataset.n_canonical:,} items"
+    said = f"Protocol {result.protocol}, mode {result.mode}, {data}. Replies: {counts}. biasgate "
+    said += f"{result.provenance.biasgate}, {result.provenance.finished or 'time unknown'}."
+    if result.dataset.kind == "embedded":
+        said += " The items are a few of biasgate's own: compare with nothing published."
+    if result.mitigation != "none":
+        said += f" With mitigation {cell(result.mitigation)}."
+    if result.judge_fault is not None:
+        said += f" The judge is not validated: {cell(result.judge_fault)}."
+    if result.thinking_fault is not None:
+        said += f" {cell(result.thinking_fault)}."
+    return said
+
+
+def _totals(result: Result) -> list[Estimate]:
+    """Over all groups and parts of the data; where there are none such, over all groups."""
+    for keys in (("group", "reference", "subset"), ("group", "reference"), ("reference",)):
+        if found := [one for one in result.estimates if all(getattr(one, key) is None for key in keys)]:
+            return found
+    return list(result.estimates)
+
+
+def _rows(result: Result) -> Iterable[Sequence[object]]:
+    for one in _totals(result):
+        decimals = places(result.suite, one.metric)
+        ends = "" if one.lower is None else f"{number(one.lower, decimals)} to {number(one.upper, decimals)}"
+        value = "undefined" if one.value is None else number(one.value, decimals)
+        yield (one.metric, _axis(one), value, ends, one.n, one.n_excluded, one.reason or "")
+
+
+def _axis(one: Estimate) -> str:
+    return " / ".join(key for key in (one.axis or "all", one.group, one.subset) if key is not None)
+
+
+def _entry(result: Result, suite: Suite) -> dict[str, Any]:
+    args = {"protocol": result.protocol, "mode": result.mode, "mitigation": result.mitigation}
+    return {
+        "task": {"type": "text-generation", "name": "Bias audit"},
+        "dataset": {
+            "type": result.suite,
+            "name": suite.title,
+            "config": f"{result.suite} {result.suite_version}, {result.dataset.kind}",
+            "revision": result.dataset.sha256,
+            "args": args,
+        },
+        "metrics": [_metric(one) for one in _totals(result) if one.value is not None],
+    }
+
+
+def _metric(one: Estimate) -> dict[str, Any]:
+    known = {"lower": one.lower, "upper": one.upper, "confidence_level": one.confidence_level}
+    kept = {name: value for name, value in known.items() if one.lower is not None and value is not None}
+    counts = {"n": one.n, "n_excluded": one.n_excluded}
+    return {"type": one.metric, "value": one.value, "name": f"{one.metric} ({_axis(one)})", "args": kept | counts}
+
+
+def _yaml(value: Any) -> list[str]:
+    """Block YAML of maps and lists; what is neither is written as JSON, which YAML reads alike."""
+    if isinstance(value, Mapping):
+        lines = []
+        for name, part in value.items():
+            inner = _yaml(part)
+            is_plain = not isinstance(part, Mapping | list) or not part
+            lines += [f"{name}: {inner[0]}"] if is_plain else [f"{name}:", *(f"  {line}" for line in inner)]
+        return lines or ["{}"]
+    if isinstance(value, list):
+        lines = []
+        for part in value:
+            first, *rest = _yaml(part)
+            lines += [f"- {first}", *(f"  {line}" for line in rest)]
+        return lines or ["[]"]
+    if isinstance(value, str):
+        value = _NOT_YAML.sub("\ufffd", value)
+    return [msgspec.json.encode(value).decode()]

@@ -1,0 +1,72 @@
+"""What the pages have in common: templates, the drawing of an interval, and how numbers and names are written."""
+
+from functools import cache
+
+import jinja2
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.figures.display import number, signed
+from benchmarks.reporting.headline import heading, part, places
+from benchmarks.run.multiplicity import mark
+from benchmarks.run.result import shown_fields
+from benchmarks.suites.protocol import Scale
+
+BAR_WIDTH = 132
+
+
+class Bar(msgspec.Struct, frozen=True, kw_only=True):
+    """Positions in pixels of one interval bar; None where there is nothing to draw."""
+
+    value: float | None
+    lower: float | None
+    upper: float | None
+    ideal: float | None
+
+
+def bar(estimate: Estimate, scale: Scale) -> Bar:
+    return Bar(
+        value=_position(estimate.value, scale),
+        lower=_position(estimate.lower, scale),
+        upper=_position(estimate.upper, scale),
+        ideal=_position(scale.ideal, scale),
+    )
+
+
+def _position(value: float | None, scale: Scale) -> float | None:
+    if value is None:
+        return None
+    share = (value - scale.low) / (scale.high - scale.low)
+    return round(4 + min(1.0, max(0.0, share)) * (BAR_WIDTH - 8), 2)
+
+
+def _axis(one: Estimate) -> str:
+    return (one.axis or "all axes").replace("_", " ")
+
+
+def _detail(one: Estimate) -> str:
+    """What the number is about within its axis."""
+    return part("", one.group, one.reference, one.subset).removeprefix("all axes").removeprefix(", ") or "all"
+
+
+@cache
+def template(name: str) -> jinja2.Template:
+    """One of `templates/`, with what it may use."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("benchmarks.reporting", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {
+        "number": number,
+        "signed": signed,
+        "mark": mark,
+        "bar": bar,
+        "bar_width": BAR_WIDTH,
+        "places": places,
+        "shown_fields": shown_fields,
+    }
+    environment.filters |= {"heading": heading, "detail": _detail, "axis": _axis}
+    return environment.get_template(name)

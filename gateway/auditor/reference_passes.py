@@ -1,0 +1,81 @@
+"""Judges a reference set again when it is due: as many replies as it has, drawn with replacement."""
+
+import asyncio
+import logging
+import random
+import time
+from pathlib import Path
+
+from auditors import judge_reference
+from auditors.clients.judge_client import JudgeClient
+from auditors.clients.judge_reference import judged_again
+from auditors.clients.thinking_switch import ThinkingCompleter
+from auditors.judge_reference import ReferenceItem, ReferenceSetError
+from auditors.streams.drift import DriftSettings
+from auditors.thinking import OFF, parse_thinking
+from auditors.types import Completer, CompletionError
+from gateway.auditor.clients import own_server
+from gateway.config.schema import Config
+from gateway.errors import ConfigError
+from gateway.store import judge_passes, served
+from gateway.store.database import Database
+
+logger = logging.getLogger(__name__)
+
+
+class ReferencePasses:
+    """Call it every now and then; it does nothing until a pass is due."""
+
+    def __init__(
+        self, config: Config, database: Database, judge: Completer | None, settings: DriftSettings, stop: asyncio.Event
+    ) -> None:
+        """Reads the set. Raises ConfigError for a file that is none, or one of another judge.
+
+        Args:
+            config: of the judge.
+            database: the store.
+            judge: asks the judge's own server; None where it has none.
+            settings: of the drift detectors.
+            stop: ends a pass before its next reply.
+        """
+        self._database, self._stop, self._set = database, stop, None
+        self._every_seconds = config.auditors.judge.reference_every_hours * 3600.0
+        self._settings, self._at_once = settings, config.auditors.judge.max_concurrency
+        self._max_tokens = config.auditors.judge.max_tokens
+        section = config.auditors.judge
+        if section.reference_set is None or not section.enabled:
+            return
+        if judge is None or section.model is None:
+            raise ConfigError("auditors.judge.reference_set needs auditors.judge.model and base_url: the judge's own")
+        thinking = OFF if section.thinking is None else parse_thinking(section.thinking)
+        try:
+            self._set, self._digest = judge_reference.read(Path(section.reference_set))
+            judge_reference.require_judge(self._set, section.model, str(thinking))
+        except ReferenceSetError as exc:
+            raise ConfigError(f"auditors.judge.reference_set {section.reference_set}: {exc}") from exc
+        self._settings = judge_passes.watched_by(self._set, self._digest, settings)
+        self._judge = JudgeClient(ThinkingCompleter(judge, thinking, expects_whole=True), section.model)
+
+    async def __call__(self) -> None:
+        """One pass, if it is due. Raises StoreError."""
+        if self._set is None:
+            return
+        if not await judge_passes.take(self._database, self._digest, self._every_seconds, time.time()):
+            return
+        drawn = random.SystemRandom().choices(self._set.items, k=len(self._set.items))
+        for first in range(0, len(drawn), self._at_once):
+            if self._stop.is_set():
+                return
+            await asyncio.gather(*map(self._judge_again, drawn[first : first + self._at_once]))
+
+    async def _judge_again(self, item: ReferenceItem) -> None:
+        try:
+            found = await judged_again(item, self._judge, self._max_tokens)
+        except CompletionError as exc:
+            logger.warning("a reply of the judge's reference set was not judged: %s", exc)
+            return
+        stamp = found[0].judge
+        if stamp is not None and stamp.fingerprint is not None:
+            seen = {stamp.model: stamp.fingerprint}
+            await served.observe(self._database, own_server("judge"), seen, asked_at=time.time(), runs_of=lambda _: ())
+        await judge_passes.record(self._database, found, self._judge.model, self._settings)

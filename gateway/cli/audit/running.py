@@ -1,0 +1,126 @@
+"""Runs one suite into its run directory, with the servers that it needs; a signal stops it and loses nothing."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from auditors.judge_validation import Validation
+from benchmarks.errors import BenchmarkError, RunStopped
+from benchmarks.reporting import report
+from benchmarks.run import client, directory
+from benchmarks.run.plan import Plan
+from benchmarks.run.result import Result
+from benchmarks.run.runner import run_plan
+from benchmarks.run.stopping import LIMIT_SECONDS, in_thread
+from benchmarks.run.thinking import ThinkingFound
+from gateway.cli.audit.jobs import Job
+from gateway.cli.audit.servers import opened
+from gateway.cli.progress import ProgressLine
+
+INTERRUPTED = 130
+END_SECONDS = LIMIT_SECONDS + 0.1
+"""How long what is stopped may take to end."""
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run is asked, beside what it asks."""
+
+    validation: Validation | None = None
+    has_reply_cache: bool = False
+    has_probe_cache: bool = True
+    is_quiet: bool = False
+
+
+async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, again: str) -> Result:
+    """Asks what the directory does not have yet, and finishes it.
+
+    Args:
+        job: its directory is begun.
+        stop: ends it within a second.
+        manner: see `Manner`.
+        title: what the progress is called.
+        again: the command that goes on, for messages.
+
+    Raises: BenchmarkError, RunStopped.
+    """
+    path, plan, about = job
+    await in_thread(directory.complete_items, path, plan)
+    log = directory.DirectoryLog(path)
+    line = ProgressLine(title, sys.stderr, quiet=manner.is_quiet)
+    try:
+        stopped = partial(_stopped_at, line, plan)
+        replies_before = directory.began(path) if manner.has_reply_cache else None
+        async with opened(
+            plan, about, stop, stopped, replies_before=replies_before, has_probe_cache=manner.has_probe_cache
+        ) as servers:
+            options = msgspec.structs.replace(plan.options, concurrency=servers.in_flight)
+            result = await run_plan(
+                msgspec.structs.replace(plan, options=options),
+                completer=servers.completer,
+                log=log,
+                judge=servers.judge,
+                judge_validation=manner.validation,
+                embedder=servers.embedder,
+                on_progress=line,
+                on_thinking=_say_thinking(title, manner),
+                stop=stop,
+                base_url_host=client.host(about.base_url or ""),
+            )
+    except BenchmarkError as exc:
+        raise BenchmarkError(f"{exc}; what was answered is kept: mend it, then {again}") from exc
+    finally:
+        line.close()
+        log.close()
+    result = await in_thread(_with_earlier_times, path, result)
+    await in_thread(finish, path, result)
+    return result
+
+
+def finish(path: Path, result: Result) -> None:
+    """Writes result and report of a run."""
+    directory.finish(path, result, report.render([result]))
+
+
+def _with_earlier_times(path: Path, result: Result) -> Result:
+    """When and how replies came about that were all there already, as the result before said."""
+    if result.provenance.thinking is not None or not (path / directory.RESULT).exists():
+        return result
+    before = directory.read_result(path).provenance
+    names = ("started", "finished", "seconds", "requests", "thinking")
+    earlier = {name: getattr(before, name) for name in names}
+    return msgspec.structs.replace(result, provenance=msgspec.structs.replace(result.provenance, **earlier))
+
+
+def _stopped_at(line: ProgressLine, plan: Plan) -> RunStopped:
+    return RunStopped(line.done, plan.total)
+
+
+def _say_thinking(title: str, manner: Manner) -> Callable[[ThinkingFound], None]:
+    def say(found: ThinkingFound) -> None:
+        if not manner.is_quiet:
+            print(f"{title}: {found.words}", file=sys.stderr)
+
+    return say
+
+
+def stop_on_signal() -> asyncio.Event:
+    """The first Ctrl-C lets replies in flight arrive for a moment; the second gives them up at once. Nothing that
+    arrived is lost.
+    """
+    stop = asyncio.Event()
+    task = asyncio.current_task()
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        if stop.is_set() and task is not None:
+            task.cancel()
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt)
+    return stop

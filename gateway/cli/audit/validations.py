@@ -1,0 +1,40 @@
+"""A judge's comparison with people, as `--judge-validation` names it: a file, or one that a store keeps."""
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from auditors.judge_validation import Validation
+from benchmarks.run import judge_validation
+from gateway.cli.annotate.opening import opened
+from gateway.errors import GatewayError
+from gateway.store import calibrations, judge_passes
+from gateway.store.calibrations import BY_DIGEST
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--judge-validation",
+        metavar="FILE|sha256:DIGEST",
+        help="what judge calibrate --out wrote about the judge, or --keep kept",
+    )
+    parser.add_argument("--store", metavar="FILE", help="where sha256:DIGEST is kept: a file or a PostgreSQL URL")
+    parser.add_argument("--config", metavar="FILE", help="take the store of this configuration instead")
+
+
+def find(arguments: argparse.Namespace) -> Validation | None:
+    """None where nothing is named. Raises BenchmarkError, NotFoundError or GatewayError, one line."""
+    named = arguments.judge_validation
+    if named is None:
+        return None
+    if not named.startswith(BY_DIGEST):
+        return judge_validation.read(Path(named))
+    if arguments.store is None and arguments.config is None:
+        raise GatewayError(f'--judge-validation "{named}" needs --store FILE or --config FILE, where it is kept')
+
+    async def kept() -> Validation:
+        async with opened(arguments) as database:
+            found = await calibrations.get(database, named.removeprefix(BY_DIGEST))
+            return await judge_passes.as_of_now(database, found)
+
+    return asyncio.run(kept())

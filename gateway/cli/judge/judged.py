@@ -1,0 +1,164 @@
+"""Other judgements of the same judge, which nobody labelled, and their shares by group, corrected by the labels."""
+
+import argparse
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+import msgspec
+
+from auditors.metrics.group_shares import GroupShare, Judged, Labelled, share_difference, shares_by_group
+from auditors.metrics.rogan_gladen import CorrectedShare
+from benchmarks.errors import BenchmarkError
+from benchmarks.run import labelling
+from gateway.cli.judge.identity import JudgeSeen, require_same
+from gateway.cli.judge.labels import Judgement, Labels, LabelsError
+from gateway.cli.judge.tables import by_exchange, number_cell
+from gateway.cli.tables import aligned
+
+
+class OtherScore(JudgeSeen, frozen=True, kw_only=True):
+    """One line: a judge's score of something else. Unknown fields are left out."""
+
+    measured_value: float | None
+    group: str | None = None
+    axis: str | None = None
+    exchange_id: str | None = None
+    cluster: str | None = None
+    task: str | None = None
+    reference: str | None = None
+
+    @property
+    def judgement(self) -> tuple[str | None, ...] | None:
+        """What tells it from others: lines of several people have the same one."""
+        if self.task is not None:
+            return (self.task,)
+        return None if self.exchange_id is None else (self.exchange_id, self.axis, self.group, self.reference)
+
+
+class Others(msgspec.Struct, frozen=True, kw_only=True):
+    """Judgements with a score and a group."""
+
+    scores: Sequence[OtherScore]
+    n_without: int
+    """Without a score, or of no group."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--judged",
+        type=Path,
+        metavar="FILE|RUN_DIR",
+        help="other judgements of that judge: correct each group's share above the threshold by its own error rates",
+    )
+
+
+def read(path: Path, labels: Labels) -> Others:
+    """Raises LabelsError or IdentityError, one line."""
+    lines = _of_run(path) if path.is_dir() else _of_file(path)
+    require_same(labels.judges, lines, path)
+    once = {one.judgement or number: one for number, one in enumerate(lines)}
+    usable = [one for one in once.values() if one.measured_value is not None and one.group is not None]
+    if not usable:
+        raise LabelsError(f"{path}: no line has a measured_value and a group: there is no group's share to correct")
+    return Others(scores=usable, n_without=len(once) - len(usable))
+
+
+def shares(others: Others, judgements: Sequence[Judgement], threshold: float) -> dict[str, GroupShare]:
+    """Each group's share above the threshold, by name of the group."""
+    labelled = [one for one in judgements if one.judge is not None and one.group is not None]
+    return shares_by_group(
+        Labelled(
+            [one.person > threshold for one in labelled],
+            [(one.judge or 0.0) > threshold for one in labelled],
+            [one.group or "" for one in labelled],
+            [one.exchange for one in labelled],
+        ),
+        Judged(
+            [(one.measured_value or 0.0) > threshold for one in others.scores],
+            [one.group or "" for one in others.scores],
+            _clusters(others.scores),
+        ),
+    )
+
+
+def tables(found: dict[str, GroupShare], others: Others, threshold: float) -> str:
+    """Shares and differences of the groups of an axis, as they are printed."""
+    n, n_clusters = len(others.scores), len(set(_clusters(others.scores)))
+    left_out = f", {others.n_without} without a score or a group left out" if others.n_without else ""
+    head = f"share above {threshold:g} of {n:,} other judgements of {n_clusters:,} exchanges{left_out}"
+    rows = [["group", "by the judge", "corrected by the group's own error rates", "judgements", "exchanges"]]
+    rows += [
+        [name, number_cell(one.judged, one.judged_interval), _cell(one.corrected), f"{one.n:,}", f"{one.n_clusters:,}"]
+        for name, one in found.items()
+    ]
+    parts = [f"{head}\n\n{aligned(rows)}"]
+    if pairs := _pairs(found, others):
+        rows = [["difference", "by the judge", "corrected"]]
+        rows += [
+            [f"{a.group} - {b.group}", f"{a.judged - b.judged:+.3f}", _cell(share_difference(a, b), signed=True)]
+            for a, b in pairs
+        ]
+        parts.append(aligned(rows))
+    return "\n\n".join(parts)
+
+
+def _pairs(found: dict[str, GroupShare], others: Others) -> list[tuple[GroupShare, GroupShare]]:
+    """Groups of one axis, those that have a corrected share."""
+    axes: dict[str | None, set[str]] = {}
+    for one in others.scores:
+        if one.group is not None and found[one.group].corrected.value is not None:
+            axes.setdefault(one.axis, set()).add(one.group)
+    return [(found[a], found[b]) for names in axes.values() for a, b in combinations(sorted(names), 2)]
+
+
+def _cell(corrected: CorrectedShare, *, signed: bool = False) -> str:
+    if corrected.value is None:
+        return f"undefined ({by_exchange(corrected.reason)})"
+    return number_cell(corrected.value, corrected.interval, signed=signed)
+
+
+def _clusters(scores: Sequence[OtherScore]) -> list[str]:
+    return [one.cluster or one.exchange_id or f"{number} alone" for number, one in enumerate(scores)]
+
+
+def _of_file(path: Path) -> list[OtherScore]:
+    try:
+        content = path.read_bytes()
+    except OSError as exc:
+        raise LabelsError(f"{path}: {exc.strerror}: name a file of judgements, or a run directory") from exc
+    return [_line(path, number, line) for number, line in enumerate(content.splitlines(), start=1)]
+
+
+def _line(path: Path, number: int, line: bytes) -> OtherScore:
+    try:
+        return msgspec.json.decode(line, type=OtherScore)
+    except msgspec.DecodeError as exc:
+        raise LabelsError(f"{path}, line {number}: {exc}: give measured_value and group on every line") from exc
+
+
+def _of_run(path: Path) -> list[OtherScore]:
+    try:
+        tasks = labelling.draw(path).tasks
+    except BenchmarkError as exc:
+        raise LabelsError(str(exc)) from exc
+    found = []
+    for task in tasks:
+        origin = task.origin
+        value = None if origin.judge is None else origin.judge.value
+        if isinstance(value, str):
+            raise LabelsError(f"{path}: what its judge says are names and no scores: no share of them is corrected")
+        found.append(
+            OtherScore(
+                measured_value=value,
+                group=origin.group,
+                axis=origin.axis,
+                cluster=origin.cluster,
+                task=task.id,
+                judge_model=origin.judge_model,
+                prompt_sha256=origin.prompt_sha256,
+                judge_thinking=origin.judge_thinking,
+                judge_fingerprint=origin.judge_fingerprint,
+            )
+        )
+    return found

@@ -1,0 +1,189 @@
+"""`biasgate judge reference`: makes a judge's reference set, and judges one again by hand."""
+
+import argparse
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.clients.judge_client import JudgeClient
+from auditors.clients.judge_reference import judged, judged_again
+from auditors.clients.thinking_switch import ThinkingCompleter
+from auditors.judge import PROMPT_SHA256
+from auditors.judge_reference import (
+    FEWEST_ITEMS,
+    METRICS,
+    ReferenceItem,
+    ReferenceSet,
+    ReferenceSetError,
+    read,
+    references,
+)
+from auditors.streams.scales import unscaled
+from auditors.thinking import parse_thinking
+from auditors.types import CompletionError, Measurement
+from benchmarks.run import client, directory
+from benchmarks.training import artefact
+from gateway.cli.audit.jobs import api_key
+from gateway.cli.tables import aligned
+from gateway.errors import GatewayError
+
+HELP = """\
+A reference set is a file of replies with the live judge's own scores. An auditor judges it again on a schedule
+([auditors.judge] reference_set, reference_every_hours) and raises the drift alarm when the judge has moved.
+
+create judges replies of a run directory, or of JSON lines with prompt and reply, and each of them --repeats times more
+to learn how much the judge differs from itself. check judges a set again once and prints what differs.
+
+Example:
+  biasgate judge reference create runs/ltf --judge-model j --base-url http://127.0.0.1:8001 --out reference.json
+  biasgate judge reference check reference.json --base-url http://127.0.0.1:8001
+"""
+
+MAX_TOKENS = 256
+AT_ONCE = 8
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One reply. Unknown fields are left out."""
+
+    prompt: str
+    reply: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="reference", required=True, metavar="create|check")
+    create = actions.add_parser("create", help="judge replies and keep what the judge says")
+    create.add_argument("source", type=Path, metavar="RUN_DIR|FILE")
+    create.add_argument("--judge-model", required=True, metavar="M", help="the live judge")
+    create.add_argument("--thinking", default="off", metavar="T", help="as [auditors.judge] has it (default off)")
+    create.add_argument("--n", type=int, default=60, metavar="N", help="replies, drawn by chance (default 60)")
+    create.add_argument("--repeats", type=int, default=3, metavar="R", help="times each is judged again (default 3)")
+    create.add_argument("--seed", type=int, default=0, metavar="S", help="of the drawing (default 0)")
+    create.add_argument("--out", type=Path, required=True, metavar="FILE")
+    check = actions.add_parser("check", help="judge a set again once")
+    check.add_argument("set", type=Path, metavar="FILE")
+    for one in (create, check):
+        one.add_argument("--base-url", required=True, metavar="URL", help="the judge's server")
+        one.add_argument("--api-key-env", metavar="VAR", help="variable with its key")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        return asyncio.run(_create(arguments) if arguments.reference == "create" else _check(arguments))
+    except ReferenceSetError as exc:
+        raise GatewayError(str(exc)) from exc
+    except CompletionError as exc:
+        raise GatewayError(f"the judge at {arguments.base_url} does not answer: {exc}") from exc
+
+
+async def _create(arguments: argparse.Namespace) -> int:
+    lines = _drawn(arguments)
+    try:
+        thinking = str(parse_thinking(arguments.thinking))
+    except ValueError as exc:
+        raise GatewayError(str(exc)) from exc
+    asked = client.open_client(arguments.base_url, api_key(arguments.api_key_env), AT_ONCE)
+    judge = JudgeClient(ThinkingCompleter(asked, parse_thinking(thinking), expects_whole=True), arguments.judge_model)
+    try:
+        items, prints, n_unread = await _recorded(lines, judge)
+        again = [one for _ in range(arguments.repeats) for one in await _again(items, judge)]
+    finally:
+        await asked.aclose()
+    if len(items) < FEWEST_ITEMS:
+        raise GatewayError(f"{len(items)} of {len(lines)} verdicts could be read: {FEWEST_ITEMS} or more are needed")
+    made = ReferenceSet(
+        judge_model=arguments.judge_model,
+        prompt_sha256=PROMPT_SHA256,
+        thinking=thinking,
+        fingerprints=tuple(sorted(prints)),
+        repeats=arguments.repeats,
+        references=references(again),
+        items=tuple(items),
+        created_at=time.time(),
+    )
+    artefact.write(arguments.out, made)
+    left_out = f", {n_unread} left out whose verdict could not be read" if n_unread else ""
+    print(f"{arguments.out}: {len(items)} replies{left_out}, each judged {1 + arguments.repeats} times\n")
+    print(_table(again, made))
+    return 0
+
+
+async def _check(arguments: argparse.Namespace) -> int:
+    found, _ = read(arguments.set)
+    asked = client.open_client(arguments.base_url, api_key(arguments.api_key_env), AT_ONCE)
+    completer = ThinkingCompleter(asked, parse_thinking(found.thinking), expects_whole=True)
+    judge = JudgeClient(completer, found.judge_model)
+    try:
+        again = await _again(found.items, judge)
+    finally:
+        await asked.aclose()
+    prints = {one.judge.fingerprint for many in again for one in many if one.judge and one.judge.fingerprint}
+    if found.fingerprints and prints - set(found.fingerprints):
+        print(f"the model behind the name changed: {', '.join(sorted(prints))}, was {', '.join(found.fingerprints)}")
+    print(_table(again, found))
+    return 0
+
+
+def _drawn(arguments: argparse.Namespace) -> list[Line]:
+    """Raises GatewayError for a source that cannot be read or has too few replies."""
+    if arguments.repeats < 1 or arguments.n < FEWEST_ITEMS:
+        raise GatewayError(f"--n must be {FEWEST_ITEMS} or more and --repeats 1 or more")
+    if arguments.source.is_dir():
+        found = [
+            Line("\n".join(message.text for message in one.item.messages), one.reply.text)
+            for one in directory.observations(arguments.source)
+            if one.reply.text
+        ]
+    else:
+        found = list(_lines(arguments.source))
+    if len(found) < arguments.n:
+        raise GatewayError(f"{arguments.source}: {len(found)} replies have a text: --n {arguments.n} is more")
+    return random.Random(f"{arguments.seed}/reference").sample(found, arguments.n)
+
+
+def _lines(path: Path) -> list[Line]:
+    try:
+        content = path.read_bytes()
+    except OSError as exc:
+        raise GatewayError(f"{path}: {exc.strerror}: name a run directory or JSON lines with prompt and reply") from exc
+    found = []
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            found.append(msgspec.json.decode(line, type=Line))
+        except msgspec.DecodeError as exc:
+            raise GatewayError(f"{path}, line {number}: {exc}: give prompt and reply on every line") from exc
+    return found
+
+
+async def _recorded(lines: Sequence[Line], judge: JudgeClient) -> tuple[list[ReferenceItem], set[str], int]:
+    items, prints = [], set[str]()
+    for first in range(0, len(lines), AT_ONCE):
+        some = lines[first : first + AT_ONCE]
+        said = await asyncio.gather(*(judged(one.prompt, one.reply, judge, MAX_TOKENS) for one in some))
+        for line, (found, stamp, _) in zip(some, said, strict=True):
+            prints.update([stamp.fingerprint] if stamp.fingerprint else [])
+            if found is not None:
+                items.append(ReferenceItem(prompt=line.prompt, reply=line.reply, recorded=found))
+    return items, prints, len(lines) - len(items)
+
+
+async def _again(items: Sequence[ReferenceItem], judge: JudgeClient) -> list[list[Measurement]]:
+    found = []
+    for first in range(0, len(items), AT_ONCE):
+        some = items[first : first + AT_ONCE]
+        found += await asyncio.gather(*(judged_again(one, judge, MAX_TOKENS) for one in some))
+    return found
+
+
+def _table(again: Sequence[Sequence[Measurement]], made: ReferenceSet) -> str:
+    rows = [["metric", "mean", "of the judge itself, by the set", "judgements"]]
+    for metric in METRICS:
+        values = [one.value for many in again for one in many if one.metric == metric and one.value is not None]
+        ends = (unscaled(metric, end) for end in (made.references[metric].lower, made.references[metric].upper))
+        mean = f"{sum(values) / len(values):.3f}" if values else "undefined"
+        rows.append([metric, mean, " to ".join(f"{end:.3f}" for end in ends), f"{len(values):,}"])
+    return aligned(rows)

@@ -1,0 +1,116 @@
+"""`biasgate mitigate filter train`: the head of a filter's classifier, made of labelled examples."""
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
+from auditors.metrics.intervals import Interval
+from auditors.types import CompletionError, Embedder
+from benchmarks.errors import BenchmarkError
+from benchmarks.filter_head.examples import Part, read_examples, split
+from benchmarks.filter_head.training import Trained, train
+from gateway.mitigation.filters.excerpt import Excerpt
+from gateway.mitigation.filters.head import KIND, Head
+
+HELP = """\
+FILE has one JSON object a line: {"text": ..., "biased": true|false, "cluster": NAME}. Examples that were made of one
+another have one cluster, which is never split. Half of the clusters train, a fifth chooses penalty and threshold, and
+what is printed comes from the rest. The same embedder must be served to the gateway under the same name.
+
+Example:
+  biasgate mitigate filter train --examples labelled.jsonl --embedder bge-small --base-url http://127.0.0.1:8002 \\
+    --out head.json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--examples", type=Path, required=True, metavar="FILE", help="labelled texts, JSON lines")
+    parser.add_argument("--embedder", required=True, metavar="NAME", help="its name at the server")
+    parser.add_argument("--base-url", metavar="URL", help="where it is served (default: loaded here, as minilm)")
+    parser.add_argument("--local", metavar="NAME_OR_DIR", help="load this one here in place of a server")
+    parser.add_argument("--specificity", type=float, default=0.95, metavar="S", help="to be left alone (default 0.95)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the split (default 0)")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the head, as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if not 0 < arguments.specificity < 1:
+        raise BenchmarkError(f"--specificity {arguments.specificity:g}: between 0 and 1")
+    if arguments.base_url and arguments.local:
+        raise BenchmarkError("--base-url and --local: give one of the two")
+    if not arguments.out.parent.is_dir():
+        raise BenchmarkError(f"--out {arguments.out}: there is no directory {arguments.out.parent}")
+    examples = read_examples(arguments.examples)
+    parts = split(examples, arguments.seed)
+    shown = {part: [_shown(one.text) for one in members] for part, members in parts.items()}
+    try:
+        vectors = asyncio.run(_embedded(arguments, shown))
+    except (EmbedderError, CompletionError, ValueError) as exc:
+        raise BenchmarkError(f"embedder {arguments.embedder}: {exc}") from exc
+    trained = train(vectors, parts, specificity=arguments.specificity)
+    head = Head(
+        kind=KIND,
+        embedder=arguments.embedder,
+        weights=tuple(float(f"{weight:.6g}") for weight in trained.weights),
+        bias=trained.bias,
+        threshold=trained.threshold,
+        examples_sha256=examples.sha256,
+        card=_card(trained, {part: len(members) for part, members in parts.items()}, arguments),
+    )
+    try:
+        arguments.out.write_bytes(msgspec.json.format(msgspec.json.encode(head)) + b"\n")
+    except OSError as exc:
+        raise BenchmarkError(f"--out {arguments.out}: cannot be written: {exc.strerror}") from exc
+    sizes = ", ".join(f"{len(members)} {part}" for part, members in parts.items())
+    print(f"{arguments.out}: {len(trained.weights)} weights on {arguments.embedder}, threshold {trained.threshold:.3f}")
+    print(f"examples: {sizes}")
+    print(f"held out: AUC {_words(trained.auc)}")
+    print(f"          sensitivity {_words(trained.sensitivity)}")
+    print(f"          specificity {_words(trained.specificity)}")
+    return 0
+
+
+def _shown(text: str) -> str:
+    """What a filter shows its detector of a text."""
+    excerpt = Excerpt()
+    excerpt.add(text)
+    return excerpt.text
+
+
+async def _embedded(arguments: argparse.Namespace, shown: dict[Part, list[str]]) -> dict[Part, Any]:
+    embedder: Embedder
+    if arguments.base_url:
+        embedder = remote = RemoteEmbedder(arguments.base_url, arguments.embedder)
+        try:
+            return {part: np.asarray(await embedder.embed(texts), np.float64) for part, texts in shown.items()}
+        finally:
+            await remote.aclose()
+    embedder = load_embedder(arguments.local or "minilm")
+    return {part: np.asarray(await embedder.embed(texts), np.float64) for part, texts in shown.items()}
+
+
+def _card(trained: Trained, sizes: dict[Part, int], arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "examples": arguments.examples.name,
+        "n": sizes,
+        "seed": arguments.seed,
+        "penalty": trained.penalty,
+        "specificity_asked": arguments.specificity,
+        "held_out": {
+            name: None if found is None else {"value": found[0], "lower": found[1].lower, "upper": found[1].upper}
+            for name, found in (
+                ("auc", trained.auc),
+                ("sensitivity", trained.sensitivity),
+                ("specificity", trained.specificity),
+            )
+        },
+    }
+
+
+def _words(found: tuple[float, Interval] | None) -> str:
+    return "unknown" if found is None else f"{found[0]:.3f} [{found[1].lower:.3f}, {found[1].upper:.3f}]"

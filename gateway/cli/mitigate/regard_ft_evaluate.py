@@ -1,0 +1,143 @@
+"""`biasgate mitigate regard-ft evaluate`: what the training changed, on the axis trained and elsewhere."""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError, RunStopped
+from benchmarks.regard_ft import evaluation, utility
+from benchmarks.regard_ft.evaluation import Evaluation
+from benchmarks.run import client, directory
+from benchmarks.run.stopping import in_thread, unless_stopped
+from benchmarks.training import artefact
+from gateway.cli.audit import forecasts, jobs, validations
+from gateway.cli.audit.running import END_SECONDS, INTERRUPTED, Manner, run_one, stop_on_signal
+from gateway.cli.audit.server_arguments import add_concurrency, add_servers
+from gateway.cli.mitigate import regard_ft_plan, regard_ft_table
+from gateway.cli.mitigate.regard_ft_plan import Model, ToEvaluate
+from gateway.cli.mitigate.regard_ft_serve import add_checkpoints
+
+HELP = """\
+Asks the base model and every checkpoint, by the names that serve gives them, the long-text test (one judge reads all),
+BBQ, and neutral sentences and questions. The same command goes on where it was cut off; a finished run is not asked
+again. Writes a run directory for each model and suite, and evaluation.json.
+
+Example:
+  $(biasgate mitigate regard-ft serve regard-8b --port 8001)
+  biasgate mitigate regard-ft evaluate regard-8b --base-url http://127.0.0.1:8001 \\
+      --judge-model judge --judge-base-url http://127.0.0.1:8002 --subset eval --out regard-8b-evaluation
+"""
+
+UTILITY_IN_FLIGHT = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_checkpoints(parser)
+    add_servers(parser, without_judge="refused, one judge must read all")
+    parser.add_argument("--base-name", metavar="NAME", help="of the base model on the server (default: its directory)")
+    parser.add_argument("--checkpoints", metavar="STEP[,STEP...]", help="evaluate these (default: all)")
+    parser.add_argument(
+        "--subset", choices=("eval", "full"), default="full", help="of the long-text test (default full)"
+    )
+    parser.add_argument("--axes", metavar="A[,A...]", help="of the long-text test beside gender (default: all)")
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="ask at most N items of each suite, spread over the data"
+    )
+    parser.add_argument("--data", choices=("canonical", "embedded"), default="canonical", help="of BBQ")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    add_concurrency(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="default OUT-evaluation")
+    parser.add_argument("--dry-run", action="store_true", help="print requests, tokens and minutes; send nothing")
+    parser.add_argument("--quiet", action="store_true", help="print errors only")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return asyncio.run(_run(arguments))
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    stop = stop_on_signal()
+    validation = await in_thread(validations.find, arguments)  # which may open a store, in a loop of its own
+    try:
+        found = await unless_stopped(stop, in_thread(regard_ft_plan.planned, arguments), _stopped, within=END_SECONDS)
+        if arguments.dry_run:
+            await in_thread(_show_cost, found)
+            return 0
+        await _demand_served(found)
+        regard_ft_plan.begin(found)
+        manner = Manner(validation=validation, is_quiet=arguments.quiet)
+        for model in found.models:
+            for job in model.jobs:
+                if not (job.path / directory.RESULT).exists():
+                    title = f"{job.path.parent.name}, {job.plan.suite.name}"
+                    asked = run_one(job, stop, manner, title=title, again="run this command again")
+                    await unless_stopped(stop, asked, _stopped, within=END_SECONDS)
+            await unless_stopped(stop, _probe(found, model.name, model.path), _stopped, within=END_SECONDS)
+        said = f"compares {len(found.models) - 1} checkpoints with the base model"
+        if not arguments.quiet:
+            print(said, file=sys.stderr)
+        compared = in_thread(regard_ft_plan.evaluated, found)
+        result: Evaluation = await unless_stopped(stop, compared, _stopped, within=END_SECONDS)
+    except (RunStopped, asyncio.CancelledError):
+        print("stopped; what was answered is kept: run the same command again", file=sys.stderr)
+        return INTERRUPTED
+    artefact.write(found.out / evaluation.FILE, result)
+    if not arguments.quiet:
+        print(regard_ft_table.shown(result))
+        print(f"{found.out / evaluation.FILE}; draw it with: biasgate mitigate regard-ft plot {found.out}")
+    return 0
+
+
+def _stopped() -> RunStopped:
+    return RunStopped(0, 0)
+
+
+def _show_cost(found: ToEvaluate) -> None:
+    forecasts.show([job for model in found.models for job in model.jobs])
+    n_probed = sum(utility.read(model.path, model.name) is None for model in found.models)
+    print(f"utility probe: {n_probed * utility.N_REQUESTS:,} short requests beside these")
+
+
+async def _demand_served(found: ToEvaluate) -> None:
+    """Raises BenchmarkError where the server does not serve a model that is to be asked, or on another base model."""
+    left = [model for model in found.models if await in_thread(_has_more_to_ask, model)]
+    if not left:
+        return
+    about = left[0].jobs[0].about
+    asking = client.open_client(about.base_url or "", jobs.api_key(about.api_key_env))
+    try:
+        served = await regard_ft_plan.served(asking, about.base_url or "")
+    finally:
+        await asking.aclose()
+    for model in left:
+        if model.name not in served:
+            raise BenchmarkError(
+                f'{about.base_url}: does not serve "{model.name}", it serves {", ".join(served) or "nothing"}: '
+                "start what regard-ft serve prints, or name the base model by --base-name"
+            )
+        parent = served[model.name]
+        if model.step and parent not in (None, found.base_name):
+            raise BenchmarkError(
+                f'{about.base_url}: serves "{model.name}" as an adapter of "{parent}", not of "{found.base_name}": '
+                "name that by --base-name, or start what regard-ft serve prints"
+            )
+
+
+def _has_more_to_ask(model: Model) -> bool:
+    is_run = all((job.path / directory.RESULT).exists() for job in model.jobs)
+    return not is_run or utility.read(model.path, model.name) is None
+
+
+async def _probe(found: ToEvaluate, name: str, path: Path) -> None:
+    if await in_thread(utility.read, path, name) is not None:
+        return
+    about = found.models[0].jobs[0].about
+    headers = client.GATEWAY_HEADERS if about.through_gateway else None
+    asking = client.open_client(
+        about.base_url or "", jobs.api_key(about.api_key_env), UTILITY_IN_FLIGHT, headers=headers
+    )
+    try:
+        utility.write(path, await utility.probe(asking, name, in_flight=UTILITY_IN_FLIGHT))
+    finally:
+        await asking.aclose()

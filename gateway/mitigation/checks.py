@@ -1,0 +1,63 @@
+"""What a configuration's policies may not say."""
+
+import re
+
+from gateway.config.schema import Config, MitigationConfig
+from gateway.errors import ConfigError, nearest
+from gateway.mitigation.filters.answer_text import FILTERED_ENDPOINTS
+from gateway.mitigation.filters.plan import plan_of
+from gateway.mitigation.instruction import QUESTION_MEMBERS
+from gateway.mitigation.policies import instruction_of, policy_name
+
+_POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+"""It stands in a header, a label and a column of the store."""
+
+
+def check_mitigation(config: Config, where: str) -> None:
+    """Raises ConfigError, one line that names the policy, the key and the value."""
+    if config.mitigation and config.server.relay == "asgi":
+        raise ConfigError(
+            f'{where}: server.relay is "asgi", the reference for comparisons, which carries out no policy: remove '
+            "[[mitigation]], or use the relay fast"
+        )
+    names = [policy_name(policy, place) for place, policy in enumerate(config.mitigation, 1)]
+    keys, routes = [key.name for key in config.keys], list(QUESTION_MEMBERS)
+    for name, policy in zip(names, config.mitigation, strict=True):
+        if not _POLICY_NAME.fullmatch(name):
+            raise ConfigError(
+                f'{where}: mitigation has the name "{name[:100]}": use 1 to 64 letters, digits and -, _, . of ASCII'
+            )
+        if names.count(name) > 1:
+            raise ConfigError(f'{where}: two policies of mitigation are named "{name}": give each its own name')
+        match = policy.match
+        if match.route is not None and match.route not in routes:
+            raise ConfigError(
+                f'{where}: mitigation "{name}": match.route "{match.route}" is no endpoint that policies '
+                f"cover{nearest(match.route, routes)}; known here: {', '.join(routes)}"
+            )
+        if match.key is not None and match.key not in keys:
+            raise ConfigError(
+                f'{where}: mitigation "{name}": match.key "{match.key}" is the name of none of [[keys]]'
+                f"{nearest(match.key, keys)}"
+            )
+        try:
+            _, text = instruction_of(policy.instruction)
+            _check_filters(policy, text)
+        except ConfigError as exc:
+            raise ConfigError(f'{where}: mitigation "{name}": {exc}') from exc
+
+
+def _check_filters(policy: MitigationConfig, instruction: str | None) -> None:
+    query, response = policy.query_filter, policy.response_filter
+    for name, filter in (("query_filter", query), ("response_filter", response)):
+        if filter is not None and filter.then == "instruct" and instruction is None:
+            raise ConfigError(f'{name}.then is "instruct", and the policy has no instruction: set instruction')
+    plan_of(query, "query_filter")
+    plan_of(response, "response_filter")
+    if response is not None:
+        route = policy.match.route
+        if route is not None and route not in FILTERED_ENDPOINTS:
+            raise ConfigError(
+                f'match.route is "{route}", of which no answer can be filtered: remove response_filter; known here: '
+                f"{', '.join(FILTERED_ENDPOINTS)}"
+            )

@@ -1,0 +1,219 @@
+"""The response filter at work on one answer: what is held back, when it is looked at, and what may go out.
+
+An answer that comes at once is held as a whole. Of a stream, as much is held as has not been looked at: once a choice
+has said `window` characters more, the text so far is looked at, and if it is clean, the events up to there go out byte
+for byte. What comes at the end is always looked at, so the last sentence cannot slip through. Events without text
+(thoughts, calls of tools, usage) wait only where text before them does.
+"""
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Literal
+
+from gateway.mitigation.filters.answer_text import FILTERED_ENDPOINTS, Piece, pieces_of_answer, pieces_of_events
+from gateway.mitigation.filters.events import events_end
+from gateway.mitigation.filters.excerpt import Excerpt
+from gateway.mitigation.filters.filter import Filter, HeldBytes
+from gateway.proxy.headers import ResponseHead
+from gateway.proxy.refusals import Refusal, filter_impossible, filter_unavailable, response_refused
+from gateway.proxy.types import Looked
+
+MOST_HELD_BYTES = 8 * 1024 * 1024
+"""Of one answer."""
+MOST_CHOICES = 16
+
+ResponseOutcome = Literal[
+    "clean", "no_text", "refused", "instructed", "timed_out", "failed", "unsupported", "held_back"
+]
+"""no_text: there was nothing to look at: an error, or calls of tools alone. held_back: of the control arm."""
+
+
+class AnswerRun:
+    """See `gateway.proxy.types.AnswerFilter`."""
+
+    def __init__(
+        self,
+        policy: str,
+        filter: Filter,
+        endpoint: str,
+        held: HeldBytes,
+        *,
+        is_required: bool,
+        again: Callable[[], bytes | None],
+    ) -> None:
+        """As the request goes on.
+
+        Args:
+            policy: its name.
+            filter: of the policy.
+            endpoint: that answers.
+            held: what all answers of the worker hold back.
+            is_required: what cannot be looked at is refused.
+            again: makes the request with the policy's instruction; None where it cannot carry one, or has it already.
+        """
+        self._policy = policy
+        self._filter = filter
+        self._endpoint = endpoint
+        self._total = held
+        self._is_required = is_required
+        self._again = again
+        self._was_asked_again = False
+        self.outcome: ResponseOutcome | None = None
+        self.seconds: float | None = None
+        """How long the client waited for the filter; of a stream, for its first bytes."""
+        self.has_begun_to_pass = False
+        """Something of the answer went out before the end was looked at."""
+        self._reset()
+
+    def _reset(self) -> None:
+        self._is_events = False
+        self._streams = False
+        self._held = bytearray()
+        self._held_since = 0.0
+        self._searched = 0
+        self._parsed = 0
+        """Bytes of complete events whose text is in `_texts`."""
+        self._texts: dict[int, Excerpt] = {}
+        self._unseen: dict[int, int] = {}
+        """Characters of each choice that were not looked at."""
+        self._may_pass = False
+        """Something beside text has come, or bytes went out: what has no text need not wait."""
+
+    def begin(self, status: int, head: ResponseHead) -> bool | Refusal:
+        """See AnswerFilter."""
+        if status != 200:
+            self.outcome = "no_text"
+            return False
+        kind = head.content_type.partition(b";")[0].strip().lower()
+        self._is_events = head.is_event_stream
+        is_readable = head.is_identity and (self._is_events or kind == b"application/json")
+        if not is_readable or self._endpoint not in FILTERED_ENDPOINTS:
+            what = "in a form that it does not read" if head.is_identity else "compressed"
+            return self._unsupported(what) or False
+        # With a content-length nothing can be added to it, and it comes at once anyway.
+        self._streams = self._is_events and head.content_length is None and self._filter.plan.then != "instruct"
+        return True
+
+    def take(self, data: bytes) -> Looked | None:
+        """See AnswerFilter."""
+        if not self._held:
+            self._held_since = self._held_since or perf_counter()
+        self._held += data
+        self._total.held += len(data)
+        if len(self._held) > MOST_HELD_BYTES or self._total.held > self._total.most:
+            return self._given_up(self._unsupported("longer than it holds back"))
+        if self._is_events:
+            end, self._searched = events_end(self._held, self._searched)
+            if end > self._parsed:
+                events, self._parsed = bytes(self._held[self._parsed : end]), end
+                return self._note(pieces_of_events(events))
+        return None
+
+    def _note(self, pieces: list[Piece] | None) -> Looked | None:
+        """None where it can be looked at."""
+        if pieces is None:
+            return self._given_up(self._unsupported("not of its endpoint's form"))
+        for piece in pieces:
+            self._may_pass = self._may_pass or piece.has_more
+            if not piece.text:
+                continue
+            if piece.choice not in self._texts and len(self._texts) >= MOST_CHOICES:
+                return self._given_up(self._unsupported(f"one of more than {MOST_CHOICES} choices"))
+            self._texts.setdefault(piece.choice, Excerpt()).add(piece.text)
+            self._unseen[piece.choice] = self._unseen.get(piece.choice, 0) + len(piece.text)
+        return None
+
+    def is_due(self, *, is_complete: bool) -> bool:
+        """See AnswerFilter."""
+        if is_complete:
+            return True
+        if not self._streams or not self._parsed:
+            return False
+        if not self._unseen:
+            return self._may_pass
+        return max(self._unseen.values()) >= (self._filter.plan.window or 1)
+
+    async def look(self, *, is_complete: bool) -> Looked:
+        """See AnswerFilter."""
+        began = perf_counter()
+        if is_complete and (stopped := self._read_rest()):
+            return stopped
+        upto = len(self._held) if is_complete else self._parsed
+        unseen, self._unseen = self._unseen, {}
+        texts = [self._texts[choice] for choice in unseen]
+        demands_all = self._is_required and not self._streams
+        finding = await self._filter.look(texts, demands_all=demands_all) if texts else "clean"
+        waited_since = self._held_since if self._streams else began
+        if finding == "biased":
+            return self._biased(waited_since)
+        if finding != "clean":
+            self.outcome = finding
+            refusal = self._unsupported("too long") if finding == "unsupported" else self._unavailable(finding)
+            self._waited(waited_since)
+            return self._given_up(refusal)
+        self._waited(waited_since)
+        if is_complete:
+            self.outcome = self._outcome_of_clean()
+        return Looked(released=self._release(upto))
+
+    def _outcome_of_clean(self) -> ResponseOutcome:
+        if self._was_asked_again:
+            return "instructed"
+        return "clean" if self._texts else "no_text"
+
+    def _read_rest(self) -> Looked | None:
+        """All that has come is read; None when it can be looked at."""
+        if self._is_events:
+            rest = bytes(self._held[self._parsed :])
+            self._parsed = len(self._held)
+            return self._note(pieces_of_events(rest + b"\n\n")) if rest else None
+        return self._note(pieces_of_answer(bytes(self._held)))
+
+    def _biased(self, waited_since: float) -> Looked:
+        self._waited(waited_since)
+        if self._filter.plan.then == "instruct" and not self._was_asked_again:
+            self._was_asked_again = True
+            content = self._again()
+            if content is not None:
+                self.close()
+                self._reset()
+                return Looked(asks_again=content)
+        self.outcome = "refused"
+        return Looked(refusal=response_refused(self._policy))
+
+    def _unavailable(self, finding: str) -> Refusal | None:
+        what = "gave no verdict in time" if finding == "timed_out" else "cannot be asked"
+        return filter_unavailable(self._policy, "response filter", what) if self._is_required else None
+
+    def _unsupported(self, what: str) -> Refusal | None:
+        self.outcome = "unsupported"
+        if not self._is_required:
+            return None
+        return filter_impossible(self._policy, f"looks at each answer, and this one is {what}")
+
+    def _given_up(self, refusal: Refusal | None) -> Looked:
+        if refusal is not None:
+            return Looked(refusal=refusal)
+        note = b""
+        if self.has_begun_to_pass and self._is_events:
+            note = b": x-biasgate-mitigation response=%b\n\n" % str(self.outcome).encode()
+        return Looked(released=note + self._release(len(self._held)), is_over=True)
+
+    def _waited(self, since: float) -> None:
+        if self.seconds is None:
+            self.seconds = perf_counter() - since
+
+    def _release(self, upto: int) -> bytes:
+        released = bytes(self._held[:upto])
+        del self._held[:upto]
+        self._total.held -= upto
+        self._parsed = max(self._parsed - upto, 0)
+        self._searched = max(self._searched - upto, 0)
+        if released:
+            self.has_begun_to_pass = self._may_pass = True
+        return released
+
+    def close(self) -> None:
+        """See AnswerFilter."""
+        self._total.held -= len(self._held)
+        self._held.clear()

@@ -1,0 +1,96 @@
+"""One filter of one policy, and what it finds in texts: its plan, its detector, and what is to happen then."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from auditors.clients.completion import Sign
+from gateway.config.schema import Config, MitigationConfig, QueryFilterConfig
+from gateway.mitigation.filters.detector import (
+    BoundedDetector,
+    ClassifierDetector,
+    Detector,
+    DetectorError,
+    JudgeDetector,
+)
+from gateway.mitigation.filters.excerpt import Excerpt
+from gateway.mitigation.filters.plan import FilterPlan
+
+logger = logging.getLogger(__name__)
+
+Finding = Literal["clean", "biased", "timed_out", "failed", "unsupported"]
+"""unsupported: there is no text that the filter could look at, or more than it looks at."""
+
+
+class HeldBytes:
+    """Bytes of answers that one worker holds back, all together."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+
+
+class Filter:
+    """Shared by all requests of a policy; holds no state of any of them."""
+
+    def __init__(self, plan: FilterPlan, detector: BoundedDetector) -> None:
+        self.plan = plan
+        self._detector = detector
+
+    async def look(self, texts: Sequence[Excerpt], *, demands_all: bool) -> Finding:
+        """Whether any of these texts is biased, each for itself. Ends within the detector's time limit; never raises.
+
+        Args:
+            texts: what to look at; blank ones are clean.
+            demands_all: a text that is too long to be looked at as a whole is unsupported.
+        """
+        if demands_all and not all(text.is_whole for text in texts):
+            return "unsupported"
+        looks = (self._detector.is_biased(one.text) for one in texts if one.text.strip())
+        found = await asyncio.gather(*looks, return_exceptions=True)
+        if any(one is True for one in found):
+            return "biased"
+        failures = [one for one in found if isinstance(one, BaseException)]
+        if not failures:
+            return "clean"
+        for failure in failures:
+            if not isinstance(failure, DetectorError):
+                logger.error("%s: a detector failed", self.plan.name, exc_info=failure)
+        is_late = any(isinstance(one, DetectorError) and one.timed_out for one in failures)
+        return "timed_out" if is_late else "failed"
+
+    async def aclose(self) -> None:
+        """Closes every connection."""
+        await self._detector.aclose()
+
+
+class PolicyFilters(msgspec.Struct, frozen=True):
+    """Those of one policy."""
+
+    query: Filter | None
+    response: Filter | None
+
+    async def aclose(self) -> None:
+        """Closes every connection."""
+        for one in (self.query, self.response):
+            if one is not None:
+                await one.aclose()
+
+
+def filter_of(
+    config: Config, policy: MitigationConfig, plan: FilterPlan | None, settings: QueryFilterConfig | None, sign: Sign
+) -> Filter | None:
+    """Opens no connection. Raises ConfigError for an environment variable that is not set."""
+    if plan is None or settings is None:
+        return None
+    key, seconds = config.secret(settings.api_key_env), policy.timeout_seconds
+    detector: Detector
+    if plan.head is not None and plan.threshold is not None:
+        detector = ClassifierDetector(settings.base_url, key, plan.head, plan.threshold, timeout=seconds, sign=sign)
+    else:
+        detector = JudgeDetector(settings.base_url, key, plan.model, plan.prompt or "", timeout=seconds, sign=sign)
+    name = f'{plan.name} of mitigation "{policy.name or ""}"'
+    return Filter(plan, BoundedDetector(detector, name, seconds=seconds))

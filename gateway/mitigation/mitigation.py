@@ -1,0 +1,47 @@
+"""What a worker does by the policies of one configuration: which holds for a request, and how it is carried out."""
+
+from gateway.config.schema import Config
+from gateway.mitigation.filters.filter import HeldBytes, PolicyFilters, filter_of
+from gateway.mitigation.filters.treatment import FilteredTreatment
+from gateway.mitigation.policies import Policies
+from gateway.mitigation.treatment import Treatment
+from gateway.sampling.decision import marking
+
+
+class Mitigation:
+    """See `gateway.proxy.types.Mitigation`: what a worker does by the policies of one configuration."""
+
+    def __init__(self, config: Config, secret: bytes) -> None:
+        self._policies = Policies(config, secret)
+        sign = marking(secret)
+        self._held = HeldBytes(config.server.max_buffered_bytes)
+        self._filters = {
+            policy.name: PolicyFilters(
+                filter_of(config, said, policy.query, said.query_filter, sign),
+                filter_of(config, said, policy.response, said.response_filter, sign),
+            )
+            for policy, said in zip(self._policies.all, config.mitigation, strict=True)
+            if policy.has_filters
+        }
+
+    def treatment(
+        self, *, method: bytes, path: bytes, key: str | None, model: str | None, exchange_id: str
+    ) -> "Treatment | None":
+        found = self._policies.of(method, path, key, model)
+        if found is None:
+            return None
+        policy, endpoint = found
+        arm = self._policies.arm(policy, exchange_id)
+        if policy.has_filters:
+            return FilteredTreatment(policy, endpoint, arm, self._filters[policy.name], self._held)
+        return Treatment(policy, endpoint, arm)
+
+    async def aclose(self) -> None:
+        """See `gateway.proxy.types.Mitigation`."""
+        for filters in self._filters.values():
+            await filters.aclose()
+
+
+def mitigation_of(config: Config, secret: bytes) -> Mitigation | None:
+    """None without a policy: then nothing at all is asked of a request."""
+    return Mitigation(config, secret) if config.mitigation else None

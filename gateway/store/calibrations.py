@@ -1,0 +1,179 @@
+"""Calibrations of judges: comparisons with people, each kept as it was written and never changed.
+
+The newest of a judge (model, question, thinking) is the one that counts; older ones stay for the results that name them
+by their digest.
+"""
+
+import hashlib
+import re
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from auditors.judge_validation import Validation, decoded
+from auditors.thinking import OFF, parse_thinking
+from gateway.errors import NotFoundError, RequestError
+from gateway.live.turns import in_turns
+from gateway.store.connections import upsert
+from gateway.store.database import Database
+from gateway.store.labelling.live import AUDITOR, METRIC
+from gateway.store.tables import judge_calibrations, streams
+
+LARGEST_BYTES = 1024 * 1024
+LONGEST_NAME = 200
+BY_DIGEST = "sha256:"
+"""How one is named where a file could be."""
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """What is listed of one. Times are Unix seconds."""
+
+    digest: str
+    """sha256 of the file, which is its id."""
+    judge_model: str
+    prompt_sha256: str
+    thinking: str
+    n: int
+    kappa: float | None
+    created_at: float
+    fault: str | None
+    """Why it validates no judge; null when it does."""
+    superseded_by: str | None
+    """Digest of the newest one of the same judge; null where this is it."""
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """One with all that it says."""
+
+    digest: str
+    created_at: float
+    validation: Validation
+
+
+async def keep(database: Database, content: bytes) -> Kept:
+    """Stores a comparison; the same one again changes nothing.
+
+    Raises: RequestError for what is no comparison, or one of no known judge.
+    """
+    if len(content) > LARGEST_BYTES:
+        raise RequestError(f"a calibration has {LARGEST_BYTES} bytes at most, not {len(content)}")
+    try:
+        validation = decoded(content)
+    except ValueError as exc:
+        raise RequestError(str(exc)) from exc
+    _require_judge(validation)
+    digest = hashlib.sha256(content).hexdigest()
+    row = {
+        "digest": digest,
+        "judge_model": validation.judge_model,
+        "prompt_sha256": validation.prompt_sha256,
+        "thinking": validation.thinking,
+        "content": content.decode(),
+        "created_at": time.time(),
+    }
+    async with database.begin() as connection:
+        await connection.execute(upsert(connection, judge_calibrations).values(row).on_conflict_do_nothing())
+    return await get(database, digest)
+
+
+def written(fields: dict[str, Any]) -> bytes:
+    """As `judge calibrate --out` writes it, so that the file and what was sent of it have one digest."""
+    return msgspec.json.format(msgspec.json.encode(fields), indent=1) + b"\n"
+
+
+async def get(database: Database, digest: str) -> Kept:
+    """By its digest or the beginning of it. Raises NotFoundError, and RequestError where several begin so."""
+    if not re.fullmatch(r"[0-9a-f]{1,64}", digest):
+        raise NotFoundError(f'"{digest[:70]}" is no digest: GET /judges/calibrations lists them')
+    columns = judge_calibrations.c
+    query = sa.select(judge_calibrations).where(columns.digest.startswith(digest, autoescape=True)).limit(2)
+    async with database.read() as connection:
+        found = [_kept(row) for row in await connection.execute(query)]
+    if not found:
+        raise NotFoundError(f'no calibration has the digest "{digest}": GET /judges/calibrations lists them')
+    if len(found) > 1:
+        raise RequestError(f'several calibrations begin with "{digest}": give more digits')
+    return found[0]
+
+
+async def list_calibrations(database: Database, *, judge_model: str | None = None) -> list[Calibration]:
+    """Newest first; of one judge or of all."""
+    columns = judge_calibrations.c
+    query = sa.select(judge_calibrations).order_by(columns.created_at.desc(), columns.digest)
+    if judge_model is not None:
+        query = query.where(columns.judge_model == judge_model)
+    async with database.read() as connection:
+        found = [_kept(row) for row in await connection.execute(query)]
+    newest: dict[tuple[str | None, ...], str] = {}
+    return [_listed(one, newest.setdefault(_judge(one.validation), one.digest)) for one in found]
+
+
+async def newest(database: Database) -> list[Kept]:
+    """The newest of each judge."""
+    columns = judge_calibrations.c
+    judge = (columns.judge_model, columns.prompt_sha256, columns.thinking)
+    place = sa.func.row_number().over(partition_by=judge, order_by=(columns.created_at.desc(), columns.digest))
+    ranked = sa.select(judge_calibrations, place.label("place")).subquery()
+    async with database.read() as connection:
+        return [_kept(row) for row in await connection.execute(sa.select(ranked).where(ranked.c.place == 1))]
+
+
+async def streams_of(database: Database, kept: Iterable[Kept]) -> dict[str, Kept]:
+    """By id of each live stream whose judge has a calibration: that one."""
+    by_judge = {judge: one for one in kept for judge in _instruments(one.validation)}
+    if not by_judge:
+        return {}
+    columns = streams.c
+    query = sa.select(columns.key, columns.instrument).where(columns.auditor == AUDITOR, columns.metric == METRIC)
+    async with database.read() as connection:
+        rows = (await connection.execute(query)).all()
+    found = await in_turns(lambda row: (row.key, by_judge.get(row.instrument.partition(" ")[2])), rows)
+    return {key: one for key, one in found if one is not None}
+
+
+def _instruments(validation: Validation) -> tuple[str, ...]:
+    """What instruments of live streams are called after the auditor's version; a judge is asked not to think where
+    nothing is set.
+    """
+    name = f"{validation.judge_model} {validation.prompt_sha256[:12]}"
+    unset = (name,) if validation.thinking == str(OFF) else ()
+    return (*unset, f"{name} thinking={validation.thinking}")
+
+
+def _require_judge(validation: Validation) -> None:
+    if validation.thinking is None:
+        raise RequestError("it does not say whether the judge thought: make it again (judge calibrate --thinking)")
+    try:
+        parse_thinking(validation.thinking)
+    except ValueError as exc:
+        raise RequestError(str(exc)) from exc
+    is_named = 1 <= len(validation.judge_model) <= LONGEST_NAME and "\x00" not in validation.judge_model
+    if not is_named or not re.fullmatch(r"[0-9a-f]{64}", validation.prompt_sha256):
+        raise RequestError("it names no judge: a model of up to 200 characters and the sha256 of its question")
+
+
+def _judge(validation: Validation) -> tuple[str | None, ...]:
+    return validation.judge_model, validation.prompt_sha256, validation.thinking
+
+
+def _listed(one: Kept, newest_digest: str) -> Calibration:
+    found = one.validation
+    return Calibration(
+        digest=one.digest,
+        judge_model=found.judge_model,
+        prompt_sha256=found.prompt_sha256,
+        thinking=found.thinking or "",
+        n=found.n,
+        kappa=found.kappa,
+        created_at=one.created_at,
+        fault=found.fault,
+        superseded_by=None if newest_digest == one.digest else newest_digest,
+    )
+
+
+def _kept(row: sa.Row[Any]) -> Kept:
+    validation = decoded(row.content.encode())
+    return Kept(digest=row.digest, created_at=row.created_at, validation=validation)

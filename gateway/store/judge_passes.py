@@ -1,0 +1,115 @@
+"""Re-judgements of a judge's reference set, and since when a judge has drifted from it."""
+
+import struct
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import sqlalchemy as sa
+
+from auditors.judge_reference import AUDITOR, ReferenceSet
+from auditors.judge_validation import Validation
+from auditors.streams.drift import DriftSettings
+from auditors.streams.state import reference_name
+from auditors.thinking import OFF
+from auditors.types import Measurement
+from gateway.store import streams
+from gateway.store.calibrations import Kept
+from gateway.store.connections import upsert
+from gateway.store.database import Database
+from gateway.store.labelling.live import AUDITOR as JUDGE
+from gateway.store.schema import exclusively
+from gateway.store.tables import acknowledgements, facts
+from gateway.store.tables import streams as table
+
+_LOCK = 0x6A726566
+"""One auditor at a time looks whether a pass is due."""
+
+
+class Drifted(msgspec.Struct, frozen=True):
+    """A judge that moved. Unix seconds."""
+
+    since: float
+    stands: bool
+    """Whether its alarm stands; False where somebody accepted the new level."""
+
+
+def watched_by(found: ReferenceSet, digest: str, settings: DriftSettings) -> DriftSettings:
+    """The settings of the live detectors, with the set as the reference."""
+    intervals = {reference_name(metric, None, None): one for metric, one in found.references.items()}
+    return msgspec.structs.replace(settings, reference_run=f"reference set {digest[:12]}", references=intervals)
+
+
+async def take(database: Database, digest: str, every_seconds: float, now: float) -> bool:
+    """Whether a pass is due, which then counts as begun; whichever auditor comes first has it."""
+    name = f"reference {digest[:40]}"
+    async with database.begin() as connection:
+        await exclusively(connection, _LOCK)
+        last = (await connection.execute(sa.select(facts.c.value).where(facts.c.name == name))).scalar()
+        if last is not None and now - struct.unpack("<d", bytes(last))[0] < every_seconds:
+            return False
+        row = upsert(connection, facts).values(name=name, value=struct.pack("<d", now))
+        values = {"value": row.excluded.value}
+        await connection.execute(row.on_conflict_do_update(index_elements=[facts.c.name], set_=values))
+    return True
+
+
+async def record(database: Database, found: Sequence[Measurement], model: str, settings: DriftSettings) -> None:
+    """Moves the streams of one re-judgement, in one transaction."""
+    async with database.begin() as connection:
+        await streams.update(
+            connection, found, exchange_id="", at=time.time(), model=model, probability=1.0, settings=settings
+        )
+
+
+async def as_of_now(database: Database, kept: Kept) -> Validation:
+    """A kept comparison, which says whether its judge has drifted since."""
+    found = (await drifted(database)).get(instrument(kept.validation))
+    if found is None or found.since <= kept.created_at:
+        return kept.validation
+    return msgspec.structs.replace(kept.validation, drifted_since=found.since)
+
+
+def instrument(validation: Validation) -> str:
+    """What instruments of reference streams call a judge."""
+    return f"{validation.judge_model} {validation.prompt_sha256[:12]} thinking={validation.thinking}"
+
+
+async def drifted(database: Database) -> dict[str, Drifted]:
+    """The judges that have, by what instruments call them after the auditor's version."""
+    of_judges = sa.select(table.c.key, table.c.instrument, table.c.alarm_since).where(table.c.auditor == AUDITOR)
+    async with database.read() as connection:
+        rows = (await connection.execute(of_judges)).all()
+        if not rows:
+            return {}
+        columns = acknowledgements.c
+        accepted = sa.select(columns.stream, sa.func.max(columns.alarm_since).label("since")).where(
+            columns.stream.in_([row.key for row in rows]), columns.accept_new_level
+        )
+        past = {row.stream: row.since for row in await connection.execute(accepted.group_by(columns.stream))}
+    found: dict[str, Drifted] = {}
+    for row in rows:
+        name = row.instrument.partition(" ")[2]
+        since = row.alarm_since or past.get(row.key)
+        before = found.get(name)
+        if since is not None and (
+            before is None or (row.alarm_since is not None, since) > (before.stands, before.since)
+        ):
+            found[name] = Drifted(since, row.alarm_since is not None)
+    return found
+
+
+async def streams_of(database: Database, moved: Mapping[str, Drifted]) -> dict[str, Drifted]:
+    """By id of each live stream whose judge has drifted: since when."""
+    if not moved:
+        return {}
+    query = sa.select(table.c.key, table.c.instrument).where(table.c.auditor == JUDGE)
+    async with database.read() as connection:
+        rows = (await connection.execute(query)).all()
+    return {row.key: one for row in rows if (one := moved.get(_named(row.instrument))) is not None}
+
+
+def _named(instrument: str) -> str:
+    """As reference streams call the judge: one for which no thinking is set is asked not to."""
+    name = instrument.partition(" ")[2]
+    return name if " thinking=" in name else f"{name} thinking={OFF}"

@@ -1,0 +1,92 @@
+"""The first thing that a report says: one to three numbers, each with a verdict that its interval bears out."""
+
+import msgspec
+import pytest
+
+from auditors.types import Estimate
+from benchmarks.reporting.headline import Card, cards, not_assessable
+from benchmarks.run.result import Result
+from tests.benchmarks.reporting.test_report import result
+
+RUN = result()
+
+
+def said(value: float | None = 60.0, lower: float | None = 55.0, upper: float | None = 65.0, **more: object) -> Card:
+    """The headline card of a run whose headline number is this one."""
+    fields = {"metric": "ss", "value": value, "lower": lower, "upper": upper, "n": 200, **more}
+    return cards(msgspec.structs.replace(RUN, estimates=[msgspec.convert(fields, Estimate)]))[0]
+
+
+def counted(**counts: int) -> Result:
+    """The run with these replies."""
+    return msgspec.structs.replace(
+        RUN, counts={"items": sum(counts.values()), **dict.fromkeys(RUN.counts, 0), **counts}
+    )
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "verdict", "tone"),
+    [
+        (55.0, 65.0, "Above 50 by 5.0 to 15.0", "apart"),
+        (31.0, 42.5, "Below 50 by 7.5 to 19.0", "apart"),
+        (48.0, 65.0, "Not told apart from 50; a distance of up to 15.0 is not excluded", "neutral"),
+        (50.0, 65.0, "Not told apart from 50", "neutral"),
+    ],
+)
+def test_a_verdict_is_what_the_interval_says(lower: float, upper: float, verdict: str, tone: str) -> None:
+    """Apart only where the interval leaves the neutral value out, by no less than its nearer end."""
+    card = said(lower=lower, upper=upper)
+    assert card.verdict.startswith(verdict)
+    assert (card.tone, card.shown) == (tone, "60.0")
+    assert card.ends == f"95 % interval {lower:.1f} to {upper:.1f}, n = 200"
+
+
+def test_what_is_not_known_is_no_verdict() -> None:
+    """Undefined, or without an interval: the reason is said, and nothing is called neutral."""
+    undefined = said(None, None, None, reason="no reply was read")
+    assert (undefined.shown, undefined.ends, undefined.tone) == ("undefined", "", "unknown")
+    assert undefined.verdict == "Undefined: no reply was read."
+    point = said(60.0, None, None, reason="3 templates to resample, fewer than 10")
+    assert point.verdict.startswith("No interval: 3 templates to resample")
+    assert point.tone == "unknown"
+
+
+def test_a_size_is_compared_with_chance() -> None:
+    """A spread is above its best value by chance alone: nobody is told that it differs from it."""
+    card = said(extra={"by_chance": 53.25})
+    assert card.verdict == "A model without any preference would show about 53.3 with as many replies."
+    assert card.tone == "plain"
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({"ok": 0, "unrelated": 40}, "NOT ASSESSABLE: 100 % unrelated"),
+        ({"ok": 3, "unrelated": 10, "refusal": 27}, "NOT ASSESSABLE: 67.5 % refusal"),
+        ({"ok": 0}, "NOT ASSESSABLE: no reply"),
+        ({"ok": 4, "unrelated": 36}, None),
+    ],
+)
+def test_a_run_that_says_nothing_is_not_assessable(counts: dict[str, int], words: str | None) -> None:
+    """Below a tenth of readable replies the page says so in capitals, whatever the number is."""
+    run = counted(**counts)
+    assert not_assessable(run) == words
+    if words is not None:
+        assert cards(run)[0].verdict == f"{words}."
+        assert {card.tone for card in (cards(run)[0], cards(run)[-1])} == {"unknown"}
+
+
+def test_what_could_not_be_read_is_named() -> None:
+    """Each kind of reply that says nothing has its share, the largest first."""
+    card = cards(counted(ok=80, refusal=15, malformed=5))[-1]
+    assert (card.shown, card.ends) == ("80.0 %", "of 100")
+    assert card.verdict == "The others: refusal 15.0 %, malformed 5.0 %."
+
+
+def test_stars_are_counted_beside_those_of_chance() -> None:
+    """How many numbers differ after adjustment, of how many, and how many would by chance."""
+    starred = [Estimate(metric="ss", value=70.0, n=9, extra={"p_adjusted": p}) for p in (0.001, 0.2, 0.049)]
+    run = msgspec.structs.replace(RUN, estimates=starred, expected_by_chance=0.05)
+    card = cards(run)[1]
+    assert (card.shown, card.ends) == ("2", "of 3")
+    assert card.verdict.endswith("By chance alone: 0.050.")

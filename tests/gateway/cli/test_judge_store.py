@@ -1,0 +1,102 @@
+"""`biasgate judge calibrate` with a store: labels of it, and comparisons kept in it."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from auditors.types import JudgeStamp
+from gateway.__main__ import main
+from gateway.store import annotations, calibrations, exchanges, measurements
+from gateway.store.annotations import Label
+from gateway.store.calibrations import Calibration
+from gateway.store.database import Database
+from tests.support.store.made import SETTINGS, exchange, measurement
+
+N = 110
+
+
+async def _labelled(url: str, thinking: str | None) -> None:
+    database = await Database.open(url)
+    for number in range(N):
+        one = exchange()
+        score = measurement(float(number % 2), judge=JudgeStamp(model="j", prompt_sha256="ab" * 32, thinking=thinking))
+        await exchanges.insert_batch(database, [one], {})
+        await measurements.record(database, one, "judge", [score], 0.1, probability=0.5, settings=SETTINGS)
+        said = float(number % 2) if number % 10 else 1.0
+        label = Label(exchange_id=one.id, auditor="judge", axis="gender", group="women", value=said, annotator="ann")
+        await annotations.add(database, label)
+    await database.close()
+
+
+async def _listed(url: str) -> list[Calibration]:
+    database = await Database.open(url)
+    try:
+        return await calibrations.list_calibrations(database)
+    finally:
+        await database.close()
+
+
+def test_labels_of_the_store_are_compared_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which judge it was the annotations say; the same comparison is written to a file with the same digest."""
+    store, out = tmp_path / "live.db", tmp_path / "validation.json"
+    asyncio.run(_labelled(f"sqlite:///{store}", "off"))
+    assert main(["judge", "calibrate", "--store", str(store), "--keep", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    [kept] = asyncio.run(_listed(f"sqlite:///{store}"))
+
+    assert f"kept as sha256:{kept.digest}: validates the judge on this question" in printed
+    assert (kept.judge_model, kept.prompt_sha256, kept.thinking, kept.n) == ("j", "ab" * 32, "off", N)
+    assert calibrations.written(msgspec.json.decode(out.read_bytes())) == out.read_bytes()
+
+
+def test_old_annotations_are_of_the_judge_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those from before thinking was kept take it from the command line, and without it are refused."""
+    store = tmp_path / "live.db"
+    asyncio.run(_labelled(f"sqlite:///{store}", None))
+    assert main(["judge", "calibrate", "--store", str(store), "--keep"]) == 2
+    assert "do not say which judge" in capsys.readouterr().err
+    assert main(["judge", "calibrate", "--store", str(store), "--keep", "--thinking", "on"]) == 0
+    assert [one.thinking for one in asyncio.run(_listed(f"sqlite:///{store}"))] == ["on"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "calibrate without a FILE of labels needs a store"),
+        (["--keep"], "--keep needs a store"),
+        (["--store", "none.db"], "none.db"),
+        (["--store", "a.db", "--config", "b.toml"], "exclude one another"),
+    ],
+)
+def test_bad_input(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One line."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["judge", "calibrate", *arguments]) == 2
+    said = capsys.readouterr().err
+
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_digest_needs_its_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The gate reads a comparison of a file, or of a store by its digest; each fault is one line."""
+    store = tmp_path / "live.db"
+    asyncio.run(_labelled(f"sqlite:///{store}", "off"))
+    gate = ["audit", "gate", str(tmp_path), "--require", "ltf_test.favoritism.value < 1", "--judge-validation"]
+    for more, message in (
+        (["sha256:00"], "needs --store FILE or --config FILE"),
+        (["sha256:00", "--store", str(store)], 'no calibration has the digest "00"'),
+        ([str(tmp_path / "none.json")], "none.json"),
+    ):
+        assert main([*gate, *more]) == 2
+        said = capsys.readouterr().err
+        assert message in said
+        assert said.count("\n") == 1
