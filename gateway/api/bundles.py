@@ -7,17 +7,13 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import msgspec
 
-from benchmarks.bundles import building
-from benchmarks.bundles.building import Contents
-from benchmarks.bundles.signing import private_key
-from benchmarks.errors import BenchmarkError
 from gateway.api.problems import UnavailableError
 from gateway.config.schema import Config
-from gateway.errors import BusyError, ConfigError, ConflictError, StoreError
+from gateway.errors import BusyError, ConfigError
 from gateway.store import ledger, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
@@ -25,8 +21,6 @@ from gateway.store.runs import Run
 PIECE = 1 << 18
 MOST_AT_ONCE = 2
 """Bundles that one worker makes at a time: each has the replies of a run on disk twice."""
-NO_ITEMS = "the store keeps none: audit score makes them again from run.json and the data set"
-NO_LABELS = "none: the store's labels go out with biasgate annotate export"
 
 
 class Turns:
@@ -79,47 +73,17 @@ async def packed(database: Database, run: Run, config: Config) -> Packed:
         raise UnavailableError(f"audits.bundle_key_env: {exc}") from exc
     counts = await ledger.counts(database)
     with _turns.turn(), tempfile.TemporaryDirectory(prefix="biasgate-bundle-") as folder:
-        replies = Path(folder) / building.RESPONSES
+        replies = Path(folder) / "responses.jsonl"
         with replies.open("wb") as file:
             async for bodies in runs.responses(database, run.id):
                 await asyncio.to_thread(file.write, "".join(f"{body}\n" for body in bodies).encode())
-        return await asyncio.to_thread(_pack, run, replies, _ledger(counts), pem)
+        return Packed(await asyncio.to_thread(_pack, run, replies, _ledger(counts), pem))
 
 
-def _pack(run: Run, replies: Path, ledger_json: bytes, pem: str | None) -> Packed:
-    try:
-        key = None if pem is None else private_key(pem.encode(), "audits.bundle_key_env")
-    except BenchmarkError as exc:
-        raise UnavailableError(str(exc)) from exc
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever reads it
-    try:
-        building.write(file, _contents(run, replies, ledger_json), key)
-    except (KeyError, TypeError, AttributeError, msgspec.DecodeError) as exc:
-        file.close()
-        raise ConflictError(f"audit {run.id} has a result of another version, which cannot be packed: {exc!r}") from exc
-    except BenchmarkError as exc:
-        file.close()
-        raise StoreError(str(exc)) from exc
-    return Packed(file)
+def _pack(run: Run, replies: Path, ledger_json: bytes, pem: str | None) -> IO[bytes]:
+    from gateway.api.bundle_contents import pack  # a worker loads no benchmarks before it is asked for a bundle
 
-
-def _contents(run: Run, replies: Path, ledger_json: bytes) -> Contents:
-    result: dict[str, Any] = msgspec.json.decode(run.result or "{}")
-    manifest = {
-        "options": run.options,
-        "suite_version": result["suite_version"],
-        "dataset_sha256": result["dataset"]["sha256"],
-        "prompt_sha256": result["provenance"]["prompt_sha256"],
-    }
-    files: dict[str, Path | bytes] = {
-        building.RESULT: (run.result or "").encode(),
-        building.MANIFEST: msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n",
-        building.RESPONSES: replies,
-        building.REPORT: (run.report or "").encode(),
-        building.LEDGER: ledger_json,
-    }
-    absent = {building.ITEMS: NO_ITEMS, building.LABELS: NO_LABELS}
-    return Contents(result=result, files=files, absent=absent)
+    return pack(run, replies, ledger_json, pem)
 
 
 def _ledger(counts: Mapping[tuple[str, str], int]) -> bytes:
