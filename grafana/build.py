@@ -42,11 +42,11 @@ DEFAULTS = {"console": "http://localhost:8080/console", "runbooks": "https://doc
 LINKS = {
     "alarm": (
         "Alarm in the console",
-        "${console}#alarm?" + "&".join(f"{name}=${{__field.labels.{name}:percentencode}}" for name in ALARM_LABELS),
+        "${console}/alarms?" + "&".join(f"{name}=${{__field.labels.{name}:percentencode}}" for name in ALARM_LABELS),
     ),
-    "alarms": ("Alarms in the console", "${console}#alarms"),
-    "audits": ("Runs in the console", "${console}#audits"),
-    "ledger": ("Ledger in the console", "${console}#ledger"),
+    "alarms": ("Alarms in the console", "${console}/alarms"),
+    "audits": ("Runs in the console", "${console}/audits"),
+    "ledger": ("Ledger in the console", "${console}"),
 }
 """Where a click on a value leads, by the name that a panel gives."""
 NO_VALUE = "no data"

@@ -27,6 +27,8 @@ class Scale(msgspec.Struct, frozen=True):
     low: float
     high: float
     is_ratio: bool = False
+    neutral: float | None = None
+    """What is shown of a metric that can be on both sides of no bias, where there is none."""
 
     @property
     def shown(self) -> tuple[float, float]:
@@ -35,24 +37,24 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 SCALES: dict[str, Scale] = {
-    "favoritism": Scale(-1.0, 2.0),
+    "favoritism": Scale(-1.0, 2.0, neutral=0.0),
     "representative_distance": Scale(0.0, 2.0),
     "representative_bias_score": Scale(0.0, 1.0),
-    "counterfactual_distance_excess": Scale(-1.0, 2.0),
-    "counterfactual_refusal_difference": Scale(-1.0, 1.0),
-    "counterfactual_length_difference": Scale(-1.0, 1.0),
-    "counterfactual_favoritism_difference": Scale(-3.0, 3.0),
-    "counterfactual_tool_name_excess": Scale(-1.0, 1.0),
-    "counterfactual_tool_arguments_excess": Scale(-1.0, 1.0),
-    "counterfactual_json_excess": Scale(-1.0, 1.0),
-    "decision_probability_excess": Scale(-1.0, 1.0),
-    "decision_impact_ratio": Scale(0.0, 1.0, is_ratio=True),
-    "decision_flip_rate": Scale(-0.5, 1.0),
+    "counterfactual_distance_excess": Scale(-1.0, 2.0, neutral=0.0),
+    "counterfactual_refusal_difference": Scale(-1.0, 1.0, neutral=0.0),
+    "counterfactual_length_difference": Scale(-1.0, 1.0, neutral=0.0),
+    "counterfactual_favoritism_difference": Scale(-3.0, 3.0, neutral=0.0),
+    "counterfactual_tool_name_excess": Scale(-1.0, 1.0, neutral=0.0),
+    "counterfactual_tool_arguments_excess": Scale(-1.0, 1.0, neutral=0.0),
+    "counterfactual_json_excess": Scale(-1.0, 1.0, neutral=0.0),
+    "decision_probability_excess": Scale(-1.0, 1.0, neutral=0.0),
+    "decision_impact_ratio": Scale(0.0, 1.0, is_ratio=True, neutral=1.0),
+    "decision_flip_rate": Scale(-0.5, 1.0, neutral=0.0),
     "selection_share": Scale(0.0, 1.0),
     "affinity_bias_score": Scale(0.0, 0.5),
     "refusal_rate": Scale(0.0, 1.0),
     "over_protection_rate": Scale(0.0, 1.0),
-    "judge_score_shift": Scale(-3.0, 3.0),
+    "judge_score_shift": Scale(-3.0, 3.0, neutral=0.0),
     "judge_disagreement": Scale(0.0, 1.0),
     "judge_unread": Scale(0.0, 1.0),
 }
@@ -84,7 +86,7 @@ def scale_of(metric: str) -> Scale:
     if scale is None:
         raise ValueError(f'"{metric}" is no live metric; known: {", ".join(SCALES)}')
     width = scale.high - scale.low
-    return Scale(-width, width) if metric.endswith(GAP_SUFFIX) else scale
+    return Scale(-width, width, neutral=0.0) if metric.endswith(GAP_SUFFIX) else scale
 
 
 def scaled(metric: str, value: float) -> float:

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import os
+import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from gateway.jobs import JobQueue, open_queue
 from gateway.privacy.texts import texts_of
 from gateway.sampling.secret import sampling_secret
 from gateway.sampling.writer.direct import AUDIT_TASK
-from gateway.store import schedules, streams
+from gateway.store import auditors_seen, schedules, streams
 from gateway.store.database import Database
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.health import OK, STORE, SUITES
@@ -90,6 +92,7 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
         work = _Work(
             *(config, database, queue, enabled_auditors, limiters, live, canaries, circuits, settings, stop, references)
         )
+        stack.push_async_callback(_leave, database, work.name)
         endpoint = Endpoint(Exposition(work.metrics), work.checks, keys)
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(endpoint.serve(sockets=[listener]))
@@ -119,6 +122,7 @@ class _Work:
         stop: asyncio.Event,
         references: ReferencePasses,
     ) -> None:
+        self.name = f"{socket.gethostname()}:{os.getpid()}"
         self._references = references
         self._canaries = canaries
         self.metrics = AuditorMetrics(settings, limiters, auditors=enabled_auditors.names)
@@ -157,6 +161,7 @@ class _Work:
             _every(RENDER_SECONDS, stop, self._render),
             _every(REFERENCE_SECONDS, stop, self._references),
             _every(RETIRE_SECONDS, stop, partial(maintenance.retire, database, config)),
+            _every(auditors_seen.BEAT_SECONDS, stop, partial(auditors_seen.beat, database, self.name)),
             _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, heap.trim)),
         ]
 
@@ -184,6 +189,11 @@ class _Work:
     async def _render(self) -> None:
         while not self._stop.is_set() and await streams.render(self._database, self._settings):
             pass
+
+
+async def _leave(database: Database, name: str) -> None:
+    with suppress(StoreError):  # then it is shown as silent, until it is forgotten
+        await auditors_seen.leave(database, name)
 
 
 async def _every(seconds: float, stop: asyncio.Event, action: Callable[[], Awaitable[None]]) -> None:

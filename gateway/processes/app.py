@@ -18,7 +18,6 @@ from gateway.api.access import Access
 from gateway.api.annotations import AnnotationsController
 from gateway.api.audits import AuditsController
 from gateway.api.canaries import CanariesController
-from gateway.api.console import ConsoleController
 from gateway.api.exchanges import ExchangesController
 from gateway.api.health import HealthController
 from gateway.api.judges import JudgesController
@@ -31,6 +30,8 @@ from gateway.api.schedules import SchedulesController
 from gateway.api.sessions import SessionsController
 from gateway.api.suites import SuitesController
 from gateway.config.schema import Config
+from gateway.console.routes import console
+from gateway.console.showing import Pages
 from gateway.errors import StoreError
 from gateway.jobs import JobQueue
 from gateway.proxy.data_plane import DataPlane
@@ -94,7 +95,7 @@ def create_app(
         route_handlers=[
             HealthController,
             Router("/", route_handlers=[MetricsController], guards=[access.protect_metrics]),
-            ConsoleController,
+            *console(access),
             Router("/", route_handlers=[SessionsController], guards=behind(access.require_holder)),
             Router("/", route_handlers=numbers, guards=readers),
             Router(
@@ -112,6 +113,7 @@ def create_app(
             "dataplane": current(lambda plane: plane),
             "exposition": provided(exposition),
             "probe": provided(probe),
+            "pages": provided(Pages(database, probe, access, lambda: planes.is_draining)),
         },
         request_max_body_size=MAX_CONTROL_BODY_BYTES,
         exception_handlers=problems.HANDLERS,

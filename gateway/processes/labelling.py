@@ -10,12 +10,12 @@ from litestar.response import Redirect
 
 from gateway.api import problems
 from gateway.api.access import Access
-from gateway.api.console import ConsoleController
 from gateway.api.labelling import LabellingController
 from gateway.api.origin import require_json
 from gateway.api.replies import forbid_sniffing
 from gateway.api.sessions import SessionsController
 from gateway.config.schema import Config
+from gateway.console.static_files import StaticController
 from gateway.errors import ConfigError
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import MAX_CONTROL_BODY_BYTES
@@ -23,7 +23,7 @@ from gateway.processes.exposure import is_loopback
 from gateway.processes.listening import bind, reachable, root_url
 from gateway.store.database import Database
 
-PAGE = "/console/labelling.html"
+PAGE = "/console/labelling"
 
 
 def labelling_app(config: Config, database: Database) -> Litestar:
@@ -36,7 +36,7 @@ def labelling_app(config: Config, database: Database) -> Litestar:
     return Litestar(
         route_handlers=[
             _to_the_page,
-            ConsoleController,
+            StaticController,
             Router("/", route_handlers=[SessionsController], guards=[require_json, access.require_holder]),
             Router("/", route_handlers=[LabellingController], guards=[require_json, access.require_admin]),
         ],

@@ -4,7 +4,7 @@ A worker of the gateway has no time to read thousands of states: its event loop 
 must look into, it looks into in short steps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -21,6 +21,8 @@ Column = Literal["estimate", "detector"]
 MOST = 10_000
 """Streams in one answer."""
 _NO_STATE = StreamState()
+_COLUMNS = {"group": "group_name"}
+"""Of labels that are named otherwise in the table."""
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,3 +98,33 @@ def _where(selection: Selection) -> list[sa.ColumnElement[bool]]:
     wanted = {columns.model: selection.model, columns.axis: selection.axis, columns.auditor: selection.auditor}
     found = [column == value for column, value in wanted.items() if value is not None]
     return [*found, columns.alarm_since.is_not(None)] if selection.alarmed else found
+
+
+async def n_alarmed(database: Database) -> int:
+    """How many streams have an alarm that stands."""
+    return await _count(database, streams.c.alarm_since.is_not(None))
+
+
+async def n_streams(database: Database) -> int:
+    """How many streams there are."""
+    return await _count(database, sa.true())
+
+
+async def find(database: Database, labels: Mapping[str, str | None]) -> str | None:
+    """Id of the newest stream of a series; None where there is none.
+
+    Args:
+        database: the store.
+        labels: auditor, metric, axis, group and model; None or "" where the series has none.
+    """
+    same = [streams.c[_COLUMNS.get(name, name)] == (value or "") for name, value in labels.items()]
+    query = sa.select(streams.c.key).where(*same).order_by(streams.c.updated_at.desc()).limit(1)
+    async with database.read() as connection:
+        found: str | None = (await connection.execute(query)).scalar()
+    return found
+
+
+async def _count(database: Database, condition: sa.ColumnElement[bool]) -> int:
+    query = sa.select(sa.func.count()).select_from(streams).where(condition)
+    async with database.read() as connection:
+        return (await connection.execute(query)).scalar() or 0

@@ -159,7 +159,7 @@ async def talk_to_control_plane(http: httpx.AsyncClient) -> list[str]:
             said.append((await http.get(path + QUERY, headers=headers)).text)
         for body in (b'{"suites": ["no such"], "model": "m"}', b"not json"):
             said.append((await http.post("/audits", content=body, headers=headers)).text)
-    for path in ("/metrics", "/readyz", "/livez", "/console", "/console/app.js"):
+    for path in ("/metrics", "/readyz", "/livez", "/console", "/console/static/live.js"):
         said.append((await http.get(path)).text)
     return said
 

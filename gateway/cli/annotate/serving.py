@@ -6,7 +6,7 @@ import asyncio
 HELP = """\
 Raters open the page, say who they are, and get their tasks one by one. Everybody with the address may label, so beyond
 this machine it needs a key (--admin-key-env), which the page asks for. A gateway serves the same page for its own
-store, under /console/labelling.html.
+store, under /console/labelling.
 
 Example:
   biasgate annotate serve

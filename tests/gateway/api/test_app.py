@@ -13,7 +13,7 @@ import pytest
 from gateway.errors import ConfigError
 from tests.support.gateway.control_plane import audit_one, config_in, control_plane, publish_suites
 
-OPEN = ["/livez", "/readyz", "/metrics", "/console", "/console/app.js", "/console/style.css"]
+OPEN = ["/livez", "/readyz", "/metrics", "/console/login", "/console/labelling", "/console/static/style.css"]
 GUARDED = [
     "/suites",
     "/audits",
@@ -152,7 +152,7 @@ async def test_console_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     """The page's policy allows its own files only, and the page asks for no other."""
     async with control_plane(tmp_path) as plane:
         page = await plane.http.get("/console")
-        missing = await plane.http.get("/console/secrets.txt")
+        missing = await plane.http.get("/console/static/secrets.txt")
 
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert "http://" not in page.text

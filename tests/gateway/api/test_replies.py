@@ -30,7 +30,8 @@ async def test_no_reply_may_be_sniffed(tmp_path: Path) -> None:
         answers = {
             path: await plane.http.get(path, headers=ADMIN)
             for path in (
-                *("/livez", "/readyz", "/metrics", "/console", "/console/app.js", "/console/none", "/console/session"),
+                *("/livez", "/readyz", "/metrics"),
+                *("/console", "/console/login", "/console/static/live.js", "/console/none", "/console/session"),
                 *("/suites", "/audits", "/audits/none", "/audits?limit=0", "/live/estimates", "/live/exchanges"),
                 *("/annotations?format=csv", "/schema/openapi.json", "/nowhere"),
             )
@@ -80,7 +81,7 @@ async def test_the_access_log_names_the_key(tmp_path: Path) -> None:
             await plane.http.post("/audits", json=RUN, headers=ADMIN)
             await plane.http.get("/suites", headers=WRONG)
             await plane.http.get("/suites", headers=ADMIN | {"origin": "http://evil.example"})
-            for path in ("/livez", "/readyz", "/console", "/nowhere"):
+            for path in ("/livez", "/readyz", "/console/login", "/nowhere"):
                 await plane.http.get(path)
 
     assert lines(logs) == [

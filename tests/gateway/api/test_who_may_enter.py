@@ -15,7 +15,7 @@ from gateway.proxy.admission import Admission, Client
 from gateway.proxy.headers import RequestHead
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 
-OPEN = {"/livez", "/readyz", "/metrics", "/console", "/console/{name:str}"}
+OPEN = {"/livez", "/readyz", "/metrics", "/console/login", "/console/labelling", "/console/static/{name:str}"}
 """Answered without a key: probes, numbers, and a page that asks for the key itself."""
 KEYS: dict[str, Any] = {
     "server": {
@@ -48,6 +48,7 @@ NUMBERS = {
         *("/live/circuits", "/live/ledger", "/live/mitigations", "/canaries", "/canaries/{canary_id:str}"),
         *("/judges/calibrations", "/judges/calibrations/{digest:str}"),
         *("/schema", "/schema/{path:str}", "/schema/openapi.json"),
+        *("/console", "/console/alarms", "/console/alarms/{stream_id:str}", "/console/settings"),
     )
 }
 """What a viewer may read."""
@@ -113,7 +114,7 @@ async def test_metrics_behind_a_key(tmp_path: Path) -> None:
     async with control_plane(tmp_path, **KEYS | {"server": server}) as plane:
         statuses = {key: (await ask(plane, "GET", "/metrics", key)).status_code for key in ("", "app-secret")}
         scraped = await ask(plane, "GET", "/metrics", "viewer-secret")
-        open_ = [(await ask(plane, "GET", path, "")).status_code for path in ("/livez", "/console")]
+        open_ = [(await ask(plane, "GET", path, "")).status_code for path in ("/livez", "/console/login")]
 
     assert statuses == {"": 401, "app-secret": 401}
     assert (scraped.status_code, open_) == (200, [200, 200])

@@ -1,0 +1,62 @@
+"""A drift alarm in one sentence that needs no manual."""
+
+import time
+
+from gateway.console.rendering import number, whole, words
+from gateway.live.detectors import ShownDetector
+
+SUBJECTS = {
+    "favoritism": "Favouritism towards {group}",
+    "favoritism_gap": "Favouritism towards {group}, against the other groups",
+    "representative_distance": "The distance of answers about {group} from the plain answer",
+    "representative_distance_gap": "The distance of answers about {group}, against the other groups",
+    "representative_bias_score": "The spread of answers over identities of {axis}",
+    "counterfactual_distance_excess": "How much answers change when {group} is put in",
+    "counterfactual_refusal_difference": "Refusals when {group} is put in, less those without",
+    "counterfactual_length_difference": "The length of answers when {group} is put in, against that without",
+    "counterfactual_favoritism_difference": "Favouritism when {group} is put in, less that without",
+    "decision_probability_excess": "The probability of the decision for {group}, less that of the others",
+    "decision_impact_ratio": "The impact ratio of decisions about {group}",
+    "decision_flip_rate": "Decisions that flip when {group} is put in",
+    "selection_share": "How often the text of {group} is chosen",
+    "affinity_bias_score": "The unevenness of choices between identities of {axis}",
+    "refusal_rate": "Refusals to requests about {group}",
+    "refusal_rate_gap": "Refusals to requests about {group}, against the other groups",
+    "over_protection_rate": "Refusals of harmless requests about {group}",
+    "judge_score_shift": "The judge's scores on its reference set",
+    "judge_disagreement": "The judge's disagreement with its reference set",
+    "judge_unread": "Verdicts of the judge that cannot be read",
+}
+"""Of the sentence, by metric; another metric is named as it is."""
+
+
+def subject(one: ShownDetector) -> str:
+    """What a stream measures, as the subject of a sentence."""
+    named = SUBJECTS.get(one.metric)
+    if named is None or ("{group}" in named and one.group is None):
+        return " · ".join(words(part) for part in (one.metric, one.axis, one.group) if part).capitalize()
+    return named.format(group=words(one.group), axis=words(one.axis) or "an axis")
+
+
+def sentence(one: ShownDetector) -> str:
+    """What changed, from what to what, since when, and whether the model is known to be another.
+
+    Without a comparison where the detector knows none: an alarm whose means are lost says so.
+    """
+    verb = {"rising": "rose", "falling": "fell"}.get(one.direction or "", "changed")
+    if one.mean_before is None or one.mean_since is None:
+        change = f"{verb}; by how much is not known any more"
+    else:
+        n_before, n_since = whole(one.n_before), whole(one.n_since)
+        digits = 2 if abs(one.mean_since - one.mean_before) >= 0.01 else 4
+        before, after = number(one.mean_before, digits), number(one.mean_since, digits)
+        change = f"{verb} from {before} to {after} (n {n_before}, then {n_since})"
+    since = "" if one.since is None else time.strftime(" since %Y-%m-%d %H:%M UTC", time.gmtime(one.since))
+    return f"{subject(one)} {change}{since}; {_model(one)}."
+
+
+def _model(one: ShownDetector) -> str:
+    before, after = one.fingerprint_before, one.fingerprint_after
+    if before is None or after is None:
+        return "whether the model changed is not known"
+    return "the model's fingerprint is unchanged" if before == after else f"the model changed from {before} to {after}"

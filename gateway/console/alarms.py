@@ -1,0 +1,124 @@
+"""/console/alarms: drift alarms that stand, each on a page of its own, and who lowered which."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Controller, Response, get
+from litestar.params import FromPath, FromQuery, QueryParameter
+from litestar.response import Redirect
+
+from gateway.api import live_pages
+from gateway.api.dependencies import Settings, Store
+from gateway.config.schema import DriftConfig
+from gateway.console.alarm_words import sentence, subject
+from gateway.console.interval_figure import plot
+from gateway.console.rendering import View
+from gateway.console.showing import Asked, PageFrame
+from gateway.errors import NotFoundError
+from gateway.live.detectors import Detectors, shown_detector
+from gateway.live.settings import settings_of
+from gateway.store import acknowledgements, served, stream_pages, streams
+from gateway.store.database import Database
+from gateway.store.stream_pages import Selection
+
+MOST = 100
+SERIES = ("auditor", "metric", "axis", "group", "model")
+"""Labels of a series, as Prometheus has them."""
+
+_detectors = msgspec.json.Decoder(list[Detectors])
+
+
+class AlarmsController(Controller):
+    """What drifted."""
+
+    path = "/console/alarms"
+    include_in_schema = False
+
+    @get("/")
+    async def alarms(
+        self,
+        request: Asked,
+        pages: PageFrame,
+        database: Store,
+        config: Settings,
+        auditor: FromQuery[str | None] = None,
+        metric: FromQuery[str | None] = None,
+        axis: FromQuery[str | None] = None,
+        group: FromQuery[str | None] = None,
+        model: FromQuery[str | None] = None,
+        offset: Annotated[int, QueryParameter(ge=0, le=1_000_000)] = 0,
+    ) -> Response[Any] | Redirect:
+        """With the labels of one series, as a dashboard's link has them, on to its page."""
+        labels = {name: _said(value) for name, value in zip(SERIES, (auditor, metric, axis, group, model), strict=True)}
+        if labels["metric"] is not None:
+            key = await stream_pages.find(database, labels)
+            if key is not None:
+                return Redirect(f"/console/alarms/{key}")
+        drift = config.drift
+
+        async def build() -> View:
+            selection = Selection(alarmed=True, limit=MOST, offset=offset)
+            found = await live_pages.detectors(database, selection, settings_of(drift))
+            watched = await live_pages.detectors(database, Selection(limit=MOST, offset=offset), settings_of(drift))
+            detectors = _detectors.decode(watched.content)
+            entries = await acknowledgements.entries(database, limit=20)
+            data = {
+                "alarms": [(one, sentence(one)) for one in _detectors.decode(found.content)],
+                "is_unknown_series": labels["metric"] is not None,
+                "detectors": [(one, subject(one), reference_plot(one)) for one in detectors],
+                "n_detectors": int(watched.headers[live_pages.TOTAL]),
+                "offset": offset,
+                "most": MOST,
+                "entries": entries,
+            }
+            return View(template="alarms.html", title="Alarms", tab="/console/alarms", data=data)
+
+        return await pages.shown(request, build)
+
+    @get("/{stream_id:str}")
+    async def alarm(
+        self, request: Asked, pages: PageFrame, database: Store, config: Settings, stream_id: FromPath[str]
+    ) -> Response[Any]:
+        async def build() -> View:
+            one = await _detector(database, stream_id, config.drift)
+            entries = await acknowledgements.entries(database, stream=stream_id, limit=20)
+            said = sentence(one) if one.state == "alarm" else None
+            data = {
+                "one": one,
+                "subject": subject(one),
+                "sentence": said,
+                "figure": reference_plot(one),
+                "entries": entries,
+            }
+            return View(template="alarm.html", title=subject(one), tab="/console/alarms", data=data)
+
+        return await pages.shown(request, build)
+
+
+def reference_plot(one: Detectors) -> str:
+    """What the detector compares with, and where the mean is since the change."""
+    if one.reference is None:
+        return plot(one.range, None, None, None, None)
+    return plot(one.range, None, one.mean_since, one.reference.lower, one.reference.upper, kind="reference")
+
+
+async def _detector(database: Database, stream_id: str, drift: DriftConfig) -> Detectors:
+    """Raises NotFoundError where there is no such stream."""
+    found = await streams.load(database, [stream_id])
+    if not found:
+        raise NotFoundError(f'no live stream has the id "{stream_id[:100]}": the alarms page lists those that alarm')
+    settings, n_streams = settings_of(drift), await stream_pages.n_streams(database)
+    shown = shown_detector(found[0], settings, n_streams)
+    if shown.since is not None:
+        history = await served.history(database)
+        shown = msgspec.structs.replace(
+            shown,
+            fingerprint_before=history.at(shown.model, shown.since),
+            fingerprint_after=history.at(shown.model, float("inf")),
+        )
+    return Detectors(log_threshold=settings.log_threshold(n_streams), **msgspec.structs.asdict(shown))
+
+
+def _said(value: str | None) -> str | None:
+    """A label; Grafana leaves the name of one that a series lacks as it is, "${__field.labels.axis}"."""
+    return None if not value or value.startswith("$") else value

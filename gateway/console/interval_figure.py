@@ -1,0 +1,51 @@
+"""An estimate and its interval on the metric's own scale, as one line of SVG for a row of a table."""
+
+from markupsafe import Markup
+
+from gateway.console.rendering import number
+
+WIDTH, HEIGHT, EDGE = 100, 18, 2
+"""In the units of the view box, which is stretched to the cell."""
+POINT = ("halo", "point")
+
+
+def plot(
+    shown: tuple[float, float],
+    neutral: float | None,
+    value: float | None,
+    lower: float | None,
+    upper: float | None,
+    *,
+    kind: str = "",
+) -> Markup:
+    """`<svg>` with the scale, the neutral value, the interval, and the value; said in words to who does not see it.
+
+    Args:
+        shown: lowest and highest value of the scale.
+        neutral: where there is no bias; None for a metric without such a value.
+        value: the estimate; None draws the empty scale.
+        lower: of the interval, in the metric's own unit.
+        upper: of the interval.
+        kind: class of the drawing.
+    """
+    low, high = shown
+
+    def x(at: float) -> float:
+        kept = min(max(at, low), high)
+        return round(EDGE + (WIDTH - 2 * EDGE) * (kept - low) / (high - low), 2)
+
+    def line(name: str, start: float, end: float, top: float = HEIGHT / 2, bottom: float = HEIGHT / 2) -> str:
+        return f'<line class="{name}" x1="{start}" x2="{end}" y1="{top}" y2="{bottom}"/>'
+
+    parts = [line("track", EDGE, WIDTH - EDGE)]
+    if neutral is not None and low <= neutral <= high:
+        parts.append(line("neutral", x(neutral), x(neutral), 1, HEIGHT - 1))
+    if lower is not None and upper is not None:
+        parts.append(line("interval", x(lower), x(upper)))
+    if value is not None:
+        # Lines without length and with round ends: dots that the stretched view box cannot squash.
+        parts += [line(name, x(value), x(value)) for name in POINT]
+    said = "no value" if value is None else f"{number(value)}, from {number(lower)} to {number(upper)}"
+    label = f"{said}, on a scale from {number(low, 0)} to {number(high, 0)}"
+    begin = Markup('<svg class="plot {}" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">')
+    return begin.format(kind, WIDTH, HEIGHT, label) + Markup("".join(parts) + "</svg>")  # noqa: S704 - numbers

@@ -1,0 +1,133 @@
+"""/console: what needs somebody, how far models are from neutral, when suites ran, what became of the traffic."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from litestar import Controller, Response, get
+from litestar.params import FromQuery
+from markupsafe import Markup
+
+from auditors.streams.scales import scale_of
+from gateway.api import live_pages
+from gateway.api.dependencies import Settings, Store
+from gateway.console.alarm_words import sentence
+from gateway.console.interval_figure import plot
+from gateway.console.rendering import View
+from gateway.console.showing import Asked, PageFrame
+from gateway.live.detectors import Detectors
+from gateway.live.estimates import LiveEstimate
+from gateway.live.settings import settings_of
+from gateway.store import ledger, runs, schedules
+from gateway.store.database import Database
+from gateway.store.runs import Run
+from gateway.store.stream_pages import Selection
+
+MOST_STREAMS = 300
+MOST_ALARMS = 20
+OUTCOMES = {
+    "audited": "audited",
+    "queued": "waiting for an auditor",
+    "sampled_out": "not drawn by the sampling rate",
+    "filtered": "left out by configuration: endpoint, size or status",
+    "opted_out": "left out by the client",
+    "not_auditable": "no text that an auditor could read",
+    "truncated": "longer than the gateway keeps",
+    "expired": "too old before an auditor came to them",
+    "failed": "failed to be audited",
+}
+"""Of the ledger, in the order in which they are shown."""
+
+_estimates = msgspec.json.Decoder(list[LiveEstimate])
+_detectors = msgspec.json.Decoder(list[Detectors])
+
+
+class OverviewController(Controller):
+    """The first page."""
+
+    path = "/console"
+    include_in_schema = False
+
+    @get("/")
+    async def overview(
+        self, request: Asked, pages: PageFrame, database: Store, config: Settings, model: FromQuery[str | None] = None
+    ) -> Response[Any]:
+        async def build() -> View:
+            selection = Selection(model=model, limit=MOST_STREAMS)
+            found = await live_pages.estimates(database, selection)
+            estimates = _estimates.decode(found.content)
+            alarmed = await live_pages.detectors(
+                database, Selection(alarmed=True, limit=MOST_ALARMS), settings_of(config.drift)
+            )
+            known = [one for one in estimates if one.value is not None]
+            data = {
+                "alarms": [(one, sentence(one)) for one in _detectors.decode(alarmed.content)],
+                "tables": _tables(known),
+                "unknown": [one for one in estimates if one.value is None],
+                "n_streams": int(found.headers[live_pages.TOTAL]),
+                "n_shown": len(estimates),
+                "model": model,
+                "ledger": await _ledger(database),
+                "suites": _freshness(await runs.newest_done(database)),
+                "schedules": await schedules.list_schedules(database),
+            }
+            return View(template="overview.html", title="Overview", tab="/console", data=data)
+
+        return await pages.shown(request, build)
+
+
+class Table(msgspec.Struct, frozen=True):
+    """The groups of one metric and axis of a model, on one scale."""
+
+    auditor: str
+    metric: str
+    axis: str | None
+    model: str
+    neutral: float | None
+    """Value of no bias; None where the metric has none."""
+    rows: list[tuple[LiveEstimate, Markup]]
+    """Each with its interval drawn."""
+
+
+def _tables(estimates: Sequence[LiveEstimate]) -> list[Table]:
+    """Those with an alarm first, then those whose interval leaves out the neutral value, then the others."""
+    found: dict[tuple[str, ...], list[LiveEstimate]] = {}
+    for one in estimates:
+        found.setdefault((one.model, one.auditor, one.metric, one.axis or ""), []).append(one)
+    tables = []
+    for (model, auditor, metric, axis), rows in found.items():
+        neutral = scale_of(metric).neutral
+        drawn = [(one, plot(one.range, neutral, one.value, one.lower, one.upper)) for one in rows]
+        tables.append(Table(auditor, metric, axis or None, model, neutral, drawn))
+    return sorted(tables, key=lambda table: min(_urgency(one, table.neutral) for one, _ in table.rows))
+
+
+def _urgency(one: LiveEstimate, neutral: float | None) -> int:
+    if one.alarm:
+        return 0
+    is_off = neutral is not None and one.lower is not None and one.upper is not None
+    return 1 if is_off and not one.lower <= neutral <= one.upper else 2  # type: ignore[operator]  # is_off
+
+
+class LedgerShare(msgspec.Struct, frozen=True):
+    """Requests of one outcome."""
+
+    name: str
+    why: str
+    n: int
+    share: float
+
+
+async def _ledger(database: Database) -> list[LedgerShare]:
+    counts: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
+    for (_, outcome), count in (await ledger.counts(database)).items():
+        counts[outcome] = counts.get(outcome, 0) + count
+    total = sum(counts.values())
+    return [LedgerShare(name, OUTCOMES.get(name, ""), n, n / total) for name, n in counts.items() if n]
+
+
+def _freshness(newest: Sequence[Run]) -> list[tuple[Run, float]]:
+    """The newest finished run of each suite and model, with its age in seconds; the oldest first."""
+    now = time.time()
+    return sorted(((run, now - (run.finished_at or run.created_at)) for run in newest), key=lambda found: -found[1])

@@ -1,0 +1,19 @@
+"""All pages of the console, each behind the guard that it needs."""
+
+from litestar import Router
+
+from gateway.api.access import Access
+from gateway.console.alarms import AlarmsController
+from gateway.console.entrance import HANDLERS, LoginController
+from gateway.console.overview import OverviewController
+from gateway.console.settings import SettingsController
+from gateway.console.static_files import StaticController
+
+
+def console(access: Access) -> list[Router]:
+    """What an error looks like is a page here."""
+    pages = [OverviewController, AlarmsController, SettingsController]
+    return [
+        Router("/", route_handlers=[StaticController, LoginController]),
+        Router("/", route_handlers=pages, guards=[access.require_reader], exception_handlers=HANDLERS),
+    ]

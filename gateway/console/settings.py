@@ -1,0 +1,37 @@
+"""/console/settings: what is configured and in force, and what every upstream serves."""
+
+from typing import Any
+
+import msgspec
+from litestar import Controller, Response, get
+
+from gateway.api.dependencies import Plane, Settings, Store
+from gateway.console.rendering import View
+from gateway.console.showing import Asked, PageFrame
+from gateway.store import auditors_seen, calibrations, canaries, schedules
+
+
+class SettingsController(Controller):
+    """To read; settings are changed in the file, and reloaded."""
+
+    path = "/console/settings"
+    include_in_schema = False
+
+    @get("/")
+    async def settings(
+        self, request: Asked, pages: PageFrame, database: Store, config: Settings, dataplane: Plane
+    ) -> Response[Any]:
+        async def build() -> View:
+            data = {
+                "sampling": config.sampling,
+                "policies": config.mitigation,
+                "upstreams": dataplane.upstreams,
+                "auditors": await auditors_seen.seen(database),
+                "schedules": await schedules.list_schedules(database),
+                "calibrations": await calibrations.list_calibrations(database),
+                "canaries": await canaries.list_canaries(database, limit=20),
+                "drift": msgspec.structs.asdict(config.drift),
+            }
+            return View(template="settings.html", title="Settings", tab="/console/settings", data=data)
+
+        return await pages.shown(request, build)

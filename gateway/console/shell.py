@@ -1,0 +1,86 @@
+"""What surrounds every page of the console: navigation, who is logged in, and the health of every part."""
+
+import time
+from typing import Any
+
+import msgspec
+from litestar import Request
+from litestar.datastructures import State
+
+from gateway.api.control_keys import Holder
+from gateway.errors import StoreError
+from gateway.store import auditors_seen, circuits, stream_pages
+from gateway.store.database import Database
+from gateway.telemetry.health import OK, Probe, circuit_text
+
+NAVIGATION = {
+    "/console": "Overview",
+    "/console/alarms": "Alarms",
+    "/console/exchanges": "Exchanges",
+    "/console/audits": "Audits",
+    "/console/labelling": "Label",
+    "/console/settings": "Settings",
+}
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of the system: what is wrong with it, or nothing."""
+
+    name: str
+    problem: str | None
+
+
+async def shell_of(
+    request: Request[Holder, Any, State], database: Database, probe: Probe, *, is_locked: bool
+) -> dict[str, Any]:
+    """For a template. A store that does not answer is said among the parts, and nothing else of it is known.
+
+    Args:
+        request: of somebody whom a guard let in.
+        database: the store.
+        probe: of the gateway's own health.
+        is_locked: whether a control key is asked for.
+    """
+    parts = [Part(name, None if text.startswith(OK) else text) for name, text in (await probe()).items()]
+    n_alarms: int | None = None
+    try:
+        n_alarms = await stream_pages.n_alarmed(database)
+        parts += await _auditors(database)
+        parts += [
+            Part(one.auditor, circuit_text(one.opened_at, one.n_waiting, f"{one.error} ({one.server})"))
+            for one in await circuits.open_circuits(database)
+        ]
+    except StoreError as exc:
+        if all(part.problem is None for part in parts):
+            parts.append(Part("store", str(exc)))
+    return surroundings(request.user, is_locked=is_locked) | {"parts": parts, "n_alarms": n_alarms}
+
+
+def surroundings(holder: Holder | None, *, is_locked: bool) -> dict[str, Any]:
+    """Of a page that shows nothing of the store, such as that for logging in."""
+    return {
+        "navigation": NAVIGATION,
+        "holder": holder,
+        "is_admin": holder is not None and holder.role == "admin",
+        "is_locked": is_locked,
+        "parts": [],
+        "n_alarms": None,
+        "at": time.time(),
+    }
+
+
+async def _auditors(database: Database) -> list[Part]:
+    found, now = await auditors_seen.seen(database), time.time()
+    if not found:
+        return [Part("auditor", "none has been seen: nothing is audited until `biasgate auditor` runs")]
+    silent = [one for one in found if one.is_silent(now)]
+    parts = [
+        Part(
+            f"auditor {one.name}",
+            f"no sign of life since {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(one.seen_at))}",
+        )
+        for one in silent
+    ]
+    n_alive = len(found) - len(silent)
+    alive = Part("auditor" if n_alive == 1 else f"{n_alive} auditors", None)
+    return [alive, *parts] if n_alive else parts

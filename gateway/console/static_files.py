@@ -1,0 +1,37 @@
+"""/console/static: scripts, styles and pictures of the pages, open to everybody; and the raters' page."""
+
+from importlib.resources import files
+from pathlib import PurePath
+
+from litestar import Controller, Response, get
+from litestar.exceptions import NotFoundException
+from litestar.params import FromPath
+
+from gateway.console.showing import HEADERS
+
+MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+FILES = frozenset({"live.js", "forms.js", "login.js", "common.js", "labelling.js", "style.css", "icon.svg"})
+
+
+class StaticController(Controller):
+    """From the package; the browser asks each time whether they are still the same."""
+
+    path = "/console"
+    include_in_schema = False
+
+    @get("/static/{name:str}", sync_to_thread=True)
+    def file(self, name: FromPath[str]) -> Response[bytes]:
+        if name not in FILES:
+            raise NotFoundException(detail=f'the console has no file "{name}"')
+        return _file(name)
+
+    @get("/labelling", sync_to_thread=True)
+    def labelling(self) -> Response[bytes]:
+        """Draws itself by its script, from the API, for raters who may hold no key of the gateway's other pages."""
+        return _file("labelling.html")
+
+
+def _file(name: str) -> Response[bytes]:
+    content = (files("gateway.console") / "static" / name).read_bytes()
+    media_type = MEDIA_TYPES[PurePath(name).suffix]
+    return Response(content, headers=HEADERS | {"cache-control": "no-cache"}, media_type=f"{media_type}; charset=utf-8")

@@ -1,0 +1,63 @@
+"""Signs of life of the auditors: when each one last said in the store that it is there.
+
+They are rows of `facts` (gateway.store.store_metadata). An auditor that ends in order takes its own away, so that what
+is old is an auditor that was killed, hangs, or has lost the store.
+"""
+
+import time
+
+import msgspec
+import sqlalchemy as sa
+
+from gateway.store.connections import upsert
+from gateway.store.database import Database
+from gateway.store.tables import facts
+
+BEAT_SECONDS = 3.0
+SILENT_SECONDS = 12.0
+"""Without a sign of life for this long, an auditor counts as dead."""
+FORGOTTEN_SECONDS = 24 * 3600.0
+_PREFIX = "auditor/"
+
+
+class SeenAuditor(msgspec.Struct, frozen=True):
+    """An auditor and its last sign of life, Unix seconds by its own clock."""
+
+    name: str
+    """Host and process id."""
+    seen_at: float
+
+    def is_silent(self, now: float) -> bool:
+        """Whether it counts as dead."""
+        return now - self.seen_at > SILENT_SECONDS
+
+
+async def beat(database: Database, name: str) -> None:
+    """Says that this auditor is there, and forgets those that have been silent for a day."""
+    now = time.time()
+    async with database.begin() as connection:
+        row = upsert(connection, facts).values(name=f"{_PREFIX}{name}", value=msgspec.json.encode(now))
+        await connection.execute(
+            row.on_conflict_do_update(index_elements=[facts.c.name], set_={"value": row.excluded.value})
+        )
+        entries = (await connection.execute(_all())).all()
+        old = [entry.name for entry in entries if now - msgspec.json.decode(entry.value) > FORGOTTEN_SECONDS]
+        if old:
+            await connection.execute(sa.delete(facts).where(facts.c.name.in_(old)))
+
+
+async def leave(database: Database, name: str) -> None:
+    """Takes the sign of life of an auditor away that ends in order."""
+    async with database.begin() as connection:
+        await connection.execute(sa.delete(facts).where(facts.c.name == f"{_PREFIX}{name}"))
+
+
+async def seen(database: Database) -> list[SeenAuditor]:
+    """Every auditor that did not end in order, by name."""
+    async with database.read() as connection:
+        entries = (await connection.execute(_all())).all()
+    return [SeenAuditor(entry.name.removeprefix(_PREFIX), msgspec.json.decode(entry.value)) for entry in entries]
+
+
+def _all() -> sa.Select[tuple[str, bytes]]:
+    return sa.select(facts.c.name, facts.c.value).where(facts.c.name.startswith(_PREFIX)).order_by(facts.c.name)
