@@ -20,10 +20,11 @@ from gateway.api.problems import announced
 from gateway.errors import NotFoundError, RequestError
 from gateway.live.detectors import Detectors
 from gateway.live.estimates import LiveEstimate, estimate_of
+from gateway.live.history import History, history_of
 from gateway.live.policies import PolicyEffect, effect_of
 from gateway.live.settings import settings_of
 from gateway.live.turns import in_turns
-from gateway.store import acknowledgements, circuits, ledger, policy_arms, streams
+from gateway.store import acknowledgements, circuits, histories, ledger, policy_arms, served, streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.stream_pages import MOST, Selection
 from gateway.store.windows import Window
@@ -127,6 +128,32 @@ class LiveController(Controller):
             model=model, axis=axis, auditor=auditor, alarmed=only is not None, limit=limit, offset=offset
         )
         return await live_pages.detectors(database, selection, settings_of(config.drift))
+
+    @get(
+        "/streams/{stream_id:str}/history",
+        summary="One stream over time: the means of periods, and what its detector makes of them",
+        responses=announced(404),
+    )
+    async def history(
+        self, stream_id: FromPath[str], database: Store, config: Settings, window: FromQuery[str | None] = None
+    ) -> History:
+        """At most 60 periods of equal length, of the newest 50,000 measurements; a stream without any says why.
+
+        `window` as of the estimates: `window=5000` for the newest 5,000 audits, `window=24h` for those of the last day.
+        """
+        asked = None if window is None else _parsed(window)
+        listed = await streams.load(database, [stream_id])
+        if not listed:
+            raise NotFoundError(f'no live stream has the id "{stream_id[:40]}": GET /live/estimates lists them')
+        [stream] = listed
+        return history_of(
+            stream,
+            await histories.read(database, stream_id, asked),
+            window=window,
+            settings=settings_of(config.drift),
+            n_streams=await streams.count(database),
+            changes=await served.changes(database, stream.key.model),
+        )
 
     @get(
         "/alarms",

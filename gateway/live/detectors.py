@@ -168,8 +168,8 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
         reference_window=settings.reference_window,
         reference_goes_on=bool(detector and detector.next_look),
         reference_next_at=(detector.next_look or None) if detector else None,
-        reference=_bounds(metric, detector.reference) if detector else None,
-        limits=_bounds(metric, detector.limits) if detector else None,
+        reference=bounds_of(metric, detector.reference) if detector else None,
+        limits=bounds_of(metric, detector.limits) if detector else None,
         reference_run=detector.reference_run if detector else None,
         moved_while_learning=bool(detector and detector.moved_while_learning),
         smallest_detectable_change=known(
@@ -222,7 +222,7 @@ def _reference_n(state: StreamState) -> int | None:
     return detector.window.n if detector.window is not None else None
 
 
-def _bounds(metric: str, interval: Interval) -> Bounds:
+def bounds_of(metric: str, interval: Interval) -> Bounds:
     return Bounds(unscaled(metric, interval.lower), unscaled(metric, interval.upper))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -57,6 +58,30 @@ async def observe(
             if is_changed:
                 queued[model] = await _queue(connection, runs_of(model))
     return queued
+
+
+class ModelChange(msgspec.Struct, frozen=True):
+    """An upstream serving another model than before under the same name."""
+
+    at: float
+    """When it was seen, Unix seconds."""
+    upstream: str
+    fingerprint_before: str
+    fingerprint_after: str
+
+
+async def changes(database: Database, model: str) -> list[ModelChange]:
+    """Of one model, in the order in which they were noted; that an upstream is new is no change."""
+    columns = model_changes.c
+    query = sa.select(columns.seen_at, columns.upstream, columns.fingerprint).where(columns.model == model)
+    found, known = [], dict[str, str]()
+    async with database.read() as connection:
+        for at, upstream, fingerprint in await connection.execute(query.order_by(columns.id)):
+            before = known.get(upstream, fingerprint)
+            if before != fingerprint:
+                found.append(ModelChange(at, upstream, before, fingerprint))
+            known[upstream] = fingerprint
+    return found
 
 
 class ModelHistory:

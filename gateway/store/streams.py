@@ -70,6 +70,12 @@ async def load(database: Database, ids: Sequence[str]) -> list[Stream]:
         return [_stream(row) for row in await connection.execute(sa.select(streams).where(streams.c.key.in_(ids)))]
 
 
+async def count(database: Database) -> int:
+    """How many streams there are."""
+    async with database.read() as connection:
+        return (await connection.execute(sa.select(sa.func.count()).select_from(streams))).scalar() or 0
+
+
 async def acknowledge(
     database: Database,
     stream_id: str,

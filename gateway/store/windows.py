@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.sql import ColumnCollection
 
 from auditors.metrics.weighting import MAX_MOMENT_WEIGHT, WeightedSums
 from auditors.streams.scales import scale_of
@@ -28,11 +29,8 @@ async def sums(database: Database, window: Window, ids: Sequence[str] | None = N
     `ids` are the streams that are asked for, None for all.
     """
     inside = _inside(window, ids).subquery()
-    within_reach = MAX_MOMENT_WEIGHT * inside.c.rate_factor  # as `weighting.bounded_weight`
-    bound = sa.case((within_reach < 1.0, within_reach), else_=1.0)
-    w, v = inside.c.weight * bound / inside.c.inclusion_probability, inside.c.value
-    totals = [sa.func.sum(term) for term in (w, w * w, w * v, w * v * v)]
-    query = sa.select(inside.c.stream, inside.c.metric, inside.c.status, sa.func.count(), sa.func.count(v), *totals)
+    totals = totals_of(inside.c)
+    query = sa.select(inside.c.stream, inside.c.metric, inside.c.status, sa.func.count(), *totals)
     found: dict[str, WindowSums] = {}
     async with database.read() as connection:
         rows = (await connection.execute(query.group_by(inside.c.stream, inside.c.metric, inside.c.status))).all()
@@ -41,12 +39,24 @@ async def sums(database: Database, window: Window, ids: Sequence[str] | None = N
         stream, metric, status, audits, n, *moments = row
         one = found.setdefault(stream, WindowSums())
         if n:
-            one.values = _on_unit_scale(metric, n, *moments)
+            one.values = on_unit_scale(metric, n, *moments)
         else:
             one.excluded[status] = audits
 
     await in_turns(put, rows)
     return found
+
+
+def totals_of(columns: ColumnCollection[str, Any]) -> list[sa.ColumnElement[Any]]:
+    """How many measurements have a value, and their sums of w, w * w, w * value and w * value * value.
+
+    w is the weight of a value in a live mean, as `streams.state.update` has it.
+    """
+    within_reach = MAX_MOMENT_WEIGHT * columns.rate_factor  # as `weighting.bounded_weight`
+    bound = sa.case((within_reach < 1.0, within_reach), else_=1.0)
+    w, v = columns.weight * bound / columns.inclusion_probability, columns.value
+    known = sa.case((v.is_not(None), w))
+    return [sa.func.count(v), *(sa.func.sum(term) for term in (known, known * known, w * v, w * v * v))]
 
 
 def _inside(window: Window, ids: Sequence[str] | None) -> sa.Select[tuple[str, str, str, float, float, float, float]]:
@@ -61,7 +71,7 @@ def _inside(window: Window, ids: Sequence[str] | None) -> sa.Select[tuple[str, s
     return sa.select(ranked).where(ranked.c.place <= window.audits)
 
 
-def _on_unit_scale(metric: str, n: int, w: float, ww: float, wv: float, wvv: float) -> WeightedSums:
+def on_unit_scale(metric: str, n: int, w: float, ww: float, wv: float, wvv: float) -> WeightedSums:
     """The sums of y = (value - low) / width from those of the values themselves."""
     scale = scale_of(metric)
     low, width = scale.low, scale.high - scale.low

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import METHOD, WINDOW_METHOD
-from gateway.store import circuits, exchanges, served
+from gateway.store import circuits, exchanges, served, tables
 from gateway.store.circuits import Key, WaitingAudit
 from tests.support.gateway.control_plane import audit_identities, audit_one, control_plane, drifted
 from tests.support.store.made import exchange
@@ -388,3 +389,73 @@ async def test_a_name_that_no_number_has(
 
     assert answer.status_code == 400
     assert answer.json()["detail"].startswith(words)
+
+
+async def test_the_history_of_a_stream(tmp_path: Path) -> None:
+    """Means of periods in the metric's own unit, with the detector's reference, limits, evidence and alarm."""
+    async with control_plane(tmp_path, drift=DRIFT) as plane:
+        await drifted(plane)
+        [alarm] = (await plane.http.get("/live/alarms")).json()
+        [detector] = (await plane.http.get("/live/detectors")).json()
+        found = (await plane.http.get(f"/live/streams/{alarm['stream']}/history")).json()
+        [newest] = (await plane.http.get(f"/live/streams/{alarm['stream']}/history?window=5")).json()["buckets"]
+
+    assert (found["n"], found["n_missing"], found["is_cut"], found["reason"]) == (60, 0, False, None)
+    assert sum(one["n"] * one["value"] for one in found["buckets"]) == pytest.approx(20 * -1.0 + 40 * 2.0)
+    assert all(one["lower"] <= one["value"] <= one["upper"] for one in found["buckets"])
+    assert all(one["end"] - one["start"] == found["bucket_seconds"] for one in found["buckets"])
+    assert (newest["n"], newest["value"]) == (5, pytest.approx(2.0))
+    for name in ("state", "reference", "limits", "log_evidence", "log_threshold", "since", "alarm_since"):
+        assert found[name] == detector[name]
+
+
+async def test_histories_that_there_are_none_of_say_why(tmp_path: Path) -> None:
+    """A gap keeps no single differences, a window may be too short; neither is a history of nothing."""
+    async with control_plane(tmp_path) as plane:
+        for number in range(3):
+            await audit_identities(plane, number, {"women": 0.2, "men": 0.4})
+        listed = (await plane.http.get("/live/estimates")).json()
+        gap = next(one["stream"] for one in listed if one["metric"] == "representative_distance_gap")
+        own = next(one["stream"] for one in listed if one["metric"] == "representative_distance")
+        of_gap = (await plane.http.get(f"/live/streams/{gap}/history")).json()
+        async with plane.database.begin() as connection:
+            await connection.execute(sa.update(tables.measurements).values(created_at=1.0))
+        of_window = (await plane.http.get(f"/live/streams/{own}/history?window=1s")).json()
+        async with plane.database.begin() as connection:
+            await connection.execute(sa.update(tables.measurements).values(stream=None))
+        of_old = (await plane.http.get(f"/live/streams/{own}/history")).json()
+
+    for found, why in ((of_gap, "blocks of audits"), (of_window, "window 1s"), (of_old, "before they named")):
+        assert (found["buckets"], found["bucket_seconds"], found["n"]) == ([], None, 0)
+        assert found["reason"].startswith("no history: ")
+        assert why in found["reason"]
+
+
+async def test_a_history_shows_what_has_no_value(tmp_path: Path) -> None:
+    """A period with missing values alone has a null mean and counts them."""
+    async with control_plane(tmp_path) as plane:
+        await audit_one(plane, 1, None, status="error")
+        [one] = (await plane.http.get("/live/estimates")).json()
+        found = (await plane.http.get(f"/live/streams/{one['stream']}/history")).json()
+
+    [bucket] = found["buckets"]
+    assert (bucket["value"], bucket["lower"], bucket["n"], bucket["n_missing"]) == (None, None, 0, 1)
+    assert (found["state"], found["reference"], found["log_evidence"], found["n_missing"]) == (
+        "learning",
+        None,
+        None,
+        1,
+    )
+
+
+@pytest.mark.parametrize("stream", ["nothing", "0" * 32, "x" * 400])
+async def test_the_history_of_an_unknown_stream_is_a_404(tmp_path: Path, stream: str) -> None:
+    """One line says which id, as far as one wants to read it, and where those lie that there are."""
+    async with control_plane(tmp_path) as plane:
+        answer = await plane.http.get(f"/live/streams/{stream}/history")
+        wrong = await plane.http.get(f"/live/streams/{stream}/history?window=soon")
+
+    assert answer.status_code == 404
+    assert answer.json()["detail"] == f'no live stream has the id "{stream[:40]}": GET /live/estimates lists them'
+    assert wrong.status_code == 400
+    assert 'window "soon"' in wrong.json()["detail"]

@@ -1,0 +1,160 @@
+"""The form in which the history of a stream is shown: means of periods, and what its detector makes of them."""
+
+import math
+from collections.abc import Iterable
+
+import msgspec
+
+from auditors.judge_reference import AUDITOR as REFERENCE
+from auditors.streams.drift import DriftSettings
+from auditors.streams.estimates import WINDOW_METHOD, window_estimate
+from auditors.streams.scales import GAP_SUFFIX, scale_of
+from auditors.streams.state import MISSING
+from gateway.live.detectors import Bounds, State, bounds_of
+from gateway.live.stream import Stream, WindowSums
+from gateway.store.histories import MOST_READ, Read
+from gateway.store.served import ModelChange
+
+MOST_CHANGES = 20
+"""Changes of the model that are shown: the newest."""
+
+
+class Bucket(msgspec.Struct, frozen=True, kw_only=True):
+    """The measurements of one period. A period without any is not listed; one without a value has `value` null."""
+
+    start: float
+    """Unix seconds."""
+    end: float
+    """Of the newest bucket it may lie ahead."""
+    value: float | None
+    lower: float | None
+    upper: float | None
+    """Pointwise: it holds for one period chosen beforehand, as that of a window. Missing values do not widen it."""
+    n: int
+    """Audits with a value."""
+    n_missing: int
+    """Those of the excluded whose value exists and is not known."""
+    excluded: dict[str, int]
+    """Audits without a value, by status."""
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """One stream over time. Values are in the metric's own unit, times Unix seconds."""
+
+    stream: str
+    auditor: str
+    metric: str
+    axis: str | None
+    group: str | None
+    model: str
+    instrument: str
+    range: tuple[float, float]
+    """Lowest and highest value the metric can take."""
+    window: str | None
+    """As asked for; null for all measurements."""
+    bucket_seconds: int | None
+    buckets: list[Bucket]
+    """At most 60, in order of time."""
+    confidence_level: float = 0.95
+    method: str = WINDOW_METHOD
+    n: int
+    n_missing: int
+    n_measurements: int
+    """All that were read, with a value or without."""
+    is_cut: bool
+    """Whether older ones were left out: the newest `most_measurements` are read."""
+    most_measurements: int = MOST_READ
+    reason: str | None
+    """Why there are no buckets."""
+    state: State
+    reference: Bounds | None
+    """Of the detector; null while it is learned."""
+    limits: Bounds | None
+    """The reference with `drift.tolerance` on both sides."""
+    since: float | None
+    """When the change of a standing alarm began, by the times of the exchanges; null without an alarm."""
+    alarm_since: float | None
+    acknowledged_at: float | None
+    log_evidence: float | None
+    """Now; null before the first audit that the detector sees."""
+    log_threshold: float
+    model_changes: list[ModelChange]
+    """Since the first bucket began, the newest 20."""
+    updated_at: float
+
+
+def history_of(
+    stream: Stream,
+    read: Read | None,
+    *,
+    window: str | None,
+    settings: DriftSettings,
+    n_streams: int,
+    changes: Iterable[ModelChange] = (),
+) -> History:
+    """The history as it is shown.
+
+    Args:
+        stream: whose it is.
+        read: its measurements; None when there are none.
+        window: as asked for.
+        settings: of the drift detectors.
+        n_streams: how many there are in the store, for the threshold.
+        changes: of its model.
+    """
+    key, detector = stream.key, stream.state.detector
+    buckets = [] if read is None else [_bucket(stream, read.length, *one) for one in read.periods.items()]
+    first = buckets[0].start if buckets else math.inf
+    evidence = -math.inf if detector is None else detector.log_evidence
+    return History(
+        stream=stream.id,
+        auditor=key.auditor,
+        metric=key.metric,
+        axis=key.axis or None,
+        group=key.group or None,
+        model=key.model,
+        instrument=key.instrument,
+        range=scale_of(key.metric).shown,
+        window=window,
+        bucket_seconds=None if read is None else read.length,
+        buckets=buckets,
+        n=sum(one.n for one in buckets),
+        n_missing=sum(one.n_missing for one in buckets),
+        n_measurements=sum(one.n + sum(one.excluded.values()) for one in buckets),
+        is_cut=read is not None and read.is_cut,
+        reason=None if buckets else _why_none(stream, window),
+        state="learning" if detector is None else "alarm" if detector.alarm else "watching",
+        reference=None if detector is None else bounds_of(key.metric, detector.reference),
+        limits=None if detector is None else bounds_of(key.metric, detector.limits),
+        since=detector.spoken.since if detector is not None and detector.alarm else None,
+        alarm_since=stream.alarm_since,
+        acknowledged_at=stream.acknowledged_at,
+        log_evidence=evidence if math.isfinite(evidence) else None,
+        log_threshold=settings.log_threshold(n_streams),
+        model_changes=[one for one in changes if one.at >= first][-MOST_CHANGES:],
+        updated_at=stream.updated_at,
+    )
+
+
+def _bucket(stream: Stream, length: int, number: int, sums: WindowSums) -> Bucket:
+    found = window_estimate(stream.key, sums.values, sums.excluded)
+    return Bucket(
+        start=float(number * length),
+        end=float((number + 1) * length),
+        value=found.value,
+        lower=found.lower,
+        upper=found.upper,
+        n=found.n,
+        n_missing=sum(sums.excluded.get(status, 0) for status in MISSING),
+        excluded=sums.excluded,
+    )
+
+
+def _why_none(stream: Stream, window: str | None) -> str:
+    if stream.key.metric.endswith(GAP_SUFFIX):
+        return "no history: a gap is made of blocks of audits, whose differences are not kept; its groups have one each"
+    if stream.key.auditor == REFERENCE:
+        return "no history: judgements of a reference set move the sums of the stream and are not kept one by one"
+    if window is not None:
+        return f"no history: no measurement in the window {window}: ask for a longer one, or for none"
+    return "no history: its measurements were recorded before they named their stream, and only its sums are kept"

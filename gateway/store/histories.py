@@ -1,0 +1,115 @@
+"""The newest measurements of one live stream, added up by periods of equal length in the database. For display only.
+
+Periods and not equal counts: a period that is over stays as it is whenever and wherever it is looked at, so that page,
+report and print agree, and one without measurements is absent instead of hidden in a longer one. Their bounds are
+multiples of their length since 1970-01-01 UTC. A measurement lies where it was recorded: its exchange may be deleted.
+"""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.live.stream import WindowSums
+from gateway.store.database import Database
+from gateway.store.tables import measurements
+from gateway.store.windows import Window, on_unit_scale, totals_of
+
+MOST_READ = 50_000
+"""Measurements that are read for one history: the newest."""
+MOST_PERIODS, FEWEST_PERIODS = 60, 12
+PER_PERIOD = 100
+"""Measurements that a period should have on average, as long as that leaves FEWEST_PERIODS."""
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+LENGTHS = (
+    *(1, 2, 5, 10, 15, 30),
+    *(MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE),
+    *(HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR),
+    *(DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY, 91 * DAY, 364 * DAY),
+)
+"""Seconds that a period may have."""
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read of one stream."""
+
+    length: int
+    """Of each period, in seconds."""
+    periods: Mapping[int, WindowSums]
+    """By their number since 1970-01-01 UTC, in order of time; one without measurements is absent."""
+    is_cut: bool
+    """Whether MOST_READ left out older measurements that were asked for."""
+
+
+async def read(database: Database, stream: str, window: Window | None = None) -> Read | None:
+    """The history of a stream; None when it has no measurement in the window.
+
+    Args:
+        database: the store.
+        stream: its id.
+        window: the newest so many, or those of the last so many seconds; None for all. At most MOST_READ are read.
+    """
+    columns = measurements.c
+    asked = window or Window(audits=None, seconds=math.inf)
+    limit = MOST_READ if asked.audits is None else min(asked.audits, MOST_READ)
+    since = time.time() - asked.seconds if asked.audits is None and asked.seconds < math.inf else 0.0
+    mine = sa.select(columns.id, columns.created_at).where(columns.stream == stream)
+    newest = mine.order_by(columns.id.desc()).limit(limit).subquery().c
+    ends = [end(one) for one in (newest.id, newest.created_at) for end in (sa.func.min, sa.func.max)]
+    async with database.read() as connection:
+        inside = sa.select(sa.func.count(), *ends).where(newest.created_at >= since)
+        n, first, last, start, end = (await connection.execute(inside)).one()
+        if not n:
+            return None
+        older = mine.where(columns.id < first).order_by(columns.id.desc()).limit(1)
+        before = (await connection.execute(older)).first()
+        is_within_reach = asked.audits is None or asked.audits > MOST_READ
+        length = length_of(start, end, n)
+        rows = await _sums(connection, stream, (first, last), since, length)
+    return Read(
+        length=length,
+        periods=_periods(rows),
+        is_cut=is_within_reach and before is not None and before.created_at >= since,
+    )
+
+
+def length_of(start: float, end: float, n: int) -> int:
+    """Seconds of a period, so that there are MOST_PERIODS at most and hardly any with few measurements.
+
+    Args:
+        start: of the oldest measurement, Unix seconds.
+        end: of the newest.
+        n: how many there are.
+    """
+    most = min(MOST_PERIODS, max(FEWEST_PERIODS, n // PER_PERIOD))
+    length = next((one for one in LENGTHS if end // one - start // one < most), None)
+    return length or LENGTHS[-1] * math.ceil((end - start) / LENGTHS[-1])
+
+
+async def _sums(
+    connection: AsyncConnection, stream: str, ids: tuple[int, int], since: float, length: int
+) -> Sequence[sa.Row[Any]]:
+    columns = measurements.c
+    place = columns.created_at / float(length)
+    # SQLite may lack floor(), and its cast cuts off; that of PostgreSQL rounds.
+    period = sa.cast(sa.func.floor(place) if connection.dialect.name == "postgresql" else place, sa.BigInteger)
+    number = period.label("number")
+    query = sa.select(number, columns.metric, columns.status, sa.func.count(), *totals_of(columns))
+    chosen = query.where(columns.stream == stream, columns.id.between(*ids), columns.created_at >= since)
+    grouped = chosen.group_by(number, columns.metric, columns.status).order_by(number)
+    return (await connection.execute(grouped)).all()
+
+
+def _periods(rows: Sequence[Sequence[Any]]) -> dict[int, WindowSums]:
+    found: dict[int, WindowSums] = {}
+    for number, metric, status, audits, n, *moments in rows:
+        one = found.setdefault(number, WindowSums())
+        if n:
+            one.values = on_unit_scale(metric, n, *moments)
+        else:
+            one.excluded[status] = audits
+    return found
