@@ -11,8 +11,9 @@ result (see `benchmarks.run.precision`).
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -25,6 +26,7 @@ from benchmarks.run import directory
 from benchmarks.run.multiplicity import FALSE_STARS
 from benchmarks.run.plan import RunOptions
 from benchmarks.run.precision import GROWTH, n_looks
+from benchmarks.run.result import Result
 from benchmarks.run.score import cells
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import (
@@ -104,18 +106,35 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     differences: list[Difference]
 
 
+class ComparedRun(NamedTuple):
+    """One side: a run directory, or a run of a store."""
+
+    name: str
+    manifest: directory.Manifest
+    result: Result | None
+    """None: not finished."""
+    observations: Callable[[], Sequence[Observation]]
+    n_items: int
+    """Items of the run, asked or not."""
+
+
 def compare(path_a: Path, path_b: Path, *, confidence_level: float = 0.95) -> Comparison:
-    """Compares two run directories.
+    """Compares two run directories. Raises as `compare_runs`."""
+    return compare_runs(_in_directory(path_a), _in_directory(path_b), confidence_level=confidence_level)
+
+
+def compare_runs(run_a: ComparedRun, run_b: ComparedRun, *, confidence_level: float = 0.95) -> Comparison:
+    """Compares two runs.
 
     Raises: BenchmarkError if they measure different things (suite, version, protocol, mode, examples or data).
     """
-    one, two = directory.read_manifest(path_a), directory.read_manifest(path_b)
-    _demand_comparable(path_a, one, path_b, two)
-    paired_a, paired_b, n_unpaired = paired(directory.observations(path_a), directory.observations(path_b))
+    one, two = run_a.manifest, run_b.manifest
+    _demand_comparable(run_a, run_b)
+    paired_a, paired_b, n_unpaired = paired(run_a.observations(), run_b.observations())
     if not paired_a:
-        raise BenchmarkError(f"{path_a} and {path_b} share no answered item: use the same --limit and --seed")
+        raise BenchmarkError(f"{run_a.name} and {run_b.name} share no answered item: use the same --limit and --seed")
     suite = registry.find(one.options.suite)
-    looks = _n_looks({path_a: one.options, path_b: two.options})
+    looks = _n_looks([run_a, run_b])
     level = confidence_level if looks is None else repeated_level(looks, GROWTH, confidence_level)
     penalty = (1 - confidence_level) / (1 - level)
     differences = compared(
@@ -127,8 +146,8 @@ def compare(path_a: Path, path_b: Path, *, confidence_level: float = 0.95) -> Co
     )
     return Comparison(
         suite=one.options.suite,
-        run_a=str(path_a),
-        run_b=str(path_b),
+        run_a=run_a.name,
+        run_b=run_b.name,
         model_a=one.options.model,
         model_b=two.options.model,
         mitigation_a=one.options.mitigation,
@@ -139,8 +158,8 @@ def compare(path_a: Path, path_b: Path, *, confidence_level: float = 0.95) -> Co
         n_comparisons=sum(row.p_value is not None for row in differences if row.is_whole),
         n_comparisons_of_parts=sum(row.p_value is not None for row in differences if not row.is_whole),
         expected_by_chance=_expected_by_chance(differences, penalty),
-        noise=_noise({"a": path_a, "b": path_b}),
-        judge_faults=_judge_faults({"a": path_a, "b": path_b}),
+        noise=_noise({"a": run_a.result, "b": run_b.result}),
+        judge_faults=_judge_faults({"a": run_a.result, "b": run_b.result}),
         n_looks=looks,
         confidence_level=confidence_level,
         method=("" if looks is None else "repeated ") + "paired cluster bootstrap; permutation of whole clusters; Holm",
@@ -174,7 +193,18 @@ def by_metric(differences: Sequence[Difference]) -> dict[str, list[Difference]]:
     return {metric: [row for row in whole if row.metric == metric] for metric in dict.fromkeys(r.metric for r in whole)}
 
 
-def _demand_comparable(path_a: Path, one: directory.Manifest, path_b: Path, two: directory.Manifest) -> None:
+def _in_directory(path: Path) -> ComparedRun:
+    return ComparedRun(
+        name=str(path),
+        manifest=directory.read_manifest(path),
+        result=directory.read_result(path) if (path / directory.RESULT).exists() else None,
+        observations=lambda: directory.observations(path),
+        n_items=directory.n_items(path),
+    )
+
+
+def _demand_comparable(run_a: ComparedRun, run_b: ComparedRun) -> None:
+    one, two = run_a.manifest, run_b.manifest
     facts = {
         "suite": (one.options.suite, two.options.suite),
         "suite_version": (one.suite_version, two.suite_version),
@@ -182,19 +212,19 @@ def _demand_comparable(path_a: Path, one: directory.Manifest, path_b: Path, two:
         "mode": (one.options.mode, two.options.mode),
         "few_shot": (one.options.few_shot, two.options.few_shot),
         "dataset_sha256": (one.dataset_sha256, two.dataset_sha256),
-        **_instruments(path_a, path_b),
+        **_instruments(run_a.result, run_b.result),
     }
     for name, (a, b) in facts.items():
         if a != b:
-            raise BenchmarkError(f'{path_a} and {path_b} cannot be compared: {name} is "{a}" and "{b}"')
+            raise BenchmarkError(f'{run_a.name} and {run_b.name} cannot be compared: {name} is "{a}" and "{b}"')
 
 
-def _instruments(path_a: Path, path_b: Path) -> dict[str, tuple[str | None, str | None]]:
+def _instruments(a: Result | None, b: Result | None) -> dict[str, tuple[str | None, str | None]]:
     """Judge and embedder of finished runs: scores of two judges are no pair."""
-    if not all((path / directory.RESULT).exists() for path in (path_a, path_b)):
+    if a is None or b is None:
         return {}
-    a, b = (directory.read_result(path).provenance for path in (path_a, path_b))
-    return {"judge": (a.judged_by, b.judged_by), "embedder": (a.embedder, b.embedder)}
+    one, two = a.provenance, b.provenance
+    return {"judge": (one.judged_by, two.judged_by), "embedder": (one.embedder, two.embedder)}
 
 
 def _differing(one: RunOptions, two: RunOptions) -> dict[str, list[str]]:
@@ -331,23 +361,21 @@ def _expected_by_chance(rows: Sequence[Difference], penalty: float) -> float | N
     return sum(level for level in levels if level >= penalty * LEAST_P_VALUE) if levels else None
 
 
-def _n_looks(runs: Mapping[Path, RunOptions]) -> int | None:
+def _n_looks(runs: Sequence[ComparedRun]) -> int | None:
     """At how many sizes the runs might have stopped: together, unless both look at the same items."""
     planned = [
-        (directory.n_items(path), options.limit, options.subset, options.seed)
-        for path, options in runs.items()
-        if options.precision is not None
+        (run.n_items, run.manifest.options.limit, run.manifest.options.subset, run.manifest.options.seed)
+        for run in runs
+        if run.manifest.options.precision is not None
     ]
     return sum(n_looks(one[0]) for one in dict.fromkeys(planned)) if planned else None
 
 
-def _noise(paths: Mapping[str, Path]) -> dict[str, str]:
-    finished = {side: path for side, path in paths.items() if (path / directory.RESULT).exists()}
-    found = {side: directory.read_result(path).repeats for side, path in finished.items()}
+def _noise(results: Mapping[str, Result | None]) -> dict[str, str]:
+    found = {side: result.repeats for side, result in results.items() if result is not None}
     return {side: repeats.words for side, repeats in found.items() if repeats is not None}
 
 
-def _judge_faults(paths: Mapping[str, Path]) -> dict[str, str]:
-    finished = {side: path for side, path in paths.items() if (path / directory.RESULT).exists()}
-    faults = {side: directory.read_result(path).judge_fault for side, path in finished.items()}
+def _judge_faults(results: Mapping[str, Result | None]) -> dict[str, str]:
+    faults = {side: result.judge_fault for side, result in results.items() if result is not None}
     return {side: fault for side, fault in faults.items() if fault is not None}

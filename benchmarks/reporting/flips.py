@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from auditors.types import Status
 from benchmarks.reporting.compare import paired
 from benchmarks.run import directory
 from benchmarks.suites.protocol import UNREAD_LABELS, Observation, Reply
@@ -40,12 +41,18 @@ def flipped(path_a: Path, path_b: Path) -> tuple[list[Flip], int]:
 
     A reply in mode exact counts as its most probable value.
     """
-    left, right, _ = paired(directory.observations(path_a), directory.observations(path_b))
-    changed = [(a, b) for a, b in zip(left, right, strict=True) if _read(a.reply) != _read(b.reply)]
+    return flipped_between(directory.observations(path_a), directory.observations(path_b))
+
+
+def flipped_between(one: Sequence[Observation], two: Sequence[Observation]) -> tuple[list[Flip], int]:
+    """As `flipped`, of what two runs observed."""
+    left, right, _ = paired(one, two)
+    changed = [(a, b) for a, b in zip(left, right, strict=True) if read_as(a.reply) != read_as(b.reply)]
     return [_flip(a, b) for a, b in changed[:MOST_SHOWN]], len(changed)
 
 
-def _read(reply: Reply) -> Any:
+def read_as(reply: Reply) -> tuple[Status, Any]:
+    """What a reply counts as when two are compared: its status, and its value or the most probable one."""
     likely = {value: p for value, p in (reply.choice_probabilities or {}).items() if value not in UNREAD_LABELS}
     value = max(likely, key=likely.__getitem__) if likely else reply.parsed
     return (reply.status, value)
@@ -64,10 +71,14 @@ def _flip(a: Observation, b: Observation) -> Flip:
     )
 
 
+def in_words(reply: Reply) -> str:
+    """What a reply was read as, in the suite's words."""
+    status, value = read_as(reply)
+    return (status if value is None else str(value)).replace("_", " ")
+
+
 def _side(reply: Reply) -> Side:
-    status, value = _read(reply)
-    said = status if value is None else str(value)
-    return Side(reading=said.replace("_", " "), text=_cut(reply.text or ""))
+    return Side(reading=in_words(reply), text=_cut(reply.text or ""))
 
 
 def _cut(text: str) -> str:

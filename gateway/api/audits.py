@@ -138,7 +138,7 @@ class AuditsController(Controller):
     )
     async def report(self, audit_id: FromPath[str], database: Store) -> Response[bytes]:
         run = await _finished(database, audit_id, "report")
-        return Response((run.report or "").encode(), headers=REPORT_HEADERS, media_type="text/html; charset=utf-8")
+        return Response((run.report or "").encode(), headers=REPORT_HEADERS, media_type="text/html")
 
     @get(
         "/{audit_id:str}/bundle",

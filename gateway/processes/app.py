@@ -16,6 +16,7 @@ from litestar.types import Guard
 from gateway.api import problems
 from gateway.api.access import Access
 from gateway.api.annotations import AnnotationsController
+from gateway.api.audit_views import AuditViewsController
 from gateway.api.audits import AuditsController
 from gateway.api.canaries import CanariesController
 from gateway.api.exchanges import ExchangesController
@@ -85,6 +86,7 @@ def create_app(
     numbers = [
         SuitesController,
         AuditsController,
+        AuditViewsController,
         SchedulesController,
         CanariesController,
         LiveController,

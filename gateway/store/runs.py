@@ -184,21 +184,38 @@ async def append_responses(database: Database, run: Run, replies: Sequence[tuple
         await counters.add(connection, asked)
 
 
-async def responses(database: Database, run_id: str) -> AsyncIterator[list[str]]:
-    """JSON lines of all replies so far, by item and sample, PAGE of them at a time."""
+async def responses(
+    database: Database, run_id: str, *, after: tuple[str, int] | None = None
+) -> AsyncIterator[list[str]]:
+    """JSON lines of all replies so far, by item and sample, PAGE of them at a time; `after` an (item_id, sample)."""
     columns = run_responses.c
     key = sa.tuple_(columns.item_id, columns.sample)
     query = sa.select(columns.item_id, columns.sample, columns.body).where(columns.run_id == run_id)
     page = query.order_by(columns.item_id, columns.sample).limit(PAGE)
-    after: sa.ColumnElement[bool] = sa.true()
+    rest: sa.ColumnElement[bool] = sa.true() if after is None else key > after
     while True:
         async with database.read() as connection:
-            rows = (await connection.execute(page.where(after))).all()
+            rows = (await connection.execute(page.where(rest))).all()
         if rows:
             yield [row.body for row in rows]
         if len(rows) < PAGE:
             return
-        after = key > (rows[-1].item_id, rows[-1].sample)
+        rest = key > (rows[-1].item_id, rows[-1].sample)
+
+
+async def responses_at(database: Database, run_id: str, places: Sequence[tuple[str, int]]) -> list[str]:
+    """JSON lines of the replies in these places (item_id, sample), at most PAGE that follow one another in a run."""
+    columns = run_responses.c
+    wanted = set(places)
+    samples = [sample for _, sample in wanted]
+    query = sa.select(columns.item_id, columns.sample, columns.body).where(
+        columns.run_id == run_id,
+        columns.item_id.in_(sorted({item_id for item_id, _ in wanted})),
+        columns.sample.between(min(samples), max(samples)),
+    )
+    async with database.read() as connection:
+        rows = (await connection.execute(query)).all()
+    return [row.body for row in rows if (row.item_id, row.sample) in wanted]
 
 
 async def finish(database: Database, run_id: str, *, result: str, report: str) -> bool:

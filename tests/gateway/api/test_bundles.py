@@ -17,23 +17,8 @@ from gateway.errors import BusyError
 from gateway.store import ledger, runs
 from tests.support.benchmarks.bundled import KEY
 from tests.support.commands import scored
-from tests.support.gateway.control_plane import ControlPlane, control_plane, publish_suites
-
-ASKED = {"suites": ["stereoset"], "model": "qwen", "data": "embedded"}
-
-
-async def finished(plane: ControlPlane, run_directory: Path) -> str:
-    """A run of the store with the replies and the result of a directory."""
-    await publish_suites(plane)
-    audit_id = str((await plane.http.post("/audits", json=ASKED)).json()["id"])
-    run = await runs.claim(plane.database, audit_id)
-    assert run is not None
-    lines = (run_directory / "responses.jsonl").read_text().splitlines()
-    replies = [(json.loads(line)["item_id"], 0, "ok", line) for line in lines]
-    await runs.append_responses(plane.database, run, replies)
-    result, report = (run_directory / "result.json").read_text(), (run_directory / "report.html").read_text()
-    await runs.finish(plane.database, audit_id, result=result, report=report)
-    return audit_id
+from tests.support.gateway.control_plane import control_plane, publish_suites
+from tests.support.gateway.finished_runs import ASKED, finished
 
 
 async def test_a_run_of_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,11 @@ NUMBERS = {
     ("GET", path)
     for path in (
         *("/suites", "/audits", "/audits/{audit_id:str}", "/schedules", "/schedules/{schedule_id:str}"),
-        *(f"/audits/{{audit_id:str}}/{part}" for part in ("events", "result", "responses", "report", "bundle")),
+        *(
+            f"/audits/{{audit_id:str}}/{part}"
+            for part in ("events", "result", "responses", "report", "bundle", "items")
+        ),
+        *("/audits/compare", "/audits/compare/report"),
         *("/live/estimates", "/live/detectors", "/live/alarms", "/live/alarms/acknowledgements"),
         *("/live/streams/{stream_id:str}/history", "/live/circuits", "/live/ledger", "/live/mitigations"),
         *("/canaries", "/canaries/{canary_id:str}"),

@@ -1,0 +1,171 @@
+"""The replies of a run one by one, with what was asked and how each was read; needs the benchmarks, see `run_views`."""
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import msgspec
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.reporting.compare import NO_REPLY
+from benchmarks.reporting.flips import in_words, read_as
+from benchmarks.suites.capabilities import WithFollowUp
+from benchmarks.suites.protocol import UNRELATED, Item, Reply
+from gateway.api import stored_runs
+from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, OtherReply, ShownItem
+from gateway.config.schema import Config
+from gateway.errors import ConflictError
+from gateway.store import runs
+from gateway.store.database import Database
+from gateway.store.runs import Run
+
+PAGE_CHARACTERS = 2 * 1024 * 1024
+"""Of text on one page; further items are on the next."""
+MOST_CHARACTERS = 20_000
+"""Of one text; all of it is in GET /audits/{id}/responses."""
+LOOKING_SECONDS = 8.0
+"""How long one page looks for replies that a filter lets through; the next goes on where it stopped."""
+
+_reply = msgspec.json.Decoder(Reply)
+Found = list[tuple[Reply, Reply | None]]
+"""Replies, each with the other run's."""
+
+
+async def page(config: Config, wanted: ItemsWanted) -> bytes:
+    """An ItemsPage as JSON. Raises NotFoundError for an unknown run, ConflictError for one of another suite."""
+    database = await Database.open(config.store.url, migrate=False)
+    try:
+        run = await stored_runs.find(database, wanted.audit_id)
+        if wanted.changed_from is not None:
+            await _demand_same_suite(database, run, wanted.changed_from)
+        found, after = await _found(database, wanted)
+        items, reason = await _items(database, config, run, found) if found else ({}, None)
+    finally:
+        await database.close()
+    samples = int(run.options.get("samples") or 1)
+    shown, room = list[ShownItem](), PAGE_CHARACTERS
+    for reply, other in found:
+        one = _shown(reply, items.get(reply.item_id), other, is_repeat=reply.sample >= samples)
+        room -= _characters(one)
+        if room < 0 and shown:
+            after = _place(shown[-1])
+            break
+        shown.append(one)
+    return msgspec.json.encode(ItemsPage(items=shown, next=after, no_prompts_because=reason))
+
+
+async def _demand_same_suite(database: Database, run: Run, other_id: str) -> None:
+    other = await stored_runs.find(database, other_id)
+    if other.suite != run.suite:
+        raise ConflictError(f'{run.id} and {other.id} cannot be compared: suite is "{run.suite}" and "{other.suite}"')
+
+
+async def _found(database: Database, wanted: ItemsWanted) -> tuple[Found, str | None]:
+    """The replies of a page, and where the next begins."""
+    until = time.monotonic() + LOOKING_SECONDS
+    found: Found = []
+    last: Reply | None = None
+    async for batch in _with_others(database, wanted):
+        for reply, other in batch:
+            if len(found) == wanted.limit:
+                return found, _place(found[-1][0])
+            if _is_wanted(reply, other, wanted):
+                found.append((reply, other))
+            last = reply
+        if time.monotonic() > until and last is not None:
+            return found, _place(last)
+    return found, None
+
+
+async def _with_others(database: Database, wanted: ItemsWanted) -> AsyncIterator[Found]:
+    async for bodies in runs.responses(database, wanted.audit_id, after=wanted.after):
+        replies = [_reply.decode(body) for body in bodies]
+        others: Mapping[tuple[str, int], Reply] = {}
+        if wanted.changed_from is not None:
+            places = [(one.item_id, one.sample) for one in replies]
+            theirs = map(_reply.decode, await runs.responses_at(database, wanted.changed_from, places))
+            others = {(one.item_id, one.sample): one for one in theirs}
+        yield [(one, others.get((one.item_id, one.sample))) for one in replies]
+
+
+def _is_wanted(reply: Reply, other: Reply | None, wanted: ItemsWanted) -> bool:
+    return _passes(reply, wanted.status) and (wanted.changed_from is None or _flipped(reply, other))
+
+
+def _passes(reply: Reply, status: Filter | None) -> bool:
+    if status == "failed":
+        return reply.status in NO_REPLY
+    if status == UNRELATED and reply.status == "ok":
+        return bool(read_as(reply)[1] == UNRELATED)  # of the choices offered, one may be that
+    return status is None or reply.status == status
+
+
+def _flipped(reply: Reply, other: Reply | None) -> bool:
+    if other is None or reply.status in NO_REPLY or other.status in NO_REPLY:
+        return False
+    return read_as(reply) != read_as(other)
+
+
+async def _items(database: Database, config: Config, run: Run, found: Found) -> tuple[Mapping[str, Item], str | None]:
+    """Those that the replies answer, and why some or all are not here."""
+    wanted = {reply.item_id for reply, _ in found}
+    try:
+        plan = stored_runs.planned(run, stored_runs.data_dir(config))
+        items = {item.item_id: item for item in plan.items if item.item_id in wanted}
+        if len(items) < len(wanted) and isinstance(plan.suite, WithFollowUp):
+            complete, _ = await stored_runs.replied(database, run, plan)
+            items = {item.item_id: item for item in complete.items if item.item_id in wanted}
+    except (BenchmarkError, ConflictError) as exc:
+        return {}, f"what was asked cannot be shown: {exc}"
+    if len(items) < len(wanted):
+        strange = min(wanted - items.keys())
+        return items, f'{len(wanted) - len(items)} of these items are not among those of {run.suite} here: "{strange}"'
+    return items, None
+
+
+def _shown(reply: Reply, item: Item | None, other: Reply | None, *, is_repeat: bool) -> ShownItem:
+    return ShownItem(
+        item_id=reply.item_id,
+        sample=reply.sample,
+        is_repeat=is_repeat,
+        axis=None if item is None else item.axis,
+        groups=() if item is None else item.groups,
+        subset=None if item is None else item.subset,
+        prompt=None if item is None else _cut("\n".join(message.text for message in item.messages)),
+        reply=_cut(reply.text),
+        reasoning=_cut(reply.reasoning),
+        status=reply.status,
+        reading=in_words(reply),
+        rule=reply.rule,
+        choice_probabilities=reply.choice_probabilities,
+        judge=None if reply.judge is None else {name: _cut_value(value) for name, value in reply.judge.items()},
+        finish_reason=reply.finish_reason,
+        error=_cut(reply.error),
+        other=None if other is None else OtherReply(other.status, in_words(other), _cut(other.text)),
+    )
+
+
+def _cut(text: str | None) -> str | None:
+    if text is None or len(text) <= MOST_CHARACTERS:
+        return text
+    return f"{text[:MOST_CHARACTERS]} …"
+
+
+def _cut_value(value: Any) -> Any:
+    return _cut(value) if isinstance(value, str) else value
+
+
+def _characters(one: ShownItem) -> int:
+    texts = (
+        one.prompt,
+        one.reply,
+        one.reasoning,
+        one.error,
+        (one.judge or {}).get("text"),
+        one.other and one.other.reply,
+    )
+    return sum(len(text) for text in texts if text)
+
+
+def _place(one: Reply | ShownItem) -> str:
+    return f"{one.item_id}:{one.sample}"

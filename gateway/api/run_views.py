@@ -1,0 +1,71 @@
+"""What is made of the store's runs when somebody looks: items one by one, two runs compared.
+
+It is made in a process of its own, which loads the suites and yields the processor to live requests: an event loop
+with such on it only hands the finished answer on. One is made at a time, and one that takes too long is given up
+together with its process.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_process
+
+from gateway.api.shown_items import ItemsWanted
+from gateway.config.schema import Config
+from gateway.errors import StoreError
+
+T = TypeVar("T")
+
+ITEMS_SECONDS = 60.0
+COMPARISON_SECONDS = 300.0
+NICENESS = 5
+"""Of the process that makes them."""
+
+_VIEWS = anyio.CapacityLimiter(1)
+_COMPARISONS = anyio.CapacityLimiter(1)
+
+
+async def items(config: Config, wanted: ItemsWanted) -> bytes:
+    """An ItemsPage as JSON.
+
+    Raises: NotFoundError, ConflictError; StoreError when the store cannot be read or it takes too long.
+    """
+    return await _apart(ITEMS_SECONDS, "the items of this run", _VIEWS, _items, config, wanted)
+
+
+async def compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
+    """Two runs compared, as JSON and as a page. Raises as `items`."""
+    what = "comparing these runs"
+    return await _apart(COMPARISON_SECONDS, what, _COMPARISONS, _compared, config, id_a, id_b)
+
+
+async def _apart(
+    seconds: float, what: str, limiter: anyio.CapacityLimiter, work: Callable[..., T], *arguments: object
+) -> T:
+    try:
+        with anyio.fail_after(seconds):
+            return await anyio.to_process.run_sync(work, *arguments, cancellable=True, limiter=limiter)
+    except TimeoutError as exc:
+        raise StoreError(f"{what} took longer than {seconds:g} s, or waited for others: try again later") from exc
+    except anyio.BrokenWorkerProcess as exc:
+        raise StoreError(f"{what}: the process that does it broke down: try again") from exc
+
+
+def _items(config: Config, wanted: ItemsWanted) -> bytes:
+    from gateway.api import run_items
+
+    return _yielding(run_items.page(config, wanted))
+
+
+def _compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
+    from gateway.api import run_comparisons
+
+    return _yielding(run_comparisons.compared(config, id_a, id_b))
+
+
+def _yielding(made: Coroutine[Any, Any, T]) -> T:
+    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+    return asyncio.run(made)

@@ -1,0 +1,242 @@
+"""Runs looked at: items one by one, and two runs compared, each as the command line has it."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from benchmarks.reporting.compare import compare
+from benchmarks.reporting.flips import flipped
+from benchmarks.run import directory as run_directory
+from benchmarks.run.plan import Plan
+from benchmarks.suites.protocol import Item, Reply
+from gateway.api import run_items, run_views
+from gateway.errors import StoreError
+from gateway.store import runs, tables
+from tests.benchmarks.reporting.test_compare import directory
+from tests.support.benchmarks.scripted import pick, plan
+from tests.support.gateway.control_plane import ControlPlane, config_in, control_plane, publish_suites
+from tests.support.gateway.finished_runs import ASKED, finished
+
+HOSTILE = "<script>alert(1)</script> I will not choose."
+
+
+def mixed(item: Item) -> str:
+    """One reply in three is no answer."""
+    role = ("stereotype", "anti-stereotype", "unrelated")[sum(item.item_id.encode()) % 3]
+    return HOSTILE if role == "unrelated" else pick(role)(item)
+
+
+async def pages(plane: ControlPlane, audit_id: str, **query: Any) -> list[dict[str, Any]]:
+    """All pages of items, by `next`."""
+    found: list[dict[str, Any]] = []
+    while not found or found[-1]["next"] is not None:
+        after = {} if not found else {"after": found[-1]["next"]}
+        answer = await plane.http.get(f"/audits/{audit_id}/items", params=query | after)
+        assert answer.status_code == 200, answer.text
+        found.append(answer.json())
+    return found
+
+
+def by_id(ready: Plan) -> dict[str, Item]:
+    return {item.item_id: item for item in ready.items}
+
+
+async def test_every_item_once(tmp_path: Path) -> None:
+    """Page by page each reply comes once, with the question that was asked, what was said, and how it was read."""
+    path = directory(tmp_path / "a", mixed)
+    async with control_plane(tmp_path) as plane:
+        found = await pages(plane, await finished(plane, path), limit=20)
+
+    shown = [one for page in found for one in page["items"]]
+    seen = {one.item.item_id: one for one in run_directory.observations(path)}
+    assert [len(page["items"]) for page in found] == [20, 20, 8]
+    assert {page["no_prompts_because"] for page in found} == {None}
+    assert [one["item_id"] for one in shown] == sorted(seen)
+    for one in shown:
+        item, reply = seen[one["item_id"]].item, seen[one["item_id"]].reply
+        assert one["prompt"] == "\n".join(message.text for message in item.messages)
+        assert (one["reply"], one["status"], one["axis"]) == (reply.text, reply.status, item.axis)
+        assert one["reading"] == (reply.parsed or reply.status)
+
+
+@pytest.mark.parametrize("status", ["ok", "unrelated", "refusal", "malformed", "error", "failed", "thinking_exhausted"])
+async def test_filter_by_status(tmp_path: Path, status: str) -> None:
+    """A filter gives exactly the replies of that status; unrelated has the wrong choices too; failed are none."""
+    path = directory(tmp_path / "a", mixed)
+    lines = (path / "responses.jsonl").read_bytes().splitlines()
+    replies = [msgspec.json.decode(line, type=Reply) for line in lines]
+    given = {2: {"status": "error", "error": "status 500"}, 4: {"status": "thinking_exhausted", "reasoning": "Hm."}}
+    replies = [msgspec.structs.replace(one, **given.get(n, {})) for n, one in enumerate(replies)]
+    run_directory.write_replies(path, replies)
+    wanted = ("error", "thinking_exhausted") if status == "failed" else (status,)
+    async with control_plane(tmp_path) as plane:
+        found = await pages(plane, await finished(plane, path), status=status, limit=7)
+
+    shown = {one["item_id"]: one for page in found for one in page["items"]}
+    assert shown.keys() == {
+        one.item_id for one in replies if one.status in wanted or (one.status, one.parsed) == ("ok", status)
+    }
+    if status == "failed":
+        assert shown[replies[2].item_id]["error"] == "status 500"
+        assert shown[replies[4].item_id]["reasoning"] == "Hm."
+
+
+async def test_what_changed_from_another_run(tmp_path: Path) -> None:
+    """Against another run: exactly the items that a comparison calls flipped, with the other run's reply."""
+    a, b = directory(tmp_path / "a", pick("stereotype")), directory(tmp_path / "b", mixed)
+    async with control_plane(tmp_path) as plane:
+        one, two = await finished(plane, a), await finished(plane, b)
+        found = await pages(plane, one, changed_from=two, limit=11)
+
+    flips, n_flipped = flipped(a, b)
+    shown = {item["item_id"]: item for page in found for item in page["items"]}
+    assert len(shown) == n_flipped > 0
+    assert {flip.item_id: (flip.a.text, flip.b.text, flip.a.reading, flip.b.reading) for flip in flips} == {
+        name: (item["reply"], item["other"]["reply"], item["reading"], item["other"]["reading"])
+        for name, item in shown.items()
+    }
+
+
+async def test_a_comparison_is_that_of_the_command_line(tmp_path: Path) -> None:
+    """Every difference, interval and p value, and every flip, is what `audit compare` finds in the directories."""
+    a = directory(tmp_path / "a", pick("stereotype"))
+    b = directory(tmp_path / "b", mixed, plan(mitigation="abstract"))
+    async with control_plane(tmp_path) as plane:
+        one, two = await finished(plane, a), await finished(plane, b, mitigation="abstract")
+        answer = await plane.http.get("/audits/compare", params={"a": one, "b": two})
+        page = await plane.http.get("/audits/compare/report", params={"a": one, "b": two})
+
+    ours, theirs = answer.json(), json.loads(msgspec.json.encode(compare(a, b)))
+    assert ours["comparison"]["differing"] == {"mitigation": ["none", "abstract"]}
+    assert ours["comparison"] == theirs | {"run_a": one, "run_b": two}
+    flips, n_flipped = flipped(a, b)
+    assert (ours["n_flipped"], ours["flips"]) == (n_flipped, json.loads(msgspec.json.encode(flips)))
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert "<script" not in page.text
+    assert "&lt;script&gt;alert(1)" in page.text
+
+
+async def test_what_cannot_be_compared(tmp_path: Path) -> None:
+    """Unknown, unfinished, of another suite, or of other data: one line each that says which and why."""
+    path = directory(tmp_path / "a", mixed)
+    seeded = directory(tmp_path / "b", mixed, plan(seed=3))
+    async with control_plane(tmp_path) as plane:
+        done = await finished(plane, path)
+        other = await finished(plane, seeded)  # its options in the store do not say the seed
+        waiting = (await plane.http.post("/audits", json=ASKED)).json()["id"]
+        changed = await finished(plane, path)
+        await _rename_suite(plane, changed)
+
+        async def refused(a: str, b: str) -> tuple[int, str]:
+            answer = await plane.http.get("/audits/compare", params={"a": a, "b": b})
+            return answer.status_code, answer.json()["detail"]
+
+        assert await refused(done, "nope") == (404, 'no audit has the id "nope": GET /audits lists them')
+        assert await refused(waiting, done) == (409, f"audit {waiting} has no comparison: it is queued")
+        words = f'{done} and {changed} cannot be compared: suite is "stereoset" and "crows_pairs"'
+        assert await refused(done, changed) == (409, words)
+        status, detail = await refused(done, other)
+        assert (status, detail.startswith(f"audit {other} cannot be compared: the items")) == (409, True)
+
+
+async def _rename_suite(plane: ControlPlane, audit_id: str) -> None:
+    async with plane.database.begin() as connection:
+        await connection.execute(sa.update(tables.runs).where(tables.runs.c.id == audit_id).values(suite="crows_pairs"))
+
+
+async def test_prompts_that_cannot_be_shown(tmp_path: Path) -> None:
+    """Without the data set here, replies are shown all the same, and the page says why there is no question."""
+    path = directory(tmp_path / "a", mixed)
+    async with control_plane(tmp_path, audits={"data_dir": str(tmp_path / "empty")}) as plane:
+        await publish_suites(plane, data="present")
+        audit_id = (await plane.http.post("/audits", json=ASKED | {"data": "canonical"})).json()["id"]
+        run = await runs.claim(plane.database, audit_id)
+        assert run is not None
+        line = (path / "responses.jsonl").read_text().splitlines()[0]
+        await runs.append_responses(plane.database, run, [(json.loads(line)["item_id"], 0, "ok", line)])
+        [found] = await pages(plane, audit_id)
+
+    assert "biasgate datasets fetch stereoset" in found["no_prompts_because"]
+    [one] = found["items"]
+    assert (one["prompt"], one["axis"], one["reply"]) == (None, None, json.loads(line)["text"])
+
+
+async def test_a_run_that_goes_on(tmp_path: Path) -> None:
+    """What has been answered so far is shown, also of a run without an end."""
+    path = directory(tmp_path / "a", mixed, first=5)
+    async with control_plane(tmp_path) as plane:
+        await publish_suites(plane)
+        audit_id = (await plane.http.post("/audits", json=ASKED)).json()["id"]
+        empty = (await plane.http.get(f"/audits/{audit_id}/items")).json()
+        run = await runs.claim(plane.database, audit_id)
+        assert run is not None
+        lines = (path / "responses.jsonl").read_text().splitlines()
+        await runs.append_responses(plane.database, run, [(json.loads(one)["item_id"], 0, "ok", one) for one in lines])
+        [found] = await pages(plane, audit_id)
+
+    assert empty == {"items": [], "next": None, "no_prompts_because": None}
+    assert len(found["items"]) == 5
+    assert all(one["prompt"] for one in found["items"])
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ({"after": "nonsense"}, 400, 'after: "nonsense" is no place in a run'),
+        ({"after": "a:-1"}, 400, "is no place in a run"),
+        ({"status": "lost"}, 400, "lost"),
+        ({"limit": "201"}, 400, "<= 200"),
+        ({"changed_from": "nope"}, 404, 'no audit has the id "nope"'),
+    ],
+)
+async def test_wrong_pages(tmp_path: Path, query: dict[str, str], status: int, words: str) -> None:
+    """A mistake in what is asked for is one line with the value."""
+    path = directory(tmp_path / "a", mixed)
+    async with control_plane(tmp_path) as plane:
+        answer = await plane.http.get(f"/audits/{await finished(plane, path)}/items", params=query)
+
+    assert answer.status_code == status
+    assert words in answer.json()["detail"]
+
+
+async def test_long_texts_and_full_pages(tmp_path: Path) -> None:
+    """A reply of a million characters is cut and says so; a page has so much text at most, and the next goes on."""
+    path = directory(tmp_path / "a", lambda item: mixed(item) + "x" * 1_000_000)
+    async with control_plane(tmp_path) as plane:
+        found = await pages(plane, await finished(plane, path), limit=200)
+
+    shown = [one for page in found for one in page["items"]]
+    assert len({one["item_id"] for one in shown}) == len(shown) == 48
+    assert {len(one["reply"]) for one in shown} == {run_items.MOST_CHARACTERS + 2}
+    assert max(len(json.dumps(page)) for page in found) < 2 * run_items.PAGE_CHARACTERS
+
+
+async def test_live_requests_go_on_meanwhile(tmp_path: Path) -> None:
+    """While two runs are compared the event loop is never held up, and this process loads no suite."""
+    a, b = directory(tmp_path / "a", mixed), directory(tmp_path / "b", pick("stereotype"))
+    async with control_plane(tmp_path) as plane:
+        one, two = await finished(plane, a), await finished(plane, b)
+        comparing = asyncio.create_task(plane.http.get("/audits/compare", params={"a": one, "b": two}))
+        longest, last = 0.0, time.monotonic()
+        while not comparing.done():
+            await asyncio.sleep(0.005)
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+        answer: httpx.Response = await comparing
+
+    assert answer.status_code == 200
+    assert longest < 0.5  # the comparison itself takes seconds
+
+
+async def test_too_slow_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes longer than its time is a 503 line, and its process is ended."""
+    monkeypatch.setattr(run_views, "COMPARISON_SECONDS", 0.05)
+    with pytest.raises(StoreError, match=r"comparing these runs took longer than 0.05 s"):
+        await run_views.compared(config_in(tmp_path), "a", "b")
