@@ -1,5 +1,7 @@
 """Small pieces of SVG for a page: rounded numbers, escaped text, no ids, so that figures cannot disturb each other."""
 
+import re
+from collections.abc import Callable
 from unicodedata import east_asian_width
 from xml.etree import ElementTree as ET
 
@@ -7,24 +9,46 @@ Element = ET.Element
 
 EM = 0.62
 """Width of a usual letter over the font size; wide enough for the page's widest font."""
+BROAD = dict.fromkeys("MW@%…—", 1.0) | dict.fromkeys("mwGOQ", 0.86)
+"""Letters that are wider."""
+WIDE, NARROW = 720.0, 320.0
+"""Widths of a picture that is drawn for screens and print, and for a telephone."""
+_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+"""What no page may hold."""
 
 
-def canvas(width: float, height: float, label: str | None) -> Element:
-    """The picture. `label` is read out in place of it; without one it is an ornament beside words that say the same."""
+def canvas(width: float, height: float, label: str | None, *, description: str = "", kind: str = "") -> Element:
+    """The picture. `label` is read out in place of it; without one it is an ornament beside words that say the same.
+
+    `description` is what it shows in a few sentences; `kind` a class of its own.
+    """
     size = {
         "width": _written(width),
         "height": _written(height),
         "viewBox": f"0 0 {_written(width)} {_written(height)}",
     }
-    spoken = {"aria-hidden": "true"} if label is None else {"role": "img", "aria-label": label}
-    return Element("svg", {"class": "figure", **spoken, **size})
+    spoken = {"aria-hidden": "true"} if label is None else {"role": "img", "aria-label": fit(label)}
+    picture = Element("svg", {"class": f"figure {kind}".rstrip(), **spoken, **size})
+    if description:
+        add(picture, "desc", description)
+    return picture
+
+
+def in_both_widths(draw: Callable[[float], str]) -> str:
+    """A picture drawn for a wide and for a narrow page, of which a page shows the one that fits (figures.css)."""
+    return draw(WIDE) + draw(NARROW)
+
+
+def kind_of(width: float) -> str:
+    """The class of a picture that is drawn so wide."""
+    return "wide" if width > NARROW else "narrow"
 
 
 def add(parent: Element, tag: str, words: str | None = None, /, **attributes: str | float) -> Element:
     """A child with `words` as its text. `class_` and `stroke_width` become class and stroke-width."""
     written = {name.rstrip("_").replace("_", "-"): _written(value) for name, value in attributes.items()}
     child = ET.SubElement(parent, tag, written)
-    child.text = words
+    child.text = None if words is None else fit(words)
     return child
 
 
@@ -45,9 +69,14 @@ def points(places: list[tuple[float, float]]) -> str:
     return " ".join(f"{_written(x)},{_written(y)}" for x, y in places)
 
 
+def fit(words: str) -> str:
+    """Without characters that no page may hold, which stand as U+FFFD."""
+    return _UNFIT.sub("\ufffd", words)
+
+
 def width_of(words: str, size: float) -> float:
     """Pixels that a line of text takes at most."""
-    return size * sum(1.1 if east_asian_width(letter) in "WF" else EM for letter in words)
+    return size * sum(1.1 if east_asian_width(letter) in "WF" else BROAD.get(letter, EM) for letter in words)
 
 
 def fitted(words: str, width: float, size: float) -> str:
@@ -59,5 +88,17 @@ def fitted(words: str, width: float, size: float) -> str:
     return words.rstrip() + "…"
 
 
+def wrapped(words: str, width: float, size: float) -> list[str]:
+    """The words in lines of at most `width` pixels; a word that is wider is cut."""
+    lines: list[str] = []
+    for word in words.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and width_of(longer, size) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(fitted(word, width, size))
+    return lines
+
+
 def _written(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{round(value, 2):g}"
+    return fit(value) if isinstance(value, str) else f"{round(value, 2):g}"

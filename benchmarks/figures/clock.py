@@ -1,0 +1,94 @@
+"""Ticks of a time axis: round moments in UTC, each with the time or the date that a reader wants there."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+STEPS = (
+    *(1, 2, 5, 10, 15, 30),
+    *(MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE),
+    *(HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR),
+    *(DAY, 2 * DAY, 7 * DAY, 14 * DAY),
+)
+"""Seconds between two ticks."""
+MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 12_000)
+"""Months between two ticks, where a fortnight is too short."""
+NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+START = datetime(1970, 1, 1, tzinfo=UTC)
+LAST = 253_402_300_799.0
+"""End of the year 9999, beyond which there are no dates."""
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """A moment, Unix seconds, and what stands below it."""
+
+    at: float
+    words: str
+    day: str
+    """On a line of its own, where the day is another than at the tick before it; empty elsewhere."""
+
+
+def spoken(at: float) -> str:
+    """A moment for people: "24 Nov 2026 13:05:09 UTC"."""
+    if not _has_date(at):
+        return "a time without a date"
+    then = _at(at)
+    return f"{_date(then)} {then:%H:%M:%S} UTC"
+
+
+def ticks(start: float, end: float, most: int) -> list[Tick]:
+    """Round moments from `start` to `end`, at most `most`; none where there are no dates.
+
+    Args:
+        start: Unix seconds.
+        end: after `start`.
+        most: 2 or more.
+    """
+    if not start < end or not _has_date(start) or not _has_date(end):
+        return []
+    for step in STEPS:
+        first = -(-start // step)
+        if end // step - first + 1 <= most:
+            return _times([(first + place) * step for place in range(int(end // step - first) + 1)], step)
+    for months in MONTHS:
+        found = _months(_at(start), _at(end), months)
+        if len(found) <= most:
+            return found
+    return []
+
+
+def _times(moments: list[float], step: int) -> list[Tick]:
+    found, before = [], ""
+    for at in moments:
+        then = _at(at)
+        day = _date(then)
+        words = f"{then.day} {NAMES[then.month - 1]}" if step >= DAY else f"{then:%H:%M:%S}" if step < MINUTE else ""
+        line = str(then.year) if step >= DAY else day
+        found.append(Tick(at, words or f"{then:%H:%M}", line if line != before else ""))
+        before = line
+    return found
+
+
+def _months(start: datetime, end: datetime, step: int) -> list[Tick]:
+    first, last = (12 * moment.year + moment.month - 1 for moment in (start, end))
+    found, before = [], ""
+    for number in range(-(-first // step) * step, last + 1, step):
+        then = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
+        if start <= then <= end:
+            words, line = (NAMES[then.month - 1], str(then.year)) if step < 12 else (str(then.year), "")
+            found.append(Tick((then - START).total_seconds(), words, line if line != before else ""))
+            before = line
+    return found
+
+
+def _has_date(at: float) -> bool:
+    return 0.0 <= at <= LAST
+
+
+def _at(at: float) -> datetime:
+    return START + timedelta(seconds=at)
+
+
+def _date(then: datetime) -> str:
+    return f"{then.day} {NAMES[then.month - 1]} {then.year}"

@@ -1,0 +1,358 @@
+"""A control chart of one live stream: means of periods over time, its reference, its marks, and the evidence.
+
+The vertical scale is of what is seen, never of less than a twentieth of the metric's range: on the range itself a
+change that matters is a line's width. An interval that leaves it has no bar at that end.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+import msgspec
+
+from benchmarks.figures import clock
+from benchmarks.figures.display import number
+from benchmarks.figures.figure import Figure, Key, Part, Picture
+from benchmarks.figures.scales import Scale, known, known_of, ticks
+from benchmarks.figures.series import mark
+from benchmarks.figures.svg import (
+    WIDE,
+    Element,
+    add,
+    canvas,
+    fitted,
+    hint,
+    in_both_widths,
+    kind_of,
+    markup,
+    points,
+    text,
+    width_of,
+    wrapped,
+)
+
+LEFT, RIGHT = 52.0, 10.0
+MARKS, PLOT, AXIS, EVIDENCE = 32.0, 200.0, 40.0, 46.0
+"""Heights of the lines of marks, the chart, the time axis and the evidence, from top to bottom."""
+BOTTOM = MARKS + PLOT
+HEIGHT = BOTTOM + AXIS + EVIDENCE
+MISSING_HEIGHT = 14.0
+"""Of a bar at the bottom where every value of a period is missing."""
+TICK_WIDTH = 62.0
+"""Of the widest words below a tick, with the room between two."""
+LEAST_SHARE = 0.05
+"""Of the metric's range that the vertical scale holds at least."""
+ROOM = 0.25
+"""Above and below the means and limits, as a share of what they span."""
+
+
+class Bucket(msgspec.Struct, frozen=True, kw_only=True):
+    """One period; `value` is None where its measurements have none."""
+
+    start: float
+    """Unix seconds."""
+    end: float
+    value: float | None
+    lower: float | None = None
+    upper: float | None = None
+    n: int
+    n_missing: int = 0
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A moment from which another model was served."""
+
+    at: float
+    words: str
+    """What a reader sees who points at it."""
+
+
+class Chart(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is drawn. Values are in the metric's own unit, times are Unix seconds."""
+
+    title: str
+    """What is measured, of whom."""
+    buckets: Sequence[Bucket]
+    """In order of time; a period without measurements is absent."""
+    low: float
+    high: float
+    """The metric's own range."""
+    reference: tuple[float, float] | None = None
+    limits: tuple[float, float] | None = None
+    """The reference with the tolerance on both sides."""
+    since: float | None = None
+    """When the change of a standing alarm began."""
+    alarm: float | None = None
+    """When it was raised."""
+    acknowledged: float | None = None
+    changes: Sequence[Change] = ()
+    log_evidence: float | None = None
+    log_threshold: float
+    """Log evidence at which it alarms."""
+    reason: str | None = None
+    """Why there are no buckets."""
+
+
+def figure(chart: Chart, *, notes: Sequence[str] = ()) -> Figure:
+    """The chart with its legend, and in words what it cannot show.
+
+    Args:
+        chart: what is drawn.
+        notes: more of them.
+    """
+    reading = "Dots are means of periods with intervals of 95 %, each for its period alone. Times are in UTC."
+    svg = in_both_widths(partial(draw, chart))
+    picture = Picture(title="Over time", reading=summary(chart) if chart.buckets else "", svg=svg)
+    return Figure(
+        title=chart.title,
+        reading=reading if chart.buckets else "",
+        keys=legend(chart) if chart.buckets else (),
+        parts=(Part(pictures=(picture,)),),
+        notes=(*notes, *_outside(chart)),
+    )
+
+
+def draw(chart: Chart, width: float = WIDE) -> str:
+    """The chart as SVG, `width` pixels wide; without buckets the reason in words."""
+    if not chart.buckets:
+        return _draw_nothing(chart, width)
+    picture = canvas(width, HEIGHT, chart.title, description=summary(chart), kind=kind_of(width))
+    across, down = _across(chart, width), _down(chart)
+    _draw_bands(picture, chart, across, down)
+    _draw_axes(picture, across, down)
+    _draw_marks(picture, chart, across)
+    _draw_missing(picture, chart.buckets, across)
+    _draw_means(picture, chart.buckets, across, down)
+    _draw_evidence(picture, chart, width)
+    return markup(picture)
+
+
+def legend(chart: Chart) -> tuple[Key, ...]:
+    """Of what is drawn in this chart."""
+    keys = [_mean_key()]
+    if chart.reference is not None:
+        keys.append(_box_key("reference", 0.0, "reference: where the mean was learned to lie"))
+    if chart.limits is not None:
+        keys.append(_box_key("tolerance", 0.0, "with its tolerance: no drift up to here"))
+    if any(one.n_missing for one in chart.buckets):
+        keys.append(_box_key("missing", 8.0, "share of values that are missing: in no mean"))
+    shown = (("since", chart.since, "the change began, estimated"), ("alarm", chart.alarm, "alarm"))
+    across = _across(chart, WIDE)
+    keys += [_line_key(kind, words) for kind, at, words in shown if at is not None and across.holds(at)]
+    if chart.acknowledged is not None and across.holds(chart.acknowledged):
+        keys.append(_line_key("acknowledged", "an alarm was acknowledged"))
+    if any(across.holds(one.at) for one in chart.changes):
+        keys.append(_line_key("change", "another model was served"))
+    return tuple(keys)
+
+
+def summary(chart: Chart) -> str:
+    """The chart in words."""
+    if not chart.buckets:
+        return chart.reason or "no history: nothing was measured"
+    n, missing = sum(one.n for one in chart.buckets), sum(one.n_missing for one in chart.buckets)
+    values = known_of(one.value for one in chart.buckets)
+    parts = [
+        f"{n:,} values in {len(chart.buckets)} period{'' if len(chart.buckets) == 1 else 's'}"
+        f" from {clock.spoken(chart.buckets[0].start)} to {clock.spoken(chart.buckets[-1].end)}"
+    ]
+    if missing:
+        parts[0] += f", {missing:,} missing"
+    places = _places(chart)
+    if values:
+        last = number(values[-1], places)
+        parts.append(f"Means from {number(min(values), places)} to {number(max(values), places)}, the last {last}")
+    if chart.reference is not None:
+        parts.append(f"Reference {number(chart.reference[0], places)} to {number(chart.reference[1], places)}")
+    if chart.alarm is not None:
+        parts.append(f"Alarm at {clock.spoken(chart.alarm)}")
+    return ". ".join([*parts, evidence_words(chart)]) + "."
+
+
+def evidence_words(chart: Chart) -> str:
+    """The evidence beside its threshold."""
+    evidence = known(chart.log_evidence)
+    if evidence is None:
+        return f"No evidence yet: {'it still learns' if chart.reference is None else 'nothing was seen since'}"
+    verb = "alarms" if evidence < chart.log_threshold else "alarmed"
+    return f"Log evidence {number(evidence, 1)}; {verb} at {number(chart.log_threshold, 1)}"
+
+
+def _across(chart: Chart, width: float) -> Scale:
+    first, last = chart.buckets[0].start, chart.buckets[-1].end
+    return Scale(low=first, high=max(last, first + 1.0), start=LEFT, end=width - RIGHT)
+
+
+def _down(chart: Chart) -> Scale:
+    """Of the means and limits, with room; the metric's own range where there are none."""
+    seen = known_of([one.value for one in chart.buckets] + [*(chart.reference or ()), *(chart.limits or ())])
+    low, high = (min(seen), max(seen)) if seen else (chart.low, chart.high)
+    least = LEAST_SHARE * (chart.high - chart.low) or 1.0
+    room = max(ROOM * (high - low), (least - (high - low)) / 2)
+    below, above = min(low, max(chart.low, low - room)), max(high, min(chart.high, high + room))
+    above = max(above, min(chart.high, below + least))
+    below = min(below, max(chart.low, above - least))
+    if above <= below:
+        below, above = below - 1.0, above + 1.0
+    return Scale(low=below, high=above, start=BOTTOM, end=MARKS)
+
+
+def _places(chart: Chart) -> int:
+    """Decimals: one more than the ticks have."""
+    scale = _down(chart)
+    return ticks(scale.low, scale.high)[1] + 1
+
+
+def _draw_nothing(chart: Chart, width: float) -> str:
+    lines = wrapped(summary(chart), width - 2, 13)
+    picture = canvas(width, 18.0 * len(lines) + 6, chart.title, description=summary(chart), kind=kind_of(width))
+    for place, line in enumerate(lines):
+        text(picture, 0, 18.0 * place + 14, line, size=13, class_="soft")
+    return markup(picture)
+
+
+def _draw_bands(picture: Element, chart: Chart, across: Scale, down: Scale) -> None:
+    for kind, band in (("tolerance", chart.limits), ("reference", chart.reference)):
+        if band is None or len(known_of(band)) < 2:
+            continue
+        top, bottom = down.at(band[1]), down.at(band[0])
+        height = max(2.0, bottom - top)
+        box = {"x": across.start, "y": (top + bottom - height) / 2, "width": across.end - across.start}
+        drawn = add(picture, "rect", class_=kind, height=height, **box)
+        places = _places(chart)
+        hint(drawn, f"{kind}: {number(band[0], places)} to {number(band[1], places)}")
+
+
+def _draw_axes(picture: Element, across: Scale, down: Scale) -> None:
+    values, places = ticks(down.low, down.high)
+    for value in values:
+        y = down.at(value)
+        add(picture, "line", class_="ring", x1=across.start, x2=across.end, y1=y, y2=y)
+        words = fitted(number(value, places), LEFT - 8, 10)
+        text(picture, across.start - 6, y + 4, words, size=10, class_="soft", text_anchor="end")
+    add(picture, "line", class_="axis", x1=across.start, x2=across.end, y1=BOTTOM, y2=BOTTOM)
+    most = max(2, int((across.end - across.start) / TICK_WIDTH))
+    for one in clock.ticks(across.low, across.high, most):
+        x = across.at(one.at)
+        add(picture, "line", class_="axis", x1=x, x2=x, y1=BOTTOM, y2=BOTTOM + 4)
+        for words, y in ((one.words, BOTTOM + 16), (one.day, BOTTOM + 29)):
+            if words:
+                _text_within(picture, x, y, words, across.end + RIGHT, class_="soft")
+
+
+def _text_within(picture: Element, x: float, y: float, words: str, right: float, *, class_: str) -> None:
+    """In the middle of `x`, moved inwards where it would leave the picture on the right."""
+    place = min(x, right - width_of(words, 10) / 2)
+    text(picture, max(place, width_of(words, 10) / 2), y, words, size=10, class_=class_, text_anchor="middle")
+
+
+def _draw_marks(picture: Element, chart: Chart, across: Scale) -> None:
+    for change in chart.changes:
+        if across.holds(change.at):
+            x = across.at(change.at)
+            drawn = add(picture, "g", class_="change-mark")
+            hint(drawn, f"{change.words}, {clock.spoken(change.at)}")
+            add(drawn, "line", class_="change", x1=x, x2=x, y1=MARKS, y2=BOTTOM)
+            add(drawn, "path", class_="change", d=f"M{x:.2f} {MARKS - 6:.2f}l4 6h-8z")
+    lines = (("since", chart.since, "change", 10.0), ("alarm", chart.alarm, "alarm", 22.0))
+    for kind, at, words, y in (*lines, ("acknowledged", chart.acknowledged, "acknowledged", 22.0)):
+        if at is None or not across.holds(at) or (kind == "acknowledged" and chart.alarm is not None):
+            continue
+        x, wide = across.at(at), width_of(words, 10)
+        drawn = add(picture, "g", class_=f"{kind}-mark")
+        hint(drawn, f"{words}: {clock.spoken(at)}")
+        add(drawn, "line", class_=kind, x1=x, x2=x, y1=y - 8, y2=BOTTOM)
+        is_near_end = x + 4 + wide > across.end + RIGHT
+        side, anchor = (x - 4, "end") if is_near_end else (x + 4, "start")
+        text(drawn, side, y, words, size=10, class_=f"{kind}-words halo", text_anchor=anchor)
+
+
+def _draw_missing(picture: Element, buckets: Sequence[Bucket], across: Scale) -> None:
+    for one in buckets:
+        if one.n_missing:
+            left, right = across.at(one.start), across.at(one.end)
+            height = max(1.5, MISSING_HEIGHT * one.n_missing / (one.n + one.n_missing))
+            box = {"x": left, "y": BOTTOM - height, "width": max(1.0, right - left - 0.5), "height": height}
+            hint(add(picture, "rect", class_="missing", **box), _words_of(one))
+
+
+def _draw_means(picture: Element, buckets: Sequence[Bucket], across: Scale, down: Scale) -> None:
+    shown = [one for one in buckets if known(one.value) is not None]
+    for one, following in pairwise(buckets):
+        if known(one.value) is not None and known(following.value) is not None and one.end == following.start:
+            ends = [_place(one, across, down), _place(following, across, down)]
+            add(picture, "polyline", class_="outline line series-0", points=points(ends))
+    for one in shown:
+        x, y = _place(one, across, down)
+        drawn = add(picture, "g", class_="bucket", data_start=f"{one.start:.0f}")
+        hint(drawn, _words_of(one))
+        lower, upper = known(one.lower), known(one.upper)
+        if lower is not None and upper is not None:
+            bars = "".join(f"M{x - 2:.2f} {down.at(end):.2f}h4" for end in (lower, upper) if down.holds(end))
+            path = f"M{x:.2f} {down.at(lower):.2f}V{down.at(upper):.2f}"
+            add(drawn, "path", class_="whisker thin", d=path + bars)
+        mark(drawn, 0, x, y, radius=3 if len(shown) > 30 else 4)
+
+
+def _place(one: Bucket, across: Scale, down: Scale) -> tuple[float, float]:
+    value = known(one.value)
+    return across.at((one.start + one.end) / 2), down.at(down.low if value is None else value)
+
+
+def _words_of(one: Bucket) -> str:
+    places, value = 3, known(one.value)
+    words = "no value" if value is None else number(value, places)
+    lower, upper = known(one.lower), known(one.upper)
+    if value is not None and lower is not None and upper is not None:
+        words += f" ({number(lower, places)} to {number(upper, places)})"
+    missing = f", {one.n_missing:,} missing" if one.n_missing else ""
+    return f"{clock.spoken(one.start)} to {clock.spoken(one.end)}: {words}, n = {one.n:,}{missing}"
+
+
+def _draw_evidence(picture: Element, chart: Chart, width: float) -> None:
+    top = BOTTOM + AXIS
+    words = fitted(evidence_words(chart), width - LEFT - RIGHT, 11)
+    text(picture, LEFT, top + 12, words, size=11, class_="strong")
+    evidence, threshold = known(chart.log_evidence) or 0.0, max(chart.log_threshold, 1e-9)
+    bar = Scale(low=0.0, high=1.25 * max(evidence, threshold), start=LEFT, end=width - RIGHT)
+    group = add(picture, "g", class_="evidence")
+    hint(group, evidence_words(chart))
+    add(group, "rect", class_="rest", x=bar.start, y=top + 22, width=bar.end - bar.start, height=10)
+    kind = "alarm-fill" if evidence >= threshold else "bar-fill series-0"
+    if evidence > 0:
+        add(group, "rect", class_=kind, x=bar.start, y=top + 22, width=bar.at(evidence) - bar.start, height=10)
+    x = bar.at(threshold)
+    add(group, "line", class_="threshold", x1=x, x2=x, y1=top + 18, y2=top + 36)
+
+
+def _outside(chart: Chart) -> list[str]:
+    """Marks that lie before the picture begins or after it ends."""
+    if not chart.buckets:
+        return []
+    across = _across(chart, WIDE)
+    shown = (("The change began", chart.since), ("The alarm was raised", chart.alarm))
+    return [
+        f"{words} at {clock.spoken(at)}, which is not in the picture."
+        for words, at in shown
+        if at is not None and not across.holds(at)
+    ]
+
+
+def _mean_key() -> Key:
+    swatch = canvas(36, 16, None)
+    add(swatch, "line", class_="outline series-0", x1=1, x2=35, y1=8, y2=8)
+    add(swatch, "path", class_="whisker thin", d="M18 1V15")
+    mark(swatch, 0, 18, 8)
+    return Key(svg=markup(swatch), words="mean of a period, with its interval")
+
+
+def _box_key(kind: str, inset: float, words: str) -> Key:
+    swatch = canvas(36, 16, None)
+    add(swatch, "rect", class_=kind, x=1, y=1 + inset, width=34, height=14 - inset)
+    return Key(svg=markup(swatch), words=words)
+
+
+def _line_key(kind: str, words: str) -> Key:
+    swatch = canvas(36, 16, None)
+    add(swatch, "line", class_=kind, x1=18, x2=18, y1=1, y2=15)
+    return Key(svg=markup(swatch), words=words)

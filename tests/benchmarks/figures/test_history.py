@@ -1,0 +1,210 @@
+"""The control chart of a live stream: where everything lies, what is left out, and what hostile input does to it."""
+
+import math
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from benchmarks.figures import history
+from benchmarks.figures.history import Bucket, Change, Chart
+from benchmarks.figures.svg import NARROW, WIDE
+
+SVG = ET.Element
+START = 1_767_225_600.0
+"""2026-01-01 00:00 UTC."""
+TOP, BOTTOM = history.MARKS, history.BOTTOM
+LEFT, RIGHT = history.LEFT, WIDE - history.RIGHT
+
+
+def bucket(place: int, value: float | None = 0.5, **given: Any) -> Bucket:
+    """Ten minutes; four make the chart of `chart`."""
+    fields = {"start": START + 600 * place, "end": START + 600 * (place + 1), "n": 0 if value is None else 100}
+    return Bucket(**fields | {"value": value} | given)
+
+
+def chart(*buckets: Bucket, **given: Any) -> Chart:
+    fields: dict[str, Any] = {"title": "favoritism", "low": 0.0, "high": 1.0, "log_threshold": 10.0}
+    return Chart(buckets=buckets, **fields | given)
+
+
+def drawn(shown: Chart, width: float = WIDE) -> SVG:
+    return ET.fromstring(history.draw(shown, width))
+
+
+def of_class(picture: SVG, name: str, tag: str = "*") -> list[SVG]:
+    found = picture.iter() if tag == "*" else picture.iter(tag)
+    return [one for one in found if name in one.get("class", "").split()]
+
+
+def number(element: SVG, name: str) -> float:
+    return float(element.attrib[name])
+
+
+def test_means_lie_where_they_belong() -> None:
+    """On the limits' scale with a quarter of room: 0.3 to 0.7 are 0.2 to 0.8; across in the middle of their period."""
+    shown = drawn(chart(bucket(0, 0.3), bucket(1, 0.5), bucket(3, 0.7), limits=(0.3, 0.7)))
+    marks = [one for group in of_class(shown, "bucket") for one in group if "mark" in one.get("class", "")]
+    step = (RIGHT - LEFT) / 4
+
+    assert [number(one, "cx") for one in marks] == pytest.approx([LEFT + step * x for x in (0.5, 1.5, 3.5)], abs=0.01)
+    expected = [BOTTOM - (BOTTOM - TOP) * share for share in (1 / 6, 0.5, 5 / 6)]
+    assert [number(one, "cy") for one in marks] == pytest.approx(expected, abs=0.01)
+
+
+def test_no_line_goes_over_a_period_without_a_mean() -> None:
+    """Neither over one that is absent nor over one whose values are all missing; neither is a zero."""
+    shown = drawn(chart(bucket(0), bucket(1), bucket(3), bucket(4, None, n_missing=7), bucket(5)))
+
+    assert len(of_class(shown, "line", "polyline")) == 1
+    assert len(of_class(shown, "bucket")) == 4
+    [missing] = of_class(shown, "missing")
+    assert number(missing, "height") == history.MISSING_HEIGHT
+    assert "no value, n = 0, 7 missing" in "".join(missing.itertext())
+
+
+def test_bands_lie_on_the_scale() -> None:
+    """The reference within its tolerance, both across the whole chart; one without height can still be seen."""
+    shown = drawn(chart(bucket(0, 0.5), reference=(0.4, 0.6), limits=(0.3, 0.7)))
+    [reference], [tolerance] = of_class(shown, "reference"), of_class(shown, "tolerance")
+    high = BOTTOM - TOP
+
+    assert number(tolerance, "y") == pytest.approx(TOP + high / 6, abs=0.01)
+    assert number(tolerance, "height") == pytest.approx(high * 4 / 6, abs=0.01)
+    assert number(reference, "height") == pytest.approx(high * 2 / 6, abs=0.01)
+    assert (number(reference, "x"), number(reference, "width")) == (LEFT, RIGHT - LEFT)
+    [thin] = of_class(drawn(chart(bucket(0, 0.5), reference=(0.5, 0.5))), "reference")
+    assert number(thin, "height") == 2.0
+
+
+def test_marks_lie_at_their_moments() -> None:
+    """Change, alarm and new model; what is not in the picture is said in a note and not drawn."""
+    change = Change(at=START + 1200, words="up serves b")
+    shown = chart(bucket(0), bucket(1), bucket(3), since=START + 600, alarm=START + 1800, changes=[change])
+    picture = drawn(shown)
+    step = (RIGHT - LEFT) / 4
+
+    for kind, place in (("since", 1), ("change", 2), ("alarm", 3)):
+        [line] = of_class(picture, kind, "line")
+        assert number(line, "x1") == number(line, "x2") == pytest.approx(LEFT + place * step, abs=0.01)
+    early = chart(bucket(0), since=START - 5, alarm=START + 1)
+    assert of_class(drawn(early), "since", "line") == []
+    assert history.figure(early).notes == (
+        "The change began at 31 Dec 2025 23:59:55 UTC, which is not in the picture.",
+    )
+
+
+def test_an_interval_that_leaves_the_picture_has_no_bar_there() -> None:
+    """The one end that lies within has one."""
+    shown = drawn(chart(bucket(0, 0.5, lower=0.49, upper=1.0), bucket(1, 0.51)))
+    [whisker] = of_class(shown, "whisker")
+
+    assert whisker.attrib["d"].count("h4") == 1
+    assert f"V{TOP:.2f}" in whisker.attrib["d"]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "share", "words"),
+    [
+        (5.0, 0.5, "Log evidence 5.0; alarms at 10.0"),
+        (10.0, 1.0, "Log evidence 10.0; alarmed at 10.0"),
+        (20.0, 1.0, "Log evidence 20.0; alarmed at 10.0"),
+        (-3.0, None, "Log evidence −3.0; alarms at 10.0"),
+        (None, None, "No evidence yet: it still learns"),
+        (-math.inf, None, "No evidence yet: it still learns"),
+    ],
+)
+def test_evidence_beside_its_threshold(evidence: float | None, share: float | None, words: str) -> None:
+    """A bar as long as its share of the longer of both, four fifths of the room; in words below it, none as none."""
+    shown = drawn(chart(bucket(0), log_evidence=evidence))
+    [group], [threshold] = of_class(shown, "evidence"), of_class(shown, "threshold")
+    bars = [one for one in group.iter("rect") if one.get("class") != "rest"]
+    room = 0.8 * (RIGHT - LEFT)
+
+    assert words in [one.text for one in shown.iter("text")]
+    assert [number(one, "width") for one in bars] == ([] if share is None else [pytest.approx(share * room, abs=0.01)])
+    at = 0.5 if evidence == 20.0 else 1.0
+    assert number(threshold, "x1") == pytest.approx(LEFT + at * room, abs=0.01)
+
+
+def test_equal_values_have_a_scale() -> None:
+    """A twentieth of the metric's range, around them, and within what the metric can take."""
+    shown = drawn(chart(bucket(0, 0.5), bucket(1, 0.5), low=0.0, high=1.0))
+    ticks = [one.text for one in shown.iter("text") if one.get("text-anchor") == "end"]
+    assert ticks == ["0.48", "0.49", "0.50", "0.51", "0.52"]
+    at_zero = drawn(chart(bucket(0, 0.0), low=0.0, high=1.0))
+    first = next(one for one in at_zero.iter("text") if one.get("text-anchor") == "end")
+    assert (first.text, number(first, "y")) == ("0.00", BOTTOM + 4)
+
+
+def test_without_buckets_the_reason_stands_there() -> None:
+    """In lines that fit, and read out; no axis, no dot, no legend."""
+    why = "no history: a gap is made of blocks of audits, whose differences are not kept"
+    for width in (WIDE, NARROW):
+        picture = drawn(chart(reason=why), width)
+        assert " ".join(one.text or "" for one in picture.iter("text")) == why
+        assert {one.tag for one in picture} == {"desc", "text"}
+    assert history.figure(chart(reason=why)).keys == ()
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_not_drawn(value: float | None) -> None:
+    """Neither a dot nor a coordinate that is none; the axis is then the metric's own range."""
+    picture = history.draw(chart(bucket(0, value), bucket(1, value), low=-1.0, high=2.0))
+    found = ET.fromstring(picture)
+
+    assert of_class(found, "bucket") == []
+    assert "nan" not in picture
+    assert "inf" not in picture
+    assert [one.text for one in found.iter("text") if one.get("text-anchor") == "end"] == ["−1", "0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "",
+        "<script>alert(1)</script>",
+        '" onload="x',
+        "\u202eabc\u05d0\u05d1",
+        "x" * 5000,
+        "\x00\x1f\ud800\uffff",
+        "]]>",
+    ],
+)
+def test_hostile_names_are_text(title: str) -> None:
+    """Well-formed markup that can be encoded, without a script, a style or an attribute that runs."""
+    change = Change(at=START + 1, words=title)
+    figure = history.figure(chart(bucket(0), title=title, changes=[change], reason=title))
+    svg = figure.parts[0].pictures[0].svg.encode().decode()
+    found = ET.fromstring(f"<both>{svg}</both>")
+
+    assert not [one for one in found.iter() if one.tag in ("script", "style")]
+    assert not [name for one in found.iter() for name in one.attrib if name.startswith("on") or name == "style"]
+    assert "id=" not in svg
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_many_buckets_and_changes_stay_within(width: float) -> None:
+    """Every coordinate within the picture, however many there are."""
+    changes = [Change(at=START + 500 * place, words="x") for place in range(200)]
+    shown = chart(*(bucket(place, place / 200, n_missing=3) for place in range(200)), changes=changes)
+    picture = drawn(shown, width)
+
+    for one in picture.iter():
+        for name in ("x", "x1", "x2", "cx"):
+            assert -0.01 <= float(one.get(name, 0.0)) <= width + 0.01
+    assert len(of_class(picture, "bucket")) == 200
+
+
+def test_the_summary_says_what_is_seen() -> None:
+    """For whoever cannot see it: counts, times, means, reference, alarm and evidence."""
+    shown = chart(
+        bucket(0, 0.25), bucket(1, 0.5, n_missing=4), reference=(0.2, 0.3), alarm=START + 900, log_evidence=12.0
+    )
+
+    assert history.summary(shown) == (
+        "200 values in 2 periods from 1 Jan 2026 00:00:00 UTC to 1 Jan 2026 00:20:00 UTC, 4 missing. "
+        "Means from 0.25 to 0.50, the last 0.50. Reference 0.20 to 0.30. Alarm at 1 Jan 2026 00:15:00 UTC. "
+        "Log evidence 12.0; alarmed at 10.0."
+    )
+    assert history.summary(shown) == drawn(shown).findtext("desc")
