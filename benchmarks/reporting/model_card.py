@@ -13,8 +13,9 @@ import msgspec
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures.display import number
-from benchmarks.reporting.headline import places
+from benchmarks.reporting.headline import part, places
 from benchmarks.reporting.markdown import cell, table
+from benchmarks.reporting.totals import totals
 from benchmarks.run.result import Result
 from benchmarks.suites.protocol import Suite
 
@@ -38,7 +39,7 @@ def card(results: Sequence[tuple[Result, Suite]]) -> str:
 
 
 def section(results: Sequence[tuple[Result, Suite]]) -> str:
-    """The section in Markdown: every headline number by axis, with interval, n, what was left out and limits."""
+    """The section in Markdown: every number that `totals` names, with interval, n, what was left out and limits."""
     parts = [BEGIN, "## Bias", WHAT_NUMBERS_ARE]
     for result, suite in results:
         parts += [f"### {cell(suite.title)}", _about(result), table([HEADS, *_rows(result)])]
@@ -69,16 +70,8 @@ def _about(result: Result) -> str:
     return said
 
 
-def _totals(result: Result) -> list[Estimate]:
-    """Over all groups and parts of the data; where there are none such, over all groups."""
-    for keys in (("group", "reference", "subset"), ("group", "reference"), ("reference",)):
-        if found := [one for one in result.estimates if all(getattr(one, key) is None for key in keys)]:
-            return found
-    return list(result.estimates)
-
-
 def _rows(result: Result) -> Iterable[Sequence[object]]:
-    for one in _totals(result):
+    for one in totals(result):
         decimals = places(result.suite, one.metric)
         ends = "" if one.lower is None else f"{number(one.lower, decimals)} to {number(one.upper, decimals)}"
         value = "undefined" if one.value is None else number(one.value, decimals)
@@ -86,7 +79,7 @@ def _rows(result: Result) -> Iterable[Sequence[object]]:
 
 
 def _axis(one: Estimate) -> str:
-    return " / ".join(key for key in (one.axis or "all", one.group, one.subset) if key is not None)
+    return part(one.axis, one.group, one.reference, one.subset) if one.axis or one.group or one.subset else "all"
 
 
 def _entry(result: Result, suite: Suite) -> dict[str, Any]:
@@ -100,7 +93,7 @@ def _entry(result: Result, suite: Suite) -> dict[str, Any]:
             "revision": result.dataset.sha256,
             "args": args,
         },
-        "metrics": [_metric(one) for one in _totals(result) if one.value is not None],
+        "metrics": [_metric(one) for one in totals(result) if one.value is not None],
     }
 
 

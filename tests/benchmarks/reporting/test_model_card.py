@@ -2,18 +2,21 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for one call
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
+from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting.model_card import BEGIN, END, card
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
 from benchmarks.suites import registry
 from benchmarks.suites.protocol import Reply, Suite
+from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
 from tests.support.benchmarks.scripted import pick, plan
 from tests.support.commands import scored
@@ -60,6 +63,18 @@ def test_the_hub_reads_every_number(result: Result, suite: Suite) -> None:
     }
     assert (first.dataset_type, first.dataset_revision) == ("stereoset", result.dataset.sha256)
     assert first.task_type == "text-generation"
+
+
+def test_the_headline_number_is_on_the_card(result: Result) -> None:
+    """Whatever parts or groups a suite's headline number is of, it is among those that stand for the result."""
+    for other in SUITES.values():
+        metric, axis, group, reference, subset = other.headline
+        keys: dict[str, Any] = {"axis": axis, "group": group, "reference": reference, "subset": subset}
+        headline = Estimate(metric=metric, **keys, value=1.0, n=1)
+        rate = Estimate(metric="refusal_rate", value=2.0, n=1)
+        changed = msgspec.structs.replace(result, suite=other.name, estimates=[rate, headline])
+        found = {(one.metric_type, one.metric_value) for one in metrics(card([(changed, other)]))}
+        assert found == {("refusal_rate", 2.0), (metric, 1.0)}
 
 
 def test_hub_writes_it_again_alike(result: Result, suite: Suite) -> None:

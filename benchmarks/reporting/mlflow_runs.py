@@ -1,0 +1,239 @@
+"""Results as runs of an MLflow experiment, logged with MLflow's own client.
+
+A number is a metric; the ends of its interval and its counts are metrics beside it. One that is undefined is no metric,
+least of all 0: a tag says why. Nothing is sent anywhere but to the tracking store that is named.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.errors import BenchmarkError
+from benchmarks.reporting.totals import totals
+from benchmarks.run import directory
+from benchmarks.run.result import Result, shown_axes, shown_fields
+
+LONGEST_NAME, LONGEST_PARAM, LONGEST_TAG = 200, 500, 5000
+"""In characters. MLflow takes 250, 6000 and 8000; its older servers took 500 for a parameter."""
+_BATCH = {"metrics": 1000, "params": 100, "tags": 100}
+"""Of each in one request, as MLflow allows."""
+_NO_NAME = re.compile(r"[^\w\- ]")
+"""What MLflow allows in no name; its dots, slashes and colons are ours to set."""
+_SECRET = re.compile(r"(?<=//)[^/@\s]+@")
+_FILE_STORES = ("", "file")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run of MLflow holds of a result."""
+
+    name: str
+    metrics: Mapping[str, float]
+    params: Mapping[str, str]
+    tags: dict[str, str]
+    started: int | None
+    """Milliseconds since 1970."""
+    finished: int | None
+
+
+class Logged(msgspec.Struct, frozen=True, kw_only=True):
+    suite: str
+    run_id: str
+    is_new: bool
+    """False: the experiment had this very result already."""
+    n_metrics: int
+    n_undefined: int
+
+
+def record(result: Result) -> Record:
+    """A result in MLflow's terms: metrics are numbers, params what was asked and how, tags where it came from."""
+    metrics: dict[str, float] = {}
+    undefined: dict[str, str] = {}
+    without_interval: dict[str, str] = {}
+    for one in totals(result):
+        name = _unused(_name(one), metrics, undefined)
+        if one.value is None:
+            undefined[name] = one.reason or "no reason is stored"
+        else:
+            metrics[name] = one.value
+            if one.lower is not None and one.upper is not None:
+                metrics |= {f"{name}.lower": one.lower, f"{name}.upper": one.upper}
+            elif one.reason:
+                without_interval[name] = one.reason
+        metrics |= {f"{name}.n": one.n, f"{name}.n_excluded": one.n_excluded}
+    metrics |= {f"replies/{_allowed(status)}": count for status, count in result.counts.items()}
+    return Record(
+        name=f"{result.suite} {result.model}",
+        metrics=metrics,
+        params={name: _short(str(value)) for name, value in _params(result).items() if value is not None},
+        tags=_tags(result)
+        | {f"undefined.{name}": _cut(reason) for name, reason in undefined.items()}
+        | {f"no_interval.{name}": _cut(reason) for name, reason in without_interval.items()},
+        started=_milliseconds(result.provenance.started),
+        finished=_milliseconds(result.provenance.finished),
+    )
+
+
+def log(paths: Sequence[Path], tracking_uri: str, experiment: str) -> list[Logged]:
+    """Logs the finished run of each directory, with result.json and report.html as artifacts.
+
+    A result that the experiment has already is not logged again.
+
+    Raises: BenchmarkError when a run is not finished, mlflow-skinny is not installed, or the store refuses or does not
+        answer.
+    """
+    results = [directory.read_result(path) for path in paths]
+    client_of, refusal = _library()
+    try:
+        client = client_of(tracking_uri=tracking_uri)
+        found = client.get_experiment_by_name(experiment)
+        experiment_id = client.create_experiment(experiment) if found is None else found.experiment_id
+        return [_logged(client, experiment_id, *one) for one in zip(paths, results, strict=True)]
+    except (refusal, OSError) as exc:
+        if urlsplit(tracking_uri).scheme in _FILE_STORES and "MLFLOW_ALLOW_FILE_STORE" in str(exc):
+            raise BenchmarkError(
+                f"{tracking_uri}: this MLflow takes no folder as its store: use sqlite:///FILE.db, or set "
+                "MLFLOW_ALLOW_FILE_STORE=true"
+            ) from exc
+        said = _SECRET.sub("***@", str(exc).strip().split("\n")[0])
+        raise BenchmarkError(f"MLflow: {said}") from exc
+
+
+def _library() -> tuple[Any, type[Exception]]:
+    """The client's class, and what it raises. Its report of its own use is off unless the user asks for it; a server
+    that does not answer is tried for seconds where the default is minutes.
+    """
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
+    try:
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+    except ImportError as exc:
+        raise BenchmarkError('mlflow-skinny is not installed: pip install "biasgate[mlflow]"') from exc
+    return MlflowClient, MlflowException
+
+
+def _logged(client: Any, experiment_id: str, path: Path, result: Result) -> Logged:
+    of = record(result)
+    digest = hashlib.sha256((path / directory.RESULT).read_bytes()).hexdigest()
+    n_undefined = sum(one.value is None for one in totals(result))
+    same = f"tags.`biasgate.result_sha256` = '{digest}' and attributes.status = 'FINISHED'"
+    if before := client.search_runs([experiment_id], same, max_results=1):
+        run_id, is_new = before[0].info.run_id, False
+    else:
+        tags = of.tags | {"biasgate.result_sha256": digest}
+        run_id, is_new = _new_run(client, experiment_id, path, msgspec.structs.replace(of, tags=tags)), True
+    return Logged(suite=result.suite, run_id=run_id, is_new=is_new, n_metrics=len(of.metrics), n_undefined=n_undefined)
+
+
+def _new_run(client: Any, experiment_id: str, path: Path, of: Record) -> str:
+    from mlflow.entities import Metric, Param, RunTag
+
+    run_id: str = client.create_run(experiment_id, start_time=of.started, run_name=of.name).info.run_id
+    status = "FAILED"
+    try:
+        at = of.finished or 0
+        logged: dict[str, list[Any]] = {
+            "metrics": [Metric(name, value, at, 0) for name, value in of.metrics.items()],
+            "params": [Param(name, value) for name, value in of.params.items()],
+            "tags": [RunTag(name, value) for name, value in of.tags.items()],
+        }
+        for kind, entities in logged.items():
+            for first in range(0, len(entities), _BATCH[kind]):
+                client.log_batch(run_id, **{kind: entities[first : first + _BATCH[kind]]})
+        for name in (directory.RESULT, directory.REPORT):
+            if (path / name).exists():
+                client.log_artifact(run_id, str(path / name))
+        status = "FINISHED"
+    finally:
+        client.set_terminated(run_id, status=status, end_time=of.finished)
+    return run_id
+
+
+def _name(one: Estimate) -> str:
+    """`ss/gender`; over all axes `ss/all`."""
+    place = [one.axis or "all", *(key for key in (one.group, one.reference, one.subset) if key is not None)]
+    return f"{_allowed(one.metric)}/{'.'.join(map(_allowed, place))}"[:LONGEST_NAME]
+
+
+def _allowed(name: str) -> str:
+    return _NO_NAME.sub("_", name) or "_"
+
+
+def _unused(name: str, *taken: Iterable[str]) -> str:
+    """Two names that MLflow cannot tell apart are numbered."""
+    names, number, found = {one for several in taken for one in several}, 1, name
+    while found in names:
+        number += 1
+        found = f"{name}-{number}"
+    return found
+
+
+def _params(result: Result) -> dict[str, object]:
+    return {
+        "suite": result.suite,
+        "suite_version": result.suite_version,
+        "protocol": result.protocol,
+        "mode": result.mode,
+        "model": result.model,
+        "mitigation": result.mitigation,
+        "few_shot": result.few_shot,
+        "seed": result.seed,
+        "samples": result.samples,
+        "limit": result.limit,
+        "subset": result.subset,
+        "axes": shown_axes(result.axes),
+        "temperature": result.temperature,
+        "thinking": result.thinking,
+        "extra_body": shown_fields(result.extra_body),
+        "precision": None if result.precision is None else msgspec.json.encode(result.precision).decode(),
+        "judge": result.provenance.judged_by,
+        "embedder": result.provenance.embedder,
+        "data": result.dataset.kind,
+        "data_sha256": result.dataset.sha256,
+        "n_items": result.dataset.n_used,
+        "n_items_canonical": result.dataset.n_canonical,
+        "prompt_sha256": result.provenance.prompt_sha256,
+    }
+
+
+def _tags(result: Result) -> dict[str, str]:
+    origin = result.provenance
+    known: dict[str, object] = {
+        "mlflow.source.name": "biasgate",
+        "biasgate.version": origin.biasgate,
+        "biasgate.base_url_host": origin.base_url_host,
+        "biasgate.fingerprints": ", ".join(origin.fingerprints) or None,
+        "biasgate.started": origin.started,
+        "biasgate.finished": origin.finished,
+        "biasgate.seconds": origin.seconds,
+        "biasgate.requests": origin.requests,
+        "biasgate.replies_from_cache": origin.replies_from_cache,
+        "biasgate.judge_fault": result.judge_fault,
+        "biasgate.thinking_fault": result.thinking_fault,
+        "biasgate.not_comparable": "the items are a few of biasgate's own"
+        if result.dataset.kind == "embedded"
+        else None,
+    }
+    return {name: _cut(str(value)) for name, value in known.items() if value is not None}
+
+
+def _short(value: str) -> str:
+    """A parameter is compared, not read: one that is too long is its hash."""
+    return value if len(value) <= LONGEST_PARAM else f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= LONGEST_TAG else f"{value[: LONGEST_TAG - 1]}…"
+
+
+def _milliseconds(time: str | None) -> int | None:
+    return None if time is None else round(1000 * datetime.fromisoformat(time).timestamp())
