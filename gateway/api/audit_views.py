@@ -1,18 +1,24 @@
-"""The API of what is made of runs when somebody looks: items one by one, two runs compared."""
+"""The API of what is made of runs when somebody looks: items, comparisons, gates, and what new runs would cost."""
 
 from typing import Annotated
 
-from litestar import Controller, Response, get
+from litestar import Controller, Response, get, post
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import FromPath, FromQuery, QueryParameter
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from gateway.api import run_views
-from gateway.api.audits import REPORT_HEADERS
-from gateway.api.dependencies import Settings
+from gateway.api.audits import REPORT_HEADERS, require_model
+from gateway.api.dependencies import Plane, Settings, Store
 from gateway.api.problems import announced
+from gateway.api.shown_costs import Costs, CostWanted
+from gateway.api.shown_gate import Gate, GateWanted
 from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, place
+from gateway.api.suites import known_suites
+from gateway.config.audit_request import AuditRequest, choose, options_of
+from gateway.proxy.data_plane import DataPlane
 
 MOST_ITEMS = 200
+MOST_REQUIREMENTS = 100
 
 
 class AuditViewsController(Controller):
@@ -63,3 +69,46 @@ class AuditViewsController(Controller):
     async def compare_page(self, a: FromQuery[str], b: FromQuery[str], config: Settings) -> Response[bytes]:
         _, page = await run_views.compared(config, a, b)
         return Response(page, headers=REPORT_HEADERS, media_type="text/html")
+
+    @get(
+        "/{audit_id:str}/gate",
+        summary="Requirements on the numbers of a finished run: which hold",
+        responses={200: ResponseSpec(Gate, generate_examples=False), **announced(404, 409)},
+    )
+    async def gate(
+        self,
+        audit_id: FromPath[str],
+        config: Settings,
+        require: Annotated[list[str], QueryParameter(min_items=1, max_items=MOST_REQUIREMENTS)],
+        allow_unvalidated_judge: FromQuery[bool] = False,
+    ) -> Response[bytes]:
+        """`require` may be given again and again, each as `audit gate` takes it."""
+        wanted = GateWanted(audit_id=audit_id, requirements=require, allow_unvalidated_judge=allow_unvalidated_judge)
+        return Response(await run_views.gate(config, wanted), media_type="application/json")
+
+    @post(
+        "/estimate",
+        status_code=200,
+        summary="What runs would send and how long they would take; starts nothing",
+        responses={200: ResponseSpec(Costs, generate_examples=False), **announced(409, 415)},
+    )
+    async def estimate(
+        self, data: JSONBody[AuditRequest], database: Store, config: Settings, dataplane: Plane
+    ) -> Response[bytes]:
+        suites, left_out = choose(data, await known_suites(database))
+        require_model(data.model, dataplane)
+        served = config.aliases.get(data.model, data.model)
+        wanted = CostWanted(
+            options=[options_of(data, suite) for suite in suites],
+            served_model=served,
+            host=_host(served, dataplane),
+            left_out=left_out,
+        )
+        return Response(await run_views.costs(config, wanted), media_type="application/json")
+
+
+def _host(model: str, dataplane: DataPlane) -> str | None:
+    """Of the upstream that a run of the model would ask: one that is configured to serve it, or else is found to."""
+    configured = [upstream for upstream in dataplane.upstreams if model in upstream.config.models]
+    found = configured or [upstream for upstream in dataplane.upstreams if model in upstream.models]
+    return found[0].address[0] if found else None

@@ -1,4 +1,4 @@
-"""What is made of the store's runs when somebody looks: items one by one, two runs compared.
+"""What is made of the store's runs when somebody looks: items, comparisons, gates, and what new runs would cost.
 
 It is made in a process of its own, which loads the suites and yields the processor to live requests: an event loop
 with such on it only hands the finished answer on. One is made at a time, and one that takes too long is given up
@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import anyio
 import anyio.to_process
 
+from gateway.api.shown_costs import CostWanted
+from gateway.api.shown_gate import GateWanted
 from gateway.api.shown_items import ItemsWanted
 from gateway.config.schema import Config
 from gateway.errors import StoreError
@@ -20,6 +22,8 @@ from gateway.errors import StoreError
 T = TypeVar("T")
 
 ITEMS_SECONDS = 60.0
+COSTS_SECONDS = 120.0
+"""Of all suites at once on a busy machine; ten seconds on one that is not."""
 COMPARISON_SECONDS = 300.0
 NICENESS = 5
 """Of the process that makes them."""
@@ -40,6 +44,16 @@ async def compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
     """Two runs compared, as JSON and as a page. Raises as `items`."""
     what = "comparing these runs"
     return await _apart(COMPARISON_SECONDS, what, _COMPARISONS, _compared, config, id_a, id_b)
+
+
+async def gate(config: Config, wanted: GateWanted) -> bytes:
+    """A Gate as JSON. Raises as `items`; RequestError for a wrong requirement."""
+    return await _apart(ITEMS_SECONDS, "this gate", _VIEWS, _gate, config, wanted)
+
+
+async def costs(config: Config, wanted: CostWanted) -> bytes:
+    """Costs as JSON. Raises as `items`."""
+    return await _apart(COSTS_SECONDS, "the cost of these runs", _VIEWS, _costs, config, wanted)
 
 
 async def _apart(
@@ -64,6 +78,18 @@ def _compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
     from gateway.api import run_comparisons
 
     return _yielding(run_comparisons.compared(config, id_a, id_b))
+
+
+def _gate(config: Config, wanted: GateWanted) -> bytes:
+    from gateway.api import run_gates
+
+    return _yielding(run_gates.judged(config, wanted))
+
+
+def _costs(config: Config, wanted: CostWanted) -> bytes:
+    from gateway.api import run_costs
+
+    return _yielding(run_costs.costs(config, wanted))
 
 
 def _yielding(made: Coroutine[Any, Any, T]) -> T:

@@ -42,6 +42,8 @@ class AuditRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A name; a path that came over the network is never opened."""
     few_shot: Annotated[int, Meta(ge=0, le=MOST_FEW_SHOT)] = 0
     subset: Name | None = None
+    axes: Annotated[list[Name], Meta(min_length=1, max_length=100)] | None = None
+    """Ask only about these axes of the suite."""
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     judge_model: Name | None = None
     """Default: the model of [auditors.judge], which is served where that section says."""
@@ -127,6 +129,12 @@ def _require_offered(asked: AuditRequest, suite: dict[str, Any]) -> None:
     if asked.few_shot not in few_shots:
         offered = ", ".join(map(str, few_shots))
         raise RequestError(f"{name}: few_shot {asked.few_shot} is not offered; offered: {offered}")
+    for axis in asked.axes or ():
+        if axis not in suite["axes"]:
+            raise RequestError(
+                f'{name}: axis "{axis}" is not offered{nearest(axis, set(suite["axes"]))}; offered: '
+                f"{', '.join(suite['axes'])}"
+            )
     for field, demanded in (("precision", asked.precision), ("repeat_share", asked.repeat_share)):
         if demanded is not None and suite.get("has_follow_up"):
             raise RequestError(f"{name}: {field} is not offered: it makes further questions of its replies")

@@ -45,7 +45,7 @@ NUMBERS = {
         *("/suites", "/audits", "/audits/{audit_id:str}", "/schedules", "/schedules/{schedule_id:str}"),
         *(
             f"/audits/{{audit_id:str}}/{part}"
-            for part in ("events", "result", "responses", "report", "bundle", "items")
+            for part in ("events", "result", "responses", "report", "bundle", "items", "gate")
         ),
         *("/audits/compare", "/audits/compare/report"),
         *("/live/estimates", "/live/detectors", "/live/alarms", "/live/alarms/acknowledgements"),

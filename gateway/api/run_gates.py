@@ -1,0 +1,49 @@
+"""Requirements on the numbers of a stored run, as `audit gate` puts them; needs the benchmarks, see `run_views`."""
+
+import msgspec
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.reporting import gate
+from benchmarks.reporting.gate import Verdict
+from gateway.api import stored_runs
+from gateway.api.shown_gate import Gate, GateWanted, ShownVerdict
+from gateway.config.schema import Config
+from gateway.errors import RequestError
+from gateway.store.database import Database
+
+
+async def judged(config: Config, wanted: GateWanted) -> bytes:
+    """A Gate as JSON.
+
+    Raises: NotFoundError, ConflictError for a run without a result, RequestError for a wrong requirement.
+    """
+    database = await Database.open(config.store.url, migrate=False)
+    try:
+        run = await stored_runs.find(database, wanted.audit_id)
+    finally:
+        await database.close()
+    results = [stored_runs.result_of(run, "result")]
+    verdicts: list[Verdict] = []
+    try:
+        for requirement in map(gate.parse, wanted.requirements):
+            refused = gate.refused(requirement, results, allow_unvalidated_judge=wanted.allow_unvalidated_judge)
+            verdicts += refused or gate.judge(requirement, results)
+    except BenchmarkError as exc:
+        raise RequestError(str(exc)) from exc
+    return msgspec.json.encode(Gate(passed=all(one.passed for one in verdicts), verdicts=list(map(_shown, verdicts))))
+
+
+def _shown(one: Verdict) -> ShownVerdict:
+    estimate = one.estimate
+    return ShownVerdict(
+        requirement=one.requirement,
+        where=one.where,
+        passed=one.passed,
+        found=one.found,
+        value=None if estimate is None else estimate.value,
+        lower=None if estimate is None else estimate.lower,
+        upper=None if estimate is None else estimate.upper,
+        n=None if estimate is None else estimate.n,
+        n_excluded=None if estimate is None else estimate.n_excluded,
+        reason=one.reason,
+    )

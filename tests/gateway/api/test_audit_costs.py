@@ -1,0 +1,139 @@
+"""`POST /audits/estimate` says what runs would send, and `GET /audits/{id}/gate` what holds, as the commands do."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from benchmarks.run import directory as run_directory
+from gateway.store import catalogue, runs
+from tests.benchmarks.reporting.test_compare import directory
+from tests.support.benchmarks.scripted import pick, plan
+from tests.support.commands import command
+from tests.support.gateway.control_plane import STEREOSET, control_plane, publish_suites
+from tests.support.gateway.finished_runs import ASKED, finished
+
+
+def timed(path: Path, *, seconds: float, host: str) -> Path:
+    """The run directory, as if so much time had been spent on a server."""
+    result = run_directory.read_result(path)
+    provenance = msgspec.structs.replace(result.provenance, seconds=seconds, requests=48, base_url_host=host)
+    (path / "result.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(result, provenance=provenance)))
+    return path
+
+
+def _written(value: Any) -> str:
+    """As an argument of the command."""
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"samples": 3, "mitigation": "detailed"}, {"limit": 10, "repeat_share": 0.5}, {"axes": ["gender"]}]
+)
+async def test_numbers_of_a_dry_run(tmp_path: Path, asked: dict[str, Any]) -> None:
+    """Items, requests and tokens are those that `audit run --dry-run` prints, and nothing is queued."""
+    async with control_plane(tmp_path) as plane:
+        await publish_suites(plane)
+        answer = await plane.http.post("/audits/estimate", json=ASKED | asked)
+        queued = await runs.list_runs(plane.database)
+    arguments = [part for name, value in asked.items() for part in (f"--{name.replace('_', '-')}", _written(value))]
+    server = ("--model", "qwen", "--base-url", "http://127.0.0.1:9", "--data", "embedded", "--out", str(tmp_path / "r"))
+    code, printed, err = await command("audit", "run", "--suite", "stereoset", *server, *arguments, "--dry-run")
+
+    assert (code, queued) == (0, []), err
+    [one] = answer.json()["suites"]
+    counts = [one[name] for name in ("items", "requests", "judge_requests", "prompt_tokens", "reply_tokens")]
+    assert printed.splitlines()[1].split() == ["stereoset", *(f"{count:,}" for count in counts), "unknown"]
+    assert one["requests"] > 0
+    assert (one["seconds"], answer.json()["total"]["seconds"]) == (None, None)
+    assert "one with a limit of 50 gives the rate" in one["unknown_because"]
+
+
+async def test_time_by_a_finished_run(tmp_path: Path) -> None:
+    """The rate is that of a finished run of the model on this upstream: 48 replies in 24 s make 3 samples 72 s."""
+    ready = plan(model="qwen")
+    own = timed(directory(tmp_path / "a", pick("stereotype"), ready), seconds=24.0, host="127.0.0.1")
+    elsewhere = timed(directory(tmp_path / "b", pick("stereotype"), ready), seconds=1.0, host="fast.example")
+    async with control_plane(tmp_path, aliases={"gpt": "qwen"}) as plane:
+        await finished(plane, own)
+        await finished(plane, elsewhere)
+        asked = ASKED | {"samples": 3}
+        found = (await plane.http.post("/audits/estimate", json=asked)).json()
+        by_alias = (await plane.http.post("/audits/estimate", json=asked | {"model": "gpt"})).json()
+
+    assert found["suites"][0]["seconds"] == found["total"]["seconds"] == pytest.approx(72.0)
+    assert found["suites"][0]["unknown_because"] is None
+    assert by_alias == found
+
+
+async def test_what_is_not_known(tmp_path: Path) -> None:
+    """A suite whose data is where the auditor runs and not here has no numbers, and neither has the sum."""
+    async with control_plane(tmp_path, audits={"data_dir": str(tmp_path / "empty")}) as plane:
+        built_in = STEREOSET | {"name": "decision", "items": {"embedded": 620}, "data": "built-in"}
+        await catalogue.publish(plane.database, [STEREOSET | {"data": "present"}, built_in])
+        found = (await plane.http.post("/audits/estimate", json={"suites": "all", "model": "qwen"})).json()
+        wrong = await plane.http.post("/audits/estimate", json=ASKED | {"model": "qwem"})
+
+    costs = {one["suite"]: one for one in found["suites"]}
+    assert (costs["stereoset"]["requests"], found["total"]["requests"]) == (None, None)
+    assert "biasgate datasets fetch stereoset" in costs["stereoset"]["unknown_because"]
+    assert costs["decision"]["requests"] > 0
+    assert (wrong.status_code, wrong.json()["detail"][:20]) == (400, 'unknown model "qwem"')
+
+
+async def gated(tmp_path: Path, **query: Any) -> httpx.Response:
+    path = directory(tmp_path / "a", pick("stereotype"))
+    async with control_plane(tmp_path) as plane:
+        return await plane.http.get(f"/audits/{await finished(plane, path)}/gate", params=query)
+
+
+async def test_requirements(tmp_path: Path) -> None:
+    """Each with its number and whether it holds; one that does not, or has no number, fails the gate."""
+    all_hold = (await gated(tmp_path / "1", require=["stereoset.ss.value >= 100", "stereoset.lms.lower > 80"])).json()
+    one_fails = (await gated(tmp_path / "2", require=["stereoset.ss[axis=gender].upper < 60"])).json()
+
+    assert [all_hold["passed"], *(one["passed"] for one in all_hold["verdicts"])] == [True, True, True]
+    assert all_hold["verdicts"][0] | {"lower": None, "upper": None} == {
+        "requirement": "stereoset.ss.value >= 100",
+        "where": "total",
+        "passed": True,
+        "found": 100.0,
+        "value": 100.0,
+        "lower": None,
+        "upper": None,
+        "n": 48,
+        "n_excluded": 0,
+        "reason": None,
+    }
+    assert (one_fails["passed"], one_fails["verdicts"][0]["where"]) == (False, "axis=gender")
+
+
+@pytest.mark.parametrize(
+    ("require", "words"),
+    [
+        (["ss < 60"], "is not of the form"),
+        (["stereoset.sss.upper < 60"], 'unknown metric "sss" (did you mean "ss"?)'),
+        (["bbq.ss.upper < 60"], 'no result of suite "bbq" here'),
+        ([], "require"),
+    ],
+)
+async def test_wrong_requirements(tmp_path: Path, require: list[str], words: str) -> None:
+    """One line that says what is wrong and what there is."""
+    answer = await gated(tmp_path, require=require)
+    assert answer.status_code == 400
+    assert words in answer.json()["detail"]
+
+
+async def test_no_gate_before_the_end(tmp_path: Path) -> None:
+    """An unfinished run is a 409, an unknown one a 404."""
+    async with control_plane(tmp_path) as plane:
+        await publish_suites(plane)
+        audit_id = (await plane.http.post("/audits", json=ASKED)).json()["id"]
+        asked = {"require": "stereoset.ss.upper < 60"}
+        waiting = await plane.http.get(f"/audits/{audit_id}/gate", params=asked)
+        unknown = await plane.http.get("/audits/nope/gate", params=asked)
+
+    assert (waiting.status_code, unknown.status_code) == (409, 404)
+    assert "has no result: it is queued" in waiting.json()["detail"]
