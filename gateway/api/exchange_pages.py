@@ -1,64 +1,28 @@
-"""Pages of exchanges, made in a process of their own: unsealing, reading and redacting megabytes takes seconds.
+"""Pages of exchanges as bytes of JSON: a list, one exchange with all that is known of it."""
 
-An event loop with live requests on it only hands the finished page on. One page is made at a time, and one that takes
-longer than PAGE_SECONDS is given up together with its process.
-"""
-
-import asyncio
-from collections.abc import Sequence
-
-import anyio
-import anyio.to_process
 import msgspec
 
-from auditors.text.conversation import NotAuditableError
+from auditors.text.conversation import NotAuditableError, text_of
 from auditors.text.readers.exchange import read_conversation
-from auditors.types import Exchange
+from gateway.api.exchange_forms import Counterpart, Shown, redacted, shown_record, why_no_score
+from gateway.api.page_process import made_elsewhere
 from gateway.config.schema import Config
-from gateway.errors import StoreError
-from gateway.privacy.redaction import Redactor
-from gateway.privacy.texts import texts_of
-from gateway.store import measurements
+from gateway.errors import NotFoundError
+from gateway.store import exchange_search
 from gateway.store.database import Database
-from gateway.store.measurements import Scored
+from gateway.store.exchange_search import Criteria, Place, Score, Stored
 
-PAGE_SECONDS = 20.0
-PAGE_BYTES = 8 * 1024 * 1024
-"""Of text on one page; sending more in one piece would hold up live requests."""
-
-_ONE_AT_A_TIME = anyio.CapacityLimiter(1)
-_SHOWN = Redactor()
-"""Text stored before redaction was configured is redacted at least when it is shown."""
+COUNTERFACTUAL = "counterfactual"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Which exchanges: see `gateway.store.measurements.search`."""
+    """Which part of a list: see `exchange_search.search`."""
 
-    auditor: str | None
-    axis: str | None
-    min_score: float | None
-    exchange_ids: Sequence[str] | None
+    criteria: Criteria
+    before: Place | None = None
     limit: int
-
-
-class ShownExchange(msgspec.Struct, frozen=True, kw_only=True):
-    """One audited exchange, with personal data taken out of its text."""
-
-    id: str
-    request_id: str
-    received_at: float
-    model: str
-    upstream: str
-    auditor: str
-    metric: str
-    axis: str | None
-    group: str | None
-    reference: str | None
-    value: float | None
-    inclusion_probability: float
-    prompt: str | None
-    reply: str | None
-    no_text_because: str | None
+    excerpt: int | None = None
+    """Characters that are kept of each text."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -66,79 +30,83 @@ class Page(msgspec.Struct, frozen=True):
 
     body: bytes
     ids: list[str]
+    next: Place | None
+    """Where it goes on; None at the end of the list."""
+    has_request: bool
+    """Whether the request id that was asked for stands for any exchange, whatever the other criteria; else True."""
 
 
 async def make_page(config: Config, wanted: Wanted) -> Page:
-    """The page, redacted.
-
-    Raises: StoreError when the store cannot be read or the page takes too long.
-    """
-    try:
-        with anyio.fail_after(PAGE_SECONDS):
-            return await anyio.to_process.run_sync(_made_here, config, wanted, cancellable=True, limiter=_ONE_AT_A_TIME)
-    except TimeoutError as exc:
-        raise StoreError(f"this page took longer than {PAGE_SECONDS:g} s: ask for fewer exchanges with limit") from exc
-    except anyio.BrokenWorkerProcess as exc:
-        raise StoreError("the process that makes pages of exchanges broke down: try again") from exc
+    """The page, redacted. Raises StoreError."""
+    return await made_elsewhere(_page, config, wanted)
 
 
-def _made_here(config: Config, wanted: Wanted) -> Page:
-    return asyncio.run(_read(config, wanted))
+async def make_record(config: Config, exchange_id: str) -> bytes:
+    """JSON of the ExchangeRecord. Raises StoreError, NotFoundError."""
+    return await made_elsewhere(_record, config, exchange_id)
 
 
-async def _read(config: Config, wanted: Wanted) -> Page:
-    database = await Database.open(config.store.url, migrate=False, texts=texts_of(config))
-    try:
-        found = await measurements.search(
-            database,
-            auditor=wanted.auditor,
-            axis=wanted.axis,
-            min_score=wanted.min_score,
-            exchange_ids=wanted.exchange_ids,
-            limit=wanted.limit,
-        )
-    finally:
-        await database.close()
-    shown, room = [], PAGE_BYTES
-    for scored in found:
-        one = _shown(scored, room)
-        room -= len(one.prompt or "") + len(one.reply or "")
-        shown.append(one)
-    return Page(msgspec.json.encode(shown), [one.id for one in shown])
-
-
-def _shown(scored: Scored, room: int) -> ShownExchange:
-    prompt, reply, reason = _text(scored, room)
-    return ShownExchange(
-        id=scored.exchange.id,
-        request_id=scored.exchange.request_id,
-        received_at=scored.exchange.received_at,
-        model=scored.exchange.model,
-        upstream=scored.exchange.upstream,
-        auditor=scored.auditor,
-        metric=scored.metric,
-        axis=scored.axis,
-        group=scored.group,
-        reference=scored.reference,
-        value=scored.value,
-        inclusion_probability=scored.inclusion_probability,
-        prompt=prompt,
-        reply=reply,
-        no_text_because=reason,
+async def _page(database: Database, _config: Config, wanted: Wanted) -> Page:
+    criteria = wanted.criteria
+    found = await exchange_search.search(database, criteria, before=wanted.before, limit=wanted.limit + 1)
+    is_more, found = len(found) > wanted.limit, found[: wanted.limit]
+    unscored = [one.stored for one in found if one.score is None]
+    reasons = await _reasons(database, unscored)
+    shown = Shown(wanted.excerpt)
+    rows = [shown.row(one, None if one.score else reasons[one.exchange.id]) for one in found]
+    asked = criteria.request_id
+    return Page(
+        body=msgspec.json.encode(rows),
+        ids=[one.id for one in rows],
+        next=found[-1].place if is_more else None,
+        has_request=asked is None or bool(rows) or await exchange_search.has_request(database, asked),
     )
 
 
-def _text(scored: Scored, room: int) -> tuple[str | None, str | None, str | None]:
-    """(prompt, reply, None), redacted, or (None, None, why there is no text)."""
-    exchange: Exchange = scored.exchange
-    if scored.is_unredactable:
-        return None, None, "unredactable: redacting it took too long, so its text was dropped"
-    if not exchange.request_body:
-        return None, None, "there is no text: it was dropped (store.keep_text), or its key is not configured any more"
-    if len(exchange.request_body) + len(exchange.response_body) > room:
-        return None, None, "this page is full: ask for it alone with exchange_id"
+async def _reasons(database: Database, unscored: list[Stored]) -> dict[str, str]:
+    """Why these exchanges have no score."""
+    ids = [one.exchange.id for one in unscored]
+    if not ids:
+        return {}
+    audits, measured = await exchange_search.audits(database, ids), await exchange_search.scores(database, ids)
+    return {one.exchange.id: why_no_score(one, audits[one.exchange.id], measured[one.exchange.id]) for one in unscored}
+
+
+async def _record(database: Database, _config: Config, exchange_id: str) -> bytes:
+    stored = (await exchange_search.load(database, [exchange_id])).get(exchange_id)
+    if stored is None:
+        raise NotFoundError(
+            f'no exchange "{exchange_id[:36]}" is stored: it has been deleted, on request or for its age '
+            "(store.retention_days), or there never was one"
+        )
+    measured = (await exchange_search.scores(database, [exchange_id]))[exchange_id]
+    audits = (await exchange_search.audits(database, [exchange_id]))[exchange_id]
+    counterpart = _counterpart(stored, measured)
+    return msgspec.json.encode(shown_record(stored, measured, audits, counterpart))
+
+
+def _counterpart(stored: Stored, measured: list[Score]) -> Counterpart | str:
+    """The swap, made anew as it depends on the exchange alone; or why there is none to show."""
+    from auditors.text.swaps.outcome import NotSwapped  # a worker that shows no exchange need not load the lexicon
+    from auditors.text.swaps.prompt import swapped_prompt
+
+    swapped = [one for one in measured if one.auditor == COUNTERFACTUAL and one.reference is not None]
+    if not swapped:
+        return "the counterfactual auditor did not ask this question about another group"
     try:
-        conversation = read_conversation(exchange)
-    except NotAuditableError as exc:
-        return None, None, _SHOWN.redacted(str(exc))
-    return _SHOWN.redacted(conversation.prompt_text), _SHOWN.redacted(conversation.reply_text), None
+        messages = read_conversation(stored.exchange).messages if stored.exchange.request_body else []
+    except NotAuditableError:
+        messages = []
+    if not messages:
+        return "the question cannot be read any more"
+    made = swapped_prompt(stored.exchange.id, messages)
+    if isinstance(made, NotSwapped) or (made.swap.group, made.swap.target) != (swapped[0].group, swapped[0].reference):
+        return "this version swaps the question in another way than the one that audited it"
+    return Counterpart(
+        axis=made.swap.axis,
+        group=made.swap.group,
+        reference=made.swap.target,
+        words_swapped=made.swap.n_words,
+        asked=redacted(text_of(messages)),
+        swapped=redacted(text_of(made.messages)),
+    )

@@ -7,21 +7,30 @@ import structlog
 from litestar import Controller, Request, Response, delete, get
 from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import FromQuery, QueryParameter
+from litestar.params import FromPath, FromQuery, QueryParameter
 
 from gateway.api.access_record import client_of, note
 from gateway.api.dependencies import Settings, Store
-from gateway.api.exchange_pages import ShownExchange, Wanted, make_page
+from gateway.api.exchange_forms import ExchangeRecord, ShownExchange
+from gateway.api.exchange_reading import read_list, read_record, written
 from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import RequestError
 from gateway.store import access, counters, exchanges
 from gateway.store.access import Access
+from gateway.store.exchange_search import Criteria
+from gateway.store.exchanges import State as ExchangeState
 
 log = structlog.get_logger(__name__)
 
 MOST_SHOWN = 200
-"""Measurements in one answer."""
+"""Entries in one answer."""
+LONGEST_TEXT = 200
+"""Characters of a filter: no column that is looked into is wider."""
+NEXT = "x-next-before"
+"""Header of an answer after which the list goes on: `before` of the next page."""
+
+Text = Annotated[str | None, QueryParameter(max_length=LONGEST_TEXT)]
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -38,34 +47,69 @@ class ExchangesController(Controller):
 
     @get(
         "/",
-        summary="Audited exchanges, newest first, redacted",
-        responses={200: ResponseSpec(list[ShownExchange], generate_examples=False), **announced(403)},
+        summary="Stored exchanges with their scores, newest first, redacted",
+        responses={200: ResponseSpec(list[ShownExchange], generate_examples=False), **announced(403, 404)},
     )
     async def exchanges(
         self,
         request: Request[None, None, State],
         database: Store,
         config: Settings,
-        auditor: FromQuery[str | None] = None,
-        axis: FromQuery[str | None] = None,
-        min_score: FromQuery[float | None] = None,
+        request_id: Text = None,
         exchange_id: FromQuery[list[str] | None] = None,
+        tag: Text = None,
+        key: Text = None,
+        model: Text = None,
+        in_state: Annotated[ExchangeState | None, QueryParameter(name="state")] = None,
+        auditor: FromQuery[str | None] = None,
+        metric: Text = None,
+        axis: FromQuery[str | None] = None,
+        group: Text = None,
+        min_score: FromQuery[float | None] = None,
+        max_score: FromQuery[float | None] = None,
+        before: Text = None,
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_SHOWN)] = 50,
     ) -> Response[bytes]:
-        """`exchange_id` may be given again and again; `GET /live/alarms` has such a link to what is behind an alarm."""
+        """One entry for each score; an exchange without one has `no_score_because`, unless scores are asked for.
+
+        `request_id` is the `x-request-id` of a response. `auditor`, `metric`, `axis`, `group`, `min_score` and
+        `max_score` are of one and the same score. `exchange_id` may be given again and again; `GET /live/alarms` has
+        such a link to what is behind an alarm. Where there is more, the header `x-next-before` has what to give as
+        `before` for the next page.
+        """
         refuse_unknown(auditor, axis)
-        wanted = Wanted(auditor=auditor, axis=axis, min_score=min_score, exchange_ids=exchange_id, limit=limit)
-        page = await make_page(config, wanted)
-        asked = {
-            "auditor": auditor,
-            "axis": axis,
-            "min_score": min_score,
-            "exchange_id": exchange_id,
-            "limit": limit,
-        }
-        await note(request, database, "read", asked, len(set(page.ids)))
-        log.info("exchanges read", client=client_of(request), exchanges=page.ids)
-        return Response(page.body, media_type="application/json")
+        criteria = Criteria(
+            request_id=request_id,
+            exchange_ids=exchange_id,
+            tag=tag,
+            key=key,
+            model=model,
+            state=in_state,
+            auditor=auditor,
+            metric=metric,
+            axis=axis,
+            group=group,
+            min_score=min_score,
+            max_score=max_score,
+        )
+        page = await read_list(request, database, config, criteria, before=before, limit=limit)
+        headers = {} if page.next is None else {NEXT: written(page.next)}
+        return Response(page.body, media_type="application/json", headers=headers)
+
+    @get(
+        "/{exchange_id:str}",
+        summary="One exchange with every measurement and what each auditor made of it, redacted",
+        responses={200: ResponseSpec(ExchangeRecord, generate_examples=False), **announced(403, 404)},
+    )
+    async def exchange(
+        self,
+        request: Request[None, None, State],
+        exchange_id: FromPath[str],
+        database: Store,
+        config: Settings,
+    ) -> Response[bytes]:
+        """What is null has its reason under its name in `reasons`."""
+        return Response(await read_record(request, database, config, exchange_id), media_type="application/json")
 
     @delete(
         "/",

@@ -24,6 +24,7 @@ from gateway.config.schema import Config
 from gateway.errors import NotFoundError, RequestError
 from gateway.live.turns import in_turns
 from gateway.store.database import Database
+from gateway.store.exchange_search import Criteria
 from gateway.store.labelling import labels, live, projects, tasks
 from gateway.store.labelling.labels import LabelledTask, Saved
 from gateway.store.labelling.projects import Progress
@@ -241,7 +242,7 @@ class _Viewer(NamedTuple):
             raise PermissionDeniedException(
                 detail="served text is shown to administrators only: set server.admin_key_env to label live exchanges"
             )
-        wanted = Wanted(auditor=live.AUDITOR, axis=None, min_score=None, exchange_ids=[exchange_id], limit=1)
+        wanted = Wanted(criteria=Criteria(auditor=live.AUDITOR, exchange_ids=[exchange_id]), limit=1)
         page = msgspec.json.decode((await make_page(self.config, wanted)).body, type=list[_Text])
         asked = {"exchange_id": [exchange_id], "for": "labelling"}
         await access_record.note(self.request, self.database, "read", asked, len(page))

@@ -171,17 +171,23 @@ async def delete(
     """
     which = []
     if request_id is not None:
-        which.append(exchanges.c.request_id == _fitted(request_id, _WIDTHS["request_id"]))
+        which.append(exchanges.c.request_id == fitted("request_id", request_id))
     if user is not None:
         which.append(exchanges.c.user_digest == user_digest(user, database.user_salt))
     if tag is not None:
-        which.append(exchanges.c.tag == tag)
+        which.append(exchanges.c.tag == fitted("tag", tag))
     if not which:
         raise ValueError("nothing says which exchanges to delete")
     async with database.begin() as connection:
         deleted = await _delete(connection, which)
     await database.forget_deleted()
     return deleted
+
+
+def fitted(column: str, text: str) -> str:
+    """A text as this column keeps it, which is also how to look for it."""
+    # Clients choose model names and request ids; PostgreSQL refuses what is too long and the NUL character.
+    return text.replace("\x00", "")[: _WIDTHS[column]]
 
 
 def exchange_columns() -> list[sa.Column[Any]]:
@@ -243,7 +249,7 @@ def _row(database: Database, exchange: Exchange) -> dict[str, Any]:
         "user_digest": None if text.user is None else user_digest(text.user, database.user_salt),
         "found": text.redactions,
     }
-    return row | {name: _fitted(row[name], width) for name, width in _WIDTHS.items() if row.get(name) is not None}
+    return row | {name: fitted(name, row[name]) for name in _WIDTHS if row.get(name) is not None}
 
 
 def _text(texts: Texts, exchange: Exchange) -> StoredText:
@@ -255,8 +261,3 @@ def _text(texts: Texts, exchange: Exchange) -> StoredText:
     except TimeLimitError:
         logger.error("exchange %s: redaction of %d bytes took too long, its text is dropped", exchange.request_id, size)
         return StoredText(request_body=b"", response_body=b"", is_sealed=False, user=None, redactions={UNREDACTABLE: 1})
-
-
-def _fitted(text: str, width: int | None) -> str:
-    # Clients choose model names and request ids; PostgreSQL refuses what is too long and the NUL character.
-    return text.replace("\x00", "")[:width]

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,12 +12,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditors.streams.drift import DriftSettings
 from auditors.streams.scales import SCALES, scaled
 from auditors.streams.state import stream_key
-from auditors.types import UNREAD, AuditFailure, Exchange, Measurement, Status
-from gateway.privacy.texts import Texts
+from auditors.types import UNREAD, AuditFailure, Exchange, Measurement
 from gateway.store import circuits, counters, policy_arms, streams
 from gateway.store.connections import upsert
 from gateway.store.database import Database
-from gateway.store.exchanges import UNREDACTABLE, exchange_columns, exchange_of
 from gateway.store.tables import exchange_audits, exchanges, measurements
 
 NOT_SWAPPED = "not swapped: "
@@ -27,25 +25,6 @@ WAITED_TOO_LONG = "waited too long"
 """Reason in `biasgate_abstentions_total` of what `audits.max_wait_hours` ended."""
 SCORE_BOUNDS = (0.0, 0.34, 0.67, 1.0)
 """Upper bounds of the buckets of a judge score on [0, 1]: one bucket for each of the scores -1, 0, 1, 2."""
-
-
-class Scored(msgspec.Struct, frozen=True, kw_only=True):
-    """A measurement and the exchange it was made on."""
-
-    exchange: Exchange
-    is_unredactable: bool
-    """Its text was dropped because redacting it took too long."""
-    auditor: str
-    metric: str
-    axis: str | None
-    group: str | None
-    reference: str | None
-    value: float | None
-    status: Status
-    reason: str | None
-    inclusion_probability: float
-    detail: Mapping[str, Any]
-    created_at: float
 
 
 async def record(
@@ -91,42 +70,6 @@ async def record(
         await policy_arms.update(connection, found, exchange)
         await counters.add(connection, _increments(auditor, result, exchange.series_model))
     return True
-
-
-async def search(
-    database: Database,
-    *,
-    auditor: str | None = None,
-    axis: str | None = None,
-    min_score: float | None = None,
-    exchange_ids: Sequence[str] | None = None,
-    limit: int = 100,
-) -> list[Scored]:
-    """Measurements with a value whose exchange is still stored, newest first.
-
-    Args:
-        database: the store.
-        auditor: only this one's.
-        axis: only on this one.
-        min_score: only values of at least this much, in the metric's own unit.
-        exchange_ids: only on one of these exchanges.
-        limit: at most so many.
-    """
-    joined = measurements.join(exchanges, measurements.c.exchange_id == exchanges.c.id)
-    columns: list[sa.ColumnElement[Any]] = [column.label(f"m_{column.name}") for column in measurements.c]
-    columns += [*exchange_columns(), exchanges.c.redactions]
-    query = sa.select(*columns)
-    query = query.select_from(joined).where(measurements.c.value.is_not(None))
-    for column, wanted in ((measurements.c.auditor, auditor), (measurements.c.axis, axis)):
-        if wanted is not None:
-            query = query.where(column == wanted)
-    if min_score is not None:
-        query = query.where(measurements.c.value >= min_score)
-    if exchange_ids is not None:
-        query = query.where(measurements.c.exchange_id.in_(exchange_ids))
-    async with database.read() as connection:
-        rows = await connection.execute(query.order_by(measurements.c.id.desc()).limit(limit))
-        return [_scored(row, database.texts) for row in rows]
 
 
 async def _is_first(
@@ -220,21 +163,3 @@ def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, 
 
 def _storable(text: str) -> str:
     return text.replace("\x00", "")
-
-
-def _scored(row: sa.Row[Any], texts: Texts) -> Scored:
-    return Scored(
-        exchange=exchange_of(row, texts),
-        is_unredactable=UNREDACTABLE in msgspec.json.decode(row.redactions or "{}"),
-        auditor=row.m_auditor,
-        metric=row.m_metric,
-        axis=row.m_axis,
-        group=row.m_group_name,
-        reference=row.m_reference_name,
-        value=row.m_value,
-        status=row.m_status,
-        reason=row.m_reason,
-        inclusion_probability=row.m_inclusion_probability,
-        detail=msgspec.json.decode(row.m_detail or "{}"),
-        created_at=row.m_created_at,
-    )

@@ -19,6 +19,7 @@ from gateway.jobs.protocol import MAX_ATTEMPTS
 from gateway.store import exchanges, ledger, measurements
 from gateway.store.database import Database
 from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.scored import scores_of
 from tests.support.waiting import eventually
 
 spawn = multiprocessing.get_context("spawn")
@@ -263,7 +264,7 @@ async def test_killed_worker_loses_nothing_and_repeats_no_effect(
     finally:
         victim.kill()
         victim.join(10)
-    scored = await measurements.search(database, limit=1000)
+    scored = await scores_of(database, limit=1000)
     assert sorted(one.exchange.id for one in scored) == sorted(one.id for one in batch)
 
 

@@ -23,7 +23,7 @@ from benchmarks.suites import registry
 from gateway.auditor.process import run_auditor
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
-from gateway.store import catalogue, ledger, measurements, streams
+from gateway.store import catalogue, ledger, streams
 from gateway.store.database import Database
 from tests.support.integration.auditing import (
     auditing,
@@ -39,6 +39,7 @@ from tests.support.integration.auditing import (
 from tests.support.long import POSTGRES_LATER
 from tests.support.processes import BIASGATE, free_port, running
 from tests.support.simulated import running_simulator
+from tests.support.store.scored import scores_of
 
 ROUNDS, AT_ONCE = 2, 8
 LONGEST_DELAY_SECONDS = 1.0
@@ -195,7 +196,7 @@ async def test_killed_auditor_loses_nothing_and_repeats_nothing(database: Databa
             await asyncio.to_thread(second.enter_context, start("second"))
             await settled(database, audited=48)
             await asyncio.to_thread(second.close)
-    scored = await measurements.search(database, limit=1000)
+    scored = await scores_of(database, limit=1000)
     per_exchange = Counter(one.exchange.id for one in scored)
     assert per_exchange == Counter({one.id: 2 for batch in batches for one in batch})
     assert {stream.state.sums.n for stream in await streams.list_streams(database)} == {48}

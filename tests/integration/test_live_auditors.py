@@ -10,10 +10,11 @@ from auditors.streams.estimates import bounds_of, estimate
 from auditors.streams.scales import GAP_SUFFIX, SCALES
 from auditors.types import UNREAD_LANGUAGE
 from benchmarks.simulator.loading import parse
-from gateway.store import counters, exchanges, measurements, streams
+from gateway.store import counters, exchanges, streams
 from gateway.store.database import Database
 from tests.support.integration.auditing import auditing, config_for, sample, until
 from tests.support.simulated import running_simulator
+from tests.support.store.scored import scores_of
 
 PLANTED = parse(
     {
@@ -85,7 +86,7 @@ async def test_five_auditors_measure_what_is_planted(database: Database) -> None
     # no tools, no JSON (tests/auditors/test_structured.py), no decisions (test_decision.py) and no reference set here
     elsewhere = structured.METRICS | decision.METRICS | set(judge_reference.METRICS)
     assert {metric.removesuffix(GAP_SUFFIX) for metric, _, _ in found} | elsewhere == set(SCALES)
-    assert len(await measurements.search(database, auditor="counterfactual", limit=1000)) == 4 * N
+    assert len(await scores_of(database, auditor="counterfactual", limit=1000)) == 4 * N
 
 
 async def test_an_answer_that_cannot_be_read_is_counted_and_widens_bounds(database: Database) -> None:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from auditors.judge import SPEAKS_TO_THE_JUDGE
 from auditors.text.identity import IDENTITIES, with_identity
 from auditors.types import Exchange
-from gateway.store import exchanges, measurements, tables
+from gateway.store import exchanges, tables
 from gateway.store.database import Database
 from tests.auditors.text.test_fencing import CANARIES
 from tests.support.auditors.exchanges import events
@@ -17,6 +17,7 @@ from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
 from tests.support.integration.auditing import auditing, config_for, until
 from tests.support.simulated import running_simulator
 from tests.support.store.made import exchange
+from tests.support.store.scored import scores_of
 
 SISTER = "Write a letter for my sister, please."
 ANSWER = "Here is the letter that you asked me for, for her."
@@ -196,7 +197,7 @@ async def test_every_shape_is_measured_or_refused_by_name(database: Database) ->
         found = await audited(database, upstream, batch)
     assert found == {name: expected for name, (_, expected) in CASES.items()}
     noted: dict[str, list[str]] = {}
-    for one in await measurements.search(database, auditor="judge", limit=1000):
+    for one in await scores_of(database, auditor="judge", limit=1000):
         noted[one.exchange.request_id] = one.detail.get("notes", [])
     assert {name: notes for name, notes in noted.items() if notes} == NOTES
 
@@ -218,5 +219,5 @@ async def test_a_template_that_rejects_an_identity_sentence(database: Database) 
     async with scripted_server(script) as server:
         found = await audited(database, server.base_url, [stored("plain", asked(SISTER))])
     assert found == {"plain": outcome("jcr", rejected="ea")}
-    assert await measurements.search(database, auditor="embedding") == []
-    assert await measurements.search(database, auditor="affinity") == []
+    assert await scores_of(database, auditor="embedding") == []
+    assert await scores_of(database, auditor="affinity") == []

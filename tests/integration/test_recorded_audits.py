@@ -15,12 +15,13 @@ from auditors.types import AuditFailure, Exchange, Measurement
 from gateway.auditor import maintenance
 from gateway.jobs import open_queue
 from gateway.sampling.decision import is_sampled
-from gateway.store import exchanges, ledger, measurements, streams, tables
+from gateway.store import exchanges, ledger, streams, tables
 from gateway.store.database import Database
 from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
 from tests.support.integration.auditing import PROMPT, auditing, config_for, labelled, metrics, sample, settled, until
 from tests.support.processes import free_port
 from tests.support.simulated import running_simulator
+from tests.support.store.scored import scores_of
 
 
 async def test_exchanges_are_audited_once_by_each_auditor(database: Database) -> None:
@@ -35,7 +36,7 @@ async def test_exchanges_are_audited_once_by_each_auditor(database: Database) ->
             await settled(database, audited=3)
     audits = await exchanges.audits(database, [one.id for one in batch])
     assert list(audits.values()) == [{"judge": "audited", "embedding": "audited"}] * 3
-    scored = await measurements.search(database, limit=1000)
+    scored = await scores_of(database, limit=1000)
     per_metric = Counter((one.auditor, one.metric) for one in scored)
     assert per_metric["judge", "favoritism"] == 6  # women and men are named in each exchange
     assert per_metric["embedding", "representative_distance"] == 24
@@ -51,7 +52,7 @@ async def test_orphaned_exchanges_are_found(database: Database, monkeypatch: pyt
         await sample(database, 20, announce=False)
         async with auditing(config_for(database.url, upstream)):
             await settled(database, audited=20)
-    assert len(await measurements.search(database, limit=1000)) == 40
+    assert len(await scores_of(database, limit=1000)) == 40
 
 
 async def test_sweep_leaves_alone_what_a_job_covers(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +81,7 @@ async def test_unreachable_upstream_is_waited_for_and_then_a_counted_failure(dat
 
         await until(was_asked)
     assert await failures(database) == {("judge", "waited_too_long"): 1}
-    assert await measurements.search(database) == []
+    assert await scores_of(database) == []
     moved = [stream.state for stream in await streams.list_streams(database)]
     assert all((state.sums.n, state.n_missing) == (0, 1) for state in moved)
 
@@ -102,7 +103,7 @@ async def test_auditor_rate_multiplies_the_inclusion_probability(
 
         await until(all_settled)
     taken = {one.id for one in batch if is_sampled(b"0123456789abcdef", one.id, 0.5, purpose="judge")}
-    scored = await measurements.search(database, limit=1000)
+    scored = await scores_of(database, limit=1000)
     assert 0 < len(taken) < 20
     assert {one.exchange.id for one in scored} == taken
     assert {one.inclusion_probability for one in scored} == {0.25}
@@ -122,7 +123,7 @@ async def test_text_is_dropped_after_the_audit(database: Database) -> None:
     kept = await exchanges.get(database, batch[0].id)
     assert kept is not None
     assert (kept.request_body, kept.response_body) == (b"", b"")
-    assert len(await measurements.search(database)) == 2
+    assert len(await scores_of(database)) == 2
 
 
 Audit = Callable[[Any, Exchange], Awaitable[list[Measurement] | AuditFailure]]
@@ -223,7 +224,7 @@ async def test_what_a_broken_auditor_should_have_measured_is_missing(
     after = {one.id: one for one in await streams.list_streams(database)}
 
     assert await failures(database) == {("judge", "internal"): FAULTY, ("refusal", "internal"): FAULTY}
-    scored = await measurements.search(database, limit=1000)
+    scored = await scores_of(database, limit=1000)
     assert not {one.id for one in batch} & {one.exchange.id for one in scored}
     assert set(after) == set(before)
     n_missing = Counter[str]()

@@ -14,11 +14,12 @@ from benchmarks.simulator.stance import REFUSAL, Stance, write
 from gateway.jobs import open_queue
 from gateway.live.stream import Stream
 from gateway.sampling.writer.direct import AUDIT_TASK
-from gateway.store import exchanges, measurements, streams
+from gateway.store import exchanges, streams
 from gateway.store.database import Database
 from tests.support.integration.auditing import auditing, config_for, settled
 from tests.support.simulated import running_simulator
 from tests.support.store.made import exchange
+from tests.support.store.scored import scores_of
 
 BEFORE, AFTER = 120, 100
 BLOCK = 20
@@ -89,7 +90,7 @@ async def test_disorder_and_repeats_change_nothing(database: Database, tmp_path:
     twin = await Database.open(f"sqlite:///{tmp_path}/orderly.db", migrate=True)
     try:
         expected = await audited(twin, orderly, auditors=1)
-        n_expected = len(await measurements.search(twin, limit=10_000))
+        n_expected = len(await scores_of(twin, limit=10_000))
     finally:
         await twin.close()
     found = await audited(database, disorderly, auditors=2)
@@ -103,6 +104,6 @@ async def test_disorder_and_repeats_change_nothing(database: Database, tmp_path:
     assert raised == {place for place, one in expected.items() if one.state.alarm}
     assert ("favoritism", "man") in raised
     assert not {place for place in raised if not place[0].startswith("favoritism")}
-    scored = await measurements.search(database, limit=10_000)
+    scored = await scores_of(database, limit=10_000)
     assert len(scored) == n_expected
     assert set(Counter((one.exchange.id, one.metric, one.group) for one in scored).values()) == {1}

@@ -18,7 +18,7 @@ from auditors.types import Exchange
 from gateway.auditor import circuits as watched
 from gateway.auditor import maintenance
 from gateway.config.schema import Config
-from gateway.store import circuits, exchanges, ledger, measurements, streams, tables
+from gateway.store import circuits, exchanges, ledger, streams, tables
 from gateway.store.circuits import Key
 from gateway.store.database import Database
 from tests.integration.test_recorded_audits import failures, repeated
@@ -37,6 +37,7 @@ from tests.support.integration.auditing import (
 )
 from tests.support.long import POSTGRES_LATER, but_long
 from tests.support.processes import free_port
+from tests.support.store.scored import Scored, scores_of
 
 N = 12
 NO_FINDING = chat('{"refused": false, "findings": []}')
@@ -87,7 +88,7 @@ async def says(url: str, auditor: str, words: str) -> bool:
     return words in (await readiness(url))[1].get(auditor, "")
 
 
-def audited_once(scored: list[measurements.Scored], batch: list[Exchange]) -> bool:
+def audited_once(scored: list[Scored], batch: list[Exchange]) -> bool:
     """Whether the judge and the refusal auditor measured each exchange, and nothing twice."""
     found = Counter((one.exchange.id, one.metric, one.group) for one in scored)
     expected = {
@@ -155,7 +156,7 @@ async def test_exchanges_wait_for_a_sick_judge(how: str, database: Database, cap
     assert re.fullmatch(expected, checks["judge"])
     assert "leaders" not in checks["judge"]
     assert outcomes == {OUTCOMES[how], "ok"}
-    assert audited_once(await measurements.search(database, limit=1000), batch)
+    assert audited_once(await scores_of(database, limit=1000), batch)
     assert {one.state.n_missing for one in await streams.list_streams(database)} == {0}
     logged = [record.getMessage().split(" after ")[0] for record in caplog.records if record.name == watched.__name__]
     assert logged == ["judge: circuit of auditors.judge open", "judge: circuit of auditors.judge closed"]
@@ -170,7 +171,7 @@ async def test_a_refused_connection_is_enough_with_one_exchange(database: Databa
         await until(partial(is_open, database))
         async with scripted_server(lambda _: NO_FINDING, port=port):
             await settled(database, audited=1)
-    assert audited_once(await measurements.search(database), [one])
+    assert audited_once(await scores_of(database), [one])
 
 
 def is_poison(asked: Asked) -> bool:
@@ -270,7 +271,7 @@ async def test_an_auditor_that_starts_anew_knows_what_waits(database: Database) 
             judge.script = lambda _: NO_FINDING
             await settled(database, audited=2 * N)
     assert after.opened_at == before.opened_at
-    assert audited_once(await measurements.search(database, limit=1000), batch)
+    assert audited_once(await scores_of(database, limit=1000), batch)
 
 
 @POSTGRES_LATER
@@ -323,7 +324,7 @@ async def test_a_sick_embedder_holds_up_nobody_else(database: Database) -> None:
             await settled(database, audited=N)
     assert found == [Key("embedding", "auditors.embedding")]
     assert probes < 12 * N  # 12 an exchange: fewer than if each had been asked about once before the circuit opened
-    scored = await measurements.search(database, auditor="embedding", limit=1000)
+    scored = await scores_of(database, auditor="embedding", limit=1000)
     assert Counter(one.exchange.id for one in scored) == {one.id: 11 for one in batch}
 
 

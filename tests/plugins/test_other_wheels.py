@@ -15,11 +15,12 @@ from auditors.registry import AUDITORS
 from benchmarks.suites import registry
 from benchmarks.suites.registry import SUITES
 from gateway.auditor import maintenance
-from gateway.store import catalogue, measurements
+from gateway.store import catalogue
 from gateway.store.database import Database
 from tests.support.integration.auditing import auditing, config_for, metrics, sample, settled, until
 from tests.support.integration.running_suites import ask_for_run, await_status
 from tests.support.simulated import running_simulator
+from tests.support.store.scored import scores_of
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "tests/support/example_suite"
@@ -103,7 +104,7 @@ async def test_an_auditor_process_runs_both(database: Database) -> None:
         audited = await sample(database, 3)
         await settled(database, audited=3)
         await maintenance.publish_catalogue(database, registry.catalogue)
-    found = await measurements.search(database, auditor="words", exchange_ids=[audited[0].id])
+    found = await scores_of(database, auditor="words", exchange_ids=[audited[0].id])
 
     assert "answer_length" in [suite["name"] for suite in await catalogue.read(database)]
     assert "Answer length" in (run.report or "")

@@ -7,12 +7,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+from auditors.streams.drift import DriftSettings
+from auditors.types import AuditFailure
 from gateway.__main__ import main
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
-from gateway.store import exchanges
+from gateway.store import exchanges, measurements
 from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane, drifted
 from tests.support.steps import watched
+from tests.support.store.made import exchange, measurement
 
 ADMIN = {"authorization": "Bearer sesame"}
 KEYED = {"admin_key_env": "TEST_ADMIN_KEY"}
@@ -73,6 +76,135 @@ async def test_an_alarm_links_to_the_exchanges_behind_it(tmp_path: Path) -> None
     assert set(read["filter"]["exchange_id"]) == {one["id"] for one in shown}
 
 
+async def test_a_response_leads_to_its_exchange(tmp_path: Path) -> None:
+    """The request id of a response finds every exchange that it stands for, and why one has no score."""
+    async with control_plane(tmp_path, server=KEYED) as plane:
+        await audit_one(plane, 1, 2.0)
+        await exchanges.settle(plane.database, "exchange-1", "audited", keep_text=True)
+        waiting = exchange(id="waits", request_id="request-1", received_at=2000.0, tag="trial", key_name="app")
+        await exchanges.insert_batch(plane.database, [waiting], {("other", "queued"): 1})
+        await audit_one(plane, 2, None)
+        await exchanges.settle(plane.database, "exchange-2", "audited", keep_text=True)
+        both = (await ask(plane, request_id="request-1")).json()
+        scored = (await ask(plane, request_id="request-1", auditor="judge")).json()
+        [refused] = (await ask(plane, request_id="request-2")).json()
+
+    assert [(one["id"], one["state"], one["value"]) for one in both] == [
+        ("waits", "queued", None),
+        ("exchange-1", "audited", 2.0),
+    ]
+    assert (both[0]["no_score_because"], both[1]["no_score_because"]) == ("it waits for its audit", None)
+    assert (both[0]["tag"], both[0]["key"], both[0]["auditor"]) == ("trial", "app", None)
+    assert [one["id"] for one in scored] == ["exchange-1"]
+    assert refused["no_score_because"] == "audited without a score; judge: refusal"
+
+
+async def test_a_request_that_was_not_sampled_is_said_to_be_unknown(tmp_path: Path) -> None:
+    """Nothing is stored of most requests: the answer says how many are sampled, and the look is on record."""
+    sampling = {"rate": 0.05, "strata": {"identity_mention": 0.5}}
+    async with control_plane(tmp_path, server=KEYED, sampling=sampling) as plane:
+        await audit_one(plane, 1, 2.0)
+        answer = await ask(plane, request_id="request-9")
+        other = await ask(plane, request_id="request-1", tag="none")
+        [_, read] = (await ask(plane, path="/access")).json()
+
+    assert answer.status_code == 404
+    assert 'no exchange with the request id "request-9" is stored: 5 to 50 % of requests' in answer.json()["detail"]
+    assert "30 days" in answer.json()["detail"]
+    assert (other.status_code, other.json()) == (200, [])
+    assert (read["filter"]["request_id"], read["n_exchanges"]) == ("request-9", 0)
+
+
+async def test_the_list_goes_on_where_a_page_ended(tmp_path: Path) -> None:
+    """`x-next-before` leads through all of it, and the last page has none."""
+    async with control_plane(tmp_path, server=KEYED) as plane:
+        for number in range(5):
+            await audit_one(plane, number, 2.0)
+        answers = [await ask(plane, limit=2)]
+        while before := answers[-1].headers.get("x-next-before"):
+            answers.append(await ask(plane, limit=2, before=before))
+        wrong = [await ask(plane, before=text) for text in ("nan,a,1", "1.0,a", "x", "9e999,a,1")]
+
+    pages = [[one["id"] for one in answer.json()] for answer in answers]
+    assert pages == [["exchange-4", "exchange-3"], ["exchange-2", "exchange-1"], ["exchange-0"]]
+    assert {one.status_code for one in wrong} == {400}
+    assert all("x-next-before" in one.json()["detail"] for one in wrong)
+
+
+async def test_one_exchange_with_all_that_is_known_of_it(tmp_path: Path) -> None:
+    """Every measurement, also one without a value, every audit and the policy's arm; what is null has its reason."""
+    failure = AuditFailure(
+        auditor="refusal", auditor_version="1", kind="malformed", message="ann@example.org is no verdict"
+    )
+    async with control_plane(tmp_path, server=KEYED) as plane:
+        one = exchange(
+            id="covered",
+            request_id="r",
+            request_body=b'{"messages": [{"role": "user", "content": "Is he a good nurse? Ask bob@example.org"}]}',
+            mitigation="balance",
+            policy_version="v1",
+            arm="control",
+            treated_share=0.5,
+        )
+        await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
+        swapped = {"auditor": "counterfactual", "group": "man", "reference": "woman", "judge": None}
+        found = [
+            measurement(0.25, metric="counterfactual_length_difference", **swapped),
+            measurement(None, metric="counterfactual_distance_excess", reason="an answer was declined", **swapped),
+        ]
+        for auditor, result in (("counterfactual", found), ("refusal", failure)):
+            await measurements.record(
+                plane.database, one, auditor, result, 0.5, probability=0.05, settings=DriftSettings()
+            )
+        await exchanges.settle(plane.database, "covered", "audited", keep_text=True)
+        answer = (await ask(plane, path="/covered")).json()
+        await audit_one(plane, 1, 2.0)
+        plain = (await ask(plane, path="/exchange-1")).json()
+        *_, read = (await ask(plane, path="/access")).json()
+
+    assert answer["prompt"] == "Is he a good nurse? Ask [email]"
+    assert (answer["state"], answer["inclusion_probability"]) == ("audited", 0.5)
+    assert answer["policy"] == {
+        "name": "balance",
+        "version": "v1",
+        "arm": "control",
+        "treated_share": 0.5,
+        "instruction": None,
+    }
+    assert [(one["metric"], one["value"], one["status"], one["reason"]) for one in answer["scores"]] == [
+        ("counterfactual_length_difference", 0.25, "ok", None),
+        ("counterfactual_distance_excess", None, "refusal", "an answer was declined"),
+    ]
+    assert answer["scores"][0]["inclusion_probability"] == 0.05
+    assert [(one["auditor"], one["outcome"], one["message"]) for one in answer["audits"]] == [
+        ("counterfactual", "audited", None),
+        ("refusal", "failed", "[email] is no verdict"),
+    ]
+    assert answer["counterpart"]["asked"] == "Is he a good nurse? Ask [email]"
+    assert answer["counterpart"]["swapped"] == "Is she a good nurse? Ask [email]"
+    assert answer["counterpart"]["answers"] is None
+    assert "not stored" in answer["counterpart"]["no_answers_because"]
+    assert (answer["judge_reasons"], "no reasons" in answer["reasons"]["judge_reasons"]) == (None, True)
+    assert plain["scores"][0]["judge"]["model"] == "j"
+    assert "did not ask" in plain["reasons"]["counterpart"]
+    assert (plain["counterpart"], plain["policy"], plain["state"]) == (None, None, "queued")
+    assert {"counterpart", "policy", "judge_reasons"} <= plain["reasons"].keys()
+    assert (read["filter"], read["n_exchanges"]) == ({"exchange_id": ["covered"]}, 1)
+
+
+async def test_an_exchange_that_is_gone_is_not_found(tmp_path: Path) -> None:
+    """After its deletion the answer says why it may be gone, and that somebody looked is on record."""
+    async with control_plane(tmp_path, server=KEYED) as plane:
+        await audit_one(plane, 1, 2.0)
+        await ask(plane, "DELETE", request_id="request-1")
+        gone = await ask(plane, path="/exchange-1")
+        [read, _] = (await ask(plane, path="/access")).json()
+
+    assert gone.status_code == 404
+    assert "deleted" in gone.json()["detail"]
+    assert (read["filter"], read["n_exchanges"]) == ({"exchange_id": ["exchange-1"]}, 0)
+
+
 async def test_a_page_holds_up_nobody(tmp_path: Path) -> None:
     """Megabytes that are slow to redact are read and redacted elsewhere: the event loop only hands the page on."""
     async with control_plane(tmp_path, server=KEYED) as plane:
@@ -90,7 +222,7 @@ async def test_a_page_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """What takes too long is given up with one line, and the next page is made by a new process."""
     async with control_plane(tmp_path, server=KEYED) as plane:
         await audit_one(plane, 1, 2.0)
-        monkeypatch.setattr("gateway.api.exchange_pages.PAGE_SECONDS", 0.01)
+        monkeypatch.setattr("gateway.api.page_process.PAGE_SECONDS", 0.01)
         late = await ask(plane)
         monkeypatch.undo()
         monkeypatch.setenv("TEST_ADMIN_KEY", "sesame")

@@ -11,6 +11,7 @@ from gateway.store import counters, exchanges, ledger, measurements
 from gateway.store.database import Database
 from gateway.store.deliveries import KEPT_SECONDS, Delivery, forget_old
 from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.scored import scores_of
 
 
 async def test_exchange_comes_back_as_it_went_in(database: Database) -> None:
@@ -134,5 +135,5 @@ async def test_retention_deletes_exchanges_and_keeps_measurements(database: Data
     assert await exchanges.delete_old(database, received_before=time.time() - 50) == 1
     assert await exchanges.get(database, old.id) is None
     assert await exchanges.get(database, waiting.id) == waiting
-    assert await measurements.search(database) == []
+    assert await scores_of(database) == []
     assert (await counters.read(database), await ledger.counts(database)) == before

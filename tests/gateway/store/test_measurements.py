@@ -8,6 +8,7 @@ from auditors.types import AuditFailure
 from gateway.store import counters, exchanges, measurements, streams
 from gateway.store.database import Database
 from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.scored import scores_of
 
 
 async def record(database: Database, value: float | None, **fields: object) -> bool:
@@ -38,7 +39,7 @@ async def test_second_recording_changes_nothing(database: Database) -> None:
         ("favoritism_gap", "woman", 1),
     ]
     assert (await counters.read(database))["exchanges", ("audited", "judge")] == 1
-    scored = await measurements.search(database)
+    scored = await scores_of(database)
     assert sorted((one.group, one.value, one.inclusion_probability) for one in scored) == [
         ("man", -1.0, 0.25),
         ("woman", 2.0, 0.25),
@@ -72,7 +73,7 @@ async def test_refusal_is_excluded_not_scored(database: Database) -> None:
     [stream] = await streams.list_streams(database)
     assert stream.state.sums.n == 0
     assert stream.state.excluded == {"refusal": 1}
-    assert await measurements.search(database) == []
+    assert await scores_of(database) == []
 
 
 async def test_audit_of_a_deleted_exchange_is_not_recorded(database: Database) -> None:
@@ -139,13 +140,3 @@ async def test_new_judge_starts_a_new_stream(database: Database) -> None:
     found = await streams.list_streams(database)
     assert [stream.state.sums.n for stream in found] == [1, 1]
     assert len({stream.key.instrument for stream in found}) == 2
-
-
-async def test_search_filters_and_limits(database: Database) -> None:
-    """Measurements can be narrowed to an auditor, an axis and a least value; the newest come first."""
-    for value, axis in ((0.0, "gender"), (1.0, "religion"), (2.0, "gender"), (None, "gender")):
-        await record(database, value, axis=axis)
-    assert [one.value for one in await measurements.search(database)] == [2.0, 1.0, 0.0]
-    assert [one.value for one in await measurements.search(database, axis="gender")] == [2.0, 0.0]
-    assert [one.value for one in await measurements.search(database, min_score=0.5, limit=1)] == [2.0]
-    assert await measurements.search(database, auditor="embedding") == []

@@ -19,6 +19,7 @@ from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
 from gateway.store import counters, exchanges, ledger, measurements, streams
 from gateway.store.database import Database
 from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.scored import scores_of
 
 ASKED = b'{"user": "ann", "messages": [{"role": "user", "content": "I am ann@example.org. Who leads better?"}]}'
 WHISPER = b"Who leads better"
@@ -176,7 +177,7 @@ async def test_deletion_takes_the_text_and_leaves_the_numbers(database: Database
     assert linked[0] is not None
     assert linked[3] == '{"quote":"she wrote"}'
     assert audits == 1
-    assert [one.exchange.request_id for one in await measurements.search(database)] == ["stays"]
+    assert [one.exchange.request_id for one in await scores_of(database)] == ["stays"]
 
 
 async def test_deletion_by_user_finds_all_of_theirs_and_keeps_no_name(database: Database) -> None:
@@ -190,7 +191,7 @@ async def test_deletion_by_user_finds_all_of_theirs_and_keeps_no_name(database: 
     assert await exchanges.delete(database, user="ann", request_id="r2") == 0
     assert await exchanges.delete(database, user="ann") == 2
     assert await exchanges.delete(database, user="ann") == 0
-    assert [one.exchange.request_id for one in await measurements.search(database)] == ["r2"]
+    assert [one.exchange.request_id for one in await scores_of(database)] == ["r2"]
 
 
 class Stuck(Redactor):

@@ -1,0 +1,310 @@
+"""The forms in which a stored exchange is shown, with personal data taken out of every text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from auditors.text.conversation import NotAuditableError
+from auditors.text.readers.exchange import read_conversation
+from auditors.types import Exchange
+from gateway.privacy.redaction import Redactor
+from gateway.store.exchange_search import Audit, Found, Score, Stored
+from gateway.store.exchanges import State
+
+PAGE_BYTES = 8 * 1024 * 1024
+"""Of text on one page; sending more in one piece would hold up live requests."""
+LONGEST_MESSAGE = 300
+"""Characters of what a server or judge said that are shown where an exchange has no score."""
+
+_SHOWN = Redactor()
+"""Text stored before redaction was configured is redacted at least when it is shown."""
+
+
+class ShownExchange(msgspec.Struct, frozen=True, kw_only=True):
+    """One score of an exchange, or an exchange that has none: then `no_score_because` says why."""
+
+    id: str
+    request_id: str
+    received_at: float
+    model: str
+    """As the client named it."""
+    served_model: str
+    upstream: str
+    key: str | None
+    tag: str | None
+    state: State
+    auditor: str | None
+    metric: str | None
+    axis: str | None
+    group: str | None
+    reference: str | None
+    value: float | None
+    inclusion_probability: float
+    """Of the score; without one, with which the exchange was sampled."""
+    prompt: str | None
+    reply: str | None
+    no_text_because: str | None
+    no_score_because: str | None
+
+
+class ShownScore(Score, frozen=True, kw_only=True):
+    """A measurement, or the recorded absence of one; `reason` says why the value is null."""
+
+
+class PolicyOfExchange(msgspec.Struct, frozen=True, kw_only=True):
+    """The policy that covered an exchange."""
+
+    name: str
+    version: str | None
+    arm: str | None
+    treated_share: float | None
+    instruction: str | None
+    """What was added to the request."""
+
+
+class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
+    """The question about another group, as the counterfactual auditor swaps it."""
+
+    axis: str
+    group: str
+    reference: str
+    """The group swapped in."""
+    words_swapped: int
+    asked: str
+    swapped: str
+    answers: None = None
+    """Of neither side."""
+    no_answers_because: str = (
+        "the answers to both questions are drawn afresh for the audit and not stored: only how far they differ is"
+    )
+
+
+class ExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One exchange with all that is known of it. Times are Unix seconds; what is null is explained in `reasons`."""
+
+    id: str
+    request_id: str
+    received_at: float
+    endpoint: str
+    model: str
+    served_model: str
+    upstream: str
+    stream: bool
+    status_code: int
+    key: str | None
+    tag: str | None
+    stratum: str
+    inclusion_probability: float
+    rate_factor: float
+    threshold: float | None
+    policy: PolicyOfExchange | None
+    seconds: float | None
+    first_chunk_seconds: float | None
+    state: State
+    settled_at: float | None
+    redactions: Mapping[str, int]
+    """Places of its text that were replaced before it was stored, by kind."""
+    prompt: str | None
+    reply: str | None
+    scores: list[ShownScore]
+    """Every measurement of every auditor, also those without a value."""
+    audits: list[Audit]
+    judge_reasons: None
+    """What a judge said beside its score."""
+    counterpart: Counterpart | None
+    reasons: dict[str, str]
+
+
+NO_JUDGE_REASONS = "the judge is asked for scores alone, and gives no reasons"
+NO_POLICY = "no policy covered it"
+
+
+class Shown:
+    """Rows of one page, with each exchange's text read and redacted once and no more than PAGE_BYTES in all.
+
+    Args:
+        excerpt: characters that are kept of each text; None for all.
+    """
+
+    def __init__(self, excerpt: int | None = None) -> None:
+        self._excerpt = excerpt
+        self._room = PAGE_BYTES
+        self._texts: dict[str, Text] = {}
+
+    def row(self, found: Found, why: str | None = None) -> ShownExchange:
+        """One row; `why` it has no score."""
+        exchange, score = found.exchange, found.score
+        text = self._text(found.stored)
+        return ShownExchange(
+            id=exchange.id,
+            request_id=exchange.request_id,
+            received_at=exchange.received_at,
+            model=exchange.model,
+            served_model=exchange.served_model,
+            upstream=exchange.upstream,
+            key=exchange.key_name,
+            tag=exchange.tag,
+            state=found.stored.state,
+            auditor=score.auditor if score else None,
+            metric=score.metric if score else None,
+            axis=score.axis if score else None,
+            group=score.group if score else None,
+            reference=score.reference if score else None,
+            value=score.value if score else None,
+            inclusion_probability=score.inclusion_probability if score else exchange.inclusion_probability,
+            prompt=text.prompt,
+            reply=text.reply,
+            no_text_because=text.reason,
+            no_score_because=why,
+        )
+
+    def _text(self, stored: Stored) -> "Text":
+        known = self._texts.get(stored.exchange.id)
+        if known is None:
+            known = text_of(stored, self._room)
+            if self._excerpt is not None:
+                known = Text(_cut(known.prompt, self._excerpt), _cut(known.reply, self._excerpt), known.reason)
+            self._texts[stored.exchange.id] = known
+        size = len(known.prompt or "") + len(known.reply or "")
+        if size > self._room:
+            return Text(None, None, PAGE_IS_FULL)
+        self._room -= size
+        return known
+
+
+class Text(msgspec.Struct, frozen=True):
+    """Prompt and reply, redacted; or None twice and why."""
+
+    prompt: str | None
+    reply: str | None
+    reason: str | None
+
+
+PAGE_IS_FULL = "this page is full: ask for it alone with exchange_id"
+
+
+def text_of(stored: Stored, room: int = PAGE_BYTES) -> Text:
+    """The text of an exchange that has at most so many bytes of it."""
+    exchange: Exchange = stored.exchange
+    if stored.is_unredactable:
+        return Text(None, None, "unredactable: redacting it took too long, so its text was dropped")
+    if not exchange.request_body:
+        reason = "there is no text: it was dropped (store.keep_text), or its key is not configured any more"
+        return Text(None, None, reason)
+    if len(exchange.request_body) + len(exchange.response_body) > room:
+        return Text(None, None, PAGE_IS_FULL)
+    try:
+        conversation = read_conversation(exchange)
+    except NotAuditableError as exc:
+        return Text(None, None, redacted(str(exc)))
+    return Text(redacted(conversation.prompt_text), redacted(conversation.reply_text), None)
+
+
+def redacted(text: str) -> str:
+    """As it may be shown."""
+    return _SHOWN.redacted(text)
+
+
+def why_no_score(stored: Stored, audits: Sequence[Audit], measured: Sequence[Score]) -> str:
+    """Why an exchange has no score, in a line."""
+    said = [f"{one.auditor}: {_said(one)}" for one in audits if one.message or one.failure_kind]
+    without = dict.fromkeys(f"{one.auditor}: {_excerpt(one.reason or one.status)}" for one in measured)
+    match stored.state:
+        case "queued":
+            return "; ".join(["it waits for its audit", *said])
+        case "sampled_out":
+            return "the auditors' own rates (auditors.NAME.rate) left it out"
+        case "expired":
+            return "it waited too long for an auditor"
+        case "audited":
+            return "; ".join(["audited without a score", *without, *said]) if without or said else NOTHING_TO_SCORE
+        case state:
+            return "; ".join([state.replace("_", " "), *said, *without])
+
+
+NOTHING_TO_SCORE = "audited without a score: nothing that an auditor scores was found in it"
+
+
+def shown_audit(one: Audit) -> Audit:
+    """With a message that may be shown."""
+    return one if one.message is None else msgspec.structs.replace(one, message=redacted(one.message))
+
+
+def shown_score(one: Score) -> ShownScore:
+    """With a reason and details that may be shown."""
+    fields: dict[str, Any] = msgspec.structs.asdict(one)
+    reason = None if one.reason is None else redacted(one.reason)
+    return ShownScore(**fields | {"reason": reason, "detail": _redacted_detail(one.detail)})
+
+
+def shown_record(
+    stored: Stored, measured: Sequence[Score], audits: Sequence[Audit], counterpart: Counterpart | str
+) -> ExchangeRecord:
+    """Everything that is known of one exchange; `counterpart` may be why there is none."""
+    exchange, text = stored.exchange, text_of(stored)
+    policy = None
+    if exchange.mitigation is not None:
+        policy = PolicyOfExchange(
+            name=exchange.mitigation,
+            version=exchange.policy_version,
+            arm=exchange.arm,
+            treated_share=exchange.treated_share,
+            instruction=exchange.instruction,
+        )
+    reasons = {"judge_reasons": NO_JUDGE_REASONS}
+    if text.reason is not None:
+        reasons |= {"prompt": text.reason, "reply": text.reason}
+    if isinstance(counterpart, str):
+        reasons["counterpart"], shown_counterpart = counterpart, None
+    else:
+        shown_counterpart = counterpart
+    if policy is None:
+        reasons["policy"] = NO_POLICY
+    if not any(one.value is not None for one in measured):
+        reasons["scores"] = why_no_score(stored, audits, measured)
+    same = {name: getattr(exchange, name) for name in _ALIKE}
+    return ExchangeRecord(
+        **same,
+        key=exchange.key_name,
+        policy=policy,
+        state=stored.state,
+        settled_at=stored.settled_at,
+        redactions=stored.redactions,
+        prompt=text.prompt,
+        reply=text.reply,
+        scores=[shown_score(one) for one in measured],
+        audits=[shown_audit(one) for one in audits],
+        judge_reasons=None,
+        counterpart=shown_counterpart,
+        reasons=reasons,
+    )
+
+
+_ALIKE = {field.name for field in msgspec.structs.fields(ExchangeRecord)} & {
+    field.name for field in msgspec.structs.fields(Exchange)
+}
+
+
+def _said(audit: Audit) -> str:
+    words = _excerpt(audit.message or "")
+    return f"waits for {audit.server}: {words}" if audit.outcome == "waiting" else words or str(audit.failure_kind)
+
+
+def _excerpt(text: str) -> str:
+    return redacted(text[:LONGEST_MESSAGE])
+
+
+def _cut(text: str | None, length: int) -> str | None:
+    return text if text is None or len(text) <= length else f"{text[:length].rstrip()} …"
+
+
+def _redacted_detail(value: Any) -> Any:
+    match value:
+        case str():
+            return redacted(value)
+        case list():
+            return [_redacted_detail(one) for one in value]
+        case dict():
+            return {name: _redacted_detail(one) for name, one in value.items()}
+    return value

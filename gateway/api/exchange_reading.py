@@ -1,0 +1,106 @@
+"""What people wrote goes out through here alone: redacted, and on record before it does."""
+
+import math
+import re
+from typing import Any
+
+import msgspec
+import structlog
+from litestar import Request
+from litestar.datastructures import State
+
+from gateway.api import exchange_pages
+from gateway.api.access_record import client_of, note
+from gateway.api.exchange_pages import Page, Wanted
+from gateway.config.schema import Config, SamplingConfig
+from gateway.errors import NotFoundError, RequestError
+from gateway.store.database import Database
+from gateway.store.exchange_search import Criteria, Place
+
+log = structlog.get_logger(__name__)
+
+_PLACE = re.compile(r"([0-9.e+-]{1,30}),([^,\x00]{1,36}),([0-9]{1,18})")
+
+
+async def read_list(
+    request: Request[None, None, State],
+    database: Database,
+    config: Config,
+    criteria: Criteria,
+    *,
+    before: str | None = None,
+    limit: int,
+    excerpt: int | None = None,
+) -> Page:
+    """A page of exchanges.
+
+    Args:
+        request: who asks.
+        database: has the record of who read.
+        config: of the gateway.
+        criteria: which exchanges.
+        before: place where the page before this one ended, as `written`.
+        limit: entries at most.
+        excerpt: characters that are kept of each text; None for all.
+
+    Raises: RequestError for a place that is none; NotFoundError when the request id of the criteria stands for no
+        stored exchange; StoreError.
+    """
+    place = None if before is None else _read_place(before)
+    page = await exchange_pages.make_page(config, Wanted(criteria=criteria, before=place, limit=limit, excerpt=excerpt))
+    asked = _asked(criteria) | {"before": before, "limit": limit}
+    await note(request, database, "read", asked, len(set(page.ids)))
+    log.info("exchanges read", client=client_of(request), exchanges=page.ids)
+    if not page.has_request:
+        raise NotFoundError(not_stored(str(criteria.request_id), config))
+    return page
+
+
+async def read_record(
+    request: Request[None, None, State], database: Database, config: Config, exchange_id: str
+) -> bytes:
+    """JSON of an `ExchangeRecord`. Raises NotFoundError, StoreError."""
+    asked = {"exchange_id": [exchange_id[:36]]}
+    try:
+        record = await exchange_pages.make_record(config, exchange_id)
+    except NotFoundError:
+        await note(request, database, "read", asked, 0)
+        raise
+    await note(request, database, "read", asked, 1)
+    log.info("exchange read", client=client_of(request), exchanges=[exchange_id])
+    return record
+
+
+def written(place: Place) -> str:
+    """A place in the list, as `before` takes it."""
+    return f"{place.received_at!r},{place.exchange_id},{place.measurement_id}"
+
+
+def not_stored(request_id: str, config: Config) -> str:
+    """Why nothing is known of a request: most requests are never sampled, and what was is not kept for ever."""
+    return (
+        f'no exchange with the request id "{request_id[:80]}" is stored: {_sampled(config.sampling)}; what was sampled '
+        f"is stored within seconds and deleted after {config.store.retention_days:g} days, or on request"
+    )
+
+
+def _sampled(sampling: SamplingConfig) -> str:
+    rates = {sampling.rate, *sampling.strata.values()}
+    least, most = f"{100 * min(rates):.3g}", f"{100 * max(rates):.3g}"
+    return f"{most} % of requests are sampled" if least == most else f"{least} to {most} % of requests are sampled"
+
+
+def _asked(criteria: Criteria) -> dict[str, Any]:
+    given = msgspec.structs.asdict(criteria)
+    return {"exchange_id": given.pop("exchange_ids"), **given}
+
+
+def _read_place(text: str) -> Place:
+    match = _PLACE.fullmatch(text)
+    try:
+        place = match and Place(float(match[1]), match[2], int(match[3]))
+    except ValueError:
+        place = None
+    if not place or not math.isfinite(place.received_at):
+        raise RequestError(f'before "{text[:80]}" is no place in the list: take it from x-next-before of an answer')
+    return place

@@ -1,0 +1,191 @@
+"""Finding stored exchanges: by what names them and by how they were scored, page after page, by an index."""
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from auditors.types import AuditFailure, Exchange, Measurement
+from gateway.store import circuits, exchange_search, exchanges, measurements
+from gateway.store.circuits import WaitingAudit
+from gateway.store.database import Database
+from gateway.store.exchange_search import Criteria, Found
+from tests.support.store.made import SETTINGS, exchange, measurement
+
+
+async def stored(database: Database, number: int, *found: Measurement | AuditFailure, **given: Any) -> Exchange:
+    """An exchange received at `number`, with what the judge made of it."""
+    one = exchange(**{"id": f"e{number}", "request_id": f"r{number}", "received_at": float(number)} | given)
+    await exchanges.insert_batch(database, [one], {("other", "queued"): 1})
+    for result in found:
+        made = result if isinstance(result, AuditFailure) else [result]
+        await measurements.record(database, one, result.auditor, made, 0.1, probability=0.25, settings=SETTINGS)
+    return one
+
+
+async def found(database: Database, **criteria: Any) -> list[tuple[str, float | None]]:
+    """Exchange and value of each row."""
+    rows = await exchange_search.search(database, Criteria(**criteria))
+    return [(one.exchange.id, one.score.value if one.score else None) for one in rows]
+
+
+async def test_each_criterion_finds_its_own(database: Database) -> None:
+    """Request id, tag, key, model, state, auditor, metric, axis, group and bounds each leave out what differs."""
+    about = {"group": "men", "axis": "religion", "metric": "refusal_rate"}
+    await stored(database, 1, measurement(2.0))
+    await stored(database, 2, measurement(-1.0, **about), tag="trial", key_name="app", model="gpt", served_model="qwen")
+    await stored(database, 3)
+
+    assert await found(database) == [("e3", None), ("e2", -1.0), ("e1", 2.0)]
+    for criteria in (
+        {"request_id": "r2"},
+        {"exchange_ids": ["e2", "absent"]},
+        {"tag": "trial"},
+        {"key": "app"},
+        {"model": "gpt"},
+        {"model": "qwen"},
+        {"metric": "refusal_rate"},
+        {"axis": "religion"},
+        {"group": "men"},
+        {"max_score": 0.0},
+        {"tag": "trial", "group": "men"},
+    ):
+        assert await found(database, **criteria) == [("e2", -1.0)], criteria
+    assert await found(database, auditor="judge") == [("e2", -1.0), ("e1", 2.0)]
+    assert await found(database, min_score=0.0) == [("e1", 2.0)]
+    assert await found(database, state="audited") == []
+    assert await found(database, tag="trial", group="women") == []
+
+
+async def test_bounds_and_group_are_of_the_same_score(database: Database) -> None:
+    """An exchange with a high score of one group and a low one of another is no high score of the other."""
+    await stored(database, 1, measurement(2.0, group="men"))
+    one = (await exchange_search.load(database, ["e1"]))["e1"].exchange
+    low = measurement(-1.0, group="women", auditor="other")
+    await measurements.record(database, one, "other", [low], 0.1, probability=0.25, settings=SETTINGS)
+    assert await found(database, group="women", min_score=1.0) == []
+    assert await found(database, group="men", min_score=1.0) == [("e1", 2.0)]
+
+
+async def test_a_request_id_finds_every_exchange_whatever_became_of_it(database: Database) -> None:
+    """Clients may send an id again: scored, refused, failed, waiting and unaudited exchanges are all there."""
+    failure = AuditFailure(auditor="judge", auditor_version="1", kind="malformed", message="no verdict")
+    await stored(database, 1, measurement(1.0), request_id="same")
+    await stored(database, 2, measurement(None), request_id="same")
+    await stored(database, 3, failure, request_id="same")
+    await stored(database, 4, request_id="same")
+    await stored(database, 5, request_id="other")
+
+    assert await found(database, request_id="same") == [("e4", None), ("e3", None), ("e2", None), ("e1", 1.0)]
+    audits = await exchange_search.audits(database, ["e1", "e2", "e3", "e4"])
+    assert {one: [audit.outcome for audit in audits[one]] for one in audits} == {
+        "e1": ["audited"],
+        "e2": ["audited"],
+        "e3": ["failed"],
+        "e4": [],
+    }
+    [refused] = (await exchange_search.scores(database, ["e2"]))["e2"]
+    assert (refused.value, refused.status) == (None, "refusal")
+    assert audits["e3"][0].failure_kind == "malformed"
+
+
+async def test_what_waits_for_a_server_says_so(database: Database) -> None:
+    """An audit that a sick server holds up is told apart from one that nobody has begun."""
+    await stored(database, 1)
+    held_up = WaitingAudit(
+        exchange_id="e1",
+        auditor="judge",
+        server="auditors.judge",
+        error="status 503",
+        own_failures=1,
+        since=1.0,
+        failed_at=1.0,
+    )
+    await circuits.wait(database, held_up, retry_at=time.time() + 60)
+    [waiting] = (await exchange_search.audits(database, ["e1"]))["e1"]
+    assert (waiting.auditor, waiting.outcome, waiting.server) == ("judge", "waiting", "auditors.judge")
+
+
+async def test_pages_leave_out_and_repeat_nothing(database: Database) -> None:
+    """Also where many exchanges came at the same instant, have several scores, and more arrive in between."""
+    for number in range(12):
+        scored = measurement(1.0), measurement(0.0, auditor="other")
+        await stored(database, number, *(scored if number % 3 else ()), received_at=float(number // 4))
+    pages: list[list[Found]] = []
+    while not pages or pages[-1]:
+        before = pages[-1][-1].place if pages else None
+        pages.append(await exchange_search.search(database, Criteria(), before=before, limit=5))
+        await stored(database, 100 + len(pages))
+    rows = [(one.exchange.id, one.score and one.score.auditor) for page in pages for one in page]
+    expected = {
+        (f"e{number}", auditor) for number in range(12) for auditor in (("judge", "other") if number % 3 else (None,))
+    }
+    assert len(rows) == len(expected)
+    assert set(rows) == expected
+    times = [one.exchange.received_at for page in pages for one in page]
+    assert times == sorted(times, reverse=True)
+
+
+@pytest.mark.parametrize("request_id", ["'; DROP TABLE exchanges; --", "x" * 200, "%", "\x00", "'", '"'])
+async def test_an_odd_request_id_is_only_a_text(database: Database, request_id: str) -> None:
+    """What a client chose is compared as it was stored, and is no pattern."""
+    await stored(database, 1)
+    await stored(database, 2, request_id=request_id)
+    assert await found(database, request_id=request_id) == [("e2", None)]
+    assert await exchange_search.has_request(database, request_id)
+    assert not await exchange_search.has_request(database, request_id + "y" if len(request_id) < 200 else "y")
+
+
+async def test_deleted_exchanges_are_found_no_more(database: Database) -> None:
+    """Neither by their id nor by the scores that stay in the sums."""
+    await stored(database, 1, measurement(2.0))
+    assert await exchanges.delete(database, request_id="r1") == 1
+    assert await found(database) == []
+    assert await found(database, min_score=0.0) == []
+    assert await exchange_search.load(database, ["e1"]) == {}
+
+
+async def test_a_long_tag_is_found_and_deleted_as_it_was_stored(database: Database) -> None:
+    """Columns keep the beginning of a text that is too long for them."""
+    await stored(database, 1, tag="t" * 100)
+    assert await found(database, tag="t" * 100) == [("e1", None)]
+    assert await exchanges.delete(database, tag="t" * 100) == 1
+
+
+@pytest.mark.parametrize(
+    ("criteria", "index"),
+    [
+        ({}, "ix_exchanges_received_at"),
+        ({"request_id": "r1"}, "ix_exchanges_request_id"),
+        ({"state": "queued"}, "ix_exchanges_waiting"),
+        ({"tag": "trial"}, "ix_exchanges_received_at"),
+        ({"auditor": "judge", "min_score": 1.0}, "ix_exchanges_received_at"),
+        ({"group": "men"}, "ix_exchanges_received_at"),
+    ],
+)
+async def test_a_page_is_read_off_an_index(database: Database, criteria: dict[str, Any], index: str) -> None:
+    """Exchanges come in order or by what names them, and the scores of each by its id: nothing is read as a whole."""
+    query = exchange_search.places(Criteria(**criteria)).limit(50)
+    async with database.read() as connection:
+        if database.dialect == "postgresql":
+            await connection.execute(sa.text("SET LOCAL enable_seqscan = off"))
+            await connection.execute(sa.text("SET LOCAL enable_bitmapscan = off"))
+        text = str(query.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True}))
+        explain = "EXPLAIN QUERY PLAN " if database.dialect == "sqlite" else "EXPLAIN "
+        plan = [str(row[-1]) for row in await connection.exec_driver_sql(explain + text)]
+    assert any(index in line for line in plan), plan
+    assert any("measurements" in line and "exchange_id" in line.replace("autoindex", "exchange_id") for line in plan)
+    assert not any(line.startswith("SCAN measurements") or "Seq Scan" in line for line in plan), plan
+
+
+async def test_the_whole_exchange_comes_back(database: Database) -> None:
+    """What was stored of it is found again, unsealed, with its state and score."""
+    one = await stored(database, 1, measurement(2.0, detail={"mentioned": True}))
+    [row] = await exchange_search.search(database, Criteria(exchange_ids=["e1"]))
+    assert row.exchange == one
+    assert (row.stored.state, row.stored.settled_at, row.stored.redactions) == ("queued", None, {})
+    assert row.score is not None
+    assert (row.score.value, row.score.group, row.score.detail) == (2.0, "women", {"mentioned": True})
+    assert row.score.judge == msgspec.to_builtins(measurement().judge)
