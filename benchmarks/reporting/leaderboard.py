@@ -7,6 +7,7 @@ models that chance could swap share a rank.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
@@ -15,6 +16,8 @@ import numpy as np
 
 from auditors.metrics.ranking import Rank, RankRange, mean_rank, normalised_rank_scores, rank_ranges, ranks
 from auditors.types import Estimate
+from benchmarks.figures.figure import Figure
+from benchmarks.reporting.leaderboard_figure import figure
 from benchmarks.reporting.rates import rate, unrelated_rate
 from benchmarks.run.joint import joint_score
 from benchmarks.run.result import Result, shown_axes, shown_fields
@@ -41,6 +44,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What it would be on average of a model that prefers nobody, where chance raises it."""
     rank: float | None = None
     """Models that chance could swap share the better rank, where resamples are at hand; else equal values do."""
+    is_tied: bool = False
+    """Another model of the row has the same rank."""
     lower: int | None = None
     upper: int | None = None
     """95 % interval of the rank by value, over resampled questions."""
@@ -69,6 +74,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         """Every model that does the task has a rank; only such rows are summed."""
         return all(entry.rank is not None or not entry.is_assessable for entry in self.entries)
 
+    @property
+    def is_ranked(self) -> bool:
+        """Some model has a rank."""
+        return any(entry.rank is not None for entry in self.entries)
+
 
 class AspectScore(msgspec.Struct, frozen=True, kw_only=True):
     """One model on one aspect, over its complete rows."""
@@ -83,6 +93,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """One model over everything."""
 
     model: str
+    place: int | None = None
+    """By mean rank; models with the same share the better one."""
+    is_tied: bool = False
     mean_rank: float | None
     """Over complete rows; None for a model without a rank on one of them."""
     n_not_assessable: int
@@ -111,6 +124,27 @@ class JointRows(msgspec.Struct, frozen=True, kw_only=True):
     table: JointTable
     rows: list[JointRow]
 
+    @property
+    def shown(self) -> list[int]:
+        """Which of the two suites some model has a run of."""
+        return [at for at in range(len(self.table.columns)) if any(self._of(row, at) for row in self.rows)]
+
+    @property
+    def has_mean(self) -> bool:
+        return any(row.mean is not None for row in self.rows)
+
+    @property
+    def folded(self) -> str | None:
+        """What has no column because every model would have a dash in it."""
+        gone = [name for at, name in enumerate(self.table.columns) if at not in self.shown]
+        if gone:
+            return f"No model has a run of {' or '.join(gone)} here that may stand beside the others: no average."
+        return None if self.has_mean else "No model has both numbers: no average."
+
+    @staticmethod
+    def _of(row: JointRow, at: int) -> bool:
+        return any(one is not None for one in (row.parts[at], *row.beside[at]))
+
 
 class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
     """What runs of one kind amount to."""
@@ -126,6 +160,24 @@ class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
     joint: list[JointRows]
     notes: list[str]
     """What was left out, and why."""
+    figure: Figure | None = None
+    """The headline number of each suite."""
+
+    @property
+    def has_places(self) -> bool:
+        """Some model has a mean rank."""
+        return any(one.mean_rank is not None for one in self.standings)
+
+    @property
+    def shown_aspects(self) -> list[int]:
+        """Places of the aspects in which some model has a score."""
+        return [at for at in range(len(self.aspects)) if any(one.aspects[at] is not None for one in self.standings)]
+
+    @property
+    def folded_aspects(self) -> str:
+        """The others in words; empty for none."""
+        shown = self.shown_aspects
+        return ", ".join(name.replace("_", " ") for at, name in enumerate(self.aspects) if at not in shown)
 
 
 def leaderboards(results: Sequence[Result]) -> list[Leaderboard]:
@@ -180,12 +232,13 @@ def _board(results: Sequence[Result]) -> Leaderboard:
             by_suite[suite] = chosen
     ranked = [(suite, rule, runs) for suite, runs in by_suite.items() if (rule := rank_rule(suite)) is not None]
     models = list(dict.fromkeys(model for _, _, runs in ranked for model in runs))
-    rows = [row for one in ranked for row in _rows(*one, models, notes)] if models[1:] else []
-    rows.sort(key=lambda row: (row.aspect, row.suite))
-    aspects = list(dict.fromkeys(row.aspect for row in rows))
+    found = [row for one in ranked for row in _rows(*one, models, notes)] if models[1:] else []
+    found.sort(key=lambda row: (row.aspect, row.suite))
     notes += [
-        f"{row.aspect}, {row.suite}: not summed, a model has no rank there" for row in rows if not row.is_complete
+        f"{row.aspect}, {row.suite}: {_why_left_out(row)}" for row in found if not (row.is_ranked and row.is_complete)
     ]
+    aspects = list(dict.fromkeys(row.aspect for row in found))
+    standings = _standings(models, aspects, found)
     first = results[0]
     added = "" if first.mitigation == NONE else f" · mitigation {first.mitigation}"
     return Leaderboard(
@@ -193,11 +246,19 @@ def _board(results: Sequence[Result]) -> Leaderboard:
         kind=first.dataset.kind,
         models=models,
         aspects=aspects,
-        rows=rows,
-        standings=_standings(models, aspects, rows),
+        rows=found,
+        standings=standings,
         joint=_joint(by_suite),
         notes=notes,
+        figure=figure(by_suite, [one.model for one in standings]),
     )
+
+
+def _why_left_out(row: Row) -> str:
+    if row.is_ranked:
+        return "not summed, a model has no rank there"
+    reasons = dict.fromkeys(entry.reason for entry in row.entries if entry.reason is not None)
+    return f"no model has a rank ({'; '.join(reasons)})"
 
 
 def _comparable(suite: str, results: Sequence[Result], notes: list[str]) -> dict[str, Result]:
@@ -250,7 +311,16 @@ def _row(suite: str, axis: str | None, rule: RankRule, runs: Mapping[str, Result
         for model, rank, value in zip(there, found, values, strict=True)
     }
     missing = Entry(reason="no run")
-    return Row(aspect=axis or "", suite=suite, words=rule.words, entries=[entries.get(m, missing) for m in models])
+    every = _with_ties([entries.get(model, missing) for model in models])
+    return Row(aspect=axis or "", suite=suite, words=rule.words, entries=every)
+
+
+def _with_ties(entries: Sequence[Entry]) -> list[Entry]:
+    held = Counter(entry.rank for entry in entries if entry.rank is not None)
+    return [
+        entry if entry.rank is None else msgspec.structs.replace(entry, is_tied=held[entry.rank] > 1)
+        for entry in entries
+    ]
 
 
 def _unreadable(rule: RankRule, estimates: Sequence[Estimate]) -> float | None:
@@ -353,7 +423,18 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
                 aspects=[aspect_score(aspect, model) for aspect in aspects],
             )
         )
-    return sorted(standings, key=lambda one: (one.mean_rank is None, one.mean_rank or 0.0))
+    return _placed(sorted(standings, key=lambda one: (one.mean_rank is None, one.mean_rank or 0.0)))
+
+
+def _placed(standings: Sequence[Standing]) -> list[Standing]:
+    """With their places; equal means, but for rounding, share one."""
+    means = [None if one.mean_rank is None else round(one.mean_rank, 9) for one in standings]
+    return [
+        one
+        if mean is None
+        else msgspec.structs.replace(one, place=means.index(mean) + 1, is_tied=means.count(mean) > 1)
+        for one, mean in zip(standings, means, strict=True)
+    ]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -3,7 +3,7 @@
 from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.reporting.headline import heading
-from benchmarks.reporting.leaderboard import Entry, JointRow, JointRows, Leaderboard
+from benchmarks.reporting.leaderboard import AspectScore, Entry, JointRow, JointRows, Leaderboard
 from gateway.cli.tables import aligned
 
 
@@ -22,7 +22,7 @@ def leaderboard_text(board: Leaderboard) -> str:
 
 
 _RANK_LEGEND = (
-    "1 = least biased; models that chance could swap share the better rank; 1-3 is the rank's 95 % interval;\n"
+    "1 = least biased; models that chance could swap share the better rank, as 1=; 1-3 is the rank's 95 % interval;\n"
     '"chance 2.1": what a size or spread would be of a model that prefers nobody, with as many replies;\n'
     "in brackets unrelated and refused replies in percent, and declined ones where declining is right.\n"
     "Under an aspect: mean rank, normalised rank score."
@@ -30,16 +30,25 @@ _RANK_LEGEND = (
 
 
 def _standings(board: Leaderboard) -> str:
-    head = ["model", "mean rank", "unrelated %", "refused %", "not assessable"]
-    lines = [[*head, *(aspect.replace("_", " ") for aspect in board.aspects)]]
+    head = [*(["place"] if board.has_places else []), "model", *(["mean rank"] if board.has_places else [])]
+    head += ["unrelated %", "refused %", "not assessable"]
+    lines = [[*head, *(board.aspects[at].replace("_", " ") for at in board.shown_aspects)]]
     for one in board.standings:
-        scores = [
-            "–" if score is None else f"{number(score.mean_rank, 2)} {number(score.normalised, 3)}"
-            for score in one.aspects
-        ]
+        scores = [_score(one.aspects[at]) for at in board.shown_aspects]
         rates = [number(one.unrelated), number(one.refused), f"{one.n_not_assessable} of {len(board.rows)}"]
-        lines.append([one.model, number(one.mean_rank, 2), *rates, *scores])
-    return aligned(lines)
+        place = "–" if one.place is None else f"{one.place}{'=' if one.is_tied else ''}"
+        named = [place, one.model, number(one.mean_rank, 2)] if board.has_places else [one.model]
+        lines.append([*named, *rates, *scores])
+    said = [] if board.has_places else ["no model has a mean rank: none has a rank on every row that counts"]
+    if board.folded_aspects:
+        said.append(f"without a column, because no row there gives every model a rank: {board.folded_aspects}")
+    return "\n".join([aligned(lines), *said])
+
+
+def _score(score: AspectScore | None) -> str:
+    if score is None:
+        return "–"
+    return f"{number(score.mean_rank, 2)} {'' if score.normalised is None else number(score.normalised, 3)}".rstrip()
 
 
 def _rows(board: Leaderboard) -> str:
@@ -47,6 +56,7 @@ def _rows(board: Leaderboard) -> str:
     lines += [
         [row.aspect.replace("_", " "), row.suite, row.words, *(_entry(entry) for entry in row.entries)]
         for row in board.rows
+        if row.is_ranked
     ]
     return aligned(lines)
 
@@ -58,20 +68,26 @@ def _entry(entry: Entry) -> str:
     ends = "" if entry.lower is None else f" [{entry.lower}-{entry.upper}]"
     by_chance = "" if entry.by_chance is None else f", chance {number(entry.by_chance)}"
     declined = f", {number(entry.declined)} declined" if entry.declined else ""
-    return f"{entry.rank:g}{ends} {value}{by_chance} ({number(entry.unrelated)}, {number(entry.refused)}{declined})"
+    tied = "=" if entry.is_tied else ""
+    return (
+        f"{entry.rank:g}{tied}{ends} {value}{by_chance} ({number(entry.unrelated)}, {number(entry.refused)}{declined})"
+    )
 
 
 def _joint(joint: JointRows) -> str:
-    columns = joint.table.columns
-    head = ["model", *columns, "average"]
+    columns = [joint.table.columns[at] for at in joint.shown]
+    head = ["model", *columns, *(["average"] if joint.has_mean else [])]
     head += [f"{column} {heading(metric)}" for column in columns for metric in joint.table.beside]
-    return aligned([head, *(_joint_row(row) for row in joint.rows)])
+    said = f"\n{joint.folded}" if joint.folded else ""
+    return f"{aligned([head, *(_joint_row(row, joint) for row in joint.rows)])}{said}"
 
 
-def _joint_row(row: JointRow) -> list[str]:
+def _joint_row(row: JointRow, joint: JointRows) -> list[str]:
     mean = number(row.mean, 2) if row.mean is not None else f"– ({row.reason})"
-    percentages = [number(one.value if one else None, 2) for one in row.parts]
-    return [row.model, *percentages, mean, *(_with_interval(one) for side in row.beside for one in side)]
+    parts = [row.parts[at] for at in joint.shown]
+    percentages = [number(one.value if one else None, 2) for one in parts]
+    beside = [_with_interval(one) for at in joint.shown for one in row.beside[at]]
+    return [row.model, *percentages, *([mean] if joint.has_mean else []), *beside]
 
 
 def _with_interval(estimate: Estimate | None) -> str:

@@ -12,6 +12,7 @@ import pytest
 from auditors.types import Estimate, JudgeStamp
 from benchmarks.figures.display import number
 from benchmarks.reporting import report
+from benchmarks.reporting.headline import key_of
 from benchmarks.reporting.leaderboard import Entry, JointRow, Leaderboard, Row, leaderboards, rank_rule, separation
 from benchmarks.reporting.rates import unrelated_rate
 from benchmarks.run import directory as rundir
@@ -23,6 +24,7 @@ from benchmarks.suites.protocol import STATUSES, Item, RankRule, Reply
 from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
 from gateway.cli.audit.leaderboard import leaderboard_text
+from tests.support.benchmarks.drawn import parsed, words
 from tests.support.benchmarks.scripted import Answer, pick
 from tests.support.published import TABLES, needs_tables
 
@@ -309,6 +311,110 @@ def test_a_run_that_could_stop_early_has_wider_rank_intervals() -> None:
             assert repeated.lower <= plain.lower <= plain.upper <= repeated.upper
             widths.append((plain.upper - plain.lower, repeated.upper - repeated.lower))
     assert any(plain < repeated for plain, repeated in widths)
+
+
+class TestTies:
+    """A place that is shared is shown as shared."""
+
+    def test_of_ranks_and_places(self) -> None:
+        """Equal models share rank and place, on the page and on the terminal; the next one's is after both."""
+        results = [crows("a", 60), crows("b", 60), crows("c", 30)]
+        board = only(results)
+        page, text = report.render(results), leaderboard_text(board)
+
+        assert [(one.place, one.is_tied) for one in board.standings] == [(1, True), (1, True), (3, False)]
+        assert [(entry.rank, entry.is_tied) for entry in board.rows[0].entries] == [(1, True), (1, True), (3, False)]
+        assert page.count('<span class="rank">1=</span>') == 4
+        assert page.count('<span class="rank">3</span>') == 2
+        assert [line.split()[:2] for line in text.split("\n") if line.startswith(("1=", "3 "))] == [
+            ["1=", "a"],
+            ["1=", "b"],
+            ["3", "c"],
+        ]
+
+    def test_without_a_rank_there_is_no_tie(self) -> None:
+        """Models without a rank share nothing."""
+        board = only([crows("a", None), crows("b", None), crows("c", 30), crows("d", 20)])
+        assert [entry.is_tied for entry in board.rows[0].entries] == [False] * 4
+        assert {(one.place, one.is_tied) for one in board.standings} == {(None, False)}
+
+
+class TestFolded:
+    """What would be a dash for every model is a sentence."""
+
+    def test_a_row_without_any_rank(self) -> None:
+        """It is named with the reasons, and no row of the tables; its aspect has no column."""
+        results = [crows(model, 60) for model in ("a", "b")]
+        results = [
+            replaced(one, {"estimates": [*one.estimates, *crows("m", None, axis="age").estimates]}) for one in results
+        ]
+        board = only(results)
+        page, text = report.render(results), leaderboard_text(board)
+
+        assert board.notes == ["age, crows_pairs: no model has a rank (the statistic is undefined)"]
+        assert [board.aspects[at] for at in board.shown_aspects] == ["gender"]
+        table = page.split("Ranks by aspect")[1].split("</table>")[0]
+        assert ("no rank" in table, "<td>age</td>" in table) == (False, False)
+        assert "Without a column, because no row there gives every model a rank: age." in page
+        assert text.endswith("  age, crows_pairs: no model has a rank (the statistic is undefined)")
+        assert "without a column, because no row there gives every model a rank: age" in text
+
+    def test_models_without_a_mean_rank(self) -> None:
+        """Where no model has one, neither it nor the place is a column, and no row is called ranked."""
+        results = [crows("a", 0, unrelated=100), crows("b", 0, unrelated=100)]
+        board = only(results)
+        page, text = report.render(results), leaderboard_text(board)
+
+        assert (board.has_places, board.shown_aspects) == (False, [])
+        head = page.split("Models by mean rank")[1].split("</thead>")[0]
+        assert ("place" in head, "mean rank" in head) == (False, False)
+        for shown in (page, text):
+            assert "o model has a mean rank: none has a rank on every row that counts" in shown
+            assert "gender, crows_pairs: no model has a rank (more than 90 % of its replies cannot be read)" in shown
+
+    def test_a_suite_that_nobody_ran(self) -> None:
+        """The table of two suites has columns of the one that was run, and says why there is no average."""
+        results = [association("decision", model, 50.0) for model in ("a", "b")]
+        (joint,) = only(results).joint
+        page, text = report.render(results), leaderboard_text(only(results))
+        head = page.split("Implicit association and decisions")[1].split("</thead>")[0]
+
+        assert (joint.shown, joint.has_mean) == ([1], False)
+        assert joint.folded == "No model has a run of IAT here that may stand beside the others: no average."
+        assert joint.folded in page
+        assert joint.folded in text
+        assert ("IAT" in head, "average" in head, "Decision" in head) == (False, False, True)
+
+    def test_halves_of_different_models(self) -> None:
+        """Both columns stay where each has a number, the average goes where nobody has both."""
+        (joint,) = only([association("decision", "a", 50.0), association("implicit_association", "b", 50.0)]).joint
+        assert (joint.shown, joint.folded) == ([0, 1], "No model has both numbers: no average.")
+        (joint,) = only(
+            [association(suite, m, 5.0) for suite in ("decision", "implicit_association") for m in "ab"]
+        ).joint
+        assert (joint.has_mean, joint.folded) == (True, None)
+
+
+def test_the_figure_has_each_headline_number(directory: Path) -> None:
+    """A picture for each suite of several models, in the order of the table, with the stored number; who cannot be
+    assessed has words, and a suite of one model no picture.
+    """
+    results = [rundir.read_result(path) for path in rundir.finished_under(directory)]
+    alone = crows("even", 60, dataset=results[0].dataset)
+    figure = only([*results, replaced(alone, {"suite": "bbq"})]).figure
+    assert figure is not None
+    shown = {one.title: parsed(one.svg.split("</svg>")[0] + "</svg>") for one in figure.parts[0].pictures}
+    assert list(shown) == [
+        f"{SUITES[name].title} · SS · all axes" for name in dict.fromkeys(one.suite for one in results)
+    ]
+    for picture, suite in zip(shown.values(), dict.fromkeys(one.suite for one in results), strict=True):
+        found = {row.attrib["data-row"]: words(row)[1] for row in picture.iter("g")}
+        assert list(found) == ["even", "biased", "silent"]
+        of = {one.model: one for one in results if one.suite == suite}
+        for model in ("even", "biased"):
+            (headline,) = (one for one in of[model].estimates if key_of(one) == SUITES[suite].headline)
+            assert found[model].startswith(f"{number(headline.value)} (" if headline.lower is not None else "")
+        assert found["silent"] == "not assessable: 100 % refusal"
 
 
 class TestSharing:
