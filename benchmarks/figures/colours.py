@@ -29,6 +29,11 @@ def ink_on(colour: str) -> str:
     return "#000000" if contrast(colour, "#000000") >= contrast(colour, "#ffffff") else "#ffffff"
 
 
+def ink_class(colour: str) -> str:
+    """The class of text on a colour (figures.css); an attribute would yield to the page's own rule."""
+    return "ink-black" if ink_on(colour) == "#000000" else "ink-white"
+
+
 def contrast(first: str, second: str) -> float:
     """WCAG 2 contrast ratio of two `#rrggbb` colours, 1 to 21."""
     darker, lighter = sorted((_luminance(first), _luminance(second)))

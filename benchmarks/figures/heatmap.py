@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from auditors.types import Estimate
-from benchmarks.figures.colours import REFUSED, diverging, ink_on
+from benchmarks.figures.colours import REFUSED, diverging, ink_class, ink_on
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Key, spoken
 from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, text, width_of
@@ -78,14 +78,14 @@ def draw(found: HeatMap, *, low: float, high: float, label: str) -> str:
 
 def legend(*, low: float, high: float) -> tuple[Key, ...]:
     """What colours and marks mean."""
-    hatched, refused, undefined = (_swatch() for _ in range(3))
-    _box(hatched, diverging(high / 2, low, high))
-    _hatch(hatched, 0, 0, SWATCH_WIDTH, SWATCH_HEIGHT, ink_on(diverging(high / 2, low, high)))
-    _box(refused, REFUSED)
-    _box(undefined, "none", class_="undefined")
+    hatched, refused, undefined = (swatch() for _ in range(3))
+    box(hatched, diverging(high / 2, low, high))
+    hatch(hatched, 0, 0, SWATCH_WIDTH, SWATCH_HEIGHT, ink_on(diverging(high / 2, low, high)))
+    box(refused, REFUSED)
+    box(undefined, "none", class_="undefined")
     text(undefined, SWATCH_WIDTH / 2, 12, "–", text_anchor="middle", class_="soft")
     return (
-        Key(svg=markup(_colour_bar(low, high)), words="value, on this scale in every map"),
+        Key(svg=markup(colour_bar(low, high)), words="value, on this scale in every map"),
         Key(svg=markup(hatched), words=f"fewer than {FEW} essays"),
         Key(svg=markup(refused), words="every essay a refusal: undefined, or 0 by the paper's rule, not balance"),
         Key(svg=markup(undefined), words="undefined: no essay with a score"),
@@ -104,37 +104,56 @@ def _draw_headings(picture: Element, place: int, name: str, code: str, left: flo
 def _draw_cell(group: Element, estimate: Estimate | None, corner: tuple[float, float], low: float, high: float) -> None:
     x, y = corner[0] + GAP, corner[1] + GAP
     width, height = CELL_WIDTH - 2 * GAP, CELL_HEIGHT - 2 * GAP
-    box = {"x": x, "y": y, "width": width, "height": height}
+    corners = {"x": x, "y": y, "width": width, "height": height}
     middle = x + width / 2
     if estimate is None or estimate.value is None:
         is_grey = estimate is not None and is_refused(estimate)
-        ink = ink_on(REFUSED) if is_grey else None
-        add(group, "rect", **({"fill": REFUSED} if is_grey else {"class_": "undefined", "fill": "none"}), **box)
+        ink = ink_class(REFUSED) if is_grey else "soft"
+        add(group, "rect", **({"fill": REFUSED} if is_grey else {"class_": "undefined", "fill": "none"}), **corners)
         words = "all refused" if is_grey else f"n {0 if estimate is None else estimate.n:,}"
-        style = {"style": f"fill:{ink}"} if ink else {"class_": "soft"}
-        text(group, middle, y + 20, "–", text_anchor="middle", size=13, **style)
-        text(group, middle, y + 33, words, text_anchor="middle", size=10, **style)
+        text(group, middle, y + 20, "–", text_anchor="middle", size=13, class_=ink)
+        text(group, middle, y + 33, words, text_anchor="middle", size=10, class_=ink)
         return
     fill = REFUSED if is_refused(estimate) else diverging(estimate.value, low, high)
-    ink = ink_on(fill)
-    add(group, "rect", fill=fill, **box)
+    add(group, "rect", fill=fill, **corners)
     if is_sparse(estimate):
-        _hatch(group, x, y, width, height, ink)
+        hatch(group, x, y, width, height, ink_on(fill))
     lines = [(number(estimate.value, 2), 13.0), (f"n {estimate.n:,}", 10.0)]
     if refusals := estimate.extra.get("refusals", 0):
         lines.append(("all refused" if is_refused(estimate) else f"{refusals:,} refused", 9.5))
-    top = y + (20 if len(lines) == 2 else 15)
+    write(group, lines, (middle, y + (20 if len(lines) == 2 else 15)), width, fill, has_plates=is_sparse(estimate))
+
+
+def write(
+    group: Element,
+    lines: Sequence[tuple[str, float]],
+    place: tuple[float, float],
+    width: float,
+    fill: str,
+    *,
+    has_plates: bool,
+) -> None:
+    """Lines of text on a colour.
+
+    Args:
+        group: of the cell.
+        lines: words and font size of each.
+        place: middle of the first one's baseline.
+        width: that they may have.
+        fill: what they stand on.
+        has_plates: whether each covers what is hatched below it.
+    """
+    middle, top = place
     for words, size in lines:
         shown = fitted(words, width, size)
-        if is_sparse(estimate):
+        if has_plates:
             plate = width_of(shown, size)
             add(group, "rect", fill=fill, x=middle - plate / 2, y=top - size + 1, width=plate, height=size + 1)
-        # As a style, because the page's own rule sets the colour of text.
-        text(group, middle, top, shown, size=size, text_anchor="middle", style=f"fill:{ink}")
+        text(group, middle, top, shown, size=size, text_anchor="middle", class_=ink_class(fill))
         top += 13
 
 
-def _hatch(group: Element, x: float, y: float, width: float, height: float, ink: str) -> None:
+def hatch(group: Element, x: float, y: float, width: float, height: float, ink: str) -> None:
     """Lines falling to the left, cut at the box by hand: a pattern would need an id."""
     path, start = [], HATCH_STEP
     while start < width + height:
@@ -144,21 +163,25 @@ def _hatch(group: Element, x: float, y: float, width: float, height: float, ink:
     add(group, "path", class_="hatch", d="".join(path), stroke=ink, stroke_opacity=0.4, fill="none")
 
 
-def _swatch() -> Element:
+def swatch() -> Element:
     return canvas(SWATCH_WIDTH, SWATCH_HEIGHT, None)
 
 
-def _box(swatch: Element, fill: str, **attributes: str) -> None:
+def box(swatch: Element, fill: str, **attributes: str) -> None:
     add(swatch, "rect", x=0.5, y=0.5, width=SWATCH_WIDTH - 1, height=SWATCH_HEIGHT - 1, fill=fill, **attributes)
 
 
-def _colour_bar(low: float, high: float, steps: int = 30) -> Element:
-    width, height = 8.0, 16.0
-    bar = canvas(steps * width + 20, 32, f"colour scale from {number(low, 0)} to {number(high, 0)}")
+def colour_bar(low: float, high: float, ends: Sequence[float] | None = None, places: int = 0) -> Element:
+    """The scale with numbers below it: `ends` with so many decimals, or else the whole numbers."""
+    steps, width, height = 30, 8.0 if ends is None else 4.0, 16.0
+    label = f"colour scale from {number(low, places)} to {number(high, places)}"
+    bar = canvas(steps * width + 20, 32, label)
     for step in range(steps):
         value = low + (step + 0.5) / steps * (high - low)
         add(bar, "rect", x=10 + step * width, y=0, width=width, height=height, fill=diverging(value, low, high))
-    for tick in range(round(low), round(high) + 1):
+    for tick in range(round(low), round(high) + 1) if ends is None else ends:
         x = 10 + (tick - low) / (high - low) * steps * width
-        text(bar, x, 29, number(tick, 0), size=11, text_anchor="middle")
+        words = number(tick, places)
+        x = min(max(x, width_of(words, 11) / 2), steps * width + 20 - width_of(words, 11) / 2)
+        text(bar, x, 29, words, size=11, text_anchor="middle")
     return bar

@@ -9,8 +9,9 @@ import msgspec
 from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Key, spoken
+from benchmarks.figures.scales import known, known_of
 from benchmarks.figures.series import dash, line_key, mark, style
-from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, points, text
+from benchmarks.figures.svg import NARROW, Element, add, canvas, fit, fitted, hint, kind_of, markup, points, text
 
 Place = tuple[float, float]
 
@@ -18,8 +19,12 @@ WIDTH, HEIGHT = 560.0, 400.0
 CENTRE: Place = (WIDTH / 2, HEIGHT / 2)
 RADIUS = 150.0
 """Of the outermost ring."""
+CORE = 370.0
+"""Width of what is around the rings."""
 LABEL_GAP = 14.0
 RING_STEP = 0.2
+BESIDE = 7.0
+"""Pixels between the intervals of two outlines on one spoke."""
 N_RINGS = 4
 """Rings to 0.8 as in the paper; another one where a share needs it."""
 
@@ -39,15 +44,39 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     estimates: tuple[Estimate | None, ...]
 
 
-def draw(spokes: Sequence[Spoke], outlines: Sequence[Outline], *, label: str) -> str:
-    """The radar as SVG, clockwise from the top. An outline has a gap at a spoke whose share is undefined."""
-    top = outermost(outlines)
-    picture = canvas(WIDTH, HEIGHT, label)
+def draw(
+    spokes: Sequence[Spoke],
+    outlines: Sequence[Outline],
+    *,
+    label: str,
+    has_intervals: bool = False,
+    width: float | None = None,
+) -> str:
+    """The radar as SVG, clockwise from the top. An outline has a gap at a spoke whose share is undefined.
+
+    Args:
+        spokes: three or more, else there is nothing to go around.
+        outlines: an estimate a spoke each.
+        label: read out in place of the picture.
+        has_intervals: whether each share has its interval drawn along its spoke, those of several side by side.
+        width: None draws it as large as it is; NARROW only what is around the rings, for labels of a few letters.
+    """
+    top = outermost(outlines, has_intervals=has_intervals)
+    picture = canvas(WIDTH, HEIGHT, label, kind="" if width is None else kind_of(width))
+    if width == NARROW:
+        picture.attrib |= {
+            "width": f"{NARROW:g}",
+            "height": f"{NARROW * HEIGHT / CORE:g}",
+            "viewBox": f"{(WIDTH - CORE) / 2:g} 0 {CORE:g} {HEIGHT:g}",
+        }
     _draw_rings(picture, len(spokes), top)
     for place, spoke in enumerate(spokes):
         _draw_spoke(picture, place, spoke, len(spokes))
     even = [at(place, len(spokes), spoke.even, top) for place, spoke in enumerate(spokes)]
     add(picture, "polygon", class_="even", points=points(even))
+    if has_intervals:
+        for series, outline in enumerate(outlines):
+            _draw_intervals(picture, series, outline, spokes, top, beside=series - (len(outlines) - 1) / 2)
     for series, outline in enumerate(outlines):
         _draw_outline(picture, series, outline, spokes, top, is_alone=len(outlines) == 1)
     return markup(picture)
@@ -60,9 +89,16 @@ def legend(outlines: Sequence[Outline]) -> tuple[Key, ...]:
     return (*(line_key(series, outline.name) for series, outline in enumerate(outlines)), even)
 
 
-def outermost(outlines: Sequence[Outline]) -> float:
-    """The share at the outermost ring."""
-    largest = max((e.value for outline in outlines for e in outline.estimates if e and e.value is not None), default=0)
+def outermost(outlines: Sequence[Outline], *, has_intervals: bool = False) -> float:
+    """The share at the outermost ring, which holds every share and, where they are drawn, every interval."""
+    shares = known_of(
+        end
+        for outline in outlines
+        for one in outline.estimates
+        if one is not None
+        for end in (one.value, one.upper if has_intervals else None)
+    )
+    largest = max(shares, default=0.0)
     return max(N_RINGS, min(round(1 / RING_STEP), ceil(round(largest / RING_STEP, 6)))) * RING_STEP
 
 
@@ -94,19 +130,36 @@ def _draw_spoke(picture: Element, place: int, spoke: Spoke, n_spokes: int) -> No
     y += {-1: -12, 0: -2, 1: 10}[round(-cos(angle))]
     label = text(picture, x, y, fitted(spoke.label, room, 13), size=13, text_anchor=anchor, class_="strong")
     hint(label, spoke.label)
-    text(picture, x, y + 13, fitted(spoke.axis, room, 10.5), size=10.5, text_anchor=anchor, class_="soft")
+    if spoke.axis:
+        text(picture, x, y + 13, fitted(spoke.axis, room, 10.5), size=10.5, text_anchor=anchor, class_="soft")
+
+
+def _draw_intervals(
+    picture: Element, series: int, outline: Outline, spokes: Sequence[Spoke], top: float, *, beside: float
+) -> None:
+    """Along the spokes, `beside` times BESIDE pixels to their clockwise side."""
+    for place, (spoke, one) in enumerate(zip(spokes, outline.estimates, strict=True)):
+        ends = [] if one is None or known(one.value) is None else known_of([one.lower, one.upper])
+        if len(ends) < 2:
+            continue
+        angle = 2 * pi * place / len(spokes)
+        shift = BESIDE * beside * cos(angle), BESIDE * beside * sin(angle)
+        (x1, y1), (x2, y2) = ((x + shift[0], y + shift[1]) for x, y in (at(place, len(spokes), e, top) for e in ends))
+        line = add(picture, "line", class_=f"vertex {style(series)}", x1=x1, y1=y1, x2=x2, y2=y2)
+        line.set("data-spoke", fit(spoke.label))
+        hint(line, f"{outline.name}, {spoke.label}: {spoken(one)}")
 
 
 def _draw_outline(
     picture: Element, series: int, outline: Outline, spokes: Sequence[Spoke], top: float, *, is_alone: bool
 ) -> None:
     group = add(picture, "g", class_=style(series), data_run=outline.name)
-    values = [None if estimate is None else estimate.value for estimate in outline.estimates]
+    values = [None if estimate is None else known(estimate.value) for estimate in outline.estimates]
     places = [None if v is None else at(i, len(spokes), v, top) for i, v in enumerate(values)]
-    known = [place for place in places if place is not None]
+    corners = [place for place in places if place is not None]
     line = {"class_": f"outline {style(series)}", "stroke_dasharray": dash(series)}
-    if len(known) == len(spokes):
-        add(group, "polygon", points=points(known), fill_opacity=0.14 if is_alone else 0, **line)
+    if len(corners) == len(spokes):
+        add(group, "polygon", points=points(corners), fill_opacity=0.14 if is_alone else 0, **line)
     else:
         for here, there in pairwise([*places, places[0]]):
             if here is not None and there is not None:
@@ -114,5 +167,5 @@ def _draw_outline(
     for spoke, place, estimate in zip(spokes, places, outline.estimates, strict=True):
         if place is not None:
             shown = mark(group, series, *place)
-            shown.set("data-spoke", spoke.label)
+            shown.set("data-spoke", fit(spoke.label))
             hint(shown, f"{outline.name}, {spoke.label}: {spoken(estimate)}")

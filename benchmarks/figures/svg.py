@@ -83,21 +83,37 @@ def fitted(words: str, width: float, size: float) -> str:
     """The words, cut with an ellipsis where they are wider than `width` pixels."""
     if width_of(words, size) <= width:
         return words
-    while words and width_of(words, size) + size > width:
-        words = words[:-1]
-    return words.rstrip() + "…"
+    taken, room = 0, width - size
+    for letter in words:
+        room -= width_of(letter, size)
+        if room < 0:
+            break
+        taken += 1
+    return words[:taken].rstrip() + "…"
 
 
-def wrapped(words: str, width: float, size: float) -> list[str]:
-    """The words in lines of at most `width` pixels; a word that is wider is cut."""
+def wrapped(words: str, width: float, size: float, most: int | None = None) -> list[str]:
+    """The words in lines of at most `width` pixels, at most `most` of them; a word that is wider is broken."""
     lines: list[str] = []
     for word in words.split():
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and width_of(longer, size) <= width:
-            lines[-1] = longer
-        else:
-            lines.append(fitted(word, width, size))
-    return lines
+        for place, part in enumerate(_broken(word, width, size)):
+            longer = f"{lines[-1]} {part}" if lines else part
+            if lines and place == 0 and width_of(longer, size) <= width:
+                lines[-1] = longer
+            else:
+                lines.append(part)
+    if most is None or len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], fitted(lines[most - 1] + 2 * "…", width, size).replace("……", "…")]
+
+
+def _broken(word: str, width: float, size: float) -> list[str]:
+    parts = [""]
+    for letter in word:
+        if parts[-1] and width_of(parts[-1] + letter, size) > width:
+            parts.append("")
+        parts[-1] += letter
+    return parts
 
 
 def _written(value: str | float) -> str:

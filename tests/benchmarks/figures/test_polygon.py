@@ -1,0 +1,116 @@
+"""The affinity polygon: intervals along the spokes, several evaluators beside each other, and hostile input."""
+
+import math
+from math import hypot
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from auditors.types import Estimate
+from benchmarks.figures import polygon, radar
+from benchmarks.figures.radar import Outline, Spoke
+from benchmarks.figures.svg import NARROW
+
+SPOKES = tuple(Spoke(label=f"group-{place}", axis="race", even=0.25) for place in range(4))
+CENTRE = radar.CENTRE
+
+
+def share(value: float | None, lower: float | None = None, upper: float | None = None) -> Estimate:
+    return Estimate(metric="selection_share", value=value, lower=lower, upper=upper, n=40, reason="none was read")
+
+
+def drawn(*outlines: Outline, spokes: tuple[Spoke, ...] = SPOKES) -> ET.Element:
+    return ET.fromstring(f"<all>{polygon.draw(spokes, outlines, label='shares')}</all>")
+
+
+def of_class(picture: ET.Element, name: str) -> list[ET.Element]:
+    return [one for one in picture.iter() if name in one.get("class", "").split()]
+
+
+def ends(line: ET.Element) -> tuple[tuple[float, float], tuple[float, float]]:
+    x1, y1, x2, y2 = (float(line.attrib[name]) for name in ("x1", "y1", "x2", "y2"))
+    return (x1, y1), (x2, y2)
+
+
+def test_an_interval_lies_along_its_spoke() -> None:
+    """From its lower to its upper end, at the radius of a share."""
+    [wide, _, _] = drawn(Outline(name="m", estimates=(share(0.5, 0.4, 0.6), *[share(0.2, 0.1, 0.3)] * 3)))
+    lines = of_class(wide, "vertex")
+    radius = radar.RADIUS / 0.8
+
+    assert len(lines) == 4
+    above = (CENTRE[0], CENTRE[1] - 0.4 * radius, CENTRE[0], CENTRE[1] - 0.6 * radius)
+    right = (CENTRE[0] + 0.1 * radius, CENTRE[1], CENTRE[0] + 0.3 * radius, CENTRE[1])
+    for line, place in ((lines[0], above), (lines[1], right)):
+        (x1, y1), (x2, y2) = ends(line)
+        assert (x1, y1, x2, y2) == pytest.approx(place, abs=0.01)
+
+
+def test_evaluators_have_their_intervals_beside_each_other() -> None:
+    """Neither hides the other's; both are parallel to the spoke."""
+    outlines = [Outline(name=name, estimates=tuple([share(0.5, 0.4, 0.6)] * 4)) for name in ("a", "b")]
+    [wide, _, _] = drawn(*outlines)
+    lines = [ends(line) for line in of_class(wide, "vertex")]
+
+    for one, other in zip(lines[:4], lines[4:], strict=True):
+        assert hypot(one[0][0] - other[0][0], one[0][1] - other[0][1]) == pytest.approx(radar.BESIDE, abs=0.03)
+        assert hypot(one[1][0] - other[1][0], one[1][1] - other[1][1]) == pytest.approx(radar.BESIDE, abs=0.03)
+
+
+def test_the_rings_hold_the_intervals() -> None:
+    """A share below the outermost ring whose interval is beyond it."""
+    outline = Outline(name="m", estimates=(share(0.7, 0.5, 0.95),))
+
+    assert radar.outermost([outline]) == pytest.approx(0.8)
+    assert radar.outermost([outline], has_intervals=True) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("undefined", [None, share(None), share(math.nan, 0.1, 0.2), share(math.inf)])
+def test_undefined_is_a_gap_and_said(undefined: Estimate | None) -> None:
+    """No corner in the centre and no interval; a note has the reason."""
+    outline = Outline(name="m", estimates=(undefined, *[share(0.5, 0.4, 0.6)] * 3))
+    figure = polygon.figure("shares", SPOKES, [outline])
+    [wide, _, _] = drawn(outline)
+
+    assert len(of_class(wide, "vertex")) == 3
+    assert not [one for one in of_class(wide, "outline") if one.tag == "polygon"]
+    assert len(figure.notes) == 1
+    assert figure.notes[0].startswith("m: group-0 is undefined: ")
+
+
+def test_a_narrow_page_has_numbers_and_names_below() -> None:
+    """The corners are numbered in the order of the list."""
+    [_, narrow, names] = drawn(Outline(name="m", estimates=tuple([share(0.5)] * 4)))
+    listed = [one.text for one in names.iter("text")]
+
+    assert float(narrow.attrib["width"]) == float(names.attrib["width"]) == NARROW
+    assert [one.text for one in of_class(narrow, "strong")] == ["1", "2", "3", "4"]
+    assert listed == [f"{place + 1}  group-{place} (race)" for place in range(4)]
+
+
+@pytest.mark.parametrize("n_spokes", [0, 1, 2])
+def test_too_few_identities_are_no_polygon(n_spokes: int) -> None:
+    """They span nothing; the shares are read out all the same."""
+    outline = Outline(name="m", estimates=tuple([share(0.5)] * n_spokes))
+    picture = drawn(outline, spokes=SPOKES[:n_spokes])
+
+    assert of_class(picture, "outline") == []
+    assert [one.tag for one in picture[0]] == ["text"]
+    assert picture[0].attrib["aria-label"].startswith("shares. m: ")
+
+
+def test_nobody_has_chosen_yet() -> None:
+    """No evaluator: no rings around nothing."""
+    assert [one.text for one in drawn().iter("text")] == ["no evaluator has chosen yet"] * 2
+
+
+@pytest.mark.parametrize("name", ["", "x" * 500, "<script>alert(1)</script>", "\u202e\u05d0\u05d1", "\x00\ud800"])
+def test_hostile_names(name: str) -> None:
+    """Well-formed, no id, style or script, however many there are."""
+    spokes = tuple(Spoke(label=name, axis=name, even=0.01) for _ in range(200))
+    outlines = [Outline(name=name, estimates=tuple([share(0.1, 0.0, 0.2)] * 200)) for _ in range(3)]
+    svg = polygon.draw(spokes, outlines, label=name)
+    picture = ET.fromstring(f"<all>{svg}</all>".encode())
+
+    assert not [one for one in picture.iter() if {"id", "style"} & set(one.attrib) or one.tag == "script"]
+    assert len(of_class(picture, "vertex")) == 2 * 3 * 200
