@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import axe_playwright_python
+
 from tests.support.required import program
 
 FLAGS = (
@@ -50,6 +52,19 @@ class Page:
     def size(self, width: int, height: int) -> None:
         """Of the window, in CSS pixels."""
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def theme(self, scheme: str) -> None:
+        """Shows pages as to somebody who prefers "light" or "dark"."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self._call("Emulation.setEmulatedMedia", features=features)
+
+    def faults(self) -> list[str]:
+        """What axe-core holds against the page under WCAG 2.2 A and AA: rule and element of each."""
+        self.evaluate((Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text() + "; 0")
+        tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+        found = self.evaluate(f"axe.run(document, {{runOnly: {{type: 'tag', values: {tags}}}}})")
+        assert found["passes"], "axe-core looked at nothing"
+        return [f"{one['id']}: {node['html'][:200]}" for one in found["violations"] for node in one["nodes"]]
 
     def evaluate(self, expression: str) -> Any:
         """Value of a JavaScript expression, awaited. Raises AssertionError where it throws."""
