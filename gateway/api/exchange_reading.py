@@ -11,6 +11,7 @@ from litestar.datastructures import State
 
 from gateway.api import exchange_pages
 from gateway.api.access_record import client_of, note
+from gateway.api.exchange_comparison import Compared, make_comparison
 from gateway.api.exchange_pages import Page, Wanted
 from gateway.config.schema import Config, SamplingConfig
 from gateway.errors import NotFoundError, RequestError
@@ -69,6 +70,26 @@ async def read_record(
     await note(request, database, "read", asked, 1)
     log.info("exchange read", client=client_of(request), exchanges=[exchange_id])
     return record
+
+
+async def read_comparison(
+    request: Request[None, None, State],
+    database: Database,
+    config: Config,
+    stream: str,
+    *,
+    limit: int,
+    excerpt: int | None = None,
+) -> bytes:
+    """JSON of a `Comparison`, with at most `limit` exchanges a side.
+
+    Raises: NotFoundError, ConflictError, StoreError.
+    """
+    wanted = Compared(stream=stream, limit=limit, excerpt=excerpt)
+    page = await make_comparison(config, wanted)
+    await note(request, database, "read", {"stream": stream, "limit": limit}, len(page.ids))
+    log.info("exchanges read", client=client_of(request), exchanges=page.ids)
+    return page.body
 
 
 def written(place: Place) -> str:

@@ -11,8 +11,9 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 
 from gateway.api.access_record import client_of, note
 from gateway.api.dependencies import Settings, Store
+from gateway.api.exchange_comparison import MOST_SIDE, Comparison
 from gateway.api.exchange_forms import ExchangeRecord, ShownExchange
-from gateway.api.exchange_reading import read_list, read_record, written
+from gateway.api.exchange_reading import read_comparison, read_list, read_record, written
 from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import RequestError
@@ -95,6 +96,23 @@ class ExchangesController(Controller):
         page = await read_list(request, database, config, criteria, before=before, limit=limit)
         headers = {} if page.next is None else {NEXT: written(page.next)}
         return Response(page.body, media_type="application/json", headers=headers)
+
+    @get(
+        "/compare",
+        summary="Exchanges from before the change of an alarm and since, redacted",
+        responses={200: ResponseSpec(Comparison, generate_examples=False), **announced(403, 404, 409)},
+    )
+    async def compare(
+        self,
+        request: Request[None, None, State],
+        database: Store,
+        config: Settings,
+        stream: Annotated[str, QueryParameter(max_length=LONGEST_TEXT)],
+        limit: Annotated[int, QueryParameter(ge=1, le=MOST_SIDE)] = 5,
+    ) -> Response[bytes]:
+        """`stream` is that of the alarm, `limit` is of each side. They are examples; the means are of all audits."""
+        body = await read_comparison(request, database, config, stream, limit=limit)
+        return Response(body, media_type="application/json")
 
     @get(
         "/{exchange_id:str}",

@@ -157,6 +157,35 @@ async def search(
     ]
 
 
+async def of_stream(
+    database: Database,
+    stream: str,
+    *,
+    received_from: float | None = None,
+    received_before: float | None = None,
+    limit: int,
+) -> list[str]:
+    """Ids of stored exchanges with a value in this stream, the newest measurement first.
+
+    Args:
+        database: the store.
+        stream: its id.
+        received_from: only those received at this Unix time or later.
+        received_before: only those received before this Unix time.
+        limit: at most so many.
+    """
+    joined = measurements.join(exchanges, measurements.c.exchange_id == exchanges.c.id)
+    query = sa.select(exchanges.c.id).select_from(joined)
+    query = query.where(measurements.c.stream == stream, measurements.c.value.is_not(None))
+    if received_from is not None:
+        query = query.where(exchanges.c.received_at >= received_from)
+    if received_before is not None:
+        query = query.where(exchanges.c.received_at < received_before)
+    async with database.read() as connection:
+        found = await connection.execute(query.order_by(measurements.c.id.desc()).limit(limit))
+        return list(dict.fromkeys(found.scalars()))
+
+
 async def has_request(database: Database, request_id: str) -> bool:
     """Whether any exchange with this request id is stored."""
     query = sa.select(exchanges.c.id).where(exchanges.c.request_id == fitted("request_id", request_id)).limit(1)

@@ -192,6 +192,57 @@ async def test_one_exchange_with_all_that_is_known_of_it(tmp_path: Path) -> None
     assert (read["filter"], read["n_exchanges"]) == ({"exchange_id": ["covered"]}, 1)
 
 
+async def test_exchanges_of_an_alarm_from_before_and_since(tmp_path: Path) -> None:
+    """Both sides of the change with their scores, how they were chosen, and the means of all; one look on record."""
+    async with control_plane(tmp_path, server=KEYED, drift={"average_run_length": 20}) as plane:
+        await drifted(plane, text="I am ann@example.org, who leads?")
+        [alarm] = (await plane.http.get("/live/alarms", headers=ADMIN)).json()
+        answer = (await ask(plane, path="/compare", stream=alarm["stream"], limit=3)).json()
+        absent = await ask(plane, path="/compare", stream="absent")
+        *_, read = (await ask(plane, path="/access")).json()
+        for number in range(20):
+            await exchanges.delete(plane.database, request_id=f"request-{number}")
+        without = (await ask(plane, path="/compare", stream=alarm["stream"])).json()
+        lowered = {"by": "Ann", "reason": "a new prompt"}
+        acknowledge = f"/live/alarms/{alarm['stream']}/acknowledge"
+        (await plane.http.post(acknowledge, json=lowered, headers=ADMIN)).raise_for_status()
+        calm = await ask(plane, path="/compare", stream=alarm["stream"])
+
+    before, since = ([one[0]["id"] for one in answer[side]] for side in ("before", "since"))
+    assert before == ["exchange-19", "exchange-18", "exchange-17"]
+    assert since == alarm["exchange_ids"][:3]
+    assert {score["value"] for one in answer["before"] for score in one} == {-1.0}
+    assert {score["value"] for one in answer["since"] for score in one} == {2.0}
+    assert answer["since"][0][0]["prompt"] == "I am [email], who leads?"
+    assert (answer["mean_before"], answer["mean_since"]) == (-1.0, 2.0)
+    assert (answer["n_before"], answer["change"]) == (20, 1020.0)
+    assert "last ones" in answer["chosen_before"]
+    assert (absent.status_code, calm.status_code) == (404, 409)
+    assert (read["filter"], read["n_exchanges"]) == ({"stream": alarm["stream"], "limit": 3}, 6)
+    assert without["before"] == []
+    assert "deleted after 30 days" in without["reasons"]["before"]
+    assert len(without["since"]) == 5
+
+
+async def test_the_alarm_of_a_gap_shows_the_scores_that_it_is_made_of(tmp_path: Path) -> None:
+    """A gap has no measurements of its own: those of its group and of the others on the axis stand in."""
+    settings = DriftSettings(average_run_length=20, tolerance=0.0, reference_window=20)
+    async with control_plane(tmp_path, server=KEYED, drift={"average_run_length": 20}) as plane:
+        for number in range(400):
+            one = exchange(id=f"e{number}", request_id=f"r{number}", received_at=float(number))
+            high = 2.0 if number >= 200 else 0.0
+            found = [measurement(high, group="men"), measurement(0.0, group="women")]
+            await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
+            await measurements.record(plane.database, one, "judge", found, 0.1, probability=1.0, settings=settings)
+        alarms = (await plane.http.get("/live/alarms", headers=ADMIN)).json()
+        [alarm] = [one for one in alarms if (one["metric"], one["group"]) == ("favoritism_gap", "men")]
+        answer = (await ask(plane, path="/compare", stream=alarm["stream"], limit=2)).json()
+
+    for side, expected in (("before", {"men": 0.0, "women": 0.0}), ("since", {"men": 2.0, "women": 0.0})):
+        assert len(answer[side]) == 2
+        assert [{score["group"]: score["value"] for score in one} for one in answer[side]] == [expected] * 2
+
+
 async def test_an_exchange_that_is_gone_is_not_found(tmp_path: Path) -> None:
     """After its deletion the answer says why it may be gone, and that somebody looked is on record."""
     async with control_plane(tmp_path, server=KEYED) as plane:

@@ -1,0 +1,175 @@
+"""Before and since: exchanges of a stream whose alarm stands, from before the change and from the time since."""
+
+import msgspec
+
+from auditors.streams.scales import GAP_SUFFIX
+from gateway.api.exchange_forms import Shown, ShownExchange
+from gateway.api.page_process import made_elsewhere
+from gateway.config.schema import Config
+from gateway.errors import ConflictError, NotFoundError
+from gateway.live.detectors import ShownDetector, shown_detector
+from gateway.live.settings import settings_of
+from gateway.live.stream import Stream
+from gateway.store import exchange_search, streams
+from gateway.store.database import Database
+from gateway.store.exchange_search import Criteria
+
+MOST_SIDE = 50
+"""Exchanges on either side."""
+MOST_SCORES = 40
+"""Of one exchange, on the axis of the stream."""
+CHOSEN_BEFORE = "the last ones received before the change"
+CHOSEN_SINCE = "those that spoke most for the change, the strongest first, then the newest"
+NONE = "none is stored any more: they are deleted after {days:g} days, or on request"
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Exchanges on both sides of a change; means are of all audits of a side, in the metric's own unit.
+
+    Times are Unix seconds. What is null or empty has its reason under its name in `reasons`.
+    """
+
+    stream: str
+    auditor: str
+    metric: str
+    axis: str | None
+    group: str | None
+    model: str
+    direction: str | None
+    change: float | None
+    """When the change began, by the times of the exchanges: an estimate. Where it is not known, the alarm's time."""
+    alarm_since: float | None
+    alarm_exchange_id: str | None
+    """The exchange whose audit raised the alarm."""
+    mean_before: float | None
+    mean_since: float | None
+    n_before: int | None
+    n_since: int | None
+    chosen_before: str
+    """How the exchanges of this side were chosen: they are examples, the means are of all."""
+    chosen_since: str
+    before: list[list[ShownExchange]]
+    """Of each exchange its scores by this metric on this axis."""
+    since: list[list[ShownExchange]]
+    reasons: dict[str, str]
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """Which comparison is wanted: of a stream, with at most `limit` exchanges a side."""
+
+    stream: str
+    limit: int
+    excerpt: int | None = None
+    """Characters that are kept of each text."""
+
+
+class ComparisonPage(msgspec.Struct, frozen=True):
+    """`body` is JSON of a Comparison; `ids` are of the exchanges in it."""
+
+    body: bytes
+    ids: list[str]
+
+
+async def make_comparison(config: Config, wanted: Compared) -> ComparisonPage:
+    """Both sides, redacted.
+
+    Raises: NotFoundError for a stream that is none; ConflictError where no alarm of it stands; StoreError.
+    """
+    return await made_elsewhere(_comparison, config, wanted)
+
+
+async def _comparison(database: Database, config: Config, wanted: Compared) -> ComparisonPage:
+    found = await streams.load(database, [wanted.stream])
+    if not found:
+        raise NotFoundError(f'no live stream has the id "{wanted.stream[:100]}": GET /live/alarms lists alarms')
+    [stream] = found
+    detector = stream.state.detector
+    if detector is None or not detector.alarm:
+        raise ConflictError(f'no alarm of the stream "{wanted.stream}" stands: GET /live/alarms lists those that do')
+    told = shown_detector(stream, settings_of(config.drift), 1)
+    change = told.since if told.since is not None else stream.alarm_since
+    before, since = await _sides(database, stream, detector.behind, change, wanted.limit)
+    rows = await _rows(database, stream, [*before, *since], wanted.excerpt)
+    reasons = {name: why for name, why in told.reasons.items() if name in _TOLD}
+    days = config.store.retention_days
+    sides = {"before": before, "since": since}
+    listed = {name: [rows[one] for one in ids if one in rows] for name, ids in sides.items()}
+    reasons |= {name: NONE.format(days=days) for name, side in listed.items() if not side}
+    comparison = _compared(stream, told, change, listed, reasons)
+    return ComparisonPage(msgspec.json.encode(comparison), [one for one in (*before, *since) if one in rows])
+
+
+_TOLD = ("mean_before", "mean_since", "n_before", "n_since", "direction", "axis", "group")
+
+
+async def _sides(
+    database: Database, stream: Stream, behind: list[str], change: float | None, limit: int
+) -> tuple[list[str], list[str]]:
+    """Ids of stored exchanges before the change and since."""
+    measured = _measured_stream(stream)
+    strongest = [*behind, *filter(None, [stream.alarm_exchange_id])]
+    stored = await exchange_search.load(database, strongest)
+    since = [one for one in strongest if one in stored]
+    if change is None:
+        return [], list(dict.fromkeys(since))[:limit]
+    since += await exchange_search.of_stream(database, measured, received_from=change, limit=limit)
+    before = await exchange_search.of_stream(database, measured, received_before=change, limit=limit)
+    since = list(dict.fromkeys(since))[:limit]
+    return [one for one in before if one not in since], since
+
+
+def _measured_stream(stream: Stream) -> str:
+    """The stream whose measurements these are: a gap has none of its own, and is shown by those of its group."""
+    if not stream.key.metric.endswith(GAP_SUFFIX):
+        return stream.id
+    own = msgspec.structs.replace(stream.key, metric=stream.key.metric.removesuffix(GAP_SUFFIX))
+    return own.id
+
+
+async def _rows(
+    database: Database, stream: Stream, ids: list[str], excerpt: int | None
+) -> dict[str, list[ShownExchange]]:
+    """By exchange, its scores by the stream's metric on its axis."""
+    criteria = Criteria(
+        exchange_ids=ids,
+        auditor=stream.key.auditor,
+        metric=stream.key.metric.removesuffix(GAP_SUFFIX),
+        axis=stream.key.axis or None,
+    )
+    shown = Shown(excerpt)
+    rows: dict[str, list[ShownExchange]] = {}
+    for found in await exchange_search.search(database, criteria, limit=len(ids) * MOST_SCORES):
+        rows.setdefault(found.exchange.id, []).append(shown.row(found))
+    return rows
+
+
+def _compared(
+    stream: Stream,
+    told: ShownDetector,
+    change: float | None,
+    sides: dict[str, list[list[ShownExchange]]],
+    reasons: dict[str, str],
+) -> Comparison:
+    if told.since is None:
+        reasons["change"] = "it is not known when it began: what is before the alarm is shown as before the change"
+    return Comparison(
+        stream=stream.id,
+        auditor=told.auditor,
+        metric=told.metric,
+        axis=told.axis,
+        group=told.group,
+        model=told.model,
+        direction=told.direction,
+        change=change,
+        alarm_since=told.alarm_since,
+        alarm_exchange_id=told.exchange_id,
+        mean_before=told.mean_before,
+        mean_since=told.mean_since,
+        n_before=told.n_before,
+        n_since=told.n_since,
+        chosen_before=CHOSEN_BEFORE,
+        chosen_since=CHOSEN_SINCE,
+        before=sides["before"],
+        since=sides["since"],
+        reasons=reasons,
+    )
