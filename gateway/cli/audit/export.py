@@ -3,30 +3,44 @@
 import argparse
 import os
 import sys
+import time
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.reporting import mlflow_runs, model_card
+from benchmarks.reporting import every_eval_ever, mlflow_runs, model_card
 from benchmarks.run import directory
 from benchmarks.suites import registry
 
 HELP = """\
 model-card: a section for the README of a model, with the metadata (model-index) that Hugging Face's hub reads.
 mlflow: a run in an experiment of MLflow for each; needs the extra mlflow, and the name of a tracking store.
+every-eval-ever: a record of that schema for each, in the folders of its datastore.
 
 Examples:
   biasgate audit export runs/first --to model-card --out section.md
   biasgate audit export runs --to mlflow --tracking-uri sqlite:///mlflow.db
+  biasgate audit export runs --to every-eval-ever --out records --organization "Our Lab" --relationship third_party \\
+    --model-id org/model
 """
 
-FORMS = ("model-card", "mlflow")
 EXPERIMENT = "biasgate"
+OPTIONS = {
+    "model-card": {"out"},
+    "mlflow": {"tracking_uri", "experiment"},
+    "every-eval-ever": {"out", "organization", "relationship", "model_id"},
+}
+"""What each form is given."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", type=Path, metavar="DIR", help="a run directory, or one that holds several")
-    parser.add_argument("--to", choices=FORMS, required=True, help="which form")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="model-card: where to (default: the standard output)")
+    parser.add_argument("--to", choices=tuple(OPTIONS), required=True, help="which form")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="PATH",
+        help="model-card: file (default: the standard output); every-eval-ever: folder, which gets a folder data",
+    )
     parser.add_argument(
         "--tracking-uri",
         metavar="URI",
@@ -34,13 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--experiment", metavar="NAME", help=f"mlflow: made if it is not there (default: {EXPERIMENT})")
 
+    whose = "every-eval-ever: "
+    parser.add_argument("--organization", metavar="NAME", help=f"{whose}who evaluated")
+    parser.add_argument("--relationship", choices=every_eval_ever.RELATIONSHIPS, help=f"{whose}of these to the model")
+    parser.add_argument("--model-id", metavar="ORG/NAME", help=f"{whose}the model (default: its served name)")
+
 
 def run(arguments: argparse.Namespace) -> int:
     _demand_meant(arguments)
-    return _to_mlflow(arguments) if arguments.to == "mlflow" else _to_model_card(arguments)
-
-
-OPTIONS = {"model-card": {"out"}, "mlflow": {"tracking_uri", "experiment"}}
+    return WAYS[arguments.to](arguments)
 
 
 def _demand_meant(arguments: argparse.Namespace) -> None:
@@ -64,6 +80,21 @@ def _to_model_card(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _to_every_eval_ever(arguments: argparse.Namespace) -> int:
+    if None in (arguments.out, arguments.organization, arguments.relationship):
+        raise BenchmarkError("--to every-eval-ever needs --out, --organization and --relationship")
+    source = every_eval_ever.Source(
+        organization=arguments.organization, relationship=arguments.relationship, model_id=arguments.model_id
+    )
+    paths = directory.finished_under(arguments.directory)
+    for one in every_eval_ever.write(paths, arguments.out, source, int(time.time())):
+        left_out = f"{one.n_undefined} undefined"
+        if one.without_side:
+            left_out += f"; no better side: {', '.join(one.without_side)}"
+        print(f"{one.path or one.suite}: {one.n_results} results, {left_out}")
+    return 0
+
+
 def _to_mlflow(arguments: argparse.Namespace) -> int:
     uri = arguments.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
     if not uri:
@@ -73,3 +104,6 @@ def _to_mlflow(arguments: argparse.Namespace) -> int:
         told = f"{one.n_metrics} metrics, {one.n_undefined} numbers undefined" if one.is_new else "was there already"
         print(f"{one.suite}: run {one.run_id}: {told}")
     return 0
+
+
+WAYS = {"model-card": _to_model_card, "mlflow": _to_mlflow, "every-eval-ever": _to_every_eval_ever}

@@ -1,0 +1,268 @@
+"""Results as records of the Every Eval Ever schema 0.3.0, in the folders of its datastore.
+
+https://github.com/evaleval/every_eval_ever. The schema asks of each number whether less is better. A number whose
+neutral value lies inside its scale has no such side: its distance from the neutral value has, and is what is recorded,
+under a name of its own and with the number itself beside it. One without a neutral value, and one that is undefined,
+is no result: the record names it.
+"""
+
+import hashlib
+import re
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.errors import BenchmarkError
+from benchmarks.reporting.headline import heading, part
+from benchmarks.reporting.totals import totals
+from benchmarks.run import directory
+from benchmarks.run.result import Result, shown_axes, shown_fields
+from benchmarks.suites.protocol import Scale, Suite
+from benchmarks.suites.registry import find
+
+SCHEMA = "0.3.0"
+Relationship = Literal["first_party", "third_party", "collaborative", "other"]
+RELATIONSHIPS: tuple[str, ...] = get_args(Relationship)
+_MODEL_ID = re.compile(r"(?!data/)[A-Za-z0-9][\w.\-]*(?<!\.)/(?!data$)[A-Za-z0-9][\w.\-]*(?<!\.)", re.ASCII)
+"""ORG/NAME, each of which can be a folder anywhere."""
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """What a result cannot know of itself."""
+
+    organization: str
+    """Who evaluated."""
+    relationship: str
+    """Of these to the model: one of RELATIONSHIPS."""
+    model_id: str | None = None
+    """ORG/NAME; None: the served name is one."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    suite: str
+    path: Path | None
+    """None: the result has no number that the schema can hold."""
+    n_results: int
+    n_undefined: int
+    without_side: list[str]
+    """Metrics without a better side."""
+
+
+def write(paths: Sequence[Path], out: Path, source: Source, retrieved: int) -> list[Written]:
+    """A file for each finished run, `out`/data/SUITE/ORG/NAME/UUID.json; the same result has the same UUID.
+
+    Args:
+        paths: run directories.
+        out: where the folder `data` is, or is made.
+        source: see there.
+        retrieved: Unix seconds at which the records are made.
+
+    Raises: BenchmarkError when a run is not finished, the model has no ORG/NAME, or `out` cannot be written.
+    """
+    results = [directory.read_result(path) for path in paths]
+    models = sorted({result.model for result in results})
+    if source.model_id is not None and len(models) > 1:
+        raise BenchmarkError(f"--model-id is of one model; here are {len(models)}: {', '.join(models)}")
+    for model in models:
+        _demand_model_id(source.model_id or model)
+    contents = [(path / directory.RESULT).read_bytes() for path in paths]
+    return [_written(out, *one, source, retrieved) for one in zip(results, contents, strict=True)]
+
+
+def record(result: Result, content: bytes, source: Source, retrieved: int) -> dict[str, Any]:
+    """One record. `content` is the result.json that it is of."""
+    suite, model = find(result.suite), source.model_id or result.model
+    undefined = {_about(one): one.reason or "no reason is stored" for one in totals(result) if one.value is None}
+    digest = hashlib.sha256(content).hexdigest()
+    beside = {
+        "result_sha256": digest,
+        "does_not_show": suite.does_not_show,
+        "undefined": _json(undefined) if undefined else None,
+        "without_better_side": ", ".join(_without_side(result, suite)) or None,
+        "judge_fault": result.judge_fault,
+        "thinking_fault": result.thinking_fault,
+        "not_comparable": "the items are a few of biasgate's own" if result.dataset.kind == "embedded" else None,
+    }
+    origin = result.provenance
+    known = {
+        "schema_version": SCHEMA,
+        "evaluation_id": f"{result.suite}-{digest[:12]}/{model}/{retrieved}",
+        "evaluation_timestamp": origin.finished,
+        "retrieved_timestamp": str(retrieved),
+        "source_metadata": {
+            "source_name": "biasgate",
+            "source_type": "evaluation_run",
+            "source_organization_name": source.organization,
+            "evaluator_relationship": source.relationship,
+            "additional_details": _strings(beside),
+        },
+        "eval_library": {
+            "name": "biasgate",
+            "version": origin.biasgate,
+            "additional_details": _strings({"suite": result.suite, "suite_version": result.suite_version}),
+        },
+        "model_info": {
+            "name": result.model,
+            "id": model,
+            "additional_details": _strings(
+                {
+                    "deployment_type": "unknown",
+                    "model_availability": "unknown",
+                    "fingerprints": ", ".join(origin.fingerprints) or None,
+                    "mitigation": result.mitigation,
+                }
+            ),
+        },
+        "evaluation_results": [
+            _result(one, scale, result, suite)
+            for one in totals(result)
+            if one.value is not None and (scale := _sided(one.metric, suite)) is not None
+        ],
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _written(out: Path, result: Result, content: bytes, source: Source, retrieved: int) -> Written:
+    made = record(result, content, source, retrieved)
+    n_results, path = len(made["evaluation_results"]), None
+    if n_results:
+        name = uuid.UUID(bytes=hashlib.sha256(content).digest()[:16], version=4)
+        path = out / "data" / result.suite / made["model_info"]["id"] / f"{name}.json"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+        except OSError as exc:
+            raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
+    return Written(
+        suite=result.suite,
+        path=path,
+        n_results=n_results,
+        n_undefined=sum(one.value is None for one in totals(result)),
+        without_side=_without_side(result, find(result.suite)),
+    )
+
+
+def _demand_model_id(model_id: str) -> None:
+    if not _MODEL_ID.fullmatch(model_id):
+        raise BenchmarkError(f'"{model_id}" is no ORG/NAME, which Every Eval Ever files a model under: give --model-id')
+
+
+def _sided(metric: str, suite: Suite) -> Scale | None:
+    scale = suite.scales.get(metric)
+    return None if scale is None or scale.ideal is None else scale
+
+
+def _without_side(result: Result, suite: Suite) -> list[str]:
+    return list(dict.fromkeys(one.metric for one in totals(result) if _sided(one.metric, suite) is None))
+
+
+def _result(one: Estimate, scale: Scale, result: Result, suite: Suite) -> dict[str, Any]:
+    is_distance = scale.ideal is not None and scale.low < scale.ideal < scale.high
+    shown, bounds = (_distance(one, scale) if is_distance else one), _bounds(one, scale, is_distance=is_distance)
+    metric_id = f"{result.suite}.{one.metric}" + (".distance" if is_distance else "")
+    config = {
+        "evaluation_description": _description(scale, is_distance=is_distance),
+        "metric_id": metric_id,
+        "metric_name": heading(one.metric) + (", distance from neutral" if is_distance else ""),
+        "metric_parameters": _parameters(one, scale, is_distance=is_distance),
+        "lower_is_better": is_distance or scale.ideal == scale.low,
+        "score_type": "continuous",
+        "min_score": bounds[0],
+        "max_score": bounds[1],
+        "additional_details": _strings({"judge": result.provenance.judged_by, "embedder": result.provenance.embedder}),
+    }
+    details: dict[str, Any] = {
+        "score": shown.value,
+        "details": _strings({"n": one.n, "n_excluded": one.n_excluded, "reason": one.reason}),
+    }
+    if shown.lower is not None and shown.upper is not None:
+        interval = {"lower": shown.lower, "upper": shown.upper, "confidence_level": one.confidence_level}
+        method = {} if one.method is None else {"method": one.method}
+        details["uncertainty"] = {"confidence_interval": interval | method, "num_samples": one.n}
+    return {
+        "evaluation_result_id": f"{metric_id}/{_about(one)}",
+        "evaluation_name": f"{suite.title}: {part(one.axis, one.group, one.reference, one.subset)}",
+        "source_data": _data(result, suite),
+        "metric_config": config,
+        "score_details": details,
+        "generation_config": _generation(result),
+    }
+
+
+def _distance(one: Estimate, scale: Scale) -> Estimate:
+    """The estimate's distance from the neutral value. An interval that holds it begins at 0."""
+    ideal = scale.ideal or 0.0
+    distances = [None if end is None else abs(end - ideal) for end in (one.value, one.lower, one.upper)]
+    if one.lower is None or one.upper is None:
+        return msgspec.structs.replace(one, value=distances[0], lower=None, upper=None)
+    ends = [distance for distance in distances[1:] if distance is not None]
+    nearest = 0.0 if one.lower <= ideal <= one.upper else min(ends)
+    return msgspec.structs.replace(one, value=distances[0], lower=nearest, upper=max(ends))
+
+
+def _bounds(one: Estimate, scale: Scale, *, is_distance: bool) -> tuple[float | str, float | str]:
+    """Of the metric. Some scales say only how a metric is drawn: where a number lies outside, there is no bound."""
+    found = [value for value in (one.value, one.lower, one.upper) if value is not None]
+    low: float | str = scale.low if min(found) >= scale.low else "-Infinity"
+    high: float | str = scale.high if max(found) <= scale.high else "Infinity"
+    if not is_distance:
+        return low, high
+    ends = [abs(end - (scale.ideal or 0.0)) for end in (low, high) if not isinstance(end, str)]
+    return 0.0, max(ends) if len(ends) == 2 else "Infinity"
+
+
+def _parameters(one: Estimate, scale: Scale, *, is_distance: bool) -> dict[str, Any]:
+    keys = {"axis": one.axis, "group": one.group, "reference": one.reference, "subset": one.subset}
+    itself = {"neutral": scale.ideal, "value": one.value, "lower": one.lower, "upper": one.upper} if is_distance else {}
+    return {name: value for name, value in (keys | itself).items() if value is not None}
+
+
+def _description(scale: Scale, *, is_distance: bool) -> str:
+    return f"distance from {scale.ideal:g} of: {scale.reading}" if is_distance else scale.reading
+
+
+def _data(result: Result, suite: Suite) -> dict[str, Any]:
+    used = result.dataset
+    about = {"kind": used.kind, "sha256": used.sha256, "n_used": used.n_used, "n_canonical": used.n_canonical}
+    details = _strings(about | {"licence": suite.licence if used.kind == "canonical" else None})
+    if used.kind == "canonical":
+        named = {"dataset_name": suite.title, "source_type": "url", "url": [suite.url]}
+    else:
+        named = {"dataset_name": f"{used.name}, a few items of biasgate's own", "source_type": "other"}
+    return named | {"additional_details": details}
+
+
+def _generation(result: Result) -> dict[str, Any]:
+    asked = {
+        "protocol": result.protocol,
+        "mode": result.mode,
+        "thinking": result.thinking,
+        "few_shot": result.few_shot,
+        "samples": result.samples,
+        "seed": result.seed,
+        "limit": result.limit,
+        "subset": result.subset,
+        "axes": shown_axes(result.axes),
+        "extra_body": shown_fields(result.extra_body),
+        "prompt_sha256": result.provenance.prompt_sha256,
+    }
+    given = {} if result.temperature is None else {"generation_args": {"temperature": result.temperature}}
+    return given | {"additional_details": _strings(asked)}
+
+
+def _about(one: Estimate) -> str:
+    place = {"metric": one.metric, "axis": one.axis, "group": one.group, "reference": one.reference}
+    return _json({name: key for name, key in (place | {"subset": one.subset}).items() if key is not None})
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _strings(known: dict[str, Any]) -> dict[str, str]:
+    """Details of the schema are strings; what is not known is left away."""
+    return {name: str(value) for name, value in known.items() if value is not None and value != ""}
