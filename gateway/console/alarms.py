@@ -1,6 +1,7 @@
 """/console/alarms: drift alarms that stand, each on a page of its own, and who lowered which."""
 
-from typing import Annotated, Any
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from litestar import Controller, Response, get
@@ -16,10 +17,14 @@ from gateway.console.rendering import View
 from gateway.console.showing import Asked, PageFrame
 from gateway.errors import NotFoundError
 from gateway.live.detectors import Detectors, shown_detector
+from gateway.live.history import History, history_of
 from gateway.live.settings import settings_of
-from gateway.store import acknowledgements, served, stream_pages, streams
+from gateway.store import acknowledgements, histories, served, stream_pages, streams
 from gateway.store.database import Database
 from gateway.store.stream_pages import Selection
+
+if TYPE_CHECKING:
+    from benchmarks.figures.figure import Figure
 
 MOST = 100
 SERIES = ("auditor", "metric", "axis", "group", "model")
@@ -80,14 +85,14 @@ class AlarmsController(Controller):
         self, request: Asked, pages: PageFrame, database: Store, config: Settings, stream_id: FromPath[str]
     ) -> Response[Any]:
         async def build() -> View:
-            one = await _detector(database, stream_id, config.drift)
+            one, figure = await _detector(database, stream_id, config.drift)
             entries = await acknowledgements.entries(database, stream=stream_id, limit=20)
             said = sentence(one) if one.state == "alarm" else None
             data = {
                 "one": one,
                 "subject": subject(one),
                 "sentence": said,
-                "figure": reference_plot(one),
+                "drawn": [figure],
                 "entries": entries,
             }
             return View(template="alarm.html", title=subject(one), tab="/console/alarms", data=data)
@@ -102,21 +107,37 @@ def reference_plot(one: Detectors) -> str:
     return plot(one.range, None, one.mean_since, one.reference.lower, one.reference.upper, kind="reference")
 
 
-async def _detector(database: Database, stream_id: str, drift: DriftConfig) -> Detectors:
-    """Raises NotFoundError where there is no such stream."""
+async def _detector(database: Database, stream_id: str, drift: DriftConfig) -> tuple[Detectors, "Figure"]:
+    """With the control chart of its history. Raises NotFoundError where there is no such stream."""
     found = await streams.load(database, [stream_id])
     if not found:
         raise NotFoundError(f'no live stream has the id "{stream_id[:100]}": the alarms page lists those that alarm')
-    settings, n_streams = settings_of(drift), await stream_pages.n_streams(database)
-    shown = shown_detector(found[0], settings, n_streams)
+    [stream] = found
+    settings, n_streams = settings_of(drift), await streams.count(database)
+    shown = shown_detector(stream, settings, n_streams)
+    history = history_of(
+        stream,
+        await histories.read(database, stream_id),
+        window=None,
+        settings=settings,
+        n_streams=n_streams,
+        changes=await served.changes(database, stream.key.model),
+    )
     if shown.since is not None:
-        history = await served.history(database)
+        models = await served.history(database)
         shown = msgspec.structs.replace(
             shown,
-            fingerprint_before=history.at(shown.model, shown.since),
-            fingerprint_after=history.at(shown.model, float("inf")),
+            fingerprint_before=models.at(shown.model, shown.since),
+            fingerprint_after=models.at(shown.model, float("inf")),
         )
-    return Detectors(log_threshold=settings.log_threshold(n_streams), **msgspec.structs.asdict(shown))
+    one = Detectors(log_threshold=settings.log_threshold(n_streams), **msgspec.structs.asdict(shown))
+    return one, await asyncio.to_thread(_drawn, history)
+
+
+def _drawn(history: History) -> "Figure":
+    from gateway.live.history_figure import figure_of  # a worker starts without the benchmarks
+
+    return figure_of(history)
 
 
 def _said(value: str | None) -> str | None:

@@ -65,7 +65,13 @@ def render(view: View, shell: Mapping[str, Any]) -> Rendered:
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("gateway.console", "templates"),
+        # Figures are those of reports, in their macros.
+        loader=jinja2.ChoiceLoader(
+            [
+                jinja2.PackageLoader("gateway.console", "templates"),
+                jinja2.PackageLoader("benchmarks.reporting", "templates"),
+            ]
+        ),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -1,6 +1,7 @@
 """/console/static: scripts, styles and pictures of the pages, open to everybody; and the raters' page."""
 
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import PurePath
 
 from litestar import Controller, Response, get
@@ -10,6 +11,8 @@ from litestar.params import FromPath
 from gateway.console.showing import HEADERS
 
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+FIGURES = "figures.css"
+"""Of the reports, whose figures the pages show."""
 FILES = frozenset({"live.js", "forms.js", "login.js", "common.js", "labelling.js", "style.css", "icon.svg"})
 
 
@@ -21,6 +24,8 @@ class StaticController(Controller):
 
     @get("/static/{name:str}", sync_to_thread=True)
     def file(self, name: FromPath[str]) -> Response[bytes]:
+        if name == FIGURES:
+            return _answer(files("benchmarks.reporting") / "templates" / name)
         if name not in FILES:
             raise NotFoundException(detail=f'the console has no file "{name}"')
         return _file(name)
@@ -32,6 +37,11 @@ class StaticController(Controller):
 
 
 def _file(name: str) -> Response[bytes]:
-    content = (files("gateway.console") / "static" / name).read_bytes()
-    media_type = MEDIA_TYPES[PurePath(name).suffix]
-    return Response(content, headers=HEADERS | {"cache-control": "no-cache"}, media_type=f"{media_type}; charset=utf-8")
+    return _answer(files("gateway.console") / "static" / name)
+
+
+def _answer(file: Traversable) -> Response[bytes]:
+    media_type = MEDIA_TYPES[PurePath(file.name).suffix]
+    return Response(
+        file.read_bytes(), headers=HEADERS | {"cache-control": "no-cache"}, media_type=f"{media_type}; charset=utf-8"
+    )

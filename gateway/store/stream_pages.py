@@ -102,12 +102,9 @@ def _where(selection: Selection) -> list[sa.ColumnElement[bool]]:
 
 async def n_alarmed(database: Database) -> int:
     """How many streams have an alarm that stands."""
-    return await _count(database, streams.c.alarm_since.is_not(None))
-
-
-async def n_streams(database: Database) -> int:
-    """How many streams there are."""
-    return await _count(database, sa.true())
+    query = sa.select(sa.func.count()).select_from(streams).where(streams.c.alarm_since.is_not(None))
+    async with database.read() as connection:
+        return (await connection.execute(query)).scalar() or 0
 
 
 async def find(database: Database, labels: Mapping[str, str | None]) -> str | None:
@@ -122,9 +119,3 @@ async def find(database: Database, labels: Mapping[str, str | None]) -> str | No
     async with database.read() as connection:
         found: str | None = (await connection.execute(query)).scalar()
     return found
-
-
-async def _count(database: Database, condition: sa.ColumnElement[bool]) -> int:
-    query = sa.select(sa.func.count()).select_from(streams).where(condition)
-    async with database.read() as connection:
-        return (await connection.execute(query)).scalar() or 0
