@@ -174,7 +174,7 @@ def evidence_words(chart: Chart) -> str:
     evidence = known(chart.log_evidence)
     if evidence is None:
         return f"No evidence yet: {'it still learns' if chart.reference is None else 'nothing was seen since'}"
-    verb = "alarms" if evidence < chart.log_threshold else "alarmed"
+    verb = "alarmed" if evidence >= chart.log_threshold or chart.alarm is not None else "alarms"
     return f"Log evidence {number(evidence, 1)}; {verb} at {number(chart.log_threshold, 1)}"
 
 

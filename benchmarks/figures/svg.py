@@ -9,7 +9,7 @@ Element = ET.Element
 
 EM = 0.62
 """Width of a usual letter over the font size; wide enough for the page's widest font."""
-BROAD = dict.fromkeys("MW@%…—", 1.0) | dict.fromkeys("mwGOQ", 0.86)
+BROAD = dict.fromkeys("MW@%…—", 1.15) | dict.fromkeys("mwGOQ", 0.95)
 """Letters that are wider."""
 WIDE, NARROW = 720.0, 320.0
 """Widths of a picture that is drawn for screens and print, and for a telephone."""
@@ -27,7 +27,7 @@ def canvas(width: float, height: float, label: str | None, *, description: str =
         "height": _written(height),
         "viewBox": f"0 0 {_written(width)} {_written(height)}",
     }
-    spoken = {"aria-hidden": "true"} if label is None else {"role": "img", "aria-label": fit(label)}
+    spoken = {"aria-hidden": "true"} if label is None else {"role": "img", "aria-label": fit(label) or "figure"}
     picture = Element("svg", {"class": f"figure {kind}".rstrip(), **spoken, **size})
     if description:
         add(picture, "desc", description)

@@ -1,10 +1,14 @@
 """The figure of a stream's history; draws with the benchmarks, so whoever serves live traffic imports it when asked."""
 
+from auditors.streams.scales import scale_of
 from benchmarks.figures import history as drawing
 from benchmarks.figures.figure import Figure
 from gateway.live.detectors import Bounds
 from gateway.live.history import Bucket, History
 from gateway.store.served import ModelChange
+
+USUAL_RATIO = 4.0
+"""A ratio has no end of its own; its chart is scaled as if this were it, and holds what is above all the same."""
 
 
 def figure_of(found: History) -> Figure:
@@ -19,7 +23,7 @@ def chart_of(found: History) -> drawing.Chart:
         title=_title(found),
         buckets=[_bucket(one) for one in found.buckets],
         low=low,
-        high=high,
+        high=min(high, USUAL_RATIO) if scale_of(found.metric).is_ratio else high,
         reference=_ends(found.reference),
         limits=_ends(found.limits),
         since=found.since,

@@ -67,3 +67,9 @@ def test_a_stream_without_a_history_says_why() -> None:
 
     assert "no history: a gap is made of blocks" in shown.parts[0].pictures[0].svg
     assert (shown.notes, shown.keys) == ((), ())
+
+
+def test_a_ratio_is_scaled_as_ratios_usually_are() -> None:
+    """Not by the largest that could be shown, on which a fifth more would be a line's width."""
+    drawn = chart_of(history(metric="decision_impact_ratio", range=(0.0, 100.0)))
+    assert (drawn.low, drawn.high) == (0.0, 4.0)
