@@ -1,6 +1,5 @@
 """/console: what needs somebody, how far models are from neutral, when suites ran, what became of the traffic."""
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +23,8 @@ from gateway.store.database import Database
 from gateway.store.runs import Run
 from gateway.store.stream_pages import Selection
 
-MOST_STREAMS = 300
+MOST_STREAMS = 200
+MOST_SUITES = 50
 MOST_ALARMS = 20
 OUTCOMES = {
     "audited": "audited",
@@ -69,7 +69,7 @@ class OverviewController(Controller):
                 "n_shown": len(estimates),
                 "model": model,
                 "ledger": await _ledger(database),
-                "suites": _freshness(await runs.newest_done(database)),
+                "suites": _newest_of_each(await runs.newest_done(database)),
                 "schedules": await schedules.list_schedules(database),
             }
             return View(template="overview.html", title="Overview", tab="/console", data=data)
@@ -127,7 +127,9 @@ async def _ledger(database: Database) -> list[LedgerShare]:
     return [LedgerShare(name, OUTCOMES.get(name, ""), n, n / total) for name, n in counts.items() if n]
 
 
-def _freshness(newest: Sequence[Run]) -> list[tuple[Run, float]]:
-    """The newest finished run of each suite and model, with its age in seconds; the oldest first."""
-    now = time.time()
-    return sorted(((run, now - (run.finished_at or run.created_at)) for run in newest), key=lambda found: -found[1])
+def _newest_of_each(newest: Sequence[Run]) -> list[Run]:
+    """The newest finished run of each suite and model, the oldest of them first."""
+    found: dict[tuple[str, str], Run] = {}
+    for run in sorted(newest, key=lambda run: run.finished_at or 0.0):
+        found[run.suite, run.model] = run
+    return sorted(found.values(), key=lambda run: run.finished_at or 0.0)[:MOST_SUITES]
