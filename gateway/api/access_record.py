@@ -12,7 +12,7 @@ from gateway.store.database import Database
 
 
 async def note(
-    request: Request[None, None, State], database: Database, action: Action, asked: dict[str, Any], n_exchanges: int
+    request: Request[Any, Any, State], database: Database, action: Action, asked: dict[str, Any], n_exchanges: int
 ) -> None:
     """By the name of the key and the address."""
     await access.note(
@@ -20,6 +20,6 @@ async def note(
     )
 
 
-def client_of(request: Request[None, None, State]) -> str | None:
+def client_of(request: Request[Any, Any, State]) -> str | None:
     """Network address."""
     return request.client.host if request.client else None

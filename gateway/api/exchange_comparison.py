@@ -19,7 +19,7 @@ MOST_SIDE = 50
 MOST_SCORES = 40
 """Of one exchange, on the axis of the stream."""
 CHOSEN_BEFORE = "the last ones received before the change"
-CHOSEN_SINCE = "those that spoke most for the change, the strongest first, then the newest"
+CHOSEN_SINCE = "those that spoke most for the change, the strongest first, with the one that raised the alarm"
 NONE = "none is stored any more: they are deleted after {days:g} days, or on request"
 
 
@@ -106,15 +106,17 @@ async def _sides(
     database: Database, stream: Stream, behind: list[str], change: float | None, limit: int
 ) -> tuple[list[str], list[str]]:
     """Ids of stored exchanges before the change and since."""
-    measured = _measured_stream(stream)
-    strongest = [*behind, *filter(None, [stream.alarm_exchange_id])]
+    strongest = dict.fromkeys([*behind, *filter(None, [stream.alarm_exchange_id])])
     stored = await exchange_search.load(database, strongest)
     since = [one for one in strongest if one in stored]
+    if stream.alarm_exchange_id in since[limit:]:
+        since[limit - 1 :] = [stream.alarm_exchange_id]
     if change is None:
-        return [], list(dict.fromkeys(since))[:limit]
-    since += await exchange_search.of_stream(database, measured, received_from=change, limit=limit)
+        return [], since[:limit]
+    measured = _measured_stream(stream)
+    newest = await exchange_search.of_stream(database, measured, received_from=change, limit=limit)
+    since = list(dict.fromkeys([*since, *newest]))[:limit]
     before = await exchange_search.of_stream(database, measured, received_before=change, limit=limit)
-    since = list(dict.fromkeys(since))[:limit]
     return [one for one in before if one not in since], since
 
 

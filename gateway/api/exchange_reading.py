@@ -24,7 +24,7 @@ _PLACE = re.compile(r"([0-9.e+-]{1,30}),([^,\x00]{1,36}),([0-9]{1,18})")
 
 
 async def read_list(
-    request: Request[None, None, State],
+    request: Request[Any, Any, State],
     database: Database,
     config: Config,
     criteria: Criteria,
@@ -57,9 +57,7 @@ async def read_list(
     return page
 
 
-async def read_record(
-    request: Request[None, None, State], database: Database, config: Config, exchange_id: str
-) -> bytes:
+async def read_record(request: Request[Any, Any, State], database: Database, config: Config, exchange_id: str) -> bytes:
     """JSON of an `ExchangeRecord`. Raises NotFoundError, StoreError."""
     asked = {"exchange_id": [exchange_id[:36]]}
     try:
@@ -73,7 +71,7 @@ async def read_record(
 
 
 async def read_comparison(
-    request: Request[None, None, State],
+    request: Request[Any, Any, State],
     database: Database,
     config: Config,
     stream: str,

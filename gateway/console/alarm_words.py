@@ -32,10 +32,15 @@ SUBJECTS = {
 
 def subject(one: ShownDetector) -> str:
     """What a stream measures, as the subject of a sentence."""
-    named = SUBJECTS.get(one.metric)
-    if named is None or ("{group}" in named and one.group is None):
-        return " · ".join(words(part) for part in (one.metric, one.axis, one.group) if part).capitalize()
-    return named.format(group=words(one.group), axis=words(one.axis) or "an axis")
+    return subject_of(one.metric, one.axis, one.group)
+
+
+def subject_of(metric: str, axis: str | None, group: str | None) -> str:
+    """The same by its labels."""
+    named = SUBJECTS.get(metric)
+    if named is None or ("{group}" in named and group is None):
+        return " · ".join(words(part) for part in (metric, axis, group) if part).capitalize()
+    return named.format(group=words(group), axis=words(axis) or "an axis")
 
 
 def sentence(one: ShownDetector) -> str:

@@ -210,7 +210,8 @@ async def test_exchanges_of_an_alarm_from_before_and_since(tmp_path: Path) -> No
 
     before, since = ([one[0]["id"] for one in answer[side]] for side in ("before", "since"))
     assert before == ["exchange-19", "exchange-18", "exchange-17"]
-    assert since == alarm["exchange_ids"][:3]
+    assert since == [*alarm["exchange_ids"][:2], alarm["exchange_id"]]
+    assert alarm["exchange_id"] not in alarm["exchange_ids"][:3]
     assert {score["value"] for one in answer["before"] for score in one} == {-1.0}
     assert {score["value"] for one in answer["since"] for score in one} == {2.0}
     assert answer["since"][0][0]["prompt"] == "I am [email], who leads?"
