@@ -99,11 +99,11 @@ class AuditsController(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=1000)] = 100,
     ) -> list[Audit]:
         found = await runs.list_runs(database, model=model, suite=suite, status=run_status, limit=limit)
-        return [_audit(run) for run in found]
+        return [audit_of(run) for run in found]
 
     @get("/{audit_id:str}", summary="One run and its progress", responses=announced(404))
     async def audit(self, audit_id: FromPath[str], database: Store) -> Audit:
-        return _audit(await _find(database, audit_id))
+        return audit_of(await _find(database, audit_id))
 
     @get(
         "/{audit_id:str}/events",
@@ -160,7 +160,7 @@ class AuditsController(Controller):
     )
     async def cancel(self, audit_id: FromPath[str], database: Store) -> Audit:
         await runs.cancel(database, audit_id)
-        return _audit(await _find(database, audit_id))
+        return audit_of(await _find(database, audit_id))
 
     @post(
         "/{audit_id:str}/resume",
@@ -171,7 +171,7 @@ class AuditsController(Controller):
     async def resume(self, audit_id: FromPath[str], database: Store, queue: Queue, config: Settings) -> Audit:
         await runs.resume(database, audit_id, max_queued=config.audits.max_queued)
         await queue.defer(RUN_TASK, {"run_id": audit_id}, lock=audit_id)
-        return _audit(await _find(database, audit_id))
+        return audit_of(await _find(database, audit_id))
 
 
 def require_model(model: str, dataplane: DataPlane) -> None:
@@ -185,11 +185,15 @@ def require_model(model: str, dataplane: DataPlane) -> None:
     )
 
 
-async def _find(database: Database, audit_id: str) -> Run:
-    run = await runs.get(database, audit_id)
+def require_audit(audit_id: str, run: Run | None) -> Run:
+    """The run that was found. Raises NotFoundError where none was."""
     if run is None:
         raise NotFoundError(f'no audit has the id "{audit_id}": GET /audits lists them')
     return run
+
+
+async def _find(database: Database, audit_id: str) -> Run:
+    return require_audit(audit_id, await runs.get(database, audit_id))
 
 
 async def _finished(database: Database, audit_id: str, what: str) -> Run:
@@ -204,7 +208,7 @@ async def _follow(database: Database, audit_id: str) -> AsyncIterator[ServerSent
     """An event at every change, a comment while there is none, and an end."""
     shown, shown_at = None, time.monotonic()
     while True:
-        audit = _audit(await _find(database, audit_id))
+        audit = audit_of(await _find(database, audit_id))
         if (audit.status, audit.progress.done, audit.progress.total) != shown:
             shown, shown_at = (audit.status, audit.progress.done, audit.progress.total), time.monotonic()
             yield ServerSentEventMessage(event="progress", data=msgspec.json.encode(audit).decode())
@@ -222,7 +226,8 @@ async def _lines(database: Database, audit_id: str) -> AsyncIterator[bytes]:
         yield "".join(f"{body}\n" for body in bodies).encode()
 
 
-def _audit(run: Run) -> Audit:
+def audit_of(run: Run) -> Audit:
+    """As it is shown, with the rate of its replies and the time left."""
     return Audit(
         id=run.id,
         suite=run.suite,

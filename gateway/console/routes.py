@@ -4,6 +4,7 @@ from litestar import Router
 
 from gateway.api.access import Access
 from gateway.console.alarms import AlarmsController
+from gateway.console.audits import AuditPagesController
 from gateway.console.entrance import HANDLERS, LoginController
 from gateway.console.exchanges import ExchangePagesController
 from gateway.console.overview import OverviewController
@@ -14,7 +15,7 @@ from gateway.console.static_files import StaticController
 def console(access: Access) -> list[Router]:
     """What an error looks like is a page here."""
     with_text = [access.require_admin, access.require_some_key]
-    pages = [OverviewController, AlarmsController, SettingsController]
+    pages = [OverviewController, AlarmsController, AuditPagesController, SettingsController]
     return [
         Router("/", route_handlers=[StaticController, LoginController]),
         Router("/", route_handlers=pages, guards=[access.require_reader], exception_handlers=HANDLERS),

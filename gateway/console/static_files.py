@@ -13,7 +13,9 @@ from gateway.console.showing import HEADERS
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 FIGURES = "figures.css"
 """Of the reports, whose figures the pages show."""
-FILES = frozenset({"live.js", "forms.js", "login.js", "common.js", "labelling.js", "style.css", "icon.svg"})
+FILES = frozenset(
+    {"live.js", "forms.js", "audits.js", "login.js", "common.js", "labelling.js", "style.css", "icon.svg"}
+)
 
 
 class StaticController(Controller):

@@ -102,6 +102,13 @@ async def get(database: Database, run_id: str) -> Run | None:
     return None if row is None else _run(row)
 
 
+async def summary(database: Database, run_id: str) -> Run | None:
+    """The run without result and report, or None."""
+    async with database.read() as connection:
+        row = (await connection.execute(sa.select(*_SUMMARY).where(runs.c.id == run_id))).first()
+    return None if row is None else _run(row)
+
+
 async def list_runs(
     database: Database,
     *,

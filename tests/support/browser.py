@@ -100,6 +100,17 @@ class Page:
         """Types text into what has the focus."""
         self._call("Input.insertText", text=text)
 
+    def choose(self, selector: str, value: str) -> None:
+        """An entry of the first such list, by its value."""
+        self.evaluate(
+            f"(() => {{ const node = document.querySelector({json.dumps(selector)}); node.value = {json.dumps(value)}; "
+            "node.dispatchEvent(new Event('change', {bubbles: true})); })()"
+        )
+
+    def save_downloads_in(self, directory: Path) -> None:
+        """Files that links offer to download go there, under the names that they are offered under."""
+        self._call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(directory))
+
     def screenshot(self, path: Path) -> None:
         """A PNG of the window."""
         path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))

@@ -54,6 +54,8 @@ NUMBERS = {
         *("/judges/calibrations", "/judges/calibrations/{digest:str}"),
         *("/schema", "/schema/{path:str}", "/schema/openapi.json"),
         *("/console", "/console/alarms", "/console/alarms/{stream_id:str}", "/console/settings"),
+        *("/console/audits", "/console/audits/compare", "/console/audits/{audit_id:str}"),
+        "/console/audits/{audit_id:str}/items",
     )
 }
 """What a viewer may read."""

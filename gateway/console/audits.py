@@ -1,0 +1,176 @@
+"""/console/audits: suite runs to start, to follow, to read item by item and to compare; schedules."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Controller, Response, get
+from litestar.params import FromPath, FromQuery, QueryParameter
+
+from gateway.api import run_views
+from gateway.api.audits import audit_of, require_audit
+from gateway.api.dependencies import Plane, Settings, Store
+from gateway.api.shown_gate import Gate, GateWanted
+from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, place
+from gateway.config.audit_request import MITIGATIONS
+from gateway.console.comparison_view import Drawn, drawn
+from gateway.console.rendering import View
+from gateway.console.result_view import Numbers, numbers
+from gateway.console.showing import Asked, PageFrame
+from gateway.store import catalogue, runs, schedules
+from gateway.store.database import Database
+from gateway.store.runs import Run, Status
+
+TAB = "/console/audits"
+MOST_RUNS = 100
+MOST_OTHERS = 20
+ITEMS_A_PAGE = 25
+FILTERS: dict[Filter, str] = {
+    "failed": "failed: no reply, or thinking without an end",
+    "unrelated": "unrelated",
+    "refusal": "refusal",
+    "malformed": "malformed",
+    "ok": "read",
+}
+
+_gate = msgspec.json.Decoder(Gate)
+_items = msgspec.json.Decoder(ItemsPage)
+
+
+class AuditPagesController(Controller):
+    """Runs of suites."""
+
+    path = TAB
+    include_in_schema = False
+
+    @get("/")
+    async def audits(
+        self,
+        request: Asked,
+        pages: PageFrame,
+        database: Store,
+        dataplane: Plane,
+        model: FromQuery[str | None] = None,
+        suite: FromQuery[str | None] = None,
+        run_status: Annotated[Status | None, QueryParameter(name="status")] = None,
+    ) -> Response[Any]:
+        known = set(dataplane.config.aliases).union(*(upstream.models for upstream in dataplane.upstreams))
+
+        async def build() -> View:
+            found = await runs.list_runs(database, model=model, suite=suite, status=run_status, limit=MOST_RUNS)
+            data = {
+                "runs": [audit_of(run) for run in found],
+                "most": MOST_RUNS,
+                "chosen": {"model": model, "suite": suite, "status": run_status},
+                "schedules": await schedules.list_schedules(database),
+                "suites": sorted(await catalogue.read(database), key=lambda one: str(one["name"])),
+                "models": sorted(known),
+                "mitigations": MITIGATIONS,
+            }
+            return View(template="audits.html", title="Audits", tab=TAB, data=data)
+
+        return await pages.shown(request, build)
+
+    @get("/compare")
+    async def compare(
+        self, request: Asked, pages: PageFrame, database: Store, config: Settings, a: FromQuery[str], b: FromQuery[str]
+    ) -> Response[Any]:
+        found = None if _is_for_changes(request) else await _compared(config, a, b)
+
+        async def build() -> View:
+            data = {"a": await _run(database, a), "b": await _run(database, b), "found": found}
+            return View(template="audit_comparison.html", title="Two runs compared", tab=TAB, data=data)
+
+        return await pages.shown(request, build)
+
+    @get("/{audit_id:str}")
+    async def audit(
+        self,
+        request: Asked,
+        pages: PageFrame,
+        database: Store,
+        config: Settings,
+        audit_id: FromPath[str],
+        require: FromQuery[list[str] | None] = None,
+    ) -> Response[Any]:
+        asked = [one.strip() for one in require or [] if one.strip()]
+        gate = None if not asked or _is_for_changes(request) else await _gated(config, audit_id, asked)
+        kept: list[Numbers] = []
+
+        async def build() -> View:
+            run = await _run(database, audit_id)
+            if run.status == "done" and not kept:
+                kept.append(await numbers(database, audit_id))
+            data = {
+                "run": audit_of(run),
+                "numbers": kept[0] if kept else None,
+                "others": await _others(database, run),
+                "gate": gate,
+                "required": asked,
+            }
+            return View(template="audit.html", title=f"{run.suite}, {run.model}", tab=TAB, data=data)
+
+        return await pages.shown(request, build)
+
+    @get("/{audit_id:str}/items")
+    async def items(
+        self,
+        request: Asked,
+        pages: PageFrame,
+        database: Store,
+        config: Settings,
+        audit_id: FromPath[str],
+        read_as: Annotated[str, QueryParameter(name="status")] = "",
+        changed_from: FromQuery[str] = "",
+        after: FromQuery[str] = "",
+    ) -> Response[Any]:
+        status = next((name for name in FILTERS if name == read_as), None)
+        wanted = ItemsWanted(
+            audit_id=audit_id,
+            status=status,
+            changed_from=changed_from or None,
+            after=place(after or None),
+            limit=ITEMS_A_PAGE,
+        )
+        found = None if _is_for_changes(request) else _items.decode(await run_views.items(config, wanted))
+
+        async def build() -> View:
+            run = await _run(database, audit_id)
+            data = {
+                "run": audit_of(run),
+                "found": found,
+                "filters": FILTERS,
+                "status": status or "",
+                "changed_from": changed_from,
+                "others": await _others(database, run),
+                "is_first": not after,
+            }
+            return View(template="audit_items.html", title=f"Items of {run.suite}, {run.model}", tab=TAB, data=data)
+
+        return await pages.shown(request, build)
+
+
+def _is_for_changes(request: Asked) -> bool:
+    """An open page asks for the parts that change: what takes seconds to make is none of them."""
+    return "text/event-stream" in request.headers.get("accept", "")
+
+
+async def _run(database: Database, audit_id: str) -> Run:
+    return require_audit(audit_id, await runs.summary(database, audit_id))
+
+
+async def _others(database: Database, run: Run) -> list[Run]:
+    """Finished runs that it may be compared with, once it is finished itself."""
+    if run.status != "done":
+        return []
+    found = await runs.list_runs(database, suite=run.suite, status="done", limit=MOST_OTHERS + 1)
+    return [one for one in found if one.id != run.id][:MOST_OTHERS]
+
+
+async def _gated(config: Settings, audit_id: str, asked: list[str]) -> Gate:
+    wanted = GateWanted(audit_id=audit_id, requirements=asked, allow_unvalidated_judge=False)
+    return _gate.decode(await run_views.gate(config, wanted))
+
+
+async def _compared(config: Settings, a: FromQuery[str], b: FromQuery[str]) -> Drawn:
+    found, _ = await run_views.compared(config, a, b)
+    return await drawn(found)

@@ -1,0 +1,127 @@
+"""Two runs compared as their page shows it: a forest plot for each metric, and what flipped."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from markupsafe import Markup
+
+from gateway.console.interval_figure import plot
+
+MOST_PARTS = 40
+"""Numbers of groups and parts of one metric that are drawn; of more, those with a star."""
+MOST_FLIPS = 50
+SIGNIFICANT = 0.05
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One number of both runs; see `benchmarks.reporting.compare.Difference`."""
+
+    metric: str
+    axis: str | None
+    group: str | None
+    reference: str | None
+    subset: str | None
+    value_a: float | None
+    value_b: float | None
+    difference: float | None
+    lower: float | None
+    upper: float | None
+    adjusted_p_value: float | None
+    over_axes: str | None
+    reason: str | None
+
+    @property
+    def is_whole(self) -> bool:
+        return (self.group, self.reference, self.subset) == (None, None, None)
+
+    @property
+    def is_starred(self) -> bool:
+        return self.adjusted_p_value is not None and self.adjusted_p_value <= SIGNIFICANT
+
+    @property
+    def name(self) -> str:
+        axis = self.axis or f"all axes{f', {self.over_axes}' if self.over_axes else ''}"
+        return " · ".join(part for part in (axis, self.group, self.reference, self.subset) if part).replace("_", " ")
+
+
+class Side(msgspec.Struct, frozen=True):
+    reading: str
+    text: str
+
+
+class Flip(msgspec.Struct, frozen=True, kw_only=True):
+    item_id: str
+    sample: int
+    axis: str
+    groups: list[str]
+    question: str
+    a: Side
+    b: Side
+
+
+class _Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    differing: dict[str, list[str]]
+    n_paired: int
+    n_unpaired: int
+    n_comparisons: int
+    n_comparisons_of_parts: int
+    expected_by_chance: float | None
+    noise: dict[str, str]
+    judge_faults: dict[str, str]
+    n_looks: int | None
+    differences: list[Difference]
+
+
+class _Found(msgspec.Struct, frozen=True):
+    comparison: _Comparison
+    n_flipped: int
+    flips: list[Flip]
+
+
+class Forest(msgspec.Struct, frozen=True, kw_only=True):
+    """The differences of one metric on one scale."""
+
+    metric: str
+    rows: list[tuple[Difference, Markup]]
+    digits: int
+    n_left_out: int
+    """Numbers of groups and parts without a star, which are in the JSON and the report."""
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    comparison: Any
+    forests: list[Forest]
+    flips: list[Flip]
+    n_flipped: int
+
+
+async def drawn(found: bytes) -> Drawn:
+    """From the JSON of `run_views.compared`."""
+    return await asyncio.to_thread(_drawn, found)
+
+
+def _drawn(content: bytes) -> Drawn:
+    found = msgspec.json.decode(content, type=_Found)
+    by_metric: dict[str, list[Difference]] = {}
+    for row in found.comparison.differences:
+        by_metric.setdefault(row.metric, []).append(row)
+    forests = [_forest(metric, rows) for metric, rows in by_metric.items()]
+    return Drawn(found.comparison, forests, found.flips[:MOST_FLIPS], found.n_flipped)
+
+
+def _forest(metric: str, rows: Sequence[Difference]) -> Forest:
+    parts = [row for row in rows if not row.is_whole]
+    shown = [row for row in rows if row.is_whole or row.is_starred or len(parts) <= MOST_PARTS]
+    shown.sort(key=lambda row: (not row.is_whole, row.axis is not None))
+    ends = [abs(end) for row in shown for end in (row.difference, row.lower, row.upper) if end is not None]
+    widest = max(ends, default=0.0) or 1.0
+    scale = (-widest, widest)
+    return Forest(
+        metric=metric,
+        rows=[(row, plot(scale, 0.0, row.difference, row.lower, row.upper)) for row in shown],
+        digits=max(0, 2 - math.floor(math.log10(widest))),
+        n_left_out=len(rows) - len(shown),
+    )

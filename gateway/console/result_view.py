@@ -1,0 +1,62 @@
+"""The numbers of a finished run as its page shows them: those of whole axes, from its result.json."""
+
+import asyncio
+
+import msgspec
+
+from gateway.store import runs
+from gateway.store.database import Database
+
+
+class Number(msgspec.Struct, frozen=True, kw_only=True):
+    """One estimate, as result.json has it."""
+
+    metric: str
+    axis: str | None = None
+    group: str | None = None
+    reference: str | None = None
+    subset: str | None = None
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    n: int = 0
+    n_excluded: int = 0
+    reason: str | None = None
+
+
+class _Judge(msgspec.Struct, frozen=True):
+    reason: str | None = None
+
+
+class _Result(msgspec.Struct, frozen=True):
+    estimates: list[Number] = []
+    counts: dict[str, int] = {}
+    judge: _Judge | None = None
+
+
+class Numbers(msgspec.Struct, frozen=True):
+    """Of a run of any version: what its result does not say is left out."""
+
+    whole: list[Number]
+    """Those of all axes together first."""
+    n_parts: int
+    """Numbers of groups and parts of the data, which are in the report."""
+    counts: dict[str, int]
+    judge_fault: str | None
+
+
+async def numbers(database: Database, audit_id: str) -> Numbers:
+    """None are shown of a result that cannot be read."""
+    run = await runs.get(database, audit_id)
+    return await asyncio.to_thread(_read, None if run is None else run.result)
+
+
+def _read(result: str | None) -> Numbers:
+    try:
+        found: _Result = msgspec.json.decode(result or "{}", type=_Result)
+    except msgspec.DecodeError:
+        found = _Result()
+    whole = [one for one in found.estimates if (one.group, one.reference, one.subset) == (None, None, None)]
+    whole.sort(key=lambda one: one.axis is not None)
+    fault = None if found.judge is None else found.judge.reason
+    return Numbers(whole, len(found.estimates) - len(whole), found.counts, fault)

@@ -1,0 +1,205 @@
+"""The console's audits in a real Chromium: what runs cost, started, followed, read item by item, compared, packed."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from gateway.__main__ import main
+from tests.support.benchmarks.bundled import KEY
+from tests.support.browser import Page, browser
+from tests.support.processes import BIASGATE, free_port, running
+
+ADMIN, VIEWER = "sesame", "sesame-to-look"
+ASKED = {"suites": "stereoset", "model": "simulated", "data": "embedded"}
+SETTINGS = (
+    'admin_key_env = "AUDITS_ADMIN_KEY"\n[[server.control_keys]]\nname = "dashboard"\nkey_env = "AUDITS_VIEWER_KEY"\n'
+    '[audits]\nbundle_key_env = "AUDITS_BUNDLE_KEY"\n'
+)
+
+
+class Console(NamedTuple):
+    page: Page
+    root: str
+
+    def open(self, path: str, key: str = ADMIN) -> None:
+        """A page of somebody who has logged in with a key."""
+        self.page.open(f"{self.root}/console#key={key}")
+        self.page.eventually("location.pathname === '/console' && document.querySelector('#live-health')")
+        self.page.open(f"{self.root}{path}")
+
+    def await_suites(self) -> None:
+        """Until the auditor has said what it can run."""
+        headers = {"authorization": f"Bearer {ADMIN}"}
+        deadline = time.monotonic() + 60
+        while httpx.get(f"{self.root}/suites", headers=headers, trust_env=False).status_code != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def ask(self, method: str, path: str, **more: Any) -> Any:
+        headers = {"authorization": f"Bearer {ADMIN}"}
+        answer = httpx.request(method, f"{self.root}{path}", headers=headers, trust_env=False, timeout=30, **more)
+        return answer.raise_for_status().json()
+
+
+@contextmanager
+def console(directory: Path) -> Iterator[Console]:
+    """Gateway and auditor in front of the simulator, and a page that is still blank."""
+    upstream, port = free_port(), free_port()
+    config = directory / "biasgate.toml"
+    config.write_text(
+        f'[store]\nurl = "sqlite:///{directory}/biasgate.db"\n[[upstreams]]\nname = "up"\nmodels = ["simulated"]\n'
+        f'base_url = "http://127.0.0.1:{upstream}"\n[auditors.embedding]\nenabled = false\n'
+        f"[server]\nauditor_metrics_port = 0\n{SETTINGS}"
+    )
+    pem = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    keys = {"AUDITS_ADMIN_KEY": ADMIN, "AUDITS_VIEWER_KEY": VIEWER, "AUDITS_BUNDLE_KEY": pem}
+    environ = {**keys, "BIASGATE_HOME": str(directory / "cache")}
+    simulate = [*BIASGATE, "simulate", "--port", str(upstream), "--profile", "default", "--seed", "1"]
+    serve = [*BIASGATE, "serve", "--config", str(config), "--port", str(port)]
+    root = f"http://127.0.0.1:{port}"
+    with (
+        browser(directory / "profile") as page,
+        running(simulate, ready_url=f"http://127.0.0.1:{upstream}/health", log=directory / "simulator.log"),
+        running(serve, ready_url=f"{root}/readyz", log=directory / "log", environ=environ),
+    ):
+        page.size(1200, 900)
+        shown = Console(page, root)
+        shown.await_suites()
+        yield shown
+    assert "Traceback" not in (directory / "log").read_text()
+
+
+def fill(page: Page, *, mitigation: str) -> None:
+    page.eventually("document.querySelector('#start [name=suites][value=stereoset]')")
+    page.click("#start [name=suites][value=stereoset]")
+    page.choose("#start [name=data]", "embedded")
+    page.choose("#start [name=mitigation]", mitigation)
+
+
+def n_done(count: int) -> str:
+    return f"document.querySelectorAll('.runs .state-done').length === {count}"
+
+
+def test_from_the_start_to_the_bundle(tmp_path: Path) -> None:
+    """Cost, two runs, what flipped between them, a gate, the items of a kind, and a bundle that verifies."""
+    with console(tmp_path) as shown:
+        page = shown.page
+        shown.open("/console/audits")
+        fill(page, mitigation="none")
+        page.click("#start [data-estimate]")
+        page.eventually("document.querySelector('#start [data-cost] tbody td')")
+        cost = page.text("#start [data-cost] tbody tr").split()
+        page.click("#start [type=submit]")
+        page.eventually(n_done(1))
+        fill(page, mitigation="detailed")
+        page.click("#start [type=submit]")
+        page.eventually(n_done(2))
+        second, first = shown.ask("GET", "/audits")
+        compared = shown.ask("GET", "/audits/compare", params={"a": first["id"], "b": second["id"]})
+
+        page.click(f".runs a[href='/console/audits/{second['id']}']")
+        page.eventually("document.querySelector('#others a') && document.querySelector('#live-numbers table')")
+        state, numbers = page.text("#state"), page.text("#live-numbers table")
+        page.click("#others a")
+        page.eventually("document.querySelector('#flips > li')")
+        flips = page.evaluate("[...document.querySelectorAll('#flips > li')].map((one) => one.innerText)")
+        n_drawn = page.evaluate("document.querySelectorAll('.forest tbody .plot .point').length")
+        address = page.evaluate("location.pathname + location.search")
+
+        shown.page.open(f"{shown.root}/console/audits/{first['id']}")
+        page.click("#gate [name=require]")
+        page.press("stereoset.ss.upper < 1")
+        page.click("#gate [type=submit]")
+        page.eventually("document.querySelector('#gate-result')")
+        gate = page.text("#gate-result")
+        page.open(f"{shown.root}/console/audits/{first['id']}/items?status=unrelated")
+        readings = page.evaluate("[...document.querySelectorAll('#items .reading')].map((one) => one.innerText)")
+
+        page.open(f"{shown.root}/console/audits/{first['id']}")
+        (tmp_path / "downloads").mkdir()
+        page.save_downloads_in(tmp_path / "downloads")
+        page.click("#bundle")
+        bundle = downloaded(tmp_path / "downloads")
+        errors = page.errors
+        counts = shown.ask("GET", f"/audits/{first['id']}/result")["counts"]
+
+    assert cost[:4] == ["stereoset", "48", "48", "0"]
+    assert state.startswith("done 48 of 48 replies")
+    assert "icat" in numbers
+    assert address == f"/console/audits/compare?a={first['id']}&b={second['id']}"
+    assert len(flips) == compared["n_flipped"] > 0
+    assert all(
+        flip["item_id"] in text and flip["b"]["text"] in text
+        for flip, text in zip(compared["flips"], flips, strict=True)
+    )
+    differences = compared["comparison"]["differences"]
+    assert n_drawn == sum(one["difference"] is not None for one in differences)
+    assert gate == "Not every requirement holds."
+    assert set(readings) == {"unrelated"}
+    assert counts["items"] == 48
+    public = tmp_path / "public.pem"
+    public.write_bytes(KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    assert main(["audit", "verify", str(bundle), "--key", str(public)]) == 0
+    assert errors == []
+
+
+def downloaded(directory: Path) -> Path:
+    """The one file that the browser has saved, once it is whole."""
+    deadline = time.monotonic() + 30
+    while not (found := [one for one in directory.iterdir() if one.suffix == ".bundle"]):
+        assert time.monotonic() < deadline, list(directory.iterdir())
+        time.sleep(0.05)
+    return found[0]
+
+
+def test_a_run_is_followed_cancelled_and_resumed(tmp_path: Path) -> None:
+    """The page shows replies as they come, with rate and time left; Cancel stops it, Resume completes it."""
+    asked = ASKED | {"samples": 400, "concurrency": 1}
+    with console(tmp_path) as shown:
+        page = shown.page
+        audit_id = shown.ask("POST", "/audits", json=asked)["id"]
+        shown.open(f"/console/audits/{audit_id}")
+        told = "/running\\s+\\d[\\d,]* of 19,200 replies, [\\d.,]+ a second, .* left/"
+        page.eventually(f"{told}.test(document.querySelector('#state').innerText)")
+        before = page.evaluate("document.querySelector('#state progress').value")
+        page.eventually(f"document.querySelector('#state progress').value > {before}")
+        page.click("#cancel button")
+        page.eventually("document.querySelector('#resume button')")
+        cancelled = shown.ask("GET", f"/audits/{audit_id}")
+        page.click("#resume button")
+        page.eventually("document.querySelector('#cancel button')")
+        errors = page.errors
+
+    assert cancelled["status"] == "cancelled"
+    assert 0 < cancelled["progress"]["done"] < 19_200
+    assert errors == []
+
+
+def test_a_viewer_reads_and_starts_nothing(tmp_path: Path) -> None:
+    """With a viewer's key there are runs and items, and no form that sends anything; a wrong form says why."""
+    with console(tmp_path) as shown:
+        page = shown.page
+        audit_id = shown.ask("POST", "/audits", json={"suites": "stereoset", "model": "simulated", "data": "embedded"})[
+            "id"
+        ]
+        shown.open("/console/audits", VIEWER)
+        page.eventually(n_done(1))
+        forms = page.evaluate("document.querySelectorAll('form[data-send]').length")
+        page.open(f"{shown.root}/console/audits/{audit_id}/items")
+        n_items = page.evaluate("document.querySelectorAll('#items > li').length")
+        page.click("#next")
+        page.eventually("location.search.includes('after=') && document.querySelectorAll('#items > li').length === 23")
+        page.evaluate("fetch('/console/session', {method: 'DELETE'})")
+        shown.open("/console/audits", ADMIN)
+        page.eventually("document.querySelector('#start')")
+        page.click("#start [data-estimate]")
+        page.eventually("document.querySelector('#start [role=alert]').innerText")
+        said = page.text("#start [role=alert]")
+
+    assert (forms, n_items) == (0, 25)
+    assert "suites" in said
