@@ -10,7 +10,7 @@ from benchmarks.figures.scales import Scale, known, known_of, ticks
 from benchmarks.figures.series import mark
 from benchmarks.figures.svg import NARROW, WIDE, Element, add, canvas, fitted, hint, kind_of, markup, text
 
-ROW, NARROW_ROW = 26.0, 44.0
+ROW, NARROW_ROW = 26.0, 52.0
 HEAD, FOOT = 8.0, 26.0
 NAME_WIDTH, NUMBER_WIDTH = 220.0, 170.0
 EDGE = 12.0
@@ -125,22 +125,22 @@ def _draw_axis(picture: Element, frame: _Frame, bottom: float) -> None:
 
 
 def _draw_row(group: Element, row: Row, frame: _Frame, top: float) -> None:
-    """Name, estimate and number side by side; on a narrow page the estimate below both."""
-    baseline = top + 14 if frame.is_narrow else top + ROW / 2 + 4
-    name_width = frame.width - NUMBER_WIDTH if frame.is_narrow else NAME_WIDTH
+    """Name, estimate and number side by side; on a narrow page name, number and estimate below each other."""
     name = row.name or NAMELESS
     name = f"{name} ({row.note})" if row.note else name
-    text(group, 0, baseline, fitted(name, name_width - 6, 12), class_="halo")
-    if known(row.value) is None:
-        room = frame.width - (0 if frame.is_narrow else NAME_WIDTH)
-        place = top + 32 if frame.is_narrow else baseline
-        words = fitted(_words(row, frame.places), room, 11)
-        text(group, frame.width, place, words, size=11, class_="soft halo", text_anchor="end")
-        return
-    words = fitted(_words(row, frame.places), NUMBER_WIDTH, 11)
-    kind = "strong halo" if row.is_starred else "halo"
-    text(group, frame.width, baseline, words, size=11, class_=kind, text_anchor="end")
-    _draw_estimate(group, row, frame, top + 30 if frame.is_narrow else top + ROW / 2)
+    is_undefined = known(row.value) is None
+    kind = "soft halo" if is_undefined else "strong halo" if row.is_starred else "halo"
+    words = _words(row, frame.places)
+    if frame.is_narrow:
+        text(group, 0, top + 14, fitted(name, frame.width, 12), class_="halo")
+        text(group, 0, top + 29, fitted(words, frame.width, 11), size=11, class_=kind)
+    else:
+        baseline = top + ROW / 2 + 4
+        room = frame.width - NAME_WIDTH if is_undefined else NUMBER_WIDTH
+        text(group, 0, baseline, fitted(name, NAME_WIDTH - 6, 12), class_="halo")
+        text(group, frame.width, baseline, fitted(words, room, 11), size=11, class_=kind, text_anchor="end")
+    if not is_undefined:
+        _draw_estimate(group, row, frame, top + 41 if frame.is_narrow else top + ROW / 2)
 
 
 def _draw_estimate(group: Element, row: Row, frame: _Frame, y: float) -> None:

@@ -16,6 +16,7 @@ from benchmarks.figures.figure import Figure, Key, Part, Picture
 from benchmarks.figures.scales import Scale, known, known_of, ticks
 from benchmarks.figures.series import mark
 from benchmarks.figures.svg import (
+    NARROW,
     WIDE,
     Element,
     add,
@@ -311,8 +312,9 @@ def _words_of(one: Bucket) -> str:
 
 def _draw_evidence(picture: Element, chart: Chart, width: float) -> None:
     top = BOTTOM + AXIS
-    words = fitted(evidence_words(chart), width - LEFT - RIGHT, 11)
-    text(picture, LEFT, top + 12, words, size=11, class_="strong")
+    start = 0.0 if width <= NARROW else LEFT
+    words = fitted(evidence_words(chart), width - start, 11)
+    text(picture, start, top + 12, words, size=11, class_="strong")
     evidence, threshold = known(chart.log_evidence) or 0.0, max(chart.log_threshold, 1e-9)
     bar = Scale(low=0.0, high=1.25 * max(evidence, threshold), start=LEFT, end=width - RIGHT)
     group = add(picture, "g", class_="evidence")

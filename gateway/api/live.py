@@ -137,7 +137,7 @@ class LiveController(Controller):
     async def history(
         self, stream_id: FromPath[str], database: Store, config: Settings, window: FromQuery[str | None] = None
     ) -> History:
-        """At most 60 periods of equal length, of the newest 50,000 measurements; a stream without any says why.
+        """At most 60 periods of equal length, of the newest 20,000 measurements; a stream without any says why.
 
         `window` as of the estimates: `window=5000` for the newest 5,000 audits, `window=24h` for those of the last day.
         """

@@ -66,7 +66,8 @@ def _notes(found: History) -> list[str]:
     if not found.buckets:
         return []
     low, high = found.range
-    notes = [f"The vertical scale is of what is seen; the metric goes from {low:g} to {high:g}."]
+    ends = " to ".join(f"{end:g}".replace("-", "−") for end in (low, high))
+    notes = [f"The vertical scale is of what is seen; the metric goes from {ends}."]
     if found.is_cut:
         notes.append(f"Older measurements are left out: the newest {found.most_measurements:,} are read.")
     if found.window is not None:

@@ -19,7 +19,7 @@ from gateway.store.database import Database
 from gateway.store.tables import measurements
 from gateway.store.windows import Window, on_unit_scale, totals_of
 
-MOST_READ = 50_000
+MOST_READ = 20_000
 """Measurements that are read for one history: the newest."""
 MOST_PERIODS, FEWEST_PERIODS = 60, 12
 PER_PERIOD = 100

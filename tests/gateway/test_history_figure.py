@@ -55,8 +55,8 @@ def test_what_is_left_out_is_said_on_the_figure() -> None:
     """That only the newest are read, of which window, and the range that the scale is not of."""
     one = Bucket(start=60.0, end=120.0, value=0.4, lower=0.1, upper=0.7, n=3, n_missing=1, excluded={"error": 1})
     assert figure_of(history(one, window="24h")).notes == (
-        "The vertical scale is of what is seen; the metric goes from -1 to 2.",
-        "Older measurements are left out: the newest 50,000 are read.",
+        "The vertical scale is of what is seen; the metric goes from −1 to 2.",
+        "Older measurements are left out: the newest 20,000 are read.",
         "Of the window 24h.",
     )
 

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from auditors.judge_reference import AUDITOR
 from auditors.streams.estimates import window_estimate
 from auditors.streams.scales import unscaled
-from gateway.store import exchanges, histories, measurements, served, streams, tables
+from gateway.live.history import history_of
+from gateway.store import exchanges, histories, judge_passes, measurements, served, streams, tables
 from gateway.store.database import Database
 from gateway.store.histories import FEWEST_PERIODS, LENGTHS, MOST_PERIODS, Read
 from gateway.store.windows import Window
@@ -159,3 +161,18 @@ async def test_only_another_model_is_a_change(database: Database) -> None:
     [one] = await served.changes(database, "m")
     assert (one.at, one.upstream, one.fingerprint_before, one.fingerprint_after) == (3.0, "a", "x", "z")
     assert await served.changes(database, "other") == []
+
+
+async def test_what_keeps_sums_alone_has_no_history(database: Database) -> None:
+    """Judgements of a reference set move their streams without a measurement each, and the history says so."""
+    one = measurement(0.5, metric="judge_score_shift", auditor=AUDITOR, axis=None, group=None)
+    await judge_passes.record(database, [one], "j", SETTINGS)
+    [stream] = await streams.list_streams(database)
+    read = await histories.read(database, stream.id)
+    shown = history_of(stream, read, window=None, settings=SETTINGS, n_streams=1)
+
+    assert read is None
+    assert stream.state.sums.n == 1
+    assert shown.buckets == []
+    assert shown.reason is not None
+    assert shown.reason.startswith("no history: judgements of a reference set")
