@@ -96,7 +96,8 @@ def _plan(
 ) -> tuple[Plan, str | None]:
     """What was asked, and what is said about its items; None where they were made here and need no word."""
     try:
-        made = None if about.options.evaluate else prepare(about.options, data_dir)
+        is_asked_otherwise = about.options.evaluate or recorded.provenance.imported is not None
+        made = None if is_asked_otherwise else prepare(about.options, data_dir)
     except DatasetError:
         made = None
     if made is not None and made.prompt_sha256 != about.prompt_sha256:
@@ -106,7 +107,11 @@ def _plan(
             raise BenchmarkError(f"{path}: has no items, and the data of {suite.name} is not here: fetch it first")
         return made, None
     items = [_with_tuples(item) for item in directory.observations(folder).items]
-    note = f"items: the bundle's own; the data of {suite.name} is not here to compare them with"
+    asked_by = recorded.provenance.asked_by
+    told = (
+        f"with the prompts of {asked_by}" if asked_by else f"the data of {suite.name} is not here to compare them with"
+    )
+    note = f"items: the bundle's own; {told}"
     if made is not None:
         items, note = _ours_for_theirs(path, items, made)
     plan = Plan(

@@ -11,6 +11,10 @@ def command_of(result: Result) -> str:
     mitigation, judge or embedder of the user's own its name is there, not its file.
     """
     where, is_asked = result.provenance, result.provenance.started is not None
+    if where.imported is not None:
+        said = ("--from", where.imported.harness, "LOG", "--suite", result.suite, "--model", result.model)
+        way = ("--protocol", result.protocol, "--data", result.dataset.kind, "--out", "DIR")
+        return shlex.join(["biasgate", "audit", "import", *said, *way])
     fields = shown_fields(result.extra_body)
     judges = [one.model for one in where.judge if one.model != result.model]
     options = {
@@ -37,5 +41,5 @@ def command_of(result: Result) -> str:
             "--temperature": None if result.temperature is None else f"{result.temperature:g}",
             "--precision": None if result.precision is None else f"{result.precision.demanded:g}",
         }
-    said = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    return shlex.join(["biasgate", "audit", "run" if is_asked else "score", *said])
+    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    return shlex.join(["biasgate", "audit", "run" if is_asked else "score", *words])

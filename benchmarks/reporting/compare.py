@@ -220,11 +220,15 @@ def _demand_comparable(run_a: ComparedRun, run_b: ComparedRun) -> None:
 
 
 def _instruments(a: Result | None, b: Result | None) -> dict[str, tuple[str | None, str | None]]:
-    """Judge and embedder of finished runs: scores of two judges are no pair."""
+    """Prompts, judge and embedder of finished runs: scores of two judges are no pair."""
     if a is None or b is None:
         return {}
     one, two = a.provenance, b.provenance
-    return {"judge": (one.judged_by, two.judged_by), "embedder": (one.embedder, two.embedder)}
+    return {
+        "asked_by": (one.asked_by, two.asked_by),
+        "judge": (one.judged_by, two.judged_by),
+        "embedder": (one.embedder, two.embedder),
+    }
 
 
 def _differing(one: RunOptions, two: RunOptions) -> dict[str, list[str]]:

@@ -238,6 +238,7 @@ def _data(result: Result, suite: Suite) -> dict[str, Any]:
 
 def _generation(result: Result) -> dict[str, Any]:
     asked = {
+        "asked_by": result.provenance.asked_by,
         "protocol": result.protocol,
         "mode": result.mode,
         "thinking": result.thinking,

@@ -218,6 +218,7 @@ def settings(result: Result) -> Mapping[str, str | float | None]:
         "temperature": result.temperature,
         "thinking": result.thinking,
         "extra body": shown_fields(result.extra_body),
+        "asked by": result.provenance.asked_by,
         "judge": result.provenance.judged_by,
         "embedder": result.provenance.embedder,
     }

@@ -195,6 +195,7 @@ def _params(result: Result) -> dict[str, object]:
         "thinking": result.thinking,
         "extra_body": shown_fields(result.extra_body),
         "precision": None if result.precision is None else msgspec.json.encode(result.precision).decode(),
+        "asked_by": result.provenance.asked_by,
         "judge": result.provenance.judged_by,
         "embedder": result.provenance.embedder,
         "data": result.dataset.kind,

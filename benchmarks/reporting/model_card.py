@@ -61,6 +61,8 @@ def _about(result: Result) -> str:
     said += f"{result.provenance.biasgate}, {result.provenance.finished or 'time unknown'}."
     if result.dataset.kind == "embedded":
         said += " The items are a few of biasgate's own: compare with nothing published."
+    if result.provenance.asked_by is not None:
+        said += f" Asked by {cell(result.provenance.asked_by)}, with its prompts."
     if result.mitigation != "none":
         said += f" With mitigation {cell(result.mitigation)}."
     if result.judge_fault is not None:

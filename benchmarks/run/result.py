@@ -27,6 +27,23 @@ class DatasetUsed(msgspec.Struct, frozen=True, kw_only=True):
     n_used: int
 
 
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """The log of another harness that the replies come from. Prompts and settings are its own."""
+
+    harness: str
+    version: str
+    task: str
+    log_sha256: str
+    n_replies: int
+    """In the log."""
+    left_out: dict[str, int]
+    """How many of these are in no number, by reason."""
+
+    @property
+    def words(self) -> str:
+        return f"{self.harness} {self.version}, task {self.task}"
+
+
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Where and when the replies came from. Times are ISO 8601 in UTC; none of this moves a number."""
 
@@ -48,6 +65,13 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     replies_from_cache: int = 0
     """Replies of earlier runs that were used again (benchmarks.run.reply_cache)."""
     seconds: float = 0.0
+    imported: Imported | None = None
+    """None: biasgate asked, or the replies were recorded to its prompts."""
+
+    @property
+    def asked_by(self) -> str | None:
+        """Harness and task whose prompts these are; None for biasgate's own."""
+        return None if self.imported is None else self.imported.words
 
     @property
     def judged_by(self) -> str | None:
@@ -117,6 +141,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
             "temperature": self.temperature,
             "thinking": self.thinking,
             "extra_body": shown_fields(self.extra_body),
+            "asked_by": self.provenance.asked_by,
             "judge": self.provenance.judged_by,
             "embedder": self.provenance.embedder,
             "dataset_sha256": self.dataset.sha256,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +12,25 @@ from auditors.labelling.forms import FormName
 from auditors.labelling.tasks import LabellingQuestion
 from benchmarks.figures.figure import Figure, Run
 from benchmarks.suites.protocol import Dataset, Item, JointScore, Observation, Parsed, ProtocolName, RankRule
+
+
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """By what one knows an item that another harness asked in its own words around it."""
+
+    item_id: str
+    passages: tuple[str, ...]
+    """Texts that every question about it holds, at least one."""
+    answers: tuple[str, ...]
+    """Its options, in any order."""
+
+
+@runtime_checkable
+class WithContents(Protocol):
+    """A suite whose items other harnesses ask too."""
+
+    def contents(self, dataset: Dataset) -> Iterator[Content]:
+        """One an item, in their order."""
+        ...
 
 
 @runtime_checkable

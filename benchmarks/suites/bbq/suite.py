@@ -20,6 +20,7 @@ from auditors.types import Message
 from benchmarks.datasets.spec import DatasetSpec, SourceFile
 from benchmarks.suites.bbq.data import AXES, records_from
 from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN, aggregate
+from benchmarks.suites.capabilities import Content
 from benchmarks.suites.common.accepted_answers import offered_answers
 from benchmarks.suites.common.choice import mentioned, normalise
 from benchmarks.suites.common.estimation import Cell, CellKey
@@ -272,6 +273,11 @@ class BBQ:
             template = (record["category"], record["question_index"])
             yield render(record, asked[template] % 3 if protocol == "corrected" else 0)
             asked[template] += 1
+
+    def contents(self, dataset: Dataset) -> Iterator[Content]:
+        for record in dataset.records:
+            passages = (record["context"], record["question"])
+            yield Content(item_id=record["id"], passages=passages, answers=tuple(record["answers"]))
 
     def sampling(self, protocol: ProtocolName) -> Sampling:
         return SAMPLING

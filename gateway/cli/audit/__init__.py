@@ -3,7 +3,7 @@
 import argparse
 
 from gateway.cli.actions import add_actions
-from gateway.cli.audit import bundle, compare, export, gate, report, run_suites, score, verify
+from gateway.cli.audit import bundle, compare, export, gate, import_log, report, run_suites, score, verify
 from gateway.cli.errors import as_gateway_errors
 
 HELP = """\
@@ -18,6 +18,7 @@ Example:
 ACTIONS = {
     "run": (run_suites, "ask a served model and score its replies"),
     "score": (score, "score recorded replies; sends nothing"),
+    "import": (import_log, "score a log of Inspect or lm-evaluation-harness; sends nothing"),
     "compare": (compare, "compare two runs of one suite, paired by item"),
     "gate": (gate, "check requirements on a run; exit 1 when one fails"),
     "report": (report, "write one self-contained page from run directories"),
