@@ -93,6 +93,7 @@ def test_from_the_start_to_the_bundle(tmp_path: Path) -> None:
         fill(page, mitigation="none")
         page.click("#start [data-estimate]")
         page.eventually("document.querySelector('#start [data-cost] tbody td')")
+        faults = page.faults()
         cost = page.text("#start [data-cost] tbody tr").split()
         page.click("#start [type=submit]")
         page.eventually(n_done(1))
@@ -104,10 +105,12 @@ def test_from_the_start_to_the_bundle(tmp_path: Path) -> None:
 
         page.click(f".runs a[href='/console/audits/{second['id']}']")
         page.eventually("document.querySelector('#others a') && document.querySelector('#live-numbers table')")
+        faults += page.faults()
         state, numbers = page.text("#state"), page.text("#live-numbers table")
         page.click("#others a")
         page.eventually("document.querySelector('#flips > li')")
         flips = page.evaluate("[...document.querySelectorAll('#flips > li')].map((one) => one.innerText)")
+        faults += page.faults()
         n_drawn = page.evaluate("document.querySelectorAll('.forest tbody .plot .point').length")
         address = page.evaluate("location.pathname + location.search")
 
@@ -118,6 +121,7 @@ def test_from_the_start_to_the_bundle(tmp_path: Path) -> None:
         page.eventually("document.querySelector('#gate-result')")
         gate = page.text("#gate-result")
         page.open(f"{shown.root}/console/audits/{first['id']}/items?status=unrelated")
+        faults += page.faults()
         readings = page.evaluate("[...document.querySelectorAll('#items .reading')].map((one) => one.innerText)")
 
         page.open(f"{shown.root}/console/audits/{first['id']}")
@@ -145,7 +149,7 @@ def test_from_the_start_to_the_bundle(tmp_path: Path) -> None:
     public = tmp_path / "public.pem"
     public.write_bytes(KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     assert main(["audit", "verify", str(bundle), "--key", str(public)]) == 0
-    assert errors == []
+    assert (errors, faults) == ([], [])
 
 
 def downloaded(directory: Path) -> Path:
@@ -203,3 +207,30 @@ def test_a_viewer_reads_and_starts_nothing(tmp_path: Path) -> None:
 
     assert (forms, n_items) == (0, 25)
     assert "suites" in said
+
+
+def test_a_schedule_is_made_and_deleted(tmp_path: Path) -> None:
+    """The form makes one with its time and its options, the list has it, and Delete ends it."""
+    with console(tmp_path) as shown:
+        page = shown.page
+        shown.open("/console/audits")
+        page.eventually("document.querySelector('#new-schedule')")
+        page.click("#new-schedule > summary")
+        page.click("#new-schedule [name=name]")
+        page.press("weekly <b>")
+        page.click("#new-schedule [name=cron]")
+        page.press("0 3 * * 1")
+        page.click("#new-schedule [name=suites][value=stereoset]")
+        page.choose("#new-schedule [name=data]", "embedded")
+        page.choose("#new-schedule [name=mitigation]", "abstract")
+        page.click("#new-schedule [type=submit]")
+        page.eventually("document.querySelector('#live-schedules tbody th')")
+        name = page.text("#live-schedules tbody th")
+        [made] = shown.ask("GET", "/schedules")
+        page.click("#live-schedules button")
+        page.eventually("document.querySelector('#live-schedules .empty')")
+        left, errors = shown.ask("GET", "/schedules"), page.errors
+
+    assert (name, made["cron"], made["request"]["mitigation"]) == ("weekly <b>", "0 3 * * 1", "abstract")
+    assert made["request"]["suites"] == ["stereoset"]
+    assert (left, errors) == ([], [])

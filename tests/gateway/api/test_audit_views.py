@@ -240,3 +240,17 @@ async def test_too_slow_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(run_views, "COMPARISON_SECONDS", 0.05)
     with pytest.raises(StoreError, match=r"comparing these runs took longer than 0.05 s"):
         await run_views.compared(config_in(tmp_path), "a", "b")
+
+
+async def test_pages_show_what_models_say_as_text(tmp_path: Path) -> None:
+    """Markup in a reply stays words on the console's pages."""
+    a, b = directory(tmp_path / "a", mixed), directory(tmp_path / "b", pick("stereotype"))
+    async with control_plane(tmp_path) as plane:
+        one, two = await finished(plane, a), await finished(plane, b)
+        addresses = [f"/console/audits/{one}/items", f"/console/audits/compare?a={one}&b={two}"]
+        found = [await plane.http.get(address) for address in addresses]
+
+    for answer in found:
+        assert answer.status_code == 200
+        assert "<script>alert(1)" not in answer.text
+        assert "&lt;script&gt;alert(1)" in answer.text
