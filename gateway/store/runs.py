@@ -41,6 +41,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     progress_total: int | None
     created_at: float
     started_at: float | None
+    """Of a run that was resumed, later by the time that it stood still: its rate is of the time that it ran."""
     finished_at: float | None
     heartbeat_at: float | None
     error: str | None
@@ -262,7 +263,14 @@ async def resume(database: Database, run_id: str, *, max_queued: int | None = No
     """
     change = sa.update(runs).where(runs.c.id == run_id, runs.c.status.in_(["failed", "cancelled"]))
     async with database.begin() as connection:
-        values = {"status": "queued", "error": None, "finished_at": None, "heartbeat_at": None}
+        stood_still = time.time() - runs.c.finished_at
+        values = {
+            "status": "queued",
+            "error": None,
+            "started_at": runs.c.started_at + stood_still,
+            "finished_at": None,
+            "heartbeat_at": None,
+        }
         resumed = (await connection.execute(change.values(values))).rowcount
         if resumed and max_queued is not None:
             await _require_room(connection, max_queued, added=1)

@@ -118,6 +118,27 @@ async def test_heartbeat_tells_of_a_cancellation(database: Database) -> None:
     assert await runs.heartbeat(database, "absent", 1, 3) is None
 
 
+async def test_time_that_a_run_stood_still_is_not_of_its_rate(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of ten seconds that was cancelled for an hour has run for ten seconds when it is resumed."""
+    began = time.time()
+
+    def at(seconds: float) -> None:
+        monkeypatch.setattr(time, "time", lambda: began + seconds)
+
+    at(0.0)
+    await running(database)
+    at(10.0)
+    await runs.cancel(database, "r")
+    at(3610.0)
+    await runs.resume(database, "r")
+    claimed = await runs.claim(database, "r")
+
+    assert claimed is not None
+    assert claimed.started_at == pytest.approx(began + 3600.0)
+
+
 async def test_resumed_run_keeps_its_replies(database: Database) -> None:
     """A cancelled or failed run is queued again with what it has."""
     run = await running(database)
