@@ -5,12 +5,12 @@ Every look is on record, so a page reads once: what listens to its changes is to
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
 import msgspec
 from litestar import Controller, Response, get
-from litestar.params import FromPath, FromQuery
+from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.response import Redirect
 
 from auditors import plugins
@@ -60,7 +60,7 @@ class ExchangePagesController(Controller):
         tag: FromQuery[str] = "",
         key: FromQuery[str] = "",
         model: FromQuery[str] = "",
-        in_state: FromQuery[str] = "",
+        in_state: Annotated[str, QueryParameter(name="state")] = "",
         auditor: FromQuery[str] = "",
         axis: FromQuery[str] = "",
         group: FromQuery[str] = "",
@@ -76,7 +76,7 @@ class ExchangePagesController(Controller):
             "tag": tag,
             "key": key,
             "model": model,
-            "in_state": in_state,
+            "state": in_state,
             "auditor": auditor,
             "axis": axis,
             "group": group,
@@ -176,7 +176,7 @@ def _criteria(given: Mapping[str, str]) -> Criteria:
     for name in ("min_score", "max_score"):
         if name in fields:
             fields[name] = _number(name.removesuffix("_score"), fields[name])
-    state = fields.pop("in_state", None)
+    state = fields.pop("state", None)
     if state is not None and state not in get_args(State):
         raise RequestError(f'unknown state "{state[:40]}"; known: {", ".join(get_args(State))}')
     return Criteria(**fields, state=state)

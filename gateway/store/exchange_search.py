@@ -165,7 +165,7 @@ async def of_stream(
     received_before: float | None = None,
     limit: int,
 ) -> list[str]:
-    """Ids of stored exchanges with a value in this stream, the newest measurement first.
+    """Ids of stored exchanges with a value in this stream, the newest first.
 
     Args:
         database: the store.
@@ -174,15 +174,18 @@ async def of_stream(
         received_before: only those received before this Unix time.
         limit: at most so many.
     """
-    joined = measurements.join(exchanges, measurements.c.exchange_id == exchanges.c.id)
-    query = sa.select(exchanges.c.id).select_from(joined)
-    query = query.where(measurements.c.stream == stream, measurements.c.value.is_not(None))
+    columns = measurements.c
+    # Not the bare column: by its index SQLite would look through the whole stream for each exchange.
+    is_of_it = sa.func.coalesce(columns.stream, "") == stream
+    of_it = [columns.exchange_id == exchanges.c.id, is_of_it, columns.value.is_not(None)]
+    query = sa.select(exchanges.c.id).select_from(exchanges.outerjoin(measurements, sa.and_(*of_it)))
+    query = query.where(_MEASUREMENT_ID > 0)  # see `places`
     if received_from is not None:
         query = query.where(exchanges.c.received_at >= received_from)
     if received_before is not None:
         query = query.where(exchanges.c.received_at < received_before)
     async with database.read() as connection:
-        found = await connection.execute(query.order_by(measurements.c.id.desc()).limit(limit))
+        found = await connection.execute(query.order_by(*(one.desc() for one in _ORDER)).limit(limit))
         return list(dict.fromkeys(found.scalars()))
 
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
+from auditors.streams.state import stream_key
 from auditors.types import AuditFailure, Exchange, Measurement
 from gateway.store import circuits, exchange_search, exchanges, measurements
 from gateway.store.circuits import WaitingAudit
@@ -136,6 +137,19 @@ async def test_an_odd_request_id_is_only_a_text(database: Database, request_id: 
     assert await found(database, request_id=request_id) == [("e2", None)]
     assert await exchange_search.has_request(database, request_id)
     assert not await exchange_search.has_request(database, request_id + "y" if len(request_id) < 200 else "y")
+
+
+async def test_exchanges_of_a_stream_on_either_side_of_a_moment(database: Database) -> None:
+    """Newest first; another stream's, those without a value and deleted ones are not among them."""
+    for number in range(6):
+        await stored(database, number, measurement(1.0), measurement(1.0, auditor="other"))
+    await stored(database, 6, measurement(None))
+    await stored(database, 7, measurement(1.0, group="men"))
+    await exchanges.delete(database, request_id="r1")
+    stream = stream_key(measurement(1.0), "m").id
+    assert await exchange_search.of_stream(database, stream, received_from=3.0, limit=2) == ["e5", "e4"]
+    assert await exchange_search.of_stream(database, stream, received_before=3.0, limit=9) == ["e2", "e0"]
+    assert await exchange_search.of_stream(database, "absent", limit=9) == []
 
 
 async def test_deleted_exchanges_are_found_no_more(database: Database) -> None:
