@@ -60,10 +60,11 @@ class OverviewController(Controller):
             alarmed = await live_pages.detectors(
                 database, Selection(alarmed=True, limit=MOST_ALARMS), settings_of(config.drift)
             )
-            known = [one for one in estimates if one.value is not None]
+            tables = _tables([one for one in estimates if one.value is not None])
             data = {
                 "alarms": [(one, sentence(one)) for one in _detectors.decode(alarmed.content)],
-                "tables": _tables(known),
+                "urgent": [table for table in tables if table.is_urgent],
+                "others": [table for table in tables if not table.is_urgent],
                 "unknown": [one for one in estimates if one.value is None],
                 "n_streams": int(found.headers[live_pages.TOTAL]),
                 "n_shown": len(estimates),
@@ -88,6 +89,11 @@ class Table(msgspec.Struct, frozen=True):
     """Value of no bias; None where the metric has none."""
     rows: list[tuple[LiveEstimate, Markup]]
     """Each with its interval drawn."""
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether one of them drifted, or is known to be off the neutral value."""
+        return min(_urgency(one, self.neutral) for one, _ in self.rows) < 2
 
 
 def _tables(estimates: Sequence[LiveEstimate]) -> list[Table]:

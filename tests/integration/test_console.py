@@ -141,6 +141,7 @@ async def test_only_what_changes_is_replaced(tmp_path: Path) -> None:
         page.open(f"{shown.root}/console")
         page.eventually("document.querySelector('#fresh').innerText === 'Up to date'")
         page.click("#unknown-details summary")
+        page.click("#others-details summary")
         page.evaluate("window.kept = document.querySelector('#live-suites').firstElementChild; 0")
         page.evaluate("document.querySelector('.estimates a').focus(); 0")
         focused = page.evaluate("document.activeElement.href")
@@ -148,7 +149,7 @@ async def test_only_what_changes_is_replaced(tmp_path: Path) -> None:
             await audit_identities(plane, 9, {"white": None, "man": 0.1}, axis="race")
             await plane.http.post(shown.acknowledging, json={"by": "Bo", "reason": "no"})
         page.eventually("document.title === 'Overview – biasgate' && !document.querySelector('.urgent')")
-        page.eventually("document.querySelector('#live-estimates').innerText.includes('race')")
+        page.eventually("document.querySelector('#live-estimates').textContent.includes('race')")
         state = page.evaluate(
             "[document.querySelector('#unknown-details').open, document.activeElement.href, window.kept.isConnected]"
         )
@@ -399,6 +400,7 @@ async def test_what_is_not_known_is_folded_with_its_reason(tmp_path: Path) -> No
         summary = page.text("#unknown-details summary")
         page.click("#unknown-details summary")
         said = page.text("#unknown-details li")
+        page.click("#others-details summary")
         normal = page.text(".most-normal")
 
     assert summary == "Not enough data yet: 1"
