@@ -76,17 +76,21 @@ def fit(words: str) -> str:
 
 def width_of(words: str, size: float) -> float:
     """Pixels that a line of text takes at most."""
-    return size * sum(1.1 if east_asian_width(letter) in "WF" else BROAD.get(letter, EM) for letter in words)
+    return size * sum(_ems(letter) for letter in words)
+
+
+def _ems(letter: str) -> float:
+    return 1.1 if east_asian_width(letter) in "WF" else BROAD.get(letter, EM)
 
 
 def fitted(words: str, width: float, size: float) -> str:
     """The words, cut with an ellipsis where they are wider than `width` pixels."""
     if width_of(words, size) <= width:
         return words
-    taken, room = 0, width - size
-    for letter in words:
-        room -= width_of(letter, size)
-        if room < 0:
+    taken, ems = 0, 0.0
+    for letter in words:  # added up as in width_of, so that nothing is rounded otherwise
+        ems += _ems(letter)
+        if size * (ems + _ems("…")) > width:
             break
         taken += 1
     return words[:taken].rstrip() + "…"
