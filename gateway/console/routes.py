@@ -7,6 +7,7 @@ from gateway.console.alarms import AlarmsController
 from gateway.console.audits import AuditPagesController
 from gateway.console.entrance import HANDLERS, LoginController
 from gateway.console.exchanges import ExchangePagesController
+from gateway.console.fingerprints import FingerprintsController
 from gateway.console.overview import OverviewController
 from gateway.console.settings import SettingsController
 from gateway.console.static_files import StaticController
@@ -15,7 +16,7 @@ from gateway.console.static_files import StaticController
 def console(access: Access) -> list[Router]:
     """What an error looks like is a page here."""
     with_text = [access.require_admin, access.require_some_key]
-    pages = [OverviewController, AlarmsController, AuditPagesController, SettingsController]
+    pages = [OverviewController, AlarmsController, AuditPagesController, FingerprintsController, SettingsController]
     return [
         Router("/", route_handlers=[StaticController, LoginController]),
         Router("/", route_handlers=pages, guards=[access.require_reader], exception_handlers=HANDLERS),

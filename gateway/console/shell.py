@@ -19,6 +19,7 @@ NAVIGATION = {
     "/console/exchanges": "Exchanges",
     "/console/audits": "Audits",
     "/console/labelling": "Label",
+    "/console/fingerprints": "Fingerprints",
     "/console/settings": "Settings",
 }
 

@@ -53,7 +53,13 @@ NUMBERS = {
         *("/canaries", "/canaries/{canary_id:str}"),
         *("/judges/calibrations", "/judges/calibrations/{digest:str}"),
         *("/schema", "/schema/{path:str}", "/schema/openapi.json"),
-        *("/console", "/console/alarms", "/console/alarms/{stream_id:str}", "/console/settings"),
+        *(
+            "/console",
+            "/console/alarms",
+            "/console/alarms/{stream_id:str}",
+            "/console/fingerprints",
+            "/console/settings",
+        ),
         *("/console/audits", "/console/audits/compare", "/console/audits/{audit_id:str}"),
         "/console/audits/{audit_id:str}/items",
     )

@@ -1,0 +1,132 @@
+"""/console/fingerprints: how far models are from neutral, and how evenly evaluators choose, beside one another."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from litestar import Controller, Response, get
+
+from auditors.streams.scales import scale_of
+from gateway.api import live_pages
+from gateway.api.dependencies import Store
+from gateway.console.rendering import View, words
+from gateway.console.showing import Asked, PageFrame
+from gateway.live.estimates import LiveEstimate
+from gateway.store.stream_pages import Selection
+
+if TYPE_CHECKING:
+    from benchmarks.figures.figure import Figure
+
+MOST_STREAMS = 2_000
+MOST_MODELS = 20
+MOST_OUTLINES = 6
+"""Evaluators in one polygon: a seventh is no line that can be told from the others."""
+LEAST_REACH = 0.05
+"""Of the metric's range, at both ends of the colours: what is smaller is no strong colour."""
+SHARES = "selection_share"
+
+_estimates = msgspec.json.Decoder(list[LiveEstimate])
+
+
+class FingerprintsController(Controller):
+    """Of live traffic."""
+
+    path = "/console/fingerprints"
+    include_in_schema = False
+
+    @get("/")
+    async def fingerprints(self, request: Asked, pages: PageFrame, database: Store) -> Response[Any]:
+        async def build() -> View:
+            found = await live_pages.estimates(database, Selection(limit=MOST_STREAMS))
+            data = {
+                "n_streams": int(found.headers[live_pages.TOTAL]),
+                "most_streams": MOST_STREAMS,
+                **await asyncio.to_thread(_drawn, found.content),
+            }
+            return View(template="fingerprints.html", title="Fingerprints", tab="/console/fingerprints", data=data)
+
+        return await pages.shown(request, build)
+
+
+def _drawn(encoded: bytes) -> dict[str, "list[Figure]"]:
+    estimates = _estimates.decode(encoded)
+    models = list(dict.fromkeys(one.model for one in estimates))[:MOST_MODELS]
+    of_models = [one for one in estimates if one.model in models]
+    by_metric: dict[str, list[LiveEstimate]] = {}
+    for one in of_models:
+        if one.group is not None and one.axis is not None and scale_of(one.metric).neutral is not None:
+            by_metric.setdefault(one.metric, []).append(one)
+    maps = [_map(metric, found) for metric, found in by_metric.items() if any(one.value is not None for one in found)]
+    shares = [one for one in of_models if one.metric == SHARES]
+    return {"maps": maps, "polygons": [_polygon(shares)] if shares else []}
+
+
+def _map(metric: str, found: Sequence[LiveEstimate]) -> "Figure":
+    """One metric: a row a model, a column a group."""
+    from benchmarks.figures import distances  # a worker starts without the benchmarks
+    from benchmarks.figures.figure import Figure, Part, Picture
+    from benchmarks.figures.svg import in_both_widths
+
+    models = tuple(sorted({one.model for one in found}))
+    groups = sorted({(one.axis or "", one.group or "") for one in found})
+    newest: dict[tuple[str, str, str], LiveEstimate] = {}
+    for one in sorted(found, key=lambda one: one.updated_at):  # of several instruments the one that measures now
+        newest[one.model, one.axis or "", one.group or ""] = one
+    neutral = scale_of(metric).neutral or 0.0
+    drawn = distances.Distances(
+        models=models,
+        axes=tuple(f"{words(axis)}: {words(group)}" for axis, group in groups),
+        cells=tuple(tuple(_cell(newest.get((model, *group))) for group in groups) for model in models),
+        neutral=neutral,
+    )
+    title = words(metric)
+    farthest = max(distances.reach(drawn), LEAST_REACH * (scale_of(metric).high - scale_of(metric).low))
+    svg = in_both_widths(lambda width: distances.draw(drawn, label=title, farthest=farthest, width=width))
+    picture = Picture(title="", reading="", svg=svg)
+    reading = "Colours are distances from neutral, in the metric's own unit; hatched cells may as well be neutral."
+    return Figure(
+        title=title, reading=reading, keys=distances.legend(drawn, farthest), parts=(Part(pictures=(picture,)),)
+    )
+
+
+def _cell(one: LiveEstimate | None) -> Any:
+    from benchmarks.figures.distances import Cell
+
+    if one is None:
+        return None
+    return Cell(value=one.value, lower=one.lower, upper=one.upper, n=one.n, reason=one.reason or "")
+
+
+def _polygon(shares: Sequence[LiveEstimate]) -> "Figure":
+    """Every evaluator's choices: a spoke an identity."""
+    from auditors.types import Estimate
+    from benchmarks.figures import polygon
+    from benchmarks.figures.radar import Outline, Spoke
+
+    groups = sorted({(one.axis or "", one.group or "") for one in shares})
+    sizes = {axis: sum(other == axis for other, _ in groups) for axis, _ in groups}
+    spokes = [Spoke(label=words(group), axis=words(axis), even=1 / sizes[axis]) for axis, group in groups]
+    by_model: dict[str, dict[tuple[str, str], LiveEstimate]] = {}
+    for one in sorted(shares, key=lambda one: one.updated_at):
+        by_model.setdefault(one.model, {})[one.axis or "", one.group or ""] = one
+
+    def estimate(one: LiveEstimate | None) -> Estimate | None:
+        if one is None:
+            return None
+        return Estimate(
+            metric=one.metric,
+            axis=one.axis,
+            group=one.group,
+            value=one.value,
+            lower=one.lower,
+            upper=one.upper,
+            n=one.n,
+            reason=one.reason,
+        )
+
+    outlines = [
+        Outline(name=model, estimates=tuple(estimate(found.get(group)) for group in groups))
+        for model, found in sorted(by_model.items())
+    ]
+    return polygon.figure("Affinity of the evaluators", spokes, outlines[:MOST_OUTLINES])
