@@ -10,6 +10,7 @@ from litestar import Controller, Response, get
 from auditors.streams.scales import scale_of
 from gateway.api import live_pages
 from gateway.api.dependencies import Store
+from gateway.console.affinity_polygon import Identity, affinity_polygon
 from gateway.console.rendering import View, words
 from gateway.console.showing import Asked, PageFrame
 from gateway.live.estimates import LiveEstimate
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 MOST_STREAMS = 2_000
 MOST_MODELS = 20
-MOST_OUTLINES = 6
-"""Evaluators in one polygon: a seventh is no line that can be told from the others."""
 LEAST_REACH = 0.05
 """Of the metric's range, at both ends of the colours: what is smaller is no strong colour."""
 SHARES = "selection_share"
@@ -100,33 +99,7 @@ def _cell(one: LiveEstimate | None) -> Any:
 
 def _polygon(shares: Sequence[LiveEstimate]) -> "Figure":
     """Every evaluator's choices: a spoke an identity."""
-    from auditors.types import Estimate
-    from benchmarks.figures import polygon
-    from benchmarks.figures.radar import Outline, Spoke
-
-    groups = sorted({(one.axis or "", one.group or "") for one in shares})
-    sizes = {axis: sum(other == axis for other, _ in groups) for axis, _ in groups}
-    spokes = [Spoke(label=words(group), axis=words(axis), even=1 / sizes[axis]) for axis, group in groups]
-    by_model: dict[str, dict[tuple[str, str], LiveEstimate]] = {}
+    by_model: dict[str, dict[Identity, LiveEstimate]] = {}
     for one in sorted(shares, key=lambda one: one.updated_at):
         by_model.setdefault(one.model, {})[one.axis or "", one.group or ""] = one
-
-    def estimate(one: LiveEstimate | None) -> Estimate | None:
-        if one is None:
-            return None
-        return Estimate(
-            metric=one.metric,
-            axis=one.axis,
-            group=one.group,
-            value=one.value,
-            lower=one.lower,
-            upper=one.upper,
-            n=one.n,
-            reason=one.reason,
-        )
-
-    outlines = [
-        Outline(name=model, estimates=tuple(estimate(found.get(group)) for group in groups))
-        for model, found in sorted(by_model.items())
-    ]
-    return polygon.figure("Affinity of the evaluators", spokes, outlines[:MOST_OUTLINES])
+    return affinity_polygon("Affinity of the evaluators", dict(sorted(by_model.items())))

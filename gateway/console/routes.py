@@ -9,6 +9,7 @@ from gateway.console.entrance import HANDLERS, LoginController
 from gateway.console.exchanges import ExchangePagesController
 from gateway.console.fingerprints import FingerprintsController
 from gateway.console.overview import OverviewController
+from gateway.console.raters import RatersController
 from gateway.console.settings import SettingsController
 from gateway.console.static_files import StaticController
 
@@ -20,5 +21,6 @@ def console(access: Access) -> list[Router]:
     return [
         Router("/", route_handlers=[StaticController, LoginController]),
         Router("/", route_handlers=pages, guards=[access.require_reader], exception_handlers=HANDLERS),
+        Router("/", route_handlers=[RatersController], guards=[access.require_admin], exception_handlers=HANDLERS),
         Router("/", route_handlers=[ExchangePagesController], guards=with_text, exception_handlers=HANDLERS),
     ]

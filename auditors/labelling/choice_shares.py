@@ -1,0 +1,58 @@
+"""How often each identity's text was chosen, by one rater or one evaluating model: a polygon's corners (protocols 5.7).
+
+Choices between texts of the same cluster are not independent. So a share is the mean of the clusters' own shares, and
+its interval is Wilson's for as many trials as there are clusters: means of several choices vary less than single ones,
+so that it is wide enough however alike they are, and wider than needed where they are not.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from auditors.metrics.intervals import Interval
+from auditors.metrics.shares import wilson_interval
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One choice between identities."""
+
+    axis: str
+    names: tuple[str, ...]
+    """Identities that could be chosen, each once."""
+    chosen: str
+    cluster: str
+    """What it hangs together with."""
+
+
+class ChoiceShare(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one identity, where it could be chosen."""
+
+    value: float
+    lower: float
+    upper: float
+    n: int
+    """Choices."""
+    n_clusters: int
+
+
+def choice_shares(choices: Iterable[Choice]) -> Mapping[tuple[str, str], ChoiceShare]:
+    """The share of each identity, by axis and name; one that could never be chosen has none.
+
+    Raises: ValueError for a choice of what was not offered.
+    """
+    taken: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for one in choices:
+        if one.chosen not in one.names:
+            raise ValueError(f'"{one.chosen}" was chosen, and is none of {", ".join(one.names)}')
+        for name in one.names:
+            by_cluster = taken.setdefault((one.axis, name), {})
+            by_cluster.setdefault(one.cluster, []).append(float(name == one.chosen))
+    return {key: _share(list(by_cluster.values())) for key, by_cluster in sorted(taken.items())}
+
+
+def _share(clusters: list[list[float]]) -> ChoiceShare:
+    means = [sum(found) / len(found) for found in clusters]
+    value = sum(means) / len(means)
+    interval = wilson_interval(sum(means), len(means)) or Interval(0.0, 1.0)
+    n = sum(map(len, clusters))
+    return ChoiceShare(value=value, lower=interval.lower, upper=interval.upper, n=n, n_clusters=len(clusters))

@@ -1,0 +1,64 @@
+"""Whose texts evaluators choose, models and people alike: the polygon of paper 004 with intervals (protocols 5.7)."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from auditors.types import Estimate
+from gateway.console.rendering import words
+
+if TYPE_CHECKING:
+    from benchmarks.figures.figure import Figure
+
+MOST_OUTLINES = 6
+"""Evaluators in one polygon: a seventh is no line that can be told from the others."""
+Identity = tuple[str, str]
+"""Axis and name."""
+
+
+class Share(Protocol):
+    """Of the choices in which an identity could be chosen; without a value where nobody chose."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def lower(self) -> float | None: ...
+    @property
+    def upper(self) -> float | None: ...
+    @property
+    def n(self) -> int: ...
+
+
+def affinity_polygon(title: str, evaluators: Mapping[str, Mapping[Identity, Share]]) -> "Figure":
+    """Takes milliseconds: for a thread.
+
+    Args:
+        title: of the figure.
+        evaluators: by name, the first MOST_OUTLINES of them are drawn: the share of each identity.
+    """
+    from benchmarks.figures import polygon  # a worker starts without the benchmarks
+    from benchmarks.figures.radar import Outline, Spoke
+
+    identities = sorted({identity for found in evaluators.values() for identity in found})
+    sizes = {axis: sum(other == axis for other, _ in identities) for axis, _ in identities}
+    spokes = [Spoke(label=words(name), axis=words(axis), even=1 / sizes[axis]) for axis, name in identities]
+    outlines = [
+        Outline(name=name, estimates=tuple(_estimate(identity, found.get(identity)) for identity in identities))
+        for name, found in list(evaluators.items())[:MOST_OUTLINES]
+    ]
+    return polygon.figure(title, spokes, outlines)
+
+
+def _estimate(identity: Identity, share: Share | None) -> Estimate | None:
+    if share is None:
+        return None
+    axis, name = identity
+    return Estimate(
+        metric="selection_share",
+        axis=axis,
+        group=name,
+        value=share.value,
+        lower=share.lower,
+        upper=share.upper,
+        n=share.n,
+        reason=None if share.value is not None else "no choice yet",
+    )

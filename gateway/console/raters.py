@@ -1,0 +1,97 @@
+"""/console/fingerprints/raters: whose texts people chose in a labelling project, beside the model that chose before."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from litestar import Controller, Response, get
+from litestar.params import FromPath
+
+from auditors.labelling.choice_shares import Choice, choice_shares
+from auditors.labelling.forms import Reading
+from auditors.labelling.tasks import Task
+from gateway.api.dependencies import Store
+from gateway.console.affinity_polygon import MOST_OUTLINES, affinity_polygon
+from gateway.console.rendering import View
+from gateway.console.showing import Asked, PageFrame
+from gateway.errors import ConflictError
+from gateway.store.labelling import labels, projects
+from gateway.store.labelling.labels import LabelledTask
+
+if TYPE_CHECKING:
+    from benchmarks.figures.figure import Figure
+
+FORM = "choice"
+
+
+class Evaluator(msgspec.Struct, frozen=True, kw_only=True):
+    """One who chose, and how often they did not."""
+
+    name: str
+    n_choices: int
+    n_without: int
+    """Refused, rejected or unreadable: in no share."""
+
+
+class RatersController(Controller):
+    """For administrators: raters are named."""
+
+    path = "/console/fingerprints/raters"
+    include_in_schema = False
+
+    @get("/")
+    async def raters(self, request: Asked, pages: PageFrame, database: Store) -> Response[Any]:
+        async def build() -> View:
+            found = [one for one in await projects.list_projects(database) if one.project.form == FORM]
+            return View(template="raters.html", title="Raters", tab="/console/fingerprints", data={"projects": found})
+
+        return await pages.shown(request, build)
+
+    @get("/{project:str}")
+    async def project(self, request: Asked, pages: PageFrame, database: Store, project: FromPath[str]) -> Response[Any]:
+        async def build() -> View:
+            stored, found = await labels.labelled(database, project)
+            if stored.form != FORM:
+                raise ConflictError(f'labels of "{project}" are of the form {stored.form}: only a choice has shares')
+            evaluators, figure = await asyncio.to_thread(_drawn, found)
+            data = {"name": stored.name, "evaluators": evaluators, "drawn": [figure], "most": MOST_OUTLINES}
+            title = f"Raters of {stored.name}"
+            return View(template="rater_polygon.html", title=title, tab="/console/fingerprints", data=data)
+
+        return await pages.shown(request, build)
+
+
+def _drawn(found: Sequence[LabelledTask]) -> tuple[list[Evaluator], "Figure"]:
+    """People by number of labels, after the models that chose between the same texts."""
+    by_evaluator: dict[str, list[tuple[Task, Reading]]] = {}
+    for one in found:
+        origin = one.task.origin
+        if origin.judge is not None:
+            by_evaluator.setdefault(origin.judge_model or "model", []).append((one.task, origin.judge))
+    people: dict[str, list[tuple[Task, Reading]]] = {}
+    for one in found:
+        for label in one.labels:
+            people.setdefault(label.by, []).append((one.task, label.reading))
+    for name, said in sorted(people.items(), key=lambda person: (-len(person[1]), person[0])):
+        by_evaluator[f"{name} (rater)"] = said
+    choices = {name: _choices(said) for name, said in by_evaluator.items()}
+    evaluators = [
+        Evaluator(name=name, n_choices=len(made), n_without=len(by_evaluator[name]) - len(made))
+        for name, made in choices.items()
+    ]
+    shares: Mapping[str, Any] = {name: choice_shares(made) for name, made in choices.items() if made}
+    return evaluators, affinity_polygon("Whose texts were chosen", shares)
+
+
+def _choices(said: Sequence[tuple[Task, Reading]]) -> list[Choice]:
+    return [
+        Choice(
+            axis=task.origin.axis or "",
+            names=tuple(sorted(set(task.origin.key["names"]))),
+            chosen=str(reading.value),
+            cluster=task.origin.cluster or task.id,
+        )
+        for task, reading in said
+        if reading.status == "ok" and reading.value in task.origin.key["names"]
+    ]
