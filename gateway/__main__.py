@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from gateway.cli import VERBS
@@ -59,6 +60,10 @@ def command() -> NoReturn:
     is would abort the process (SIGABRT, seen in about one failed run in ten), although all had been written.
     """
     harden()
+    if not _is_checkout():
+        # Processes that this one starts find our packages where they are installed, and do not take a file gateway.py
+        # (or json.py) of the working directory for a module.
+        os.environ["PYTHONSAFEPATH"] = "1"
     code = main()
     if "pyreqwest" not in sys.modules:
         sys.exit(code)
@@ -66,6 +71,14 @@ def command() -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _is_checkout() -> bool:
+    """Whether the working directory is where this very code lies."""
+    try:
+        return Path.cwd() == Path(__file__).parents[1]
+    except FileNotFoundError:  # a directory that somebody has deleted
+        return False
 
 
 def _overview() -> str:

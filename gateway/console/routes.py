@@ -11,7 +11,7 @@ from gateway.console.fingerprints import FingerprintsController
 from gateway.console.overview import OverviewController
 from gateway.console.raters import RatersController
 from gateway.console.settings import SettingsController
-from gateway.console.static_files import StaticController
+from gateway.console.static_files import StaticController, to_the_console
 
 
 def console(access: Access) -> list[Router]:
@@ -19,7 +19,7 @@ def console(access: Access) -> list[Router]:
     with_text = [access.require_admin, access.require_some_key]
     pages = [OverviewController, AlarmsController, AuditPagesController, FingerprintsController, SettingsController]
     return [
-        Router("/", route_handlers=[StaticController, LoginController]),
+        Router("/", route_handlers=[to_the_console, StaticController, LoginController]),
         Router("/", route_handlers=pages, guards=[access.require_reader], exception_handlers=HANDLERS),
         Router("/", route_handlers=[RatersController], guards=[access.require_admin], exception_handlers=HANDLERS),
         Router("/", route_handlers=[ExchangePagesController], guards=with_text, exception_handlers=HANDLERS),

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from litestar import Controller, Response, get
 from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
+from litestar.response import Redirect
 
 from gateway.console.showing import HEADERS
 
@@ -16,6 +17,12 @@ FIGURES = "figures.css"
 FILES = frozenset(
     {"live.js", "forms.js", "audits.js", "login.js", "common.js", "labelling.js", "style.css", "icon.svg"}
 )
+
+
+@get("/", sync_to_thread=False, include_in_schema=False)
+def to_the_console() -> Redirect:
+    """Whoever opens the gateway's bare address is a person."""
+    return Redirect("/console")
 
 
 class StaticController(Controller):

@@ -149,11 +149,13 @@ async def test_openapi_describes_the_control_plane(tmp_path: Path) -> None:
 
 
 async def test_console_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
-    """The page's policy allows its own files only, and the page asks for no other."""
+    """The page's policy allows its own files only, and the page asks for no other; the bare address leads to it."""
     async with control_plane(tmp_path) as plane:
+        bare = await plane.http.get("/")
         page = await plane.http.get("/console")
         missing = await plane.http.get("/console/static/secrets.txt")
 
+    assert (bare.status_code, bare.headers["location"]) == (302, "/console")
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert "http://" not in page.text
     assert "https://" not in page.text

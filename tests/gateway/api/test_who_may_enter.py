@@ -15,7 +15,7 @@ from gateway.proxy.admission import Admission, Client
 from gateway.proxy.headers import RequestHead
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 
-OPEN = {"/livez", "/readyz", "/metrics", "/console/login", "/console/labelling", "/console/static/{name:str}"}
+OPEN = {"/", "/livez", "/readyz", "/metrics", "/console/login", "/console/labelling", "/console/static/{name:str}"}
 """Answered without a key: probes, numbers, and a page that asks for the key itself."""
 KEYS: dict[str, Any] = {
     "server": {
