@@ -374,7 +374,7 @@ async def test_pages_hold_at_every_width_and_in_both_themes(tmp_path: Path) -> N
     """Nothing is wider than the window, axe-core finds no fault, no number is cut off, no script fails."""
     async with console(tmp_path, settings="") as shown:
         page = shown.page
-        for path in (*PAGES, shown.alarm_path, "/console/alarms/none"):
+        for path in (*PAGES, shown.alarm_path, "/console/alarms/none", "/console/labelling"):
             for scheme in ("light", "dark"):
                 page.theme(scheme)
                 for width in WIDTHS:

@@ -184,3 +184,5 @@ byId("key-form").addEventListener("submit", () => {
   call(SESSION, { method: "POST", headers: { authorization: `Bearer ${key}` } }).then(start).catch(complain);
 });
 start().catch(complain);
+// A gateway has other pages; `biasgate annotate serve` has this one alone, and no /livez.
+fetch("/livez").then(({ ok }) => { byId("console").hidden = !ok; }, () => undefined);
