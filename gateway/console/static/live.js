@@ -114,6 +114,9 @@ setInterval(() => {
   showFreshness();
   showTimes(document);
 }, 1000);
-if (location.hash.startsWith("#key=")) history.replaceState(null, "", location.pathname + location.search);
+// Who has a session needs no link with a key, which is not to stay in the address.
+const forgetKey = () => location.hash.startsWith("#key=") && history.replaceState(null, "", location.pathname + location.search);
+addEventListener("hashchange", forgetKey);
+forgetKey();
 showTimes(document);
 listen();
