@@ -100,7 +100,7 @@ async def test_an_alarm_is_understood_and_acknowledged(tmp_path: Path) -> None:
         page.press("<b>seen</b>")
         page.click("[name=accept_new_level][value=true]")
         page.click("form button")
-        page.eventually("document.querySelector('.acknowledged')")
+        page.eventually("!document.querySelector('main form') && document.querySelector('.acknowledged')")
         record, now = page.text(".acknowledged li"), page.text(".sentence")
         [detector] = shown.get("/live/detectors?auditor=judge")
         [entry] = shown.get("/live/alarms/acknowledgements")

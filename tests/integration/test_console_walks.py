@@ -27,7 +27,7 @@ async def test_from_a_red_panel_to_an_acknowledged_alarm(tmp_path: Path) -> None
         page.click("[name=reason]")
         page.press("a new system prompt")
         page.click("form button")
-        page.eventually("document.querySelector('.acknowledged')")
+        page.eventually("!document.querySelector('main form') && document.querySelector('.acknowledged')")
         page.open(f"{shown.root}/console")
         title, n_urgent = page.evaluate("[document.title, document.querySelectorAll('.alarms li').length]")
         [entry] = shown.get("/live/alarms/acknowledgements")
