@@ -92,7 +92,7 @@ async def test_an_alarm_is_understood_and_acknowledged(tmp_path: Path) -> None:
         page.eventually("location.pathname.startsWith('/console/alarms/')")
         address = page.evaluate("location.pathname")
         sentence = page.text(".sentence")
-        page.eventually("document.querySelector('form')")
+        page.eventually("document.querySelector('form') && document.querySelector('#fresh').innerText")
         page.click("form button")  # without a name and a reason the browser sends nothing
         page.click("[name=by]")
         page.press("Ann")

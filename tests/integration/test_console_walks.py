@@ -21,7 +21,7 @@ async def test_from_a_red_panel_to_an_acknowledged_alarm(tmp_path: Path) -> None
         sides = page.evaluate("[...document.querySelectorAll('main h2')].map((one) => one.innerText)")
         words = page.text("main")
         page.click("main a[href^='/console/alarms/']")
-        page.eventually("document.querySelector('[name=reason]')")
+        page.eventually("document.querySelector('[name=reason]') && document.querySelector('#fresh').innerText")
         page.click("[name=by]")
         page.press("Ann")
         page.click("[name=reason]")
