@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
-LOCK := $(BIN)/python -m piptools compile --quiet --upgrade --generate-hashes --strip-extras --no-header --no-annotate \
-	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --unsafe-package torch --extra postgres --extra otel
+LOCKED := --quiet --upgrade --generate-hashes --strip-extras --no-header --no-annotate --no-emit-index-url \
+	--no-emit-trusted-host --no-emit-find-links
+LOCK := $(BIN)/python -m piptools compile $(LOCKED) --unsafe-package torch --extra postgres --extra otel
 # Four processes for two cores: tests wait nearly half of their time. One that has nothing left takes half of what another
 # still has. PYTEST_ARGS="-n 0" runs in one.
 PARALLEL := -n 4 --dist worksteal
@@ -14,7 +15,7 @@ CYCLONEDX := $(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.to
 # Tests start hundreds of processes: each of them would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test test-long test-vllm fuzz soak bench bench-gateway bench-reliability bench-live bench-operations bench-harnesses lock sbom venv clean help
+.PHONY: demo check test test-long test-vllm fuzz soak rehearsal bench bench-gateway bench-reliability bench-live bench-operations bench-harnesses lock sbom venv clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -27,7 +28,7 @@ check: .venv/.dev  ## lint, format, types, direction of imports and circles of t
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python .ci/import_circles.py gateway auditors benchmarks tests/support
+	$(BIN)/python .ci/import_circles.py biasgate gateway auditors benchmarks tests/support
 
 test: .venv/.dev  ## every area, without GPU, network and real vLLM: under ten minutes on two cores (PYTEST_ARGS="-n 0 -k relay")
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long and not network and not gpu and not vllm" $(PYTEST_ARGS)
@@ -43,6 +44,10 @@ fuzz: .venv/.fuzz  ## hostile bytes against every parser for FUZZ_SECONDS (120) 
 
 soak: .venv/.dev  ## mixed traffic with faults for SOAK_SECONDS (1200) on SOAK_UPSTREAM (simulated, vllm, both), then exact accounts
 	$(BIN)/python -m tests.soak
+
+rehearsal: .venv/.dev  ## 3 gateways, 4 auditors, one PostgreSQL in network namespaces: kills, cuts, an upgrade (REHEARSAL_ARGS="--old CHECKOUT")
+	$(BIN)/python -m tests.rehearsal $(REHEARSAL_ARGS)
+	$(BIN)/python -m tests.rehearsal.scaling
 
 bench: .venv/.dev  ## speed: beside other gateways (BENCH_ARGS=--quick for a minute's run), of the suites; run lengths of the drift alarm
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
@@ -66,11 +71,12 @@ bench-operations: .venv/.dev  ## reloads, stops, killed workers, traces, the aud
 bench-harnesses: .venv/.dev  ## suite runs beside lm-evaluation-harness, Inspect and vllm bench, on a real vLLM (CPU): a quarter of an hour
 	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m tests.bench.harnesses $(BENCH_ARGS)
 
-lock: .venv/.dev  ## requirements*.lock anew: newest versions that fit, with hashes (minutes)
+lock: .venv/.dev  ## requirements*.lock and the tools of a release anew: newest versions that fit, with hashes (minutes)
 	$(LOCK) --output-file requirements.lock pyproject.toml
 	echo "$(TORCH)" >.venv/torch.txt
 	$(LOCK) --extra auditor --extra embedder --constraint requirements.lock --constraint .venv/torch.txt --output-file requirements-auditor.lock pyproject.toml
-	sed -i '/^#/d;/^$$/d' requirements.lock requirements-auditor.lock
+	$(BIN)/python -m piptools compile $(LOCKED) --allow-unsafe --output-file .github/release.lock .github/release.in
+	sed -i '/^#/d;/^$$/d' requirements.lock requirements-auditor.lock .github/release.lock
 
 sbom: .venv/.dev  ## what production installs, as CycloneDX JSON in sbom/
 	mkdir -p $(SBOM)

@@ -50,6 +50,8 @@ prepare_services() {
   need amtool prometheus-alertmanager
   need chromium chromium
   need nginx nginx
+  need systemd-analyze systemd
+  PATH=$(.ci/helm):$PATH
   start_postgres
   open_postgres
 }

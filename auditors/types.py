@@ -46,6 +46,7 @@ NotAuditable = Literal[
     "field_not_carried",
     "no_decision",
     "no_labels",
+    "no_upstream",
     "other",
 ]
 """Closed set of reasons why an exchange is nothing that an auditor could audit; a metric label."""
@@ -84,7 +85,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str
     stratum: str
     inclusion_probability: float
-    """Probability with which this exchange was sampled, in (0, 1]."""
+    """Probability with which this exchange was sampled, in (0, 1]: of what reached us, where `sender_rate` is None."""
     request_body: bytes
     response_body: bytes
     key_name: str | None = None
@@ -114,11 +115,21 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """From the request's headers being complete to the last byte handed to the client's connection."""
     first_chunk_seconds: float | None = None
     """To the first byte of the answer's body. Both None where they were not kept."""
+    sender_rate: float | None = 1.0
+    """Probability with which whoever recorded it sent it on, in (0, 1], a factor of `inclusion_probability`; None:
+    nobody knows. 1 for what was relayed."""
+    traceparent: str | None = None
+    """The gateway's span of it, else the one that its client named (W3C Trace Context); None: it is in no trace."""
 
     @property
     def series_model(self) -> str:
         """The model by which numbers about this exchange are kept: from a closed set, whatever clients write."""
         return self.served_model if self.model_label is None else self.model_label
+
+    @property
+    def known_probability(self) -> float | None:
+        """Probability with which an exchange of the traffic was sampled; None where its sender's part is not known."""
+        return None if self.sender_rate is None else self.inclusion_probability
 
 
 JudgeForm = Literal["schema", "text"]

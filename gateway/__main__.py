@@ -60,6 +60,8 @@ def command() -> NoReturn:
     is would abort the process (SIGABRT, seen in about one failed run in ten), although all had been written.
     """
     harden()
+    if sys.flags.ignore_environment:  # as the scripts of pipx have it: processes that this one starts have it alike
+        os.environ.pop("PYTHONPATH", None)
     if not _is_checkout():
         # Processes that this one starts find our packages where they are installed, and do not take a file gateway.py
         # (or json.py) of the working directory for a module.

@@ -1,5 +1,6 @@
 """A fresh store for each test, on SQLite and on PostgreSQL."""
 
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -48,6 +49,12 @@ async def database(store_url: str) -> AsyncIterator[Database]:
     opened = await Database.open(store_url)
     yield opened
     await opened.close()
+
+
+def pytest_sessionfinish() -> None:
+    """Ends the Chromium that tests share, where one of them has started it."""
+    if (support := sys.modules.get("tests.support.browser")) is not None:
+        support.Chromium.end()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -27,6 +27,7 @@ SECTIONS: dict[str, type[schema.Section]] = {
     "[[server.control_keys]]": schema.ControlKeyConfig,
     "[store]": schema.StoreConfig,
     "[[upstreams]]": schema.UpstreamConfig,
+    "[balancing]": schema.BalancingConfig,
     "[upstreams.timeouts]": schema.TimeoutsConfig,
     "[upstreams.ejection]": schema.EjectionConfig,
     "[[keys]]": schema.KeyConfig,
@@ -42,6 +43,7 @@ SECTIONS: dict[str, type[schema.Section]] = {
     "[mitigation.match]": schema.MatchConfig,
     "[mitigation.query_filter]": schema.QueryFilterConfig,
     "[mitigation.response_filter]": schema.ResponseFilterConfig,
+    "[ingest]": schema.IngestConfig,
     "[telemetry]": schema.TelemetryConfig,
 }
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
@@ -52,7 +54,7 @@ TASKS = [page for page in MANUAL if page.parent == DOCS and page.stem != "archit
 LINE_LENGTH = 120
 README_LINES, README_BYTES, IMAGE_BYTES = 150, 12_000, 200_000
 WRAPPED = sorted({*MANUAL, *DOCS.glob("*.md"), *(DOCS / "evidence").glob("*.md"), *(DOCS / "runbooks").glob("*.md")})
-PACKAGES = ("gateway", "auditors", "benchmarks", "tests", "grafana")
+PACKAGES = ("biasgate", "gateway", "auditors", "benchmarks", "tests", "grafana")
 CITING = sorted(
     [*PAGES, ROOT / "pyproject.toml"]
     + [path for package in PACKAGES for kind in ("py", "toml") for path in (ROOT / package).rglob(f"*.{kind}")]

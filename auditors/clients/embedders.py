@@ -27,6 +27,9 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 """Of all-MiniLM-L6-v2's model.safetensors as published by its authors; the package is a third party's."""
 
 BATCH_SIZE = 32
+"""Texts in one request to a served model."""
+COMPUTED_AT_ONCE = 2
+"""Texts that a local model computes at once: each takes as long as the longest beside it, and a core gains nothing."""
 HUB_SECONDS = 10.0
 """For the hub to say whether it has a model; its own client asks for a minute when nobody answers."""
 
@@ -114,8 +117,11 @@ class LocalEmbedder:
         return await anyio.to_thread.run_sync(self._encode, list(texts), limiter=self._limiter)
 
     def _encode(self, texts: list[str]) -> NDArray[np.float32]:
-        vectors = self._model.encode(texts, batch_size=BATCH_SIZE, convert_to_numpy=True, show_progress_bar=False)
-        return normalised(np.asarray(vectors))
+        place = {text: index for index, text in enumerate(dict.fromkeys(texts))}  # equal answers are computed once
+        vectors = self._model.encode(
+            [*place], batch_size=COMPUTED_AT_ONCE, convert_to_numpy=True, show_progress_bar=False
+        )
+        return normalised(np.asarray(vectors))[[place[text] for text in texts]]
 
 
 class RemoteEmbedder:

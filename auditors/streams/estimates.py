@@ -14,6 +14,8 @@ from auditors.streams.scales import unscaled
 from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Estimate
 
+NO_PROBABILITY = "no inclusion probability: no interval for your traffic"
+"""Why the mean of a stream of unknown sampling has no interval."""
 METHOD = "hajek, empirical-bernstein confidence sequence"
 WINDOW_METHOD = "hajek, empirical-bernstein at kish effective n"
 """Of a window: holds at one time chosen beforehand, for display."""
@@ -22,7 +24,8 @@ WINDOW_METHOD = "hajek, empirical-bernstein at kish effective n"
 def estimate(key: StreamKey, state: StreamState, confidence_level: float = 0.95) -> Estimate:
     """Mean of the stream in the metric's own unit with its interval (module docstring: what is exact, what is not).
 
-    Returns: value None with a reason while no audit has given a value; `extra` has `effective_n`, `excluded` by
+    Returns: value None with a reason while no audit has given a value; bounds None with a reason in a stream of unknown
+        sampling; `extra` has `effective_n`, `excluded` by
         status and `instrument`. Undefined bounds are the metric's whole range.
     """
     bounds = bounds_of(state, confidence_level)
@@ -71,17 +74,19 @@ def _estimate(
 ) -> Estimate:
     n_excluded, has_value = sum(excluded.values()), sums.n > 0
     extra = {"effective_n": kish_effective_n(sums), "excluded": dict(excluded), "instrument": key.instrument}
+    has_interval = has_value and key.is_sampling_known
+    reason = None if has_interval else NO_PROBABILITY
     return Estimate(
         metric=key.metric,
         axis=key.axis or None,
         group=key.group or None,
         value=unscaled(key.metric, hajek_mean(sums)) if has_value else None,
-        lower=unscaled(key.metric, bounds.lower) if has_value else None,
-        upper=unscaled(key.metric, bounds.upper) if has_value else None,
+        lower=unscaled(key.metric, bounds.lower) if has_interval else None,
+        upper=unscaled(key.metric, bounds.upper) if has_interval else None,
         confidence_level=confidence_level,
         method=method,
         n=sums.n,
         n_excluded=n_excluded,
-        reason=None if has_value else f"no audit has given a value yet ({n_excluded} without one)",
+        reason=reason if has_value else f"no audit has given a value yet ({n_excluded} without one)",
         extra=extra,
     )

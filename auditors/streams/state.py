@@ -47,6 +47,9 @@ MISSING: tuple[Status, ...] = ("malformed", "error", "thinking_exhausted")
 """There is a value, and nobody knows it."""
 
 
+UNKNOWN_SAMPLING = "unknown sampling"
+"""How the instrument of a stream begins whose exchanges were sent by somebody who sampled them nobody knows how. They
+never share a stream with others: their mean is that of what was sent."""
 THINKING = "thinking"
 """In a measurement's detail: whether the model asked was to think, where that is set."""
 
@@ -62,12 +65,18 @@ class StreamKey(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     """The served model (name after aliases)."""
     instrument: str
-    """Auditor version with judge and prompt, or with the embedder, and whether to think where that is set."""
+    """Auditor version with judge and prompt, or with the embedder, and whether to think where that is set; first of all
+    UNKNOWN_SAMPLING, where that is so."""
 
     @property
     def id(self) -> str:
         """32 hexadecimal digits, fit for a URL and a primary key."""
         return hashlib.blake2b("\0".join(msgspec.structs.astuple(self)).encode(), digest_size=16).hexdigest()
+
+    @property
+    def is_sampling_known(self) -> bool:
+        """Whether its mean says something about the traffic, and may have an interval."""
+        return not self.instrument.startswith(UNKNOWN_SAMPLING)
 
 
 class StreamState(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,15 +128,16 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.excluded.get(status, 0) for status in MISSING)
 
 
-def stream_key(measurement: Measurement, model: str) -> StreamKey:
+def stream_key(measurement: Measurement, model: str, *, is_sampling_known: bool = True) -> StreamKey:
     """The stream a measurement belongs to; the reference group does not split streams."""
+    instrument = _instrument(measurement)
     return StreamKey(
         auditor=measurement.auditor,
         metric=measurement.metric,
         axis=measurement.axis or "",
         group=measurement.group or "",
         model=model,
-        instrument=_instrument(measurement),
+        instrument=instrument if is_sampling_known else f"{UNKNOWN_SAMPLING}, {instrument}",
     )
 
 

@@ -234,7 +234,7 @@ def _instruments(a: Result | None, b: Result | None) -> dict[str, tuple[str | No
 def _differing(one: RunOptions, two: RunOptions) -> dict[str, list[str]]:
     a, b = msgspec.to_builtins(one), msgspec.to_builtins(two)
     names = [name for name in a if name not in ("concurrency", "mitigation_text") and a[name] != b[name]]
-    return {name: [str(side[name]) for side in (a, b)] for name in names}
+    return {name: ["not set" if side[name] is None else str(side[name]) for side in (a, b)] for name in names}
 
 
 Observations = Sequence[Observation]

@@ -7,6 +7,7 @@ from litestar.params import SkipValidation
 
 from gateway.api.access import Access
 from gateway.config.schema import Config
+from gateway.ingest import guardrail, intake
 from gateway.jobs import JobQueue
 from gateway.proxy.data_plane import DataPlane
 from gateway.store.database import Database
@@ -15,4 +16,6 @@ Settings: TypeAlias = NamedDependency[Config]
 Store: TypeAlias = NamedDependency[Database]
 Queue: TypeAlias = NamedDependency[SkipValidation[JobQueue]]
 Plane: TypeAlias = NamedDependency[DataPlane]
+Intake: TypeAlias = NamedDependency[SkipValidation[intake.Intake]]
+GuardrailCalls: TypeAlias = NamedDependency[SkipValidation[guardrail.GuardrailCalls]]
 Entry: TypeAlias = NamedDependency[SkipValidation[Access]]

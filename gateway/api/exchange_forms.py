@@ -40,8 +40,8 @@ class ShownExchange(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None
     reference: str | None
     value: float | None
-    inclusion_probability: float
-    """Of the score; without one, with which the exchange was sampled."""
+    inclusion_probability: float | None
+    """Of the score; without one, with which the exchange was sampled. Null where the sender's sampling is not known."""
     prompt: str | None
     reply: str | None
     no_text_because: str | None
@@ -95,7 +95,9 @@ class ExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None
     tag: str | None
     stratum: str
-    inclusion_probability: float
+    inclusion_probability: float | None
+    sender_rate: float | None
+    """Of what was sent to us (docs/ingest.md): the rate at which it was; 1 of what was relayed."""
     rate_factor: float
     threshold: float | None
     policy: PolicyOfExchange | None
@@ -152,7 +154,9 @@ class Shown:
             group=score.group if score else None,
             reference=score.reference if score else None,
             value=score.value if score else None,
-            inclusion_probability=score.inclusion_probability if score else exchange.inclusion_probability,
+            inclusion_probability=score.inclusion_probability
+            if score and exchange.sender_rate is not None
+            else exchange.known_probability,
             prompt=text.prompt,
             reply=text.reply,
             no_text_because=text.reason,
@@ -181,6 +185,7 @@ class Text(msgspec.Struct, frozen=True):
     reason: str | None
 
 
+UNKNOWN_RATE = "whoever sent it did not say at which rate it samples"
 PAGE_IS_FULL = "this page is full: ask for it alone with exchange_id"
 
 
@@ -263,7 +268,9 @@ def shown_record(
         reasons["policy"] = NO_POLICY
     if not any(one.value is not None for one in measured):
         reasons["scores"] = why_no_score(stored, audits, measured)
-    same = {name: getattr(exchange, name) for name in _ALIKE}
+    if exchange.sender_rate is None:
+        reasons |= dict.fromkeys(("inclusion_probability", "sender_rate"), UNKNOWN_RATE)
+    same = {name: getattr(exchange, name) for name in _ALIKE} | {"inclusion_probability": exchange.known_probability}
     return ExchangeRecord(
         **same,
         key=exchange.key_name,

@@ -122,9 +122,9 @@ def _opened(
 ) -> dict[str, bytes]:
     text = written[stream.id]
     shown = estimate_of(stream) if text is None else _estimates.decode(text)
-    if stream.id in pairs:
+    if stream.id in pairs and stream.key.is_sampling_known:
         shown = with_labels(shown, stream, pairs[stream.id])
-    if stream.id in calibrated:
+    if stream.id in calibrated and stream.key.is_sampling_known:
         kept = calibrated[stream.id]
         used = CalibrationUsed(digest=kept.digest, n=kept.validation.n, created_at=kept.created_at)
         since = flagged[stream.id].since if stream.id in flagged else None

@@ -176,6 +176,10 @@ class AuditorClients:
         """The same, for decisions."""
         return self._by_upstream.get(exchange.upstream) or _Gone(exchange.upstream)
 
+    def lacks_server(self, exchange: Exchange) -> bool:
+        """Whether its upstream would be asked, and it has none: somebody else relayed it."""
+        return self._asks_upstream and not exchange.upstream
+
     def servers(self, exchange: Exchange) -> list[str]:
         """What circuits call the servers that are asked about this exchange."""
         is_there = self._asks_upstream and exchange.upstream in self._by_upstream
@@ -250,5 +254,5 @@ def _to_upstream(
         priority=audit_priority(config, upstream),
         max_concurrency=settings.max_concurrency,
         gate=limiter or OPEN,
-        sign=sign,
+        sign=lambda body: {**upstream.audit_headers, **sign(body)},
     )

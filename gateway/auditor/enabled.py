@@ -102,6 +102,10 @@ class EnabledAuditors:
         """How long requests were held back, altogether, at the servers that this auditor asks about an exchange."""
         return self._clients[name].held_seconds(exchange)
 
+    def lacks_server(self, name: str, exchange: Exchange) -> bool:
+        """Whether this auditor would ask the upstream of an exchange that has none: somebody else relayed it."""
+        return self._clients[name].lacks_server(exchange)
+
     def servers(self, name: str, exchange: Exchange) -> list[str]:
         """What circuits call the servers that this auditor may ask about an exchange."""
         return [*self._clients[name].servers(exchange), *self._embedders(name)]

@@ -5,7 +5,7 @@ A bare ASGI application: the gateway's web framework would cost the auditor 15 M
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from gateway.errors import ConfigError
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.health import Liveness, Probe, readiness
 
+Renewal = Callable[[], Awaitable[None]]
 JSON = "application/json"
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 
@@ -34,9 +35,19 @@ def listen(host: str, port: int) -> socket.socket:
 class Endpoint(uvicorn.Server):
     """Serves until `should_exit` is set; leaves the process's signals alone."""
 
-    def __init__(self, exposition: Exposition, probe: Probe, keys: ControlKeys | None = None) -> None:
-        """`keys` open /metrics; None leaves it open."""
+    def __init__(
+        self, exposition: Exposition, probe: Probe, keys: ControlKeys | None = None, *, renew: Renewal | None = None
+    ) -> None:
+        """Listens to nothing yet.
+
+        Args:
+            exposition: the text of /metrics.
+            probe: the checks of /readyz.
+            keys: open /metrics; None leaves it open.
+            renew: brings up to date what is exposed; a scrape waits for it, but not for long.
+        """
         self._keys = keys
+        self._renew = renew
         self._exposition = exposition
         self._probe = probe
         super().__init__(
@@ -73,6 +84,8 @@ class Endpoint(uvicorn.Server):
     async def _page(self, path: str, accept: str) -> tuple[int, str, bytes]:
         match path:
             case "/metrics":
+                if self._renew is not None:
+                    await self._renew()
                 body, content_type = self._exposition.render(accept)
                 return 200, content_type, body
             case "/livez":

@@ -6,7 +6,7 @@ What a sick server failed is not recorded: its exchange stays queued until the s
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,16 +24,19 @@ from gateway.auditor.backpressure.circuit_breaker import Attempt, Fault, during
 from gateway.auditor.backpressure.deadline import time_limit
 from gateway.auditor.circuits import Circuits
 from gateway.auditor.enabled import EMBEDDER, EnabledAuditors
+from gateway.auditor.group_commit import GroupCommit
 from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.sampling.decision import is_sampled
-from gateway.store import exchanges, measurements, policy_arms
+from gateway.store import exchanges, policy_arms
 from gateway.store.circuits import Key, WaitingAudit
 from gateway.store.database import Database
+from gateway.store.measurements import Recording, Settling
 
 logger = logging.getLogger(__name__)
 
 _OUR_WORDS: tuple[FailureKind, ...] = ("not_auditable", "waited_too_long", "thinking_exhausted")
+NO_UPSTREAM = "no upstream serves its model, and this auditor asks the model itself: set ingest.upstream"
 NO_WORDS = "not kept (store.keep_text)"
 """In place of a message that may repeat what a server or a judge said, and that what somebody wrote."""
 
@@ -55,7 +58,8 @@ class LiveAudit:
         self._enabled_auditors = enabled_auditors
         self._secret = secret
         self._keep_text = config.store.keeps_text
-        self._settings = settings
+        self._sends_events = config.telemetry.evaluation_signal is not None
+        self._commits = GroupCommit(database, settings, keep_text=self._keep_text)
         self._slots = {
             name: asyncio.Semaphore(enabled_auditors.settings(name).max_concurrency) for name in enabled_auditors.names
         }
@@ -81,12 +85,17 @@ class LiveAudit:
             await self._record(exchange, waiting.auditor, result, 0.0, self._probability(exchange, waiting.auditor))
         await self._audit_queued([waiting.exchange_id])
 
+    async def aclose(self) -> None:
+        """Waits for results on their way to the store."""
+        await self._commits.aclose()
+
     async def _audit_queued(self, ids: Sequence[str], tries: Key | None = None) -> None:
         ids = [one for one in ids if one not in self._in_progress]
         self._in_progress.update(ids)
         try:
             queued = await exchanges.load(self._database, ids, state="queued")
-            audits = (self._audit_exchange(exchange, tries) for exchange in queued)
+            done = await exchanges.audits(self._database, [exchange.id for exchange in queued])
+            audits = (self._audit_exchange(exchange, done[exchange.id], tries) for exchange in queued)
             results = await asyncio.gather(*audits, return_exceptions=True)
         finally:
             self._in_progress.difference_update(ids)
@@ -94,14 +103,11 @@ class LiveAudit:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _audit_exchange(self, exchange: Exchange, tries: Key | None) -> None:
-        done = (await exchanges.audits(self._database, [exchange.id]))[exchange.id]
+    async def _audit_exchange(self, exchange: Exchange, done: Collection[str], tries: Key | None) -> None:
         due = [name for name in self._enabled_auditors.names if name not in done and self._takes(exchange, name)]
         if any(await all_of(self._audit(exchange, name, tries) for name in due)):
             return
-        outcomes = set((await exchanges.audits(self._database, [exchange.id]))[exchange.id].values())
-        state, quality = _state(outcomes), await _quality(exchange)
-        await exchanges.settle(self._database, exchange.id, state, keep_text=self._keep_text, quality=quality)
+        await self._commits.settle(Settling(exchange_id=exchange.id, quality=await _quality(exchange)))
 
     def _takes(self, exchange: Exchange, name: str) -> bool:
         return is_sampled(self._secret, exchange.id, self._enabled_auditors.settings(name).rate, purpose=name)
@@ -132,6 +138,8 @@ class LiveAudit:
     async def _result(self, exchange: Exchange, name: str, attempt: Attempt) -> Sequence[Measurement] | AuditFailure:
         if not exchange.request_body:  # which no exchange is without: it was sealed by a key that is gone
             return _failure(name, "unavailable", "its text cannot be opened any more")
+        if self._enabled_auditors.lacks_server(name, exchange):
+            return msgspec.structs.replace(_failure(name, "not_auditable", NO_UPSTREAM), reason="no_upstream")
         try:
             auditor = await self._enabled_auditors.get(name)
         except EmbedderError as exc:
@@ -184,8 +192,15 @@ class LiveAudit:
         probability: float,
     ) -> None:
         result = result if self._keep_text else without_words(result)
-        await measurements.record(
-            self._database, exchange, name, result, seconds, probability=probability, settings=self._settings
+        await self._commits.record(
+            Recording(
+                exchange=exchange,
+                auditor=name,
+                result=result,
+                seconds=seconds,
+                probability=probability,
+                sends_events=self._sends_events,
+            )
         )
 
 
@@ -217,15 +232,6 @@ def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Meas
 def _without_reason(one: Measurement) -> Measurement:
     has_words = one.status in MISSING and one.reason is not None and one.reason not in UNREAD
     return msgspec.structs.replace(one, reason=NO_WORDS) if has_words else one
-
-
-def _state(outcomes: set[str]) -> exchanges.State:
-    """Audited when any auditor gave a result; otherwise failed when any failed, and sampled out when none was due."""
-    if "audited" in outcomes:
-        return "audited"
-    if "failed" in outcomes:
-        return "failed"
-    return "not_auditable" if outcomes else "sampled_out"
 
 
 async def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement]:

@@ -14,6 +14,8 @@ from gateway.live.detectors import reference_ratio, smallest_change
 from gateway.live.stream import Stream
 
 SERIES = ("auditor", "metric", "axis", "group", "model")
+UNKNOWN = ("unknown",)
+"""What a series of unknown sampling has besides: the value of a label `sampling`. Others have no such label."""
 
 Labels = tuple[str, ...]
 
@@ -26,6 +28,7 @@ class Family(NamedTuple):
 
 OWN = (
     Family("live_estimate", "Mean of a live series, in the metric's own unit."),
+    Family("live_received_mean", "Mean of what a sender of unknown sampling sent: no estimate for the traffic."),
     Family("live_estimate_lower", "Lower end of its 95 % interval."),
     Family("live_estimate_upper", "Upper end of its 95 % interval."),
     Family("live_effective_samples", "Kish's effective number of audits behind it."),
@@ -93,11 +96,13 @@ class LiveSeries:
     def _values(self, stream: Stream, n_streams: int) -> tuple[float | None, ...]:
         state, detector = stream.state, stream.state.detector
         found = estimate(stream.key, state)
+        is_known = stream.key.is_sampling_known
         return (
-            found.value,
+            found.value if is_known else None,
+            None if is_known else found.value,
             found.lower,
             found.upper,
-            found.extra["effective_n"],
+            found.extra["effective_n"] if is_known else None,
             None if detector is None else detector.log_evidence,
             0.0 if detector is None else float(detector.n_seen),
             reference_ratio(state, self._settings),
@@ -110,9 +115,10 @@ class LiveSeries:
 
 
 def series_of(stream: Stream) -> Labels:
-    """The values of SERIES."""
+    """The values of SERIES; and UNKNOWN."""
     key = stream.key
-    return key.auditor, key.metric, key.axis, key.group, key.model
+    own = (key.auditor, key.metric, key.axis, key.group, key.model)
+    return own if key.is_sampling_known else own + UNKNOWN
 
 
 def newest_streams(streams: Iterable[Stream]) -> Mapping[Labels, Stream]:
@@ -130,7 +136,7 @@ def _sample(family: Family) -> str:
 
 
 def _labels(values: Labels) -> str:
-    pairs = (f'{name}="{_escaped(value)}"' for name, value in zip(SERIES, values, strict=True))
+    pairs = (f'{name}="{_escaped(value)}"' for name, value in zip((*SERIES, "sampling"), values, strict=False))
     return "{" + ",".join(pairs) + "}"
 
 

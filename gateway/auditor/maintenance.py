@@ -12,7 +12,7 @@ from gateway.auditor.clients import Requests
 from gateway.config.schema import Config
 from gateway.jobs import JobQueue
 from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB
-from gateway.store import canaries, catalogue, circuits, counters, exchanges, runs
+from gateway.store import canaries, catalogue, circuits, counters, exchanges, ingested, runs
 from gateway.store.circuits import WaitingAudit
 from gateway.store.database import Database
 
@@ -58,6 +58,7 @@ async def retire(database: Database, config: Config) -> None:
     patience = min(MAX_WAIT_SECONDS, keeps)
     await exchanges.expire(database, received_before=now - patience, keep_text=config.store.keeps_text)
     await exchanges.delete_old(database, received_before=now - keeps)
+    await ingested.forget(database, before=now - keeps)
 
 
 async def publish_catalogue(database: Database, suites: Callable[[], list[registry.SuiteInfo]]) -> None:

@@ -19,8 +19,10 @@ from gateway.auditor.circuits import REFRESH_SECONDS as CIRCUIT_SECONDS
 from gateway.auditor.circuits import Circuits
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.auditor.endpoint import Endpoint, listen
+from gateway.auditor.evaluation_events import EvaluationEvents
 from gateway.auditor.live import LiveAudit
 from gateway.auditor.metrics import AuditorMetrics
+from gateway.auditor.metrics_renewal import MetricsRenewal
 from gateway.auditor.metrics_snapshot import SnapshotReader
 from gateway.auditor.reference import drift_settings
 from gateway.auditor.reference_passes import ReferencePasses
@@ -42,7 +44,9 @@ LIVE_JOBS = 4
 """Batches of exchanges audited at once; each auditor's max_concurrency bounds its requests."""
 SUITE_RUNS = 1
 CANARIES = 1
-REFRESH_SECONDS = 1.0
+FLUSH_SECONDS = 1.0
+RENEW_SECONDS = 10.0
+"""Between two renewals of the metrics when nobody scrapes them: what a scrape finds to read is never much."""
 SWEEP_SECONDS = 5.0
 CATALOGUE_SECONDS = 30.0
 RETIRE_SECONDS = 60.0
@@ -50,6 +54,7 @@ TRIM_SECONDS = 60.0
 SCHEDULE_SECONDS = 5.0
 MODELS_SECONDS = 30.0
 RENDER_SECONDS = 60.0
+EVENTS_SECONDS = 1.0
 REFERENCE_SECONDS = 10.0
 """How often it is looked whether a pass over the judge's reference set is due."""
 
@@ -86,14 +91,18 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
         stack.push_async_callback(circuits.aclose)
         await circuits.start(enabled_auditors.circuits)
         live = LiveAudit(config, database, enabled_auditors, secret, settings, circuits)
+        stack.push_async_callback(live.aclose)
         canaries = CanaryRuns(config, database, stop, enabled=enabled_auditors, limiters=limiters, secret=secret)
         stack.push_async_callback(canaries.aclose)
         references = ReferencePasses(config, database, enabled_auditors.judge, settings, stop)
+        events = EvaluationEvents(config, database, stop)
+        stack.callback(events.close)
         work = _Work(
-            *(config, database, queue, enabled_auditors, limiters, live, canaries, circuits, settings, stop, references)
+            *(config, database, queue, enabled_auditors, limiters, live, canaries, circuits, settings, stop),
+            *(references, events),
         )
         stack.push_async_callback(_leave, database, work.name)
-        endpoint = Endpoint(Exposition(work.metrics), work.checks, keys)
+        endpoint = Endpoint(Exposition(work.metrics), work.checks, keys, renew=work.renewal.for_a_scrape)
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(endpoint.serve(sockets=[listener]))
             for one in work.coroutines():
@@ -121,9 +130,11 @@ class _Work:
         settings: DriftSettings,
         stop: asyncio.Event,
         references: ReferencePasses,
+        events: EvaluationEvents,
     ) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self._references = references
+        self._events = events
         self._canaries = canaries
         self.metrics = AuditorMetrics(settings, limiters, auditors=enabled_auditors.names)
         self._circuits = circuits
@@ -135,7 +146,7 @@ class _Work:
         self._queue = queue
         self._enabled_auditors = enabled_auditors
         self._stop = stop
-        self._reader = SnapshotReader(database)
+        self.renewal = MetricsRenewal(SnapshotReader(database), self.metrics)
         self._has_reported_suites = False
 
     def coroutines(self) -> list[Coroutine[None, None, None]]:
@@ -151,7 +162,8 @@ class _Work:
             self._queue.work(
                 {maintenance.CANARY_TASK: self._canaries}, concurrency=CANARIES, stop=stop, name="canaries"
             ),
-            _every(REFRESH_SECONDS, stop, self._refresh),
+            _every(FLUSH_SECONDS, stop, self._flush),
+            _every(RENEW_SECONDS, stop, self.renewal.now),
             _every(SWEEP_SECONDS, stop, partial(maintenance.sweep, database, self._queue)),
             _every(SWEEP_SECONDS, stop, partial(maintenance.give_up, database, config, self._live.give_up)),
             _every(CIRCUIT_SECONDS, stop, self._try_circuits),
@@ -160,6 +172,7 @@ class _Work:
             _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, self._queue, config)),
             _every(RENDER_SECONDS, stop, self._render),
             _every(REFERENCE_SECONDS, stop, self._references),
+            _every(EVENTS_SECONDS, stop, self._events),
             _every(RETIRE_SECONDS, stop, partial(maintenance.retire, database, config)),
             _every(auditors_seen.BEAT_SECONDS, stop, partial(auditors_seen.beat, database, self.name)),
             _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, heap.trim)),
@@ -182,9 +195,8 @@ class _Work:
         await maintenance.publish_catalogue(self._database, partial(registry.catalogue, data_dir))
         self._has_reported_suites = True
 
-    async def _refresh(self) -> None:
+    async def _flush(self) -> None:
         await maintenance.flush_judge_requests(self._database, self._enabled_auditors.judge_requests)
-        await self.metrics.renew(await self._reader.read())
 
     async def _render(self) -> None:
         while not self._stop.is_set() and await streams.render(self._database, self._settings):

@@ -4,9 +4,10 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -108,7 +109,9 @@ class SuiteRuns:
             key = self._config.secret(upstream.api_key_env)
             limiter = self._limiters.of(upstream.origin, upstream.name, key)
             priority = audit_priority(self._config, upstream)
-            completer = self._client(stack, watch, upstream.origin, key, concurrency, limiter, priority)
+            completer = self._client(
+                stack, watch, upstream.origin, key, concurrency, limiter, priority, upstream.audit_headers
+            )
             stack.push_async_callback(completer.aclose)
             judge = self._judge(stack, watch, concurrency) if suite.needs_judge else None
             if judge is not None:
@@ -139,6 +142,7 @@ class SuiteRuns:
         concurrency: int,
         limiter: ConcurrencyLimiter | None,
         priority: int | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Completer:
         """The run's client of a server, whose slots it has until the stack is closed.
 
@@ -146,7 +150,7 @@ class SuiteRuns:
         the server would go on.
         """
         if limiter is None:
-            return open_client(origin, key, concurrency, priority)
+            return open_client(origin, key, concurrency, priority, headers=headers)
         stack.enter_context(limiter.widened(concurrency))
         return HttpCompleter(
             origin,
@@ -156,6 +160,7 @@ class SuiteRuns:
             priority=priority,
             max_concurrency=concurrency,
             gate=StoppableGate(limiter, watch.stop, watch.stopped),
+            sign=lambda _: headers,
         )
 
     def _judge(self, stack: AsyncExitStack, watch: "_Watch", concurrency: int) -> Completer | None:

@@ -22,10 +22,13 @@ VERBS = {
     "datasets": Verb("datasets", "list, fetch and verify benchmark data"),
     "audit": Verb("audit", "run, score, compare, gate and report audits"),
     "canary": Verb("canary", "compare a new model with the one that serves, and wait for a verdict"),
+    "ingest": Verb("ingest", "send a file of exchanges that something else recorded to a running gateway"),
     "exchanges": Verb("exchanges", "delete stored exchanges, or show who accessed them"),
     "auditors": Verb("auditors", "measure how often a live auditor is wrong about labelled replies"),
     "annotate": Verb("annotate", "have people label replies: draw tasks, serve them to raters, take labels out"),
     "judge": Verb("judge", "compare a judge with people's labels"),
     "mitigate": Verb("mitigate", "fine-tune a model against bias (REGARD-FT), or train a filter"),
     "config": Verb("config", "check a configuration and print what holds"),
+    "store": Verb("store", "upgrade the store's schema, as every start does"),
+    "deploy": Verb("deploy", "write the files to run it with: compose, systemd, Helm, alerts, dashboards"),
 }

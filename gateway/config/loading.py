@@ -31,6 +31,12 @@ from gateway.config.timing import Timing
 from gateway.errors import ConfigError, RequestError, nearest
 from gateway.mitigation.checks import check_mitigation
 
+_NOT_PASSED_ON = frozenset(
+    {"authorization", "connection", "content-length", "cookie", "host", "traceparent", "x-request-id"}
+)
+_VALUE = re.compile(r"[!-~](?:[ -~]{0,198}[!-~])?")
+_HEADER = re.compile(r"(?!x-biasgate-)[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", re.IGNORECASE)
+
 
 def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Config:
     """Reads, overrides and validates.
@@ -166,10 +172,22 @@ def _cross_check(config: Config, where: str) -> None:
                 f'{where}: upstreams.{upstream.name}.base_url "{mask_url(upstream.base_url)}" must start with http:// '
                 "or https://"
             )
+        for name, value in upstream.audit_headers.items():
+            if not _HEADER.fullmatch(name) or name.lower() in _NOT_PASSED_ON or not _VALUE.fullmatch(value):
+                raise ConfigError(
+                    f'{where}: upstreams.{upstream.name}.audit_headers has "{name}", which cannot be sent: name a '
+                    "header of the upstream's own, with a value of visible ASCII"
+                )
         if "@" in upstream.base_url.partition("://")[2].partition("/")[0]:
             raise ConfigError(
                 f"{where}: upstreams.{upstream.name}.base_url names a user: set api_key_env to the variable of a key"
             )
+    header = config.balancing.header
+    if header is not None and (not _HEADER.fullmatch(header) or header.lower() in _NOT_PASSED_ON):
+        raise ConfigError(
+            f'{where}: balancing.header "{header}" is no header that reaches an upstream as it is: name one of the '
+            'client\'s own, such as "x-session-id"'
+        )
     if 0 < config.audits.live_latency_budget_ratio <= 1:
         raise ConfigError(
             f"{where}: audits.live_latency_budget_ratio is {config.audits.live_latency_budget_ratio:g}: a ratio of "
@@ -192,6 +210,11 @@ def _cross_check(config: Config, where: str) -> None:
     endpoint = config.telemetry.otlp_endpoint
     if endpoint is not None and not endpoint.startswith(("http://", "https://")):
         raise ConfigError(f'{where}: telemetry.otlp_endpoint "{endpoint}" must start with http:// or https://')
+    if config.telemetry.evaluation_signal is not None and endpoint is None:
+        raise ConfigError(
+            f'{where}: telemetry.evaluation_signal is "{config.telemetry.evaluation_signal}", but nobody is there to '
+            "take it: set telemetry.otlp_endpoint"
+        )
     for schedule in config.audits.schedules:
         if [one.name for one in config.audits.schedules].count(schedule.name) > 1:
             raise ConfigError(f'{where}: two schedules are named "{schedule.name}": give each its own name')
@@ -204,6 +227,8 @@ def _cross_check(config: Config, where: str) -> None:
     except ValueError as exc:
         raise ConfigError(f"{where}: audits.thinking: {exc}") from None
     _check_reference(config.drift.reference, where)
+    if (wanted := config.ingest.upstream) is not None and wanted not in names:
+        raise ConfigError(f'{where}: ingest.upstream "{wanted}" is no upstream{nearest(wanted, names)}: name one')
     check_mitigation(config, where)
 
 

@@ -126,6 +126,8 @@ class UpstreamConfig(Section, frozen=True):
     weight: Positive = 1.0
     priority_scheduling: bool = True
     """The upstream runs with --scheduling-policy priority, so audits may be sent behind live traffic."""
+    audit_headers: dict[str, str] = {}
+    """Sent with every audit request, such as the objective by which an inference gateway puts it behind live ones."""
     timeouts: TimeoutsConfig = TimeoutsConfig()
     ejection: EjectionConfig = EjectionConfig()
     max_connections: Count = 1024
@@ -134,6 +136,19 @@ class UpstreamConfig(Section, frozen=True):
     def origin(self) -> str:
         """The base URL without a trailing slash or /v1."""
         return origin_of(self.base_url)
+
+
+class BalancingConfig(Section, frozen=True):
+    """Which of several upstreams that serve a model gets a request."""
+
+    policy: Literal["least_loaded", "consistent_hash"] = "least_loaded"
+    """least_loaded: who has had least for its weight. consistent_hash: the same one for the same key."""
+    header: str | None = None
+    """Whose value is the key, such as "x-session-id"; a request without it goes by its prompt."""
+    prefix_bytes: Annotated[int, Meta(ge=0, le=65536)] = 1024
+    """The key of other requests: so many bytes of the body from its "messages", "prompt" or "input" on; 0: none."""
+    max_load_ratio: Annotated[float, Meta(ge=1, le=100)] = 1.25
+    """Requests in flight at one upstream, in times of its fair share, above which a key goes to its next one."""
 
 
 class KeyConfig(Section, frozen=True):
@@ -349,6 +364,23 @@ class MitigationConfig(Section, frozen=True):
     """Longest that a filter may take over a request, or over what it holds back of an answer."""
 
 
+class IngestConfig(Section, frozen=True):
+    """Exchanges that others relayed and recorded (docs/ingest.md)."""
+
+    enabled: bool = False
+    """Take exchanges at /ingest, with the keys of [[keys]]."""
+    sampling_rate: Annotated[float, Meta(gt=0, le=1)] | None = None
+    """Share of its exchanges that a sender sends, where it does not say so itself; unset: unknown."""
+    models: list[str] = []
+    """Names of models that have series of their own, beside those that the upstreams serve; any other is "other"."""
+    upstream: str | None = None
+    """Whom auditors ask about these exchanges; unset: an upstream that serves a model of that name, if any does."""
+    max_body_bytes: Annotated[int, Meta(ge=1024, le=64 * 1024 * 1024)] = 8 * 1024 * 1024
+    """Of one request, decompressed."""
+    join_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
+    """How long part of an exchange waits for the rest."""
+
+
 class TelemetryConfig(Section, frozen=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "console"] = "auto"
@@ -357,6 +389,11 @@ class TelemetryConfig(Section, frozen=True):
     is logged anyway."""
     otlp_endpoint: str | None = None
     """Base URL of an OpenTelemetry collector (OTLP over HTTP), e.g. "http://127.0.0.1:4318"; unset: no traces."""
+    evaluation_signal: Literal["logs", "traces"] | None = None
+    """As what the auditor sends each measurement there. logs: an event `gen_ai.evaluation.result`. traces: a span below
+    the live request's, for what takes traces alone. Unset: not at all."""
+    evaluation_reasons: bool = False
+    """An event's explanation repeats the reason that a judge or a server gave, which may quote the exchange."""
     trace_rate: Probability = 1.0
     """Share of the requests without a traceparent of their own that are traced."""
 
@@ -367,6 +404,7 @@ class Config(Section, frozen=True):
     server: ServerConfig = ServerConfig()
     store: StoreConfig = StoreConfig()
     upstreams: list[UpstreamConfig] = []
+    balancing: BalancingConfig = BalancingConfig()
     keys: list[KeyConfig] = []
     aliases: dict[str, str] = {}
     sampling: SamplingConfig = SamplingConfig()
@@ -374,6 +412,7 @@ class Config(Section, frozen=True):
     drift: DriftConfig = DriftConfig()
     audits: AuditsConfig = AuditsConfig()
     mitigation: list[MitigationConfig] = []
+    ingest: IngestConfig = IngestConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
 
     def secret(self, variable: str | None) -> str | None:

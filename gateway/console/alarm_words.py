@@ -57,7 +57,9 @@ def sentence(one: ShownDetector) -> str:
         before, after = number(one.mean_before, digits), number(one.mean_since, digits)
         change = f"{verb} from {before} to {after} (n {n_before}, then {n_since})"
     since = "" if one.since is None else time.strftime(" since %Y-%m-%d %H:%M UTC", time.gmtime(one.since))
-    return f"{subject(one)} {change}{since}; {_model(one)}."
+    named = subject(one)
+    comma = "," if "," in named else ""
+    return f"{named}{comma} {change}{since}; {_model(one)}."
 
 
 def _model(one: ShownDetector) -> str:

@@ -45,7 +45,8 @@ def plot(
     if value is not None:
         # Lines without length and with round ends: dots that the stretched view box cannot squash.
         parts += [line(name, x(value), x(value)) for name in POINT]
-    said = "no value" if value is None else f"{number(value)}, from {number(lower)} to {number(upper)}"
+    ends = "without an interval" if lower is None else f"from {number(lower)} to {number(upper)}"
+    said = "no value" if value is None else f"{number(value)}, {ends}"
     label = f"{said}, on a scale from {number(low, 0)} to {number(high, 0)}"
     begin = Markup('<svg class="plot {}" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">')
     return begin.format(kind, WIDTH, HEIGHT, label) + Markup("".join(parts) + "</svg>")  # noqa: S704 - numbers

@@ -9,6 +9,7 @@ from litestar.params import FromQuery
 from markupsafe import Markup
 
 from auditors.streams.scales import scale_of
+from auditors.streams.state import UNKNOWN_SAMPLING
 from gateway.api import live_pages
 from gateway.api.dependencies import Settings, Store
 from gateway.console.alarm_words import sentence
@@ -89,6 +90,8 @@ class Table(msgspec.Struct, frozen=True):
     """Value of no bias; None where the metric has none."""
     rows: list[tuple[LiveEstimate, Markup]]
     """Each with its interval drawn."""
+    sampling: str = ""
+    """UNKNOWN_SAMPLING of means of what others sent, which have no interval."""
 
     @property
     def is_urgent(self) -> bool:
@@ -100,12 +103,13 @@ def _tables(estimates: Sequence[LiveEstimate]) -> list[Table]:
     """Those with an alarm first, then those whose interval leaves out the neutral value, then the others."""
     found: dict[tuple[str, ...], list[LiveEstimate]] = {}
     for one in estimates:
-        found.setdefault((one.model, one.auditor, one.metric, one.axis or ""), []).append(one)
+        sampling = UNKNOWN_SAMPLING if one.instrument.startswith(UNKNOWN_SAMPLING) else ""
+        found.setdefault((one.model, one.auditor, one.metric, one.axis or "", sampling), []).append(one)
     tables = []
-    for (model, auditor, metric, axis), rows in found.items():
+    for (model, auditor, metric, axis, sampling), rows in found.items():
         neutral = scale_of(metric).neutral
         drawn = [(one, plot(one.range, neutral, one.value, one.lower, one.upper)) for one in rows]
-        tables.append(Table(auditor, metric, axis or None, model, neutral, drawn))
+        tables.append(Table(auditor, metric, axis or None, model, neutral, drawn, sampling))
     return sorted(tables, key=lambda table: min(_urgency(one, table.neutral) for one, _ in table.rows))
 
 

@@ -1,22 +1,30 @@
-"""The queue on SQLite: a table, leases, a wake-up inside the process and a short poll between processes."""
+"""The queue on SQLite: a table, leases, a wake-up inside the process and a cheap look for writes of other processes."""
 
 import asyncio
 import contextlib
 import logging
+import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 from gateway.errors import StoreError
 from gateway.jobs.attempts import attempt, delay_seconds, is_last
 from gateway.jobs.protocol import LEASE_SECONDS, Handler
 from gateway.store import jobs
+from gateway.store.changes import Changes
 from gateway.store.database import Database
 from gateway.store.jobs import Job
 
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
+"""Between two looks whether another process wrote to the file."""
+LONGEST_PAUSE_SECONDS = 5.0
+"""Until the table is read anyway."""
+AWAY_SECONDS = 1.0
+"""Until it is read again when it could not be."""
 GRACE_SECONDS = 5.0
 """How long running jobs may go on after `stop`; then they are cancelled and made ready for another worker."""
 
@@ -29,6 +37,7 @@ class EmbeddedQueue:
         self._database = database
         self._lease_seconds = lease_seconds
         self._wake = asyncio.Event()
+        self._workers = 0
 
     async def defer(self, task: str, payload: dict[str, Any], *, lock: str | None = None, priority: int = 0) -> None:
         if await jobs.insert(self._database, task, payload, lock=lock, priority=priority):
@@ -43,15 +52,17 @@ class EmbeddedQueue:
         heartbeat = asyncio.create_task(worker.renew_leases())
         stopping = asyncio.create_task(stop.wait())
         try:
-            while not stop.is_set():
-                self._wake.clear()
-                if len(worker.running) < concurrency and await worker.start_next():
-                    continue
-                waking = asyncio.create_task(self._wake.wait())
-                await asyncio.wait(
-                    {waking, stopping, *worker.running}, timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED
-                )
-                waking.cancel()
+            async with self._watched():
+                while not stop.is_set():
+                    self._wake.clear()
+                    pause = await worker.start_next() if len(worker.running) < concurrency else LONGEST_PAUSE_SECONDS
+                    if pause <= 0.0:
+                        continue
+                    waking = asyncio.create_task(self._wake.wait())
+                    await asyncio.wait(
+                        {waking, stopping, *worker.running}, timeout=pause, return_when=asyncio.FIRST_COMPLETED
+                    )
+                    waking.cancel()
             await worker.finish_running()
         finally:
             stopping.cancel()
@@ -69,6 +80,27 @@ class EmbeddedQueue:
 
     async def close(self) -> None:
         """Nothing of its own to close: the database belongs to the caller."""
+
+    @asynccontextmanager
+    async def _watched(self) -> AsyncIterator[None]:
+        """Wakes the workers, while there are any, when another process has written."""
+        self._workers += 1
+        if self._workers == 1:
+            self._watching = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            self._workers -= 1
+            if not self._workers:
+                self._watching.cancel()
+                await asyncio.wait({self._watching})
+
+    async def _watch(self) -> None:
+        with closing(Changes(self._database.url)) as changes:
+            while True:
+                if changes.seen():
+                    self._wake.set()
+                await asyncio.sleep(POLL_SECONDS)
 
 
 class _Worker:
@@ -89,21 +121,22 @@ class _Worker:
         self._lease_seconds = lease_seconds
         self._owner = f"{name[:20]}-{uuid.uuid4().hex}"
 
-    async def start_next(self) -> bool:
-        """Claims and starts one job. False when none is ready, or when the store does not answer."""
+    async def start_next(self) -> float:
+        """Claims and starts one job. Returns how long nothing is to be expected (seconds); 0 when one was started."""
+        tasks = list(self._handlers)
         try:
-            job = await jobs.claim(
-                self._database, list(self._handlers), owner=self._owner, lease_seconds=self._lease_seconds
-            )
+            job = await jobs.claim(self._database, tasks, owner=self._owner, lease_seconds=self._lease_seconds)
+            next_at = await jobs.next_at(self._database, tasks) if job is None else None
         except StoreError as exc:
             logger.warning("no job can be claimed: %s", exc)
-            return False
+            return AWAY_SECONDS
         if job is None:
-            return False
+            pause = LONGEST_PAUSE_SECONDS if next_at is None else next_at - time.time()
+            return min(LONGEST_PAUSE_SECONDS, max(0.001, pause))
         task = asyncio.create_task(self._run(job))
         self.running[task] = job
         task.add_done_callback(self.running.pop)
-        return True
+        return 0.0
 
     async def renew_leases(self) -> None:
         while True:

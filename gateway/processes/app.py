@@ -21,6 +21,7 @@ from gateway.api.audits import AuditsController
 from gateway.api.canaries import CanariesController
 from gateway.api.exchanges import ExchangesController
 from gateway.api.health import HealthController
+from gateway.api.ingest import IngestController
 from gateway.api.judges import JudgesController
 from gateway.api.labelling import LabellingController
 from gateway.api.live import LiveController
@@ -34,6 +35,8 @@ from gateway.config.schema import Config
 from gateway.console.routes import console
 from gateway.console.showing import Pages
 from gateway.errors import StoreError
+from gateway.ingest.guardrail import GuardrailCalls
+from gateway.ingest.intake import Intake
 from gateway.jobs import JobQueue
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
@@ -60,6 +63,8 @@ def create_app(
     planes: DataPlanes,
     tap: SamplingTap,
     stats: WorkerStats,
+    intake: Intake,
+    guardrail_calls: GuardrailCalls,
 ) -> Litestar:
     """The control plane of one worker; its lifespan starts and stops tap, data plane, queue and database.
 
@@ -97,6 +102,7 @@ def create_app(
         route_handlers=[
             HealthController,
             Router("/", route_handlers=[MetricsController], guards=[access.protect_metrics]),
+            Router("/", route_handlers=[IngestController], request_max_body_size=None),
             *console(access),
             Router("/", route_handlers=[SessionsController], guards=behind(access.require_holder)),
             Router("/", route_handlers=numbers, guards=readers),
@@ -115,13 +121,15 @@ def create_app(
             "dataplane": current(lambda plane: plane),
             "exposition": provided(exposition),
             "probe": provided(probe),
+            "intake": provided(intake),
+            "guardrail_calls": provided(guardrail_calls),
             "pages": provided(Pages(database, probe, access, lambda: planes.is_draining)),
         },
         request_max_body_size=MAX_CONTROL_BODY_BYTES,
         exception_handlers=problems.HANDLERS,
         before_send=[forbid_sniffing, AccessLog(lambda: planes.current.config)],
         openapi_config=_openapi(Router("/schema", route_handlers=[], guards=readers, include_in_schema=False)),
-        lifespan=[lambda _app: _lifespan(database, queue, planes, tap, stats, counts)],
+        lifespan=[lambda _app: _lifespan(database, queue, planes, tap, intake, guardrail_calls, stats, counts)],
         logging_config=None,
     )
 
@@ -132,6 +140,8 @@ async def _lifespan(
     queue: JobQueue,
     planes: DataPlanes,
     tap: SamplingTap,
+    intake: Intake,
+    guardrail_calls: GuardrailCalls,
     stats: WorkerStats,
     counts: SharedCounts,
 ) -> AsyncIterator[None]:
@@ -141,6 +151,10 @@ async def _lifespan(
         stack.callback(counts.flush)
         await tap.start()
         stack.push_async_callback(tap.stop)
+        intake.start()
+        stack.push_async_callback(intake.stop)
+        guardrail_calls.start()
+        stack.push_async_callback(guardrail_calls.stop)
         # The server has drained its connections before it comes here.
         stack.push_async_callback(planes.stop)
         await planes.start()

@@ -15,6 +15,8 @@ import uvicorn
 from gateway.config.effective import digest
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
+from gateway.ingest.guardrail import GuardrailCalls
+from gateway.ingest.intake import Intake
 from gateway.jobs import open_queue
 from gateway.mitigation.mitigation import mitigation_of
 from gateway.privacy.texts import texts_of
@@ -86,7 +88,17 @@ class Worker:
             tracer = open_tracer(config.telemetry)
             policies = partial(mitigation_of, secret=secret)
             planes = DataPlanes(DataPlane(config, tap=tap, stats=stats, spans=tracer, mitigation_of=policies))
-            app = create_app(config, database=database, queue=queue, planes=planes, tap=tap, stats=stats)
+            intake = Intake(lambda: planes.current, tap, RemoteSink(self._writer_path), database, stats)
+            app = create_app(
+                config,
+                database=database,
+                queue=queue,
+                planes=planes,
+                tap=tap,
+                stats=stats,
+                intake=intake,
+                guardrail_calls=GuardrailCalls(intake),
+            )
         except BaseException:
             await database.close()
             raise

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Protocol
 
@@ -13,9 +14,12 @@ from gateway.config.effective import digest
 from gateway.config.schema import Config
 from gateway.proxy import models
 from gateway.proxy.admission import Admission
+from gateway.proxy.affinity import Affinity
+from gateway.proxy.body import RequestBody
 from gateway.proxy.buffered_bodies import BufferedBodies
 from gateway.proxy.client_limits import CLIENT_TICK_SECONDS, ClientConnection
 from gateway.proxy.giving_way import GivingWay
+from gateway.proxy.headers import RequestHead
 from gateway.proxy.health import UpstreamMonitor
 from gateway.proxy.instrumentation import SpanProcessor, instrumentation_of
 from gateway.proxy.types import Mitigation, RequestStats, Tap
@@ -80,6 +84,7 @@ class DataPlane:
         self.admission = Admission(config)
         self.bodies = BufferedBodies(config.server.max_buffered_bytes)
         self._balancer = Upstreams(config)
+        self._affinity = Affinity(config.balancing) if config.balancing.policy == "consistent_hash" else None
         self.giving_way = GivingWay(config, self._balancer.all, stats)
         self.clients: set[ClientConnection] = set()
         """Open connections, each of which puts itself in and takes itself out."""
@@ -159,9 +164,13 @@ class DataPlane:
         if not self._live:
             self._all_ended.set()
 
-    def choose(self, model: str | None, *, exclude: Sequence[Upstream] = ()) -> Upstream | None:
-        """The upstream for a request for `model` (after aliases): see Upstreams.choose."""
-        return self._balancer.choose(model, exclude=exclude)
+    def choose(self, head: RequestHead, body: RequestBody, *, exclude: Sequence[Upstream] = ()) -> Upstream | None:
+        """The upstream for a request: see Upstreams.choose."""
+        if self._affinity is None:
+            return self._balancer.choose(body.served_model, exclude=exclude)
+        key = self._affinity.key(head, body.content)
+        choice = None if key is None else partial(self._affinity.choose, key=key)
+        return self._balancer.choose(body.served_model, exclude=exclude, choice=choice)
 
     def model_label(self, name: str | None) -> str:
         """The name when some upstream or alias is known to serve it, else "other": a closed set of labels."""

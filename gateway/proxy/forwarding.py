@@ -8,7 +8,7 @@ from gateway.proxy.admission import Client
 from gateway.proxy.body import TAKING_PRIORITY, RequestBody, with_priority
 from gateway.proxy.connection import UpstreamConnection
 from gateway.proxy.data_plane import DataPlane
-from gateway.proxy.headers import RequestHead, ResponseHead, SentLines
+from gateway.proxy.headers import RequestHead, ResponseHead, SentLines, without
 from gateway.proxy.pool import ConnectFailure
 from gateway.proxy.refusals import Refusal, audit_deferred, stream_error_event, upstream_error, upstream_timeout
 from gateway.proxy.response import ClientResponse
@@ -152,6 +152,8 @@ class Forwarding:
             pass_credentials=not (self._plane.admission.checks_keys or upstream.authorization_line),
             pass_priority=exchange.key.may_set_priority and not head.is_audit,
         )
+        if head.is_audit and upstream.audit_lines:
+            lines = [*without(lines, upstream.audit_names), *upstream.audit_lines]
         start = (exchange.method, b" ", upstream.prefix, exchange.target, b" HTTP/1.1\r\n")
         before = b"".join((*start, upstream.host_line, upstream.authorization_line))
         noted = (exchange.key, before, b"".join((b"\r\n", *lines, b"\r\n")))
@@ -163,7 +165,7 @@ class Forwarding:
     def on_connect_failure(self, failure: ConnectFailure) -> None:
         """From the pool. No byte was sent, so any other upstream will do."""
         self._is_waiting = False
-        other = None if self.was_sent else self._plane.choose(self._exchange.body.served_model, exclude=self._tried)
+        other = None if self.was_sent else self._other()
         if other is not None:
             self._move_to(other)
         elif failure.timed_out:
@@ -173,10 +175,13 @@ class Forwarding:
 
     def on_pool_unavailable(self) -> None:
         """From the pool: a connection there may be long in coming."""
-        other = None if self.was_sent else self._plane.choose(self._exchange.body.served_model, exclude=self._tried)
+        other = None if self.was_sent else self._other()
         if other is not None and other.is_available:
             self.upstream.pool.withdraw(self)
             self._move_to(other)
+
+    def _other(self) -> Upstream | None:
+        return self._plane.choose(self._exchange.head, self._exchange.body, exclude=self._tried)
 
     def _move_to(self, other: Upstream) -> None:
         self.upstream.outstanding -= 1

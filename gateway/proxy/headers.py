@@ -27,8 +27,10 @@ HOP_BY_HOP = frozenset(
 )
 """Meant for one connection only. Trailers are dropped: their announcement would be a lie."""
 
-PRIORITY = frozenset({b"x-vllm-priority", b"x-data-parallel-rank"})
-"""Headers with which a client could jump vLLM's queue or choose its engine."""
+PRIORITY = frozenset(
+    {b"x-vllm-priority", b"x-data-parallel-rank", b"x-llm-d-inference-objective", b"x-gateway-inference-objective"}
+)
+"""Headers with which a client could jump vLLM's queue or an inference gateway's, or choose an engine."""
 
 FORWARDED = frozenset(
     {
@@ -84,8 +86,7 @@ _ORDINARY_CONNECTION = frozenset({b"keep-alive", b"close", b"upgrade", b"te"})
 
 def _without_nominated(lines: list[bytes], connection: bytes) -> list[bytes]:
     """`Connection: x-foo` makes x-foo a hop-by-hop header."""
-    names = {token.strip().lower() for token in connection.split(b",")}
-    return [line for line in lines if line.partition(b":")[0].lower() not in names]
+    return without(lines, frozenset(token.strip().lower() for token in connection.split(b",")))
 
 
 def _without_session(cookies: bytes) -> bytes:
@@ -120,6 +121,11 @@ class _RequestIds:
 
 
 _draw_id = _RequestIds().draw
+
+
+def without(lines: list[bytes], names: frozenset[bytes]) -> list[bytes]:
+    """The lines whose header is none of these, in small letters."""
+    return [line for line in lines if line.partition(b":")[0].lower() not in names]
 
 
 class RequestHead:

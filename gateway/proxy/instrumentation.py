@@ -5,7 +5,6 @@ exchange costs one comparison.
 """
 
 import random
-import re
 import time
 from time import perf_counter
 from typing import Protocol
@@ -15,6 +14,7 @@ import structlog
 
 from gateway.config.schema import TelemetryConfig
 from gateway.proxy.headers import RequestHead
+from gateway.proxy.trace_context import read_traceparent
 from gateway.proxy.types import EndReason
 from gateway.proxy.upstreams import Upstream
 
@@ -26,9 +26,6 @@ FIRST_BYTES = 4096
 """Kept of the beginning of a stream: it names the answer and the model."""
 LAST_BYTES = 4096
 """Kept of its end: the reason why it ended, and the tokens used."""
-
-_TRACEPARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
-_SAMPLED = 1
 
 
 class SpanContext(msgspec.Struct, frozen=True):
@@ -108,11 +105,11 @@ class Instrumentation:
         """None when this exchange is not sampled: by its client's decision, or by chance where the client took none."""
         if self._spans is None:
             return None
-        parent = _TRACEPARENT.fullmatch(head.traceparent) if head.traceparent else None
-        if parent and parent[1] != b"ff" and (trace_id := int(parent[2], 16)) and (parent_id := int(parent[3], 16)):
-            if not int(parent[4], 16) & _SAMPLED:
+        parent = read_traceparent(head.traceparent) if head.traceparent else None
+        if parent is not None:
+            if not parent.is_sampled:
                 return None
-            return Span(SpanContext(trace_id, _random_id(64), parent_id))
+            return Span(SpanContext(parent.trace_id, _random_id(64), parent.span_id))
         if self._rate < 1 and random.random() >= self._rate:
             return None
         return Span(SpanContext(_random_id(128), _random_id(64), None))

@@ -18,7 +18,7 @@ import httpx
 from gateway.proxy.admission import Client
 from gateway.proxy.body import TAKING_PRIORITY, BodyLimit, RequestBody, with_priority
 from gateway.proxy.data_plane import DataPlane
-from gateway.proxy.headers import Header, RequestHead, ResponseHead
+from gateway.proxy.headers import Header, RequestHead, ResponseHead, without
 from gateway.proxy.refusals import (
     Refusal,
     no_upstream,
@@ -186,7 +186,7 @@ class _Exchange:
     # The upstream.
 
     async def _exchange_with_upstream(self, client: Client, content: bytes) -> EndReason:
-        upstream = self._plane.choose(self._body.served_model)
+        upstream = self._plane.choose(self._head, self._body)
         if upstream is None:
             raise _Refused(no_upstream(self._body.model))
         self._move_to(upstream)
@@ -200,6 +200,7 @@ class _Exchange:
             body=self._body,
             started_at=self._started_at,
             label_of=self._plane.model_label,
+            traceparent_line=self._head.traceparent_line,
         )
         total = upstream.timeouts.total
         try:
@@ -222,7 +223,7 @@ class _Exchange:
             except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
                 failure = self._connect_failure(exc)
                 tried.append(self._chosen)
-                other = self._plane.choose(self._body.served_model, exclude=tried)
+                other = self._plane.choose(self._head, self._body, exclude=tried)
                 if other is None:
                     raise failure from exc
                 self._move_to(other)
@@ -269,6 +270,8 @@ class _Exchange:
             pass_credentials=not (self._plane.admission.checks_keys or upstream.authorization_line),
             pass_priority=client.may_set_priority and not self._head.is_audit,
         )
+        if self._head.is_audit:
+            lines = [*without(lines, upstream.audit_names), *upstream.audit_lines]
         framing = []
         content = self._content(upstream)
         if content or self._head.has_body:

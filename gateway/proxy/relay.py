@@ -243,7 +243,7 @@ class Relay:
     def _forward(self, content: bytes) -> None:
         """Sends the body on; `content` is what the client sent."""
         plane, body = self._plane, self.body
-        upstream = plane.choose(body.served_model)
+        upstream = plane.choose(self.head, body)
         if upstream is None:
             self._refuse(no_upstream(body.model))
             return
@@ -260,6 +260,7 @@ class Relay:
             body=body,
             started_at=self.started_at,
             label_of=plane.model_label,
+            traceparent_line=self.traceparent_line,
             treatment=self._treatment,
         )
         if copy is not None:

@@ -15,6 +15,7 @@ from gateway.proxy.admission import Client
 from gateway.proxy.body import RequestBody
 from gateway.proxy.headers import RequestHead, ResponseHead
 from gateway.proxy.target import path_of
+from gateway.proxy.trace_context import stored_traceparent
 from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, Sampled, Tap, Treatment
 
 logger = logging.getLogger(__name__)
@@ -38,13 +39,15 @@ def start_copy(
     body: RequestBody,
     started_at: float,
     label_of: Callable[[str | None], str],
+    traceparent_line: bytes,
     treatment: Treatment | None = None,
 ) -> "SampledCopy | None":
     """Asks the tap about a request that is about to be relayed; None when it is not sampled.
 
     `path` is without query. `content` is the body as the client sent it, `body` what was read from it; `started_at` is
     time.perf_counter() at which the request's headers were complete. `label_of` gives a model's name in series, which
-    form a closed set. `treatment` is what a policy does with the request.
+    form a closed set. `traceparent_line` is the header that goes upstream. `treatment` is what a policy does with the
+    request.
     """
     try:
         if path not in _AUDITABLE_PATHS:
@@ -63,7 +66,9 @@ def start_copy(
         )
         if sampled is None:
             return None
-        copy = SampledCopy(tap, sampled, path, head, client, content, body, started_at, label_of, treatment)
+        copy = SampledCopy(
+            *(tap, sampled, path, head, client, content, body, started_at, label_of, traceparent_line, treatment)
+        )
         return copy if copy.holds(len(content)) else None
     except Exception:  # the tap is never a reason for a request to fail
         logger.exception("sampling decision failed")
@@ -95,7 +100,8 @@ class SampledCopy:
         body: RequestBody,
         started_at: float,
         label_of: Callable[[str | None], str],
-        treatment: Treatment | None = None,
+        traceparent_line: bytes,
+        treatment: Treatment | None,
     ) -> None:
         self._tap = tap
         self._sampled = sampled
@@ -106,6 +112,7 @@ class SampledCopy:
         self._body = body
         self._started_at = started_at
         self._label_of = label_of
+        self._traceparent_line = traceparent_line
         self._treatment = treatment
         self._received = bytearray()
         self._reserved = 0
@@ -208,4 +215,5 @@ class SampledCopy:
             instruction=None if treatment is None else treatment.instruction,
             seconds=seconds,
             first_chunk_seconds=None if first is None else first - self._started_at,
+            traceparent=stored_traceparent(self._traceparent_line) if self._traceparent_line else None,
         )

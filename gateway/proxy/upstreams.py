@@ -4,7 +4,8 @@ import logging
 import math
 import re
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
@@ -40,6 +41,10 @@ class Upstream:
             "idna" if not url.netloc.isascii() else "ascii"
         )
         self.authorization_line = b"authorization: Bearer %b\r\n" % api_key.encode() if api_key else b""
+        names = {name.lower().encode(): value.encode() for name, value in config.audit_headers.items()}
+        self.audit_names = frozenset(names)
+        self.audit_lines = [b"%b: %b\r\n" % line for line in names.items()]
+        """Headers of an audit's requests there."""
         self.label_line = b"x-biasgate-upstream: %b\r\n" % _UNPRINTABLE.sub("?", config.name).encode()
         self.is_wildcard = "*" in config.models
         self.models = frozenset(config.models) - {"*"}
@@ -51,6 +56,8 @@ class Upstream:
         self.down_reason = ""
         self.outstanding = 0
         """Requests being relayed there by this worker."""
+        self.hash_seed = int.from_bytes(blake2b(config.name.encode(), digest_size=8).digest())
+        """See `gateway.proxy.affinity`."""
         self.waits = LiveWaits()
         self.outliers = OutlierDetector(config.ejection)
         self.weight = config.weight
@@ -155,12 +162,18 @@ class Upstreams:
         self.tls = tls
         self.all = [Upstream(upstream, config.secret(upstream.api_key_env), tls) for upstream in config.upstreams]
 
-    def choose(self, model: str | None, *, exclude: Sequence[Upstream] = ()) -> Upstream | None:
+    def choose(
+        self,
+        model: str | None,
+        *,
+        exclude: Sequence[Upstream] = (),
+        choice: Callable[[list[Upstream]], Upstream] | None = None,
+    ) -> Upstream | None:
         """The upstream for a request, or None when none that could answer is up.
 
-        Among those that serve the model, the balanced one; those left out for their failures only when there is no
-        other. A model nobody is known to serve goes to a wildcard upstream, whose own answer is the answer. No model:
-        the first one available, always the same.
+        Among those that serve the model, the balanced one, or that of `choice`; those left out for their failures only
+        when there is no other. A model nobody is known to serve goes to a wildcard upstream, whose own answer is the
+        answer. No model: the first one available, always the same.
         """
         if len(self.all) == 1:
             only = self.all[0]
@@ -177,7 +190,9 @@ class Upstreams:
             candidates = self._fallback(model, exclude)
             if not candidates or model is None:
                 return candidates[0] if candidates else None
-        return candidates[0] if len(candidates) == 1 else _balanced(candidates)
+        if len(candidates) == 1:
+            return candidates[0]
+        return _balanced(candidates) if choice is None else choice(candidates)
 
     def _fallback(self, model: str | None, exclude: Sequence[Upstream]) -> list[Upstream]:
         """Who could answer when nobody is available that is known to serve the model."""

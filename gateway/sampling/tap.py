@@ -152,32 +152,46 @@ class SamplingTap:
         route: str = "",
         key_name: str | None = None,
     ) -> Sampled | None:
+        verdict = self.verdict(exchange_id, eligible, body, opt, may_opt, tag, model, route, key_name)
+        if isinstance(verdict, Sampled):
+            return verdict
+        self.outcomes[verdict] += 1
+        self._unwritten[verdict] += 1
+        return None
+
+    def verdict(
+        self,
+        exchange_id: str,
+        eligible: bool,
+        body: bytes,
+        opt: str | None,
+        may_opt: bool,
+        tag: str | None,
+        model: str | None,
+        route: str,
+        key_name: str | None,
+    ) -> Sampled | tuple[str, str]:
+        """As `decide`; in place of None the (stratum, outcome), which whoever asks has to count."""
         if not eligible:
-            verdict = _FILTERED
-        elif may_opt and opt == "off":
-            verdict = _OPTED_OUT
-        elif may_opt and opt == "on":
+            return _FILTERED
+        if may_opt and opt == "off":
+            return _OPTED_OUT
+        if may_opt and opt == "on":
             # Whoever asks to be audited has to wait as well: copies that the buffer cannot hold are lost at random.
             sampled = self._within_share(
                 OPTED_IN, self._strata.opted_in_rate, self._sampler.draw(exchange_id), key_name
             )
-            if sampled is not None:
-                return sampled
-            verdict = _OPTED_IN_OUT
-        else:
-            strata = self._strata
-            drawn = self._sampler.draw(exchange_id)
-            if drawn >= strata.largest and (tag is None or tag not in strata.tags):
-                verdict = strata.sampled_out
-            else:
-                stratum = strata.of(body, tag, model, route)
-                sampled = self._within_share(stratum, strata.rates[stratum], drawn, key_name)
-                if sampled is not None:
-                    return sampled
-                verdict = (stratum, "sampled_out")
-        self.outcomes[verdict] += 1
-        self._unwritten[verdict] += 1
-        return None
+            return _OPTED_IN_OUT if sampled is None else sampled
+        strata = self._strata
+        drawn = self._sampler.draw(exchange_id)
+        if drawn >= strata.largest and (tag is None or tag not in strata.tags):
+            return strata.sampled_out
+        stratum = strata.of(body, tag, model, route)
+        return self._within_share(stratum, strata.rates[stratum], drawn, key_name) or (stratum, "sampled_out")
+
+    def stored(self, counts: Deltas) -> None:
+        """Notes what stands in the ledger already: of exchanges that others recorded."""
+        self.outcomes.update(counts)
 
     def _within_share(self, stratum: str, rate: float, drawn: float, key_name: str | None) -> Sampled | None:
         """The decision at this rate, lowered where the key has more than its share."""

@@ -168,12 +168,13 @@ async def _measured(connection: AsyncConnection, label: Label) -> dict[str, Any]
     if label.metric is None and len(found) != 1:
         measured = ", ".join(row.metric for row in found) or "nothing there"
         raise RequestError(f"metric is missing: {label.auditor} measured {measured} on exchange {label.exchange_id}")
+    is_known = exchange.sender_rate is not None
     if not found:
         return {
             "metric": label.metric,
             "model": exchange.model_label or exchange.served_model,
             "measured_value": None,
-            "inclusion_probability": exchange.inclusion_probability,
+            "inclusion_probability": exchange.inclusion_probability if is_known else None,
             "rate_factor": exchange.rate_factor,
             "stream": None,
             "judge": None,
@@ -183,7 +184,7 @@ async def _measured(connection: AsyncConnection, label: Label) -> dict[str, Any]
         "metric": one.metric,
         "model": one.model,
         "measured_value": one.value,
-        "inclusion_probability": one.inclusion_probability,
+        "inclusion_probability": one.inclusion_probability if is_known else None,
         "rate_factor": one.rate_factor,
         "stream": one.stream,
         "judge": one.judge,

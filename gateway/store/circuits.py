@@ -5,7 +5,7 @@ refused, and is due again at `retry_at`, but not before its circuit is closed.
 """
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -222,7 +222,7 @@ def waits(*which: sa.ColumnElement[bool]) -> sa.Exists:
     return sa.select(sa.literal(1)).where(waiting_audits.c.exchange_id == exchanges.c.id, *which).exists()
 
 
-async def forget(connection: AsyncConnection, exchange_id: str, *, auditor: str | None = None) -> None:
-    """Inside the caller's transaction: nothing of this exchange waits any more (for this auditor)."""
-    gone = sa.delete(waiting_audits).where(waiting_audits.c.exchange_id == exchange_id)
+async def forget(connection: AsyncConnection, exchange_ids: Sequence[str], *, auditor: str | None = None) -> None:
+    """Inside the caller's transaction: nothing of these exchanges waits any more (for this auditor)."""
+    gone = sa.delete(waiting_audits).where(waiting_audits.c.exchange_id.in_(exchange_ids))
     await connection.execute(gone if auditor is None else gone.where(waiting_audits.c.auditor == auditor))

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -15,6 +15,7 @@ from auditors.types import Exchange, Measurement
 from gateway.privacy.texts import StoredText, Texts, user_digest
 from gateway.privacy.time_limit import TimeLimitError, processor_time_limit
 from gateway.store import circuits, counters, deliveries, ledger, policy_arms
+from gateway.store.connections import insert_rows
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
 from gateway.store.tables import annotations, exchange_audits, exchanges, measurements, streams
@@ -44,7 +45,7 @@ async def insert_batch(
     """
     rows = []
     for exchange in batch:
-        rows.append(_row(database, exchange))
+        rows.append(row_of(database, exchange))
         await asyncio.sleep(0)  # each takes processor time in proportion to its text
     redactions = Counter[str]()
     for row in rows:
@@ -53,7 +54,7 @@ async def insert_batch(
         if delivery is not None and not await deliveries.is_new(connection, delivery):
             return
         if batch:
-            await connection.execute(sa.insert(exchanges), rows)
+            await insert_rows(connection, exchanges, rows)
             await counters.add(connection, {("redactions", (kind,)): n for kind, n in redactions.items()})
         await ledger.add(connection, deltas)
 
@@ -98,12 +99,41 @@ async def settle(
     `quality` is what stands beside the audits of this exchange: it is added, once, to the arms of its policy.
     """
     async with database.begin() as connection:
-        await circuits.forget(connection, exchange_id)
-        is_ours = await _settle(connection, [exchanges.c.id == exchange_id], state, keep_text=keep_text) == 1
-        if is_ours and quality is not None:
+        settled, moved = await settle_all(connection, {exchange_id: state}, keep_text=keep_text)
+        if settled and quality is not None:
             exchange, found = quality
-            await policy_arms.update(connection, found, exchange)
-        return is_ours
+            await policy_arms.update(connection, [(found, exchange)])
+        await ledger.add(connection, moved)
+        return bool(settled)
+
+
+async def settle_all(
+    connection: AsyncConnection, states: Mapping[str, State], *, keep_text: bool
+) -> tuple[set[str], ledger.Deltas]:
+    """Ends queued exchanges in the caller's transaction, by id, in the order of their ids.
+
+    Returns: which were queued, and what the caller is to add to the ledger at the end of its transaction.
+    """
+    if not states:
+        return set(), {}
+    await circuits.forget(connection, list(states))
+    settled: set[str] = set()
+    moved = Counter[tuple[str, str]]()
+    for state in sorted(set(states.values())):
+        ids = [one for one in states if states[one] == state]
+        found, deltas = await _settle(connection, [exchanges.c.id.in_(ids)], state, keep_text=keep_text)
+        settled.update(found)
+        moved.update(deltas)
+    return settled, moved
+
+
+def state_after(outcomes: Collection[str]) -> State:
+    """Audited when any auditor gave a result; otherwise failed when any failed, and sampled out when none was due."""
+    if "audited" in outcomes:
+        return "audited"
+    if "failed" in outcomes:
+        return "failed"
+    return "not_auditable" if outcomes else "sampled_out"
 
 
 async def waiting(database: Database, *, received_before: float, limit: int) -> list[str]:
@@ -141,10 +171,9 @@ async def expire(database: Database, *, received_before: float, keep_text: bool)
     """Gives up on exchanges that waited too long for an auditor, but not for its server. Returns how many."""
     too_old = [exchanges.c.received_at < received_before, ~circuits.waits()]
     async with database.begin() as connection:
-        expired = await _settle(connection, too_old, "expired", keep_text=keep_text)
-        if expired:
-            await counters.add(connection, {("exchanges", ("expired", "")): expired})
-        return expired
+        expired, moved = await _settle(connection, too_old, "expired", keep_text=keep_text)
+        await _count(connection, "expired", len(expired), moved)
+        return len(expired)
 
 
 async def delete_old(database: Database, *, received_before: float) -> int:
@@ -205,26 +234,24 @@ def exchange_of(row: sa.Row[Any], texts: Texts) -> Exchange:
 
 async def _settle(
     connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]], state: State, *, keep_text: bool
-) -> int:
+) -> tuple[list[str], ledger.Deltas]:
+    """Ids of what was queued, and what the ledger does not know yet."""
     values: dict[str, Any] = {"state": state, "settled_at": time.time()}
     if not keep_text:
         values |= {"request_body": None, "response_body": None}
     change = sa.update(exchanges).where(*which, exchanges.c.state == "queued").values(values)
-    strata = list((await connection.execute(change.returning(exchanges.c.stratum))).scalars())
-    moved: dict[tuple[str, str], int] = {}
-    for stratum in strata:
-        moved[stratum, "queued"] = moved.get((stratum, "queued"), 0) - 1
-        moved[stratum, state] = moved.get((stratum, state), 0) + 1
-    await ledger.add(connection, moved)
-    return len(strata)
+    found = (await connection.execute(change.returning(exchanges.c.id, exchanges.c.stratum))).all()
+    moved = Counter[tuple[str, str]]()
+    for row in found:
+        moved[row.stratum, "queued"] -= 1
+        moved[row.stratum, state] += 1
+    return [row.id for row in found], moved
 
 
 async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> int:
     """Settles what was queued, then deletes rows and every word that hangs on them."""
     waiting = [*which, exchanges.c.state == "queued"]
-    withdrawn = await _settle(connection, waiting, "opted_out", keep_text=False)
-    if withdrawn:
-        await counters.add(connection, {("exchanges", ("opted_out", "")): withdrawn})
+    withdrawn, moved = await _settle(connection, waiting, "opted_out", keep_text=False)
     gone = sa.select(exchanges.c.id).where(*which)
     words: Sequence[tuple[sa.Table, dict[str, None]]] = (
         (measurements, {"reason": None, "detail": None}),
@@ -235,10 +262,19 @@ async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[
     await connection.execute(
         sa.update(streams).where(streams.c.alarm_exchange_id.in_(gone)).values(alarm_exchange_id=None)
     )
-    return (await connection.execute(sa.delete(exchanges).where(*which))).rowcount
+    deleted = (await connection.execute(sa.delete(exchanges).where(*which))).rowcount
+    await _count(connection, "opted_out", len(withdrawn), moved)
+    return deleted
 
 
-def _row(database: Database, exchange: Exchange) -> dict[str, Any]:
+async def _count(connection: AsyncConnection, outcome: State, number: int, moved: ledger.Deltas) -> None:
+    """Ends of exchanges that no auditor brought about."""
+    if number:
+        await counters.add(connection, {("exchanges", (outcome, "")): number})
+    await ledger.add(connection, moved)
+
+
+def row_of(database: Database, exchange: Exchange) -> dict[str, Any]:
     text = _text(database.texts, exchange)
     row: dict[str, Any] = msgspec.structs.asdict(exchange) | {
         "state": "queued",

@@ -60,6 +60,15 @@ async def claim(database: Database, tasks: Sequence[str], *, owner: str, lease_s
     return Job(id=row.id, task=row.task, payload=msgspec.json.decode(row.payload), attempts=row.attempts)
 
 
+async def next_at(database: Database, tasks: Sequence[str]) -> float | None:
+    """When a job of these tasks is ready, or its lease runs out, as things stand (Unix seconds); None without jobs."""
+    ready = sa.case((jobs.c.lease_owner.is_(None), jobs.c.available_at), else_=jobs.c.lease_until)
+    async with database.read() as connection:
+        query = sa.select(sa.func.min(ready)).where(jobs.c.task.in_(tasks))
+        found: float | None = (await connection.execute(query)).scalar()
+        return found
+
+
 async def renew(database: Database, ids: Sequence[int], *, owner: str, lease_seconds: float) -> None:
     """Shows that the owner lives and still works on these jobs."""
     mine = sa.update(jobs).where(jobs.c.id.in_(ids), jobs.c.lease_owner == owner)

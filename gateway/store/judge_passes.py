@@ -57,9 +57,8 @@ async def take(database: Database, digest: str, every_seconds: float, now: float
 async def record(database: Database, found: Sequence[Measurement], model: str, settings: DriftSettings) -> None:
     """Moves the streams of one re-judgement, in one transaction."""
     async with database.begin() as connection:
-        await streams.update(
-            connection, found, exchange_id="", at=time.time(), model=model, probability=1.0, settings=settings
-        )
+        audit = streams.Audited(found=found, exchange_id="", at=time.time(), model=model, probability=1.0)
+        await streams.update(connection, [audit], settings)
 
 
 async def as_of_now(database: Database, kept: Kept) -> Validation:

@@ -1,8 +1,12 @@
-"""What the auditors measured: recorded once per exchange and auditor, together with everything that follows from it."""
+"""What the auditors measured: recorded once per exchange and auditor, together with everything that follows from it.
+
+Many audits share a transaction: the row of a stream is read and written once for all of them.
+"""
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -12,9 +16,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditors.streams.drift import DriftSettings
 from auditors.streams.scales import SCALES, scaled
 from auditors.streams.state import stream_key
-from auditors.types import UNREAD, AuditFailure, Exchange, Measurement
-from gateway.store import circuits, counters, policy_arms, streams
-from gateway.store.connections import upsert
+from auditors.types import UNREAD, AuditFailure, Exchange, FailureKind, Measurement
+from gateway.store import circuits, counters, ledger, policy_arms, streams
+from gateway.store import exchanges as store
+from gateway.store.connections import insert_rows
 from gateway.store.database import Database
 from gateway.store.tables import exchange_audits, exchanges, measurements
 
@@ -23,8 +28,40 @@ NOT_SWAPPED = "not swapped: "
 THINKING_EXHAUSTED = "thinking_exhausted"
 WAITED_TOO_LONG = "waited too long"
 """Reason in `biasgate_abstentions_total` of what `audits.max_wait_hours` ended."""
+_GIVEN_UP: Mapping[FailureKind, str] = {
+    "waited_too_long": WAITED_TOO_LONG,
+    "thinking_exhausted": THINKING_EXHAUSTED,
+}
 SCORE_BOUNDS = (0.0, 0.34, 0.67, 1.0)
 """Upper bounds of the buckets of a judge score on [0, 1]: one bucket for each of the scores -1, 0, 1, 2."""
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """What one auditor made of one exchange."""
+
+    exchange: Exchange
+    auditor: str
+    """Its name, as in the configuration."""
+    result: Sequence[Measurement] | AuditFailure
+    """Its measurements, or why there are none."""
+    seconds: float
+    """How long the audit took."""
+    probability: float
+    """With which this exchange reached this auditor: sampled, times the auditor's own rate."""
+    sends_events: bool = False
+    """Each measurement becomes an evaluation event (`gateway.store.evaluations`)."""
+
+    @property
+    def found(self) -> Sequence[Measurement]:
+        return self.result.missing if isinstance(self.result, AuditFailure) else self.result
+
+
+class Settling(msgspec.Struct, frozen=True, kw_only=True):
+    """An exchange of which the results of all its auditors are recorded."""
+
+    exchange_id: str
+    quality: tuple[Exchange, Sequence[Measurement]] | None = None
+    """What stands beside its audits: added, once, to the arms of its policy."""
 
 
 async def record(
@@ -36,63 +73,114 @@ async def record(
     *,
     probability: float,
     settings: DriftSettings,
+    sends_events: bool = False,
 ) -> bool:
-    """Records what one auditor made of one exchange, in one transaction: once, whoever else tries.
+    """Records one audit in a transaction of its own, as `record_all` does; whether it was the first."""
+    one = Recording(
+        exchange=exchange,
+        auditor=auditor,
+        result=result,
+        seconds=seconds,
+        probability=probability,
+        sends_events=sends_events,
+    )
+    [is_first] = await record_all(database, [one], settings=settings)
+    return is_first
+
+
+async def record_all(
+    database: Database,
+    recordings: Sequence[Recording],
+    settlings: Sequence[Settling] = (),
+    *,
+    settings: DriftSettings,
+    keep_text: bool = True,
+) -> list[bool]:
+    """Records audits and everything that follows from them, and settles exchanges, in one transaction.
+
+    Each audit is recorded once, whoever else tries, and streams move in the order given. Every writer locks exchanges,
+    streams, arms of policies, counters and the ledger in this order, and the rows of each in the order of their keys,
+    so that none deadlocks.
 
     Args:
         database: the store.
-        exchange: what was audited.
-        auditor: its name, as in the configuration.
-        result: its measurements, or why there are none.
-        seconds: how long the audit took.
-        probability: with which this exchange reached this auditor: sampled, times the auditor's own rate.
+        recordings: what auditors made of exchanges.
+        settlings: exchanges to settle, as what is recorded of them says. One that is settled already stays as it is.
         settings: of the drift detectors.
+        keep_text: whether settled exchanges keep theirs.
 
-    Returns: False when it had been recorded before, or the exchange is gone; then nothing has changed.
+    Returns: of each recording, False when it had been recorded before, or the exchange is gone: it changed nothing.
     """
-    found = list(result.missing if isinstance(result, AuditFailure) else result)
-    async with database.begin() as connection:
-        if not await _is_first(connection, exchange.id, auditor, result, seconds):
-            return False
-        await circuits.forget(connection, exchange.id, auditor=auditor)
-        if found:
-            await connection.execute(sa.insert(measurements), [_row(one, exchange, probability) for one in found])
-        await streams.update(
-            connection,
-            found,
-            exchange_id=exchange.id,
-            at=exchange.received_at,
-            model=exchange.series_model,
-            probability=probability,
-            rate_factor=exchange.rate_factor,
-            settings=settings,
-        )
-        await policy_arms.update(connection, found, exchange)
-        await counters.add(connection, _increments(auditor, result, exchange.series_model))
-    return True
+    ids = {one.exchange.id for one in recordings} | {one.exchange_id for one in settlings}
+    async with database.begin(waits_for_disk=False) as connection:  # what is lost is still queued, and made again
+        done = await _locked(connection, ids)
+        is_first = []
+        for one in recordings:
+            is_first.append(one.exchange.id in done and one.auditor not in done[one.exchange.id])
+            if is_first[-1]:
+                done[one.exchange.id][one.auditor] = _outcome(one.result)
+        new = list(compress(recordings, is_first))
+        await _insert(connection, new)
+        states = {one.exchange_id: store.state_after(done.get(one.exchange_id, {}).values()) for one in settlings}
+        settled, moved = await store.settle_all(connection, states, keep_text=keep_text)
+        await streams.update(connection, [_audited(one) for one in new], settings)
+        qualities = [one.quality for one in settlings if one.quality is not None and one.exchange_id in settled]
+        found = [(one.found, one.exchange) for one in new]
+        await policy_arms.update(connection, [*found, *((beside, exchange) for exchange, beside in qualities)])
+        await counters.add(connection, _increments(new))
+        await ledger.add(connection, moved)
+    return is_first
 
 
-async def _is_first(
-    connection: AsyncConnection,
-    exchange_id: str,
-    auditor: str,
-    result: Sequence[Measurement] | AuditFailure,
-    seconds: float,
-) -> bool:
-    stored = sa.select(exchanges.c.id).where(exchanges.c.id == exchange_id).with_for_update(read=True)
-    if (await connection.execute(stored)).first() is None:
-        return False
-    row = upsert(connection, exchange_audits).values(
-        exchange_id=exchange_id,
-        auditor=auditor,
-        outcome=_outcome(result),
-        failure_kind=result.kind if isinstance(result, AuditFailure) else None,
-        message=_storable(result.message) if isinstance(result, AuditFailure) else None,
-        seconds=seconds,
-        finished_at=time.time(),
+async def _locked(connection: AsyncConnection, ids: Set[str]) -> dict[str, dict[str, str]]:
+    """Of the exchanges that are there: what each auditor that is done made of it. Nobody else adds to it meanwhile."""
+    query = sa.select(exchanges.c.id).where(exchanges.c.id.in_(ids)).order_by(exchanges.c.id)
+    locked = await connection.execute(query.with_for_update(key_share=True))
+    done: dict[str, dict[str, str]] = {row.id: {} for row in locked}
+    columns = exchange_audits.c
+    audits = sa.select(columns.exchange_id, columns.auditor, columns.outcome).where(columns.exchange_id.in_(list(done)))
+    for exchange_id, auditor, outcome in await connection.execute(audits):
+        done[exchange_id][auditor] = outcome
+    return done
+
+
+async def _insert(connection: AsyncConnection, recordings: Sequence[Recording]) -> None:
+    if not recordings:
+        return
+    await insert_rows(connection, exchange_audits, [_audit_row(one) for one in recordings])
+    by_auditor: dict[str, list[str]] = {}
+    for one in recordings:
+        by_auditor.setdefault(one.auditor, []).append(one.exchange.id)
+    for auditor, audited in by_auditor.items():
+        await circuits.forget(connection, audited, auditor=auditor)
+    rows = [_row(found, one.exchange, one.probability) for one in recordings for found in one.found]
+    await insert_rows(connection, measurements, rows)
+
+
+def _audited(one: Recording) -> streams.Audited:
+    return streams.Audited(
+        found=one.found,
+        exchange_id=one.exchange.id,
+        at=one.exchange.received_at,
+        model=one.exchange.series_model,
+        probability=one.probability,
+        rate_factor=one.exchange.rate_factor,
+        is_sampling_known=one.exchange.sender_rate is not None,
     )
-    inserted = row.on_conflict_do_nothing().returning(exchange_audits.c.auditor)
-    return (await connection.execute(inserted)).first() is not None
+
+
+def _audit_row(one: Recording) -> dict[str, Any]:
+    failure, now = one.result if isinstance(one.result, AuditFailure) else None, time.time()
+    return {
+        "exchange_id": one.exchange.id,
+        "auditor": one.auditor,
+        "outcome": _outcome(one.result),
+        "failure_kind": None if failure is None else failure.kind,
+        "message": None if failure is None else _storable(failure.message),
+        "seconds": one.seconds,
+        "finished_at": now,
+        "send_at": now if one.sends_events and one.found else None,
+    }
 
 
 def _outcome(result: Sequence[Measurement] | AuditFailure) -> str:
@@ -108,27 +196,26 @@ def _why(result: Sequence[Measurement] | AuditFailure) -> tuple[str, ...]:
     return ()
 
 
-def _increments(
-    auditor: str, result: Sequence[Measurement] | AuditFailure, model: str
-) -> dict[tuple[str, tuple[str, ...]], float]:
-    raised: Counter[tuple[str, tuple[str, ...]]] = Counter(
-        {("exchanges", (_outcome(result), auditor, *_why(result))): 1}
-    )
-    if isinstance(result, AuditFailure) and result.kind == "waited_too_long":
-        raised["abstentions", (auditor, WAITED_TOO_LONG)] += 1
-    if isinstance(result, AuditFailure) and result.kind == "thinking_exhausted":
-        raised["abstentions", (auditor, THINKING_EXHAUSTED)] += 1
-    for reason in _left_alone([] if isinstance(result, AuditFailure) else result):
-        raised["abstentions", (auditor, reason)] += 1
+def _increments(recordings: Iterable[Recording]) -> dict[tuple[str, tuple[str, ...]], float]:
+    raised: Counter[tuple[str, tuple[str, ...]]] = Counter()
     totals: dict[tuple[str, tuple[str, ...]], float] = {}
-    for one in [] if isinstance(result, AuditFailure) else result:
-        if one.judge is None or one.value is None or one.metric not in SCALES:
+    for recording in recordings:
+        auditor, result, model = recording.auditor, recording.result, recording.exchange.series_model
+        raised["exchanges", (_outcome(result), auditor, *_why(result))] += 1
+        if isinstance(result, AuditFailure):
+            if (reason := _GIVEN_UP.get(result.kind)) is not None:
+                raised["abstentions", (auditor, reason)] += 1
             continue
-        series = (auditor, one.axis or "", one.group or "", model)
-        y = scaled(one.metric, one.value)
-        bound = next(bound for bound in SCORE_BOUNDS if y <= bound)
-        raised["live_score", (*series, str(bound))] += 1
-        totals["live_score_sum", series] = totals.get(("live_score_sum", series), 0.0) + y
+        for reason in _left_alone(result):
+            raised["abstentions", (auditor, reason)] += 1
+        for one in result:
+            if one.judge is None or one.value is None or one.metric not in SCALES:
+                continue
+            series = (auditor, one.axis or "", one.group or "", model)
+            y = scaled(one.metric, one.value)
+            bound = next(bound for bound in SCORE_BOUNDS if y <= bound)
+            raised["live_score", (*series, str(bound))] += 1
+            totals["live_score_sum", series] = totals.get(("live_score_sum", series), 0.0) + y
     return {**raised, **totals}
 
 
@@ -139,6 +226,7 @@ def _left_alone(result: Sequence[Measurement]) -> set[str]:
 
 
 def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, Any]:
+    key = stream_key(one, exchange.series_model, is_sampling_known=exchange.sender_rate is not None)
     return {
         "exchange_id": exchange.id,
         "auditor": one.auditor,
@@ -157,7 +245,7 @@ def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, 
         "rate_factor": exchange.rate_factor,
         "weight": one.weight,
         "created_at": time.time(),
-        "stream": stream_key(one, exchange.series_model).id if one.metric in SCALES else None,
+        "stream": key.id if one.metric in SCALES else None,
     }
 
 

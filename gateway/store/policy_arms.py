@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditors.streams.arms import ArmsState, add_exchange, new_arms
 from auditors.streams.scales import QUALITY_SCALES, SCALES, scaled
 from auditors.streams.state import StreamKey, stream_key
-from auditors.types import Exchange, Measurement
+from auditors.types import Arm, Exchange, Measurement
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import policy_arms
@@ -32,34 +32,46 @@ class PolicyArms(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float
 
 
-async def update(connection: AsyncConnection, found: Sequence[Measurement], exchange: Exchange) -> None:
-    """Adds what one auditor found in one exchange to the comparisons of its policy, in the caller's transaction.
+async def update(connection: AsyncConnection, audits: Sequence[tuple[Sequence[Measurement], Exchange]]) -> None:
+    """Adds what auditors found in exchanges to the comparisons of their policies, in the caller's transaction.
 
-    Left out are exchanges of a policy that treats all or none, and metrics that are ratios or weigh their values: the
-    mean of those is not the mean over exchanges.
+    Each comparison moves by one exchange after the other, in the order given; rows are locked in one order. Left out
+    are exchanges of a policy that treats all or none, and metrics that are ratios or weigh their values: the mean of
+    those is not the mean over exchanges.
     """
-    policy, share, arm = exchange.mitigation, exchange.treated_share, exchange.arm
-    if not compares(exchange) or policy is None or share is None or arm is None:
+    new: dict[str, dict[str, object]] = {}
+    added: dict[str, list[tuple[Arm, list[Measurement]]]] = {}
+    for found, exchange in audits:
+        policy, share, arm = exchange.mitigation, exchange.treated_share, exchange.arm
+        if not compares(exchange) or policy is None or share is None or arm is None:
+            continue
+        version = exchange.policy_version or ""
+        for key, measured in _by_key(found, exchange).items():
+            row_id = _id(policy, version, key)
+            new.setdefault(row_id, _row(row_id, policy, version, key, share))
+            added.setdefault(row_id, []).append((arm, measured))
+    if not added:
         return
+    await connection.execute(
+        upsert(connection, policy_arms).on_conflict_do_nothing(), [new[one] for one in sorted(new)]
+    )
+    query = sa.select(policy_arms.c.id, policy_arms.c.state).where(policy_arms.c.id.in_(list(added)))
+    for row in (await connection.execute(query.order_by(policy_arms.c.id).with_for_update())).all():
+        state = _state(row.state)
+        for arm, measured in added[row.id]:
+            values = [scaled(one.metric, one.value) for one in measured if one.status == "ok" and one.value is not None]
+            state = add_exchange(state, arm, values, len(measured) - len(values))
+        change = {"state": msgspec.json.encode(state).decode(), "updated_at": time.time()}
+        await connection.execute(sa.update(policy_arms).where(policy_arms.c.id == row.id).values(change))
+
+
+def _by_key(found: Sequence[Measurement], exchange: Exchange) -> dict[StreamKey, list[Measurement]]:
     keyed: dict[StreamKey, list[Measurement]] = {}
     for one in found:
         scale = SCALES.get(one.metric) or QUALITY_SCALES.get(one.metric)
         if scale is not None and not scale.is_ratio and one.weight == 1.0:
             keyed.setdefault(stream_key(one, exchange.series_model[:200]), []).append(one)
-    if not keyed:
-        return
-    version = exchange.policy_version or ""
-    ids = {_id(policy, version, key): key for key in keyed}
-    new = [_row(one, policy, version, key, share) for one, key in sorted(ids.items())]
-    await connection.execute(upsert(connection, policy_arms).on_conflict_do_nothing(), new)
-    query = sa.select(policy_arms.c.id, policy_arms.c.state).where(policy_arms.c.id.in_(list(ids)))
-    rows = (await connection.execute(query.order_by(policy_arms.c.id).with_for_update())).all()
-    for row in rows:
-        measured = keyed[ids[row.id]]
-        values = [scaled(one.metric, one.value) for one in measured if one.status == "ok" and one.value is not None]
-        state = add_exchange(_state(row.state), arm, values, len(measured) - len(values))
-        change = {"state": msgspec.json.encode(state).decode(), "updated_at": time.time()}
-        await connection.execute(sa.update(policy_arms).where(policy_arms.c.id == row.id).values(change))
+    return keyed
 
 
 def compares(exchange: Exchange) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import msgspec
@@ -139,52 +139,85 @@ async def render(database: Database, settings: DriftSettings) -> int:
     return len(found)
 
 
-async def update(
-    connection: AsyncConnection,
-    found: Sequence[Measurement],
-    *,
-    exchange_id: str,
-    at: float,
-    model: str,
-    probability: float,
-    settings: DriftSettings,
-    rate_factor: float = 1.0,
-) -> None:
-    """Moves every stream that an audit concerns, inside the caller's transaction; in one order, so that none deadlocks.
+class Audited(msgspec.Struct, frozen=True, kw_only=True):
+    """What one audit of one exchange found, and how it came to be audited."""
 
-    Those are the streams of the measurements themselves and, where groups are compared, the gap streams of their axes.
-    """
-    keyed = [(live.stream_key(one, model), one) for one in found if one.metric in SCALES]
-    scores = _scores_by_family(keyed)
-    identities = {_family(key) for key, _ in keyed if key.metric in IDENTITIES}
-    await _ensure(connection, [key for key, _ in keyed])
-    await _ensure_gaps(connection, [key for key, one in keyed if _has_gap(one)])
-    others = await _others(connection, settings)
-    audit = _Audit(exchange_id, at, probability, settings, others, rate_factor)
-    own: dict[str, list[Measurement]] = {}
-    for key, one in keyed:
-        own.setdefault(key.id, []).append(one)
-    moved, beside = [], []
-    for stream in await _locked(connection, list(own), [*scores, *_with_their_scores(identities)]):
-        if stream.id in own:
-            moved.append(audit.single(stream, own[stream.id]))
-        elif _family(stream.key) in scores:
-            moved.append(audit.gap(stream, scores[_family(stream.key)]))
-        else:
-            beside.append(stream)
-    await _write(connection, moved, settings, others.n_streams, beside)
-
-
-class _Audit(msgspec.Struct, frozen=True):
-    """What one audited exchange brings to every stream it moves."""
-
+    found: Sequence[Measurement]
     exchange_id: str
     at: float
     """When the exchange was received."""
+    model: str
     probability: float
+    rate_factor: float = 1.0
+    is_sampling_known: bool = True
+    """False: its sender's sampling is unknown, and it moves streams of their own."""
+
+
+async def update(connection: AsyncConnection, audits: Sequence[Audited], settings: DriftSettings) -> None:
+    """Moves every stream that these audits concern, inside the caller's transaction.
+
+    Those are the streams of the measurements themselves and, where groups are compared, the gap streams of their axes.
+    Each moves by one audit after the other, in the order given; its row is read and written once. Rows are locked in
+    one order, so that none deadlocks.
+    """
+    parts = [_Part.of(audit) for audit in audits]
+    keys = {key.id: key for part in parts for key, _ in part.keyed}
+    if not keys:
+        return
+    families = {family for part in parts for family in part.scores}
+    identities = {_family(key) for key in keys.values() if key.metric in IDENTITIES}
+    await _ensure_all(connection, keys, {_family(key) for part in parts for key in part.with_gaps})
+    others = await _others(connection, settings)
+    wanted = [*families, *_with_their_scores(identities)]
+    locked = {stream.id: stream for stream in await _locked(connection, list(keys), wanted)}
+    gaps: dict[Family, list[str]] = {}
+    for stream in locked.values():
+        if stream.id not in keys:
+            gaps.setdefault(_family(stream.key), []).append(stream.id)
+    moved: set[str] = set()
+    for part in parts:
+        step = _Step(part.audit, settings, others)
+        compared = {key: scores for family, scores in part.scores.items() for key in gaps.get(family, ())}
+        concerned = part.own.keys() | compared.keys()
+        for one in sorted(concerned):
+            before = locked[one]
+            locked[one] = step.single(before, part.own[one]) if one in part.own else step.gap(before, compared[one])
+        moved |= concerned
+    beside = [stream for stream in locked.values() if stream.id not in moved]
+    await _write(connection, [locked[one] for one in locked if one in moved], settings, others.n_streams, beside)
+
+
+class _Part(NamedTuple):
+    """One audit's measurements by the streams they concern."""
+
+    audit: Audited
+    keyed: Sequence[tuple[StreamKey, Measurement]]
+    own: Mapping[str, Sequence[Measurement]]
+    """By id of the stream."""
+    scores: Mapping["Family", Sequence["_Score"]]
+    """By the family of gap streams."""
+
+    @classmethod
+    def of(cls, audit: Audited) -> "_Part":
+        known = audit.is_sampling_known
+        found = [one for one in audit.found if one.metric in SCALES]
+        keyed = [(live.stream_key(one, audit.model, is_sampling_known=known), one) for one in found]
+        own: dict[str, list[Measurement]] = {}
+        for key, one in keyed:
+            own.setdefault(key.id, []).append(one)
+        return cls(audit, keyed, own, _scores_by_family(keyed))
+
+    @property
+    def with_gaps(self) -> Iterable[StreamKey]:
+        return (key for key, one in self.keyed if _has_gap(one))
+
+
+class _Step(NamedTuple):
+    """What one audit brings to every stream it moves."""
+
+    audit: Audited
     settings: DriftSettings
     others: "_Others"
-    rate_factor: float
 
     def single(self, stream: Stream, found: Sequence[Measurement]) -> Stream:
         state, others = stream.state, self.others.than(stream)
@@ -192,12 +225,12 @@ class _Audit(msgspec.Struct, frozen=True):
             state = live.record(
                 state,
                 one,
-                self.probability,
+                self.audit.probability,
                 self.settings,
-                rate_factor=self.rate_factor,
+                rate_factor=self.audit.rate_factor,
                 others=others,
-                exchange_id=self.exchange_id,
-                at=self.at,
+                exchange_id=self.audit.exchange_id,
+                at=self.audit.at,
             )
         return self._moved(stream, state)
 
@@ -208,22 +241,22 @@ class _Audit(msgspec.Struct, frozen=True):
             stream.state,
             [one.y for one in mine if one.y is not None],
             [one.y for one in rest if one.y is not None],
-            self.probability,
+            self.audit.probability,
             self.settings,
-            rate_factor=self.rate_factor,
+            rate_factor=self.audit.rate_factor,
             others=self.others.than(stream),
-            exchange_id=self.exchange_id,
+            exchange_id=self.audit.exchange_id,
             reference=self.settings.references.get(
                 live.reference_name(stream.key.metric, stream.key.axis, stream.key.group)
             ),
-            at=self.at,
+            at=self.audit.at,
         )
         if missing := [one.status for one in scores if one.status in live.MISSING]:
             state = live.miss_gap(
                 state,
                 missing[0],
-                self.probability,
-                rate_factor=self.rate_factor,
+                self.audit.probability,
+                rate_factor=self.audit.rate_factor,
                 has_group=bool(mine),
                 has_others=bool(rest),
             )
@@ -234,7 +267,7 @@ class _Audit(msgspec.Struct, frozen=True):
         moved = msgspec.structs.replace(stream, state=state, updated_at=now)
         self.others.learn(moved)
         if state.alarm and not stream.state.alarm:
-            return msgspec.structs.replace(moved, alarm_since=now, alarm_exchange_id=self.exchange_id)
+            return msgspec.structs.replace(moved, alarm_since=now, alarm_exchange_id=self.audit.exchange_id)
         return moved
 
 
@@ -314,16 +347,37 @@ async def _ensure(connection: AsyncConnection, keys: Sequence[StreamKey]) -> Non
         await connection.execute(upsert(connection, streams).on_conflict_do_nothing(), rows)
 
 
-async def _ensure_gaps(connection: AsyncConnection, keys: Sequence[StreamKey]) -> None:
-    """Gap streams of every group of these keys' axes, as soon as an axis has two groups."""
+async def _ensure_all(connection: AsyncConnection, keys: Mapping[str, StreamKey], families: Set[Family]) -> None:
+    """Rows of these streams, and gap streams of every group of these families as soon as a family has two groups."""
+    gap_of = {_family(live.gap_key(key)): key for key in keys.values() if _family(key) in families}
+    known = await _known(connection, [*keys], [*families, *gap_of])
+    if not keys.keys() <= known.keys():
+        await _ensure(connection, [key for key in keys.values() if key.id not in known])
+        known = await _known(connection, [*keys], [*families, *gap_of])
     needed: dict[str, StreamKey] = {}
-    for key in {_family(key): key for key in keys}.values():
-        groups = (await connection.execute(sa.select(streams.c.group_name).where(_is_of(_family(key))))).scalars().all()
-        if len(groups) > 1:
-            gaps = [live.gap_key(msgspec.structs.replace(key, group=group)) for group in groups if group]
+    groups: dict[Family, list[str]] = {}
+    for family, group in known.values():
+        groups.setdefault(family, []).append(group)
+    for key in gap_of.values():
+        found = groups.get(_family(key), [])
+        if len(found) > 1:
+            gaps = [live.gap_key(msgspec.structs.replace(key, group=group)) for group in found if group]
             needed |= {gap.id: gap for gap in gaps}
-    known = (await connection.execute(sa.select(streams.c.key).where(streams.c.key.in_(needed)))).scalars()
-    await _ensure(connection, [needed[new] for new in needed.keys() - set(known)])
+    await _ensure(connection, [needed[new] for new in needed.keys() - known.keys()])
+
+
+async def _known(
+    connection: AsyncConnection, ids: Sequence[str], families: Sequence[Family]
+) -> dict[str, tuple[Family, str]]:
+    """Family and group of these streams and of those of these families, by id."""
+    columns = streams.c
+    family = (columns.auditor, columns.metric, columns.axis, columns.model, columns.instrument)
+    query = sa.select(columns.key, columns.group_name, *family).where(_any_of(ids, families))
+    return {key: (tuple(rest), group) for key, group, *rest in await connection.execute(query)}
+
+
+def _any_of(ids: Sequence[str], families: Sequence[Family]) -> sa.ColumnElement[bool]:
+    return sa.or_(streams.c.key.in_(ids), *map(_is_of, families))
 
 
 def _is_of(family: Family) -> sa.ColumnElement[bool]:
@@ -334,8 +388,7 @@ def _is_of(family: Family) -> sa.ColumnElement[bool]:
 
 async def _locked(connection: AsyncConnection, ids: Sequence[str], families: Sequence[Family] = ()) -> list[Stream]:
     """These streams and those of these families, in the order of their ids, until the transaction ends."""
-    wanted = sa.or_(streams.c.key.in_(ids), *map(_is_of, families))
-    query = sa.select(streams).where(wanted).order_by(streams.c.key).with_for_update()
+    query = sa.select(streams).where(_any_of(ids, families)).order_by(streams.c.key).with_for_update()
     return [_stream(row) for row in await connection.execute(query)]
 
 

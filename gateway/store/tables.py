@@ -41,6 +41,8 @@ exchanges = sa.Table(
     sa.Column("instruction", sa.Text),  # see auditors.types.Exchange
     sa.Column("seconds", sa.Float),  # see auditors.types.Exchange
     sa.Column("first_chunk_seconds", sa.Float),  # see auditors.types.Exchange
+    sa.Column("sender_rate", sa.Float, server_default="1"),  # see auditors.types.Exchange
+    sa.Column("traceparent", sa.String(55)),  # see auditors.types.Exchange
     sa.Column("request_body", sa.LargeBinary),
     sa.Column("response_body", sa.LargeBinary),
     sa.Column("is_sealed", sa.Boolean, nullable=False, server_default=sa.false()),  # bodies are encrypted
@@ -49,6 +51,23 @@ exchanges = sa.Table(
     sa.Column("state", sa.String(16), nullable=False),  # see gateway.store.exchanges.State
     sa.Column("settled_at", sa.Float),
     sa.Index("ix_exchanges_waiting", "state", "received_at"),
+)
+
+ingested = sa.Table(  # every exchange that was sent to us, sampled or not, so that none counts twice
+    "ingested",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),  # gateway.ingest.received.exchange_id
+    sa.Column("at", sa.Float, nullable=False, index=True),
+)
+
+ingested_parts = sa.Table(  # part of an exchange whose other parts have not come yet
+    "ingested_parts",
+    metadata,
+    sa.Column("exchange_id", sa.String(36), primary_key=True),
+    sa.Column("part", sa.String(36), primary_key=True),  # digest of what it says: a repetition is no other part
+    sa.Column("at", sa.Float, nullable=False, index=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),  # JSON of gateway.ingest.received.Part, redacted and sealed
+    sa.Column("is_sealed", sa.Boolean, nullable=False),
 )
 
 exchange_audits = sa.Table(  # one row once an auditor is done with an exchange: the guard against doing it twice
@@ -61,6 +80,7 @@ exchange_audits = sa.Table(  # one row once an auditor is done with an exchange:
     sa.Column("message", sa.Text),
     sa.Column("seconds", sa.Float),
     sa.Column("finished_at", sa.Float, nullable=False),
+    sa.Column("send_at", sa.Float, index=True),  # from when on its evaluation events are sent; none once they are
 )
 
 circuits = sa.Table(  # a server that an auditor asks and that is sick; a closed circuit has no row

@@ -54,6 +54,7 @@ class GatewayCollector(Collector):
         yield from _eviction_families(snapshots)
         yield _mitigation_family(snapshots)
         yield _mitigation_seconds_family(snapshots)
+        yield _ingested_family(snapshots)
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
 
 
@@ -140,6 +141,19 @@ def _mitigation_family(snapshots: list[Snapshot]) -> Metric:
     for snapshot in snapshots:
         for policy, action, outcome, count in snapshot.mitigations:
             sums[policy, action, outcome] += count
+    for labels, count in sorted(sums.items()):
+        family.add_metric(labels, count)
+    return family
+
+
+def _ingested_family(snapshots: list[Snapshot]) -> Metric:
+    family = CounterMetricFamily(
+        "biasgate_ingested", "What others recorded and sent, by what became of it.", labels=["door", "outcome"]
+    )
+    sums: Counter[tuple[str, str]] = Counter()
+    for snapshot in snapshots:
+        for door, outcome, count in snapshot.ingested:
+            sums[door, outcome] += count
     for labels, count in sorted(sums.items()):
         family.add_metric(labels, count)
     return family

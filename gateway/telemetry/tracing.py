@@ -4,19 +4,17 @@ The relay hands over plain facts and goes on. A thread makes spans of them and s
 OpenTelemetry is imported before that thread runs, and nothing at all without `telemetry.otlp_endpoint`.
 """
 
-import importlib.util
 import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gateway.config.schema import TelemetryConfig
-from gateway.errors import ConfigError
 from gateway.proxy.instrumentation import SpanData
+from gateway.telemetry import otlp
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -27,12 +25,8 @@ QUEUE_SPANS = 4096
 """Spans waiting to be sent; what comes on top is dropped and counted."""
 BATCH_SPANS = 256
 BATCH_SECONDS = 1.0
-EXPORT_SECONDS = 5.0
-"""Longest attempt to send one batch."""
 CLOSE_SECONDS = 3.0
 
-_EXTRA_MODULES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
-_TRACES_PATH = "/v1/traces"
 _OPERATIONS = {
     "/v1/chat/completions": "chat",
     "/v1/responses": "chat",
@@ -50,13 +44,8 @@ class Tracer:
     """
 
     def __init__(self, endpoint: str) -> None:
-        if not all(map(_is_installed, _EXTRA_MODULES)):
-            raise ConfigError(
-                f'telemetry.otlp_endpoint is "{endpoint}", but OpenTelemetry is not installed: '
-                'pip install "biasgate[otel]", or remove the key'
-            )
-        base = endpoint.rstrip("/")
-        self._url = base if base.endswith(_TRACES_PATH) else base + _TRACES_PATH
+        otlp.require_installed(endpoint)
+        self._url = otlp.signal_url(endpoint, "traces")
         self.outcomes: Counter[str] = Counter()
         """Spans by what became of them: "exported", "failed" (the collector did not take them), "dropped"."""
         self._queue: deque[SpanData] = deque()
@@ -99,33 +88,15 @@ class Tracer:
                 self.outcomes["exported" if export.send(batch) else "failed"] += len(batch)
 
 
-def _session() -> Any:
-    """Goes where it was told to: spans, and the collector's key, are not for whom an answer names."""
-    import requests
-
-    def refuse_redirect(response: Any, *_: object, **__: object) -> None:
-        if response.is_redirect:
-            raise requests.exceptions.RequestException(f"{response.url} redirects, and no redirect is followed")
-
-    session = requests.Session()
-    session.hooks["response"].append(refuse_redirect)
-    return session
-
-
 class _Export:
     """The thread's own part: the exporter, and what every span shares."""
 
     def __init__(self, url: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-        # It logs each failed attempt of each batch; here an outage is said once.
-        logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
         self._url = url
-        self._exporter = OTLPSpanExporter(endpoint=url, timeout=EXPORT_SECONDS, session=_session())
-        self._resource = Resource.create({"service.name": "biasgate", "service.version": version("biasgate")})
-        self._scope = InstrumentationScope("biasgate", version("biasgate"))
+        self._exporter = OTLPSpanExporter(endpoint=url, timeout=otlp.EXPORT_SECONDS, session=otlp.session())
+        self._resource, self._scope = otlp.resource_and_scope()
         self._is_failing = False
 
     def send(self, batch: Sequence[SpanData]) -> bool:
@@ -282,10 +253,3 @@ def _parts(first: bytes, last: bytes) -> Iterator[_Part]:
 def open_tracer(telemetry: TelemetryConfig) -> Tracer | None:
     """None without `telemetry.otlp_endpoint`."""
     return Tracer(telemetry.otlp_endpoint) if telemetry.otlp_endpoint else None
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False

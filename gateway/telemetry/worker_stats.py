@@ -92,6 +92,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """(policy, action, outcome, how often)."""
     mitigation_seconds: list[tuple[str, str, list[int], float]] = []
     """(policy, action, counts per bucket of DURATION_BUCKETS, sum of seconds)."""
+    ingested: list[tuple[str, str, int]] = []
+    """(door, outcome, how many): `gateway.ingest.received.Outcome`."""
 
 
 Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
@@ -112,6 +114,7 @@ class WorkerStats:
         self._wasted_prompt_tokens: Counter[str] = Counter()
         self._wasted_generation_tokens: Counter[str] = Counter()
         self._mitigations: Counter[tuple[str, str, str]] = Counter()
+        self._ingested: Counter[tuple[str, str]] = Counter()
         self._mitigation_seconds: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
 
     def started(self, upstream: str) -> None:
@@ -137,6 +140,11 @@ class WorkerStats:
         counts, total = self._mitigation_seconds.setdefault((policy, action), nothing)
         counts[bisect_left(DURATION_BUCKETS, seconds)] += 1
         total[0] += seconds
+
+    def ingested(self, door: str, outcome: str, count: int) -> None:
+        """Counts what was sent to a door (`gateway.ingest`) by what became of it."""
+        if count:
+            self._ingested[door, outcome] += count
 
     def ended(
         self,
@@ -185,6 +193,7 @@ class WorkerStats:
             mitigation_seconds=[
                 (*labels, counts, total[0]) for labels, (counts, total) in self._mitigation_seconds.items()
             ],
+            ingested=[(*labels, count) for labels, count in self._ingested.items()],
         )
 
 

@@ -64,7 +64,9 @@ def kept(pieces: list[bytes]) -> Exchange:
     tap = RememberingTap(max_copy_bytes=1 << 30)
     sampled = Sampled("other", 1.0)
     copy = SampledCopy(
-        tap, sampled, b"/v1/chat/completions", RequestHead([]), ANONYMOUS, REQUEST, RequestBody(REQUEST), 0.0, str
+        *(tap, sampled, b"/v1/chat/completions", RequestHead([]), ANONYMOUS, REQUEST, RequestBody(REQUEST), 0.0, str),
+        traceparent_line=b"",
+        treatment=None,
     )
     for piece in pieces:
         copy.append(piece)

@@ -1,4 +1,4 @@
-"""The console's audits in a real Chromium: what runs cost, started, followed, read item by item, compared, packed."""
+"""The console's audits in a real Chromium: what runs cost, started, followed, read item by item, compared."""
 
 import time
 from collections.abc import Iterator
@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from gateway.__main__ import main
-from tests.support.benchmarks.bundled import KEY
 from tests.support.browser import Page, browser
 from tests.support.processes import BIASGATE, free_port, running
 
@@ -18,7 +15,6 @@ ADMIN, VIEWER = "sesame", "sesame-to-look"
 ASKED = {"suites": "stereoset", "model": "simulated", "data": "embedded"}
 SETTINGS = (
     'admin_key_env = "AUDITS_ADMIN_KEY"\n[[server.control_keys]]\nname = "dashboard"\nkey_env = "AUDITS_VIEWER_KEY"\n'
-    '[audits]\nbundle_key_env = "AUDITS_BUNDLE_KEY"\n'
 )
 
 
@@ -56,8 +52,7 @@ def console(directory: Path) -> Iterator[Console]:
         f'base_url = "http://127.0.0.1:{upstream}"\n[auditors.embedding]\nenabled = false\n'
         f"[server]\nauditor_metrics_port = 0\n{SETTINGS}"
     )
-    pem = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    keys = {"AUDITS_ADMIN_KEY": ADMIN, "AUDITS_VIEWER_KEY": VIEWER, "AUDITS_BUNDLE_KEY": pem}
+    keys = {"AUDITS_ADMIN_KEY": ADMIN, "AUDITS_VIEWER_KEY": VIEWER}
     environ = {**keys, "BIASGATE_HOME": str(directory / "cache")}
     simulate = [*BIASGATE, "simulate", "--port", str(upstream), "--profile", "default", "--seed", "1"]
     serve = [*BIASGATE, "serve", "--config", str(config), "--port", str(port)]
@@ -85,8 +80,8 @@ def n_done(count: int) -> str:
     return f"document.querySelectorAll('.runs .state-done').length === {count}"
 
 
-def test_from_the_start_to_the_bundle(tmp_path: Path) -> None:
-    """Cost, two runs, what flipped between them, a gate, the items of a kind, and a bundle that verifies."""
+def test_runs_are_started_compared_and_gated(tmp_path: Path) -> None:
+    """Cost, two runs, what flipped between them, a gate, and the items of a kind."""
     with console(tmp_path) as shown:
         page = shown.page
         shown.open("/console/audits")
@@ -124,11 +119,15 @@ def test_from_the_start_to_the_bundle(tmp_path: Path) -> None:
         faults += page.faults()
         readings = page.evaluate("[...document.querySelectorAll('#items .reading')].map((one) => one.innerText)")
 
-        page.open(f"{shown.root}/console/audits/{first['id']}")
-        (tmp_path / "downloads").mkdir()
-        page.save_downloads_in(tmp_path / "downloads")
-        page.click("#bundle")
-        bundle = downloaded(tmp_path / "downloads")
+        wide = {}
+        for path in ("", f"/{first['id']}", f"/{first['id']}/items", f"/compare?a={first['id']}&b={second['id']}"):
+            page.open(f"{shown.root}/console/audits{path}")
+            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+            for width in (1440, 768, 400, 320):
+                page.size(width, 900)
+                wide[path, width] = page.evaluate(
+                    "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+                )
         errors = page.errors
         counts = shown.ask("GET", f"/audits/{first['id']}/result")["counts"]
 
@@ -146,19 +145,8 @@ def test_from_the_start_to_the_bundle(tmp_path: Path) -> None:
     assert gate == "Not every requirement holds."
     assert set(readings) == {"unrelated"}
     assert counts["items"] == 48
-    public = tmp_path / "public.pem"
-    public.write_bytes(KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
-    assert main(["audit", "verify", str(bundle), "--key", str(public)]) == 0
+    assert wide == dict.fromkeys(wide, 0)
     assert (errors, faults) == ([], [])
-
-
-def downloaded(directory: Path) -> Path:
-    """The one file that the browser has saved, once it is whole."""
-    deadline = time.monotonic() + 30
-    while not (found := [one for one in directory.iterdir() if one.suffix == ".bundle"]):
-        assert time.monotonic() < deadline, list(directory.iterdir())
-        time.sleep(0.05)
-    return found[0]
 
 
 def test_a_run_is_followed_cancelled_and_resumed(tmp_path: Path) -> None:

@@ -1,67 +1,286 @@
-"""What two of the three users come for, start to end in a browser: the engineer of a red panel, and the team with a
-request id. The auditor's walk, from a started run to a verified bundle, is in test_console_audits.
+"""What each of the three users comes for, start to end in a browser: the engineer of a red panel, the auditor of a
+signed bundle, the team with a request id. Simulator, gateway, auditor and Prometheus run as a site runs them; the
+gateway is killed on the way, its supervisor starts it anew, and the page goes on.
 """
 
+import os
+import signal
+import time
 import urllib.parse
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-from tests.integration.test_console import console
+import httpx
+import openai
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from gateway.__main__ import main
+from tests.support.benchmarks.bundled import KEY
+from tests.support.browser import Page, browser
+from tests.support.dashboards import dashboard
+from tests.support.integration.scraped import JUDGE_ONLY, System, scraped, send_traffic
+from tests.support.integration.serving import children_of
+
+ADMIN = "sesame"
+AS_ADMIN = {"authorization": f"Bearer {ADMIN}"}
+PROFILE = """\
+[favoritism]
+default = [0.1, 0.8, 0.1, 0.0]
+[drift.overrides.favoritism.groups.gender]
+man = [0.0, 0.0, 0.1, 0.9]
+[drift.overrides.favoritism.groups.race]
+white = [0.0, 0.0, 0.1, 0.9]
+"""
+FAVOURED = {
+    ("gender", "man"): "Write a letter for my brother.",
+    ("race", "white"): "Write a letter for a white student.",
+}
+"""Axis and group that the planted change favours, and a question about each."""
+WINDOW = 60
+SETTINGS = f"""
+[[server.control_keys]]
+name = "ann"
+key_env = "WALK_ADMIN_KEY"
+role = "admin"
+[drift]
+average_run_length = 1000
+tolerance = 0.02
+reference = {{ window = {WINDOW} }}
+[audits]
+bundle_key_env = "WALK_BUNDLE_KEY"
+max_concurrency = 1
+"""
+"""Short references and quick alarms, so that seconds of traffic do for weeks; runs slow enough to be watched."""
+JUDGE = '[auditors.judge]\nmodel = "simulated-judge"\n' + JUDGE_ONLY
+PATIENCE_SECONDS = 90.0
+PANEL = "Latched drift alarms (silent or alarm)"
+
+T = TypeVar("T")
 
 
-async def test_from_a_red_panel_to_an_acknowledged_alarm(tmp_path: Path) -> None:
-    """Panel's link, alarm, exchanges of both sides with the words redacted, back, acknowledged; then no alarm is left,
-    and the record names who lowered it, and has the look.
+def until(found: Callable[[], T | None]) -> T:
+    """What a function gives, once it gives anything."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (value := found()):
+        assert time.monotonic() < deadline, "never"
+        time.sleep(0.05)
+    return value
+
+
+class Site(NamedTuple):
+    """The running system, as its users meet it."""
+
+    system: System
+    home: Path
+
+    def get(self, path: str) -> Any:
+        return self._asked(path).raise_for_status().json()
+
+    def log_in(self, page: Page, url: str) -> None:
+        """With the key, on the way to a page."""
+        page.open(url)
+        page.fill("#key", ADMIN)
+        page.click("#login button")
+        page.eventually("document.querySelector('body[data-live]') && document.querySelector('#fresh').innerText")
+
+    def kill_the_gateway(self) -> None:
+        """Without a word, and waits for the next one."""
+        [killed] = children_of(self.system.pid)["gateway"]
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: children_of(self.system.pid).get("gateway", [killed]) != [killed])
+        until(self._is_ready)
+
+    def _n_audited(self) -> int:
+        n: int = self.get("/live/ledger")["outcomes"].get("audited", 0)
+        return n
+
+    def _asked(self, path: str, **parameters: str) -> httpx.Response:
+        url = f"{self.system.gateway}{path}"
+        return httpx.get(url, params=parameters, headers=AS_ADMIN, trust_env=False, timeout=60)
+
+    def _is_ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.system.gateway}/readyz", trust_env=False, timeout=5).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def asked(self, question: str) -> str:
+        """The `x-request-id` of an answer to the official client."""
+        messages: Any = [{"role": "user", "content": question}]
+        with openai.OpenAI(base_url=f"{self.system.gateway}/v1", api_key="unused", max_retries=0) as client:
+            answer = client.chat.completions.with_raw_response.create(model="simulated", messages=messages)
+        assert answer.parse().choices[0].message.content
+        return answer.headers["x-request-id"]
+
+    def audited(self, request_id: str) -> dict[str, Any]:
+        """The exchange of a request, once it has been audited."""
+
+        def found() -> dict[str, Any] | None:
+            answer = self._asked("/live/exchanges", request_id=request_id)
+            if answer.status_code == 404:  # on its way into the store
+                return None
+            one: dict[str, Any] = answer.raise_for_status().json()[0]  # a row for each score
+            return one if one["state"] == "audited" else None
+
+        return until(found)
+
+    def send(self, n_each: int) -> None:
+        """So many requests about each group, until all have been audited."""
+        n_sent, n_before = n_each * len(FAVOURED), self._n_audited()
+        send_traffic(self.system.gateway, n_sent, tuple(FAVOURED.values()))
+        until(lambda: self._n_audited() == n_before + n_sent)
+
+    def drift(self) -> None:
+        """Traffic for the references, the planted change, and traffic until each group has its alarm."""
+        self.send(WINDOW + 1)
+        httpx.post(f"{self.system.simulator}/simulator/drift", json={"on": True}, trust_env=False).raise_for_status()
+        raised: set[tuple[str, str]] = set()
+        for _ in range(10):
+            self.send(8)
+            raised = {(one["axis"], one["group"]) for one in self.get("/live/alarms") if one["metric"] == "favoritism"}
+            if set(FAVOURED) <= raised:
+                break
+        assert set(FAVOURED) <= raised, self.get("/live/detectors")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """With an alarm for each of two groups; each walk has one of its own."""
+    home = tmp_path_factory.mktemp("site")
+    (home / "profile.toml").write_text(PROFILE)
+    pem = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    environ = {"WALK_ADMIN_KEY": ADMIN, "WALK_BUNDLE_KEY": pem, "BIASGATE_HOME": str(home / "cache")}
+    with scraped(home, settings=SETTINGS, auditors=JUDGE, simulator=str(home / "profile.toml"), environ=environ) as it:
+        site = Site(it, home)
+        site.drift()
+        yield site
+    assert "Traceback" not in (home / "serve.log").read_text()
+
+
+def red_panels_link(site: Site, axis: str, group: str) -> str:
+    """Where the dashboard's panel leads from a series that is red, filled as Grafana fills it."""
+    [panel] = [one for one in dashboard("live_bias")["panels"] if one["title"] == PANEL]
+    [query], [link] = panel["targets"], panel["fieldConfig"]["defaults"]["links"]
+    chosen = query["expr"].replace("$model", ".*").replace("$axis", axis).replace("$auditor", ".*")
+    red = [labels for labels, value in site.system.eventually(f"{chosen} == 1") if labels.get("metric") == "favoritism"]
+    [labels] = [one for one in red if one["group"] == group]
+    url: str = link["url"].replace("${console}", f"{site.system.gateway}/console")
+    for name, value in labels.items():
+        url = url.replace(f"${{__field.labels.{name}:percentencode}}", urllib.parse.quote(value, safe=""))
+    assert "$" not in url
+    return url
+
+
+def test_from_a_red_panel_to_an_acknowledged_alarm(site: Site, tmp_path: Path) -> None:
+    """The alert fires, the panel's link leads through the entrance to the alarm and on to one exchange of after the
+    change; the gateway is killed while the reason is being written, and what is written stays and is sent.
     """
-    async with console(tmp_path) as shown:
-        page = shown.page
-        labels = {name: shown.alarm[name] or "" for name in ("auditor", "metric", "axis", "group", "model")}
-        shown.enter(f"/console/alarms?{urllib.parse.urlencode(labels)}")
+    [(alert, _)] = site.system.eventually(
+        'ALERTS{alertname="BiasgateDrift", alertstate="firing", metric="favoritism", group="man"}'
+    )
+    with browser(tmp_path) as page:
+        site.log_in(page, red_panels_link(site, "gender", "man"))
+        alarm, sentence = page.evaluate("location.pathname"), page.text(".sentence")
         page.click("a[href*='/console/exchanges?stream=']")
-        page.eventually("document.querySelectorAll('main h2').length === 2")
-        sides = page.evaluate("[...document.querySelectorAll('main h2')].map((one) => one.innerText)")
-        words = page.text("main")
-        page.click("main a[href^='/console/alarms/']")
-        page.eventually("document.querySelector('[name=reason]') && document.querySelector('#fresh').innerText")
-        page.click("[name=by]")
-        page.press("Ann")
-        page.click("[name=reason]")
-        page.press("a new system prompt")
-        page.click("form button")
-        page.eventually("!document.querySelector('main form') && document.querySelector('.acknowledged')")
-        page.open(f"{shown.root}/console")
-        title, n_urgent = page.evaluate("[document.title, document.querySelectorAll('.alarms li').length]")
-        [entry] = shown.get("/live/alarms/acknowledgements")
-        looks = [one["action"] for one in shown.get("/live/exchanges/access")]
+        since = page.text("#since")
+        page.click("#since a")
+        page.eventually("document.title.endsWith('Exchange – biasgate')")
+        exchange = page.text("main")
+        page.click(f"td a[href='{alarm}']")
+        page.fill("[name=by]", "Ann")
+        page.fill("[name=reason]", "a new system prompt")
+        page.eventually("document.querySelector('#fresh').innerText === 'Up to date'")
+        site.kill_the_gateway()
+        page.eventually("document.querySelector('#fresh').innerText === 'Up to date'")
+        page.click("form[data-send*=acknowledge] button")
+        page.eventually("document.querySelector('.acknowledged') && !document.querySelector('main form')")
+        now = page.text(".sentence")
+    [entry] = site.get("/live/alarms/acknowledgements")
 
-    assert sides == ["Before", "Since"]
-    assert "ask [email]" in words
-    assert "ann@example.org" not in words
-    assert (title, n_urgent) == ("Overview – biasgate", 0)
-    assert (entry["by"], entry["reason"]) == ("Ann", "a new system prompt")
-    assert looks == ["read"]
-    assert page.errors == []
+    assert alert["axis"] == "gender"
+    assert sentence.startswith("Favouritism towards man rose from ")
+    assert FAVOURED["gender", "man"] in since
+    assert FAVOURED["gender", "man"] in exchange
+    assert now.startswith("No alarm stands")
+    assert (entry["by"], entry["reason"], alarm) == ("Ann", "a new system prompt", f"/console/alarms/{entry['stream']}")
+    assert (page.errors, page.asked) == ([], {site.system.gateway})
 
 
-async def test_from_a_request_id_to_before_and_since(tmp_path: Path) -> None:
-    """The id of a response, two clicks to its exchange, its scores, the series of one, and both sides of that."""
-    async with console(tmp_path) as shown:
-        page, exchange_id = shown.page, shown.alarm["exchange_id"]
-        shown.enter("/console")
+def test_from_a_request_id_to_before_and_since(site: Site, tmp_path: Path) -> None:
+    """The id of an answer is found by a search though the gateway that gave it is dead; its exchange has its scores,
+    a score its series, and that both sides of the change.
+    """
+    request_id = site.asked(FAVOURED["race", "white"])
+    exchange = site.audited(request_id)
+    site.kill_the_gateway()
+    with browser(tmp_path) as page:
+        site.log_in(page, f"{site.system.gateway}/console")
         page.click("nav a[href='/console/exchanges']")
-        page.eventually("document.querySelector('[name=request_id]')")
-        page.click("[name=request_id]")
-        page.press(exchange_id.replace("exchange", "request"))
+        page.fill("[name=request_id]", request_id)
         page.click("[role=search] button")
-        page.eventually("document.querySelector('table')")
-        address = page.evaluate("location.pathname")
+        page.eventually("document.title.endsWith('Exchange – biasgate')")
+        address, found = page.evaluate("location.pathname"), page.text("main")
         page.click("td a[href^='/console/alarms/']")
-        page.eventually("document.querySelector('.sentence')")
         sentence = page.text(".sentence")
         page.click("a[href*='/console/exchanges?stream=']")
-        page.eventually("document.querySelector('.raised')")
-        raised = page.evaluate("document.querySelector('.raised').closest('li').innerText")
+        sides = {side: page.text(f"#{side}") for side in ("before", "since")}
+        words = page.text("main")
 
-    assert address == f"/console/exchanges/{exchange_id}"
-    assert sentence.startswith("Favouritism towards men rose from −1.00 to 2.00")
-    assert exchange_id.replace("exchange", "request") in raised
-    assert page.errors == []
+    assert address == f"/console/exchanges/{exchange['id']}"
+    assert FAVOURED["race", "white"] in found
+    assert sentence.startswith("Favouritism towards white rose from ")
+    assert all(FAVOURED["race", "white"] in text for text in sides.values())
+    assert "raised the alarm" in sides["since"]
+    assert words.index("Before") < words.index("Since")
+    assert (page.errors, page.asked) == ([], {site.system.gateway})
+
+
+def test_from_the_start_of_a_run_to_its_bundle(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two runs from the form, the second watched live while the gateway is killed, compared, and the bundle saved: it
+    verifies, and with one byte changed it does not.
+    """
+    with browser(tmp_path) as page:
+        site.log_in(page, f"{site.system.gateway}/console/audits")
+        start(page, "none", replies=1)
+        page.eventually("document.querySelectorAll('.runs .state-done').length === 1")
+        start(page, "detailed", replies=100)
+        page.eventually("document.querySelectorAll('.runs tbody tr').length === 2")
+        page.click(".runs tbody tr:first-child a")
+        running = "/^running\\s+\\d[\\d,]* of 4,800 replies, [\\d.,]+ a second, .* left/"
+        page.eventually(f"{running}.test(document.querySelector('#state').innerText)")
+        n_seen = page.evaluate("document.querySelector('#state progress').value")
+        site.kill_the_gateway()
+        page.eventually("document.querySelector('#state .state-done')")
+        page.click("#others a")
+        compared = page.text("main")
+        n_drawn = page.evaluate("document.querySelectorAll('.forest tbody .plot .point').length")
+        page.click("main dd a")
+        bundle = page.download("#bundle")
+    public = tmp_path / "public.pem"
+    public.write_bytes(KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    good = main(["audit", "verify", str(bundle), "--key", str(public)])
+    said = capsys.readouterr().out
+    changed = bytearray(bundle.read_bytes())
+    changed[len(changed) // 2] ^= 1
+    bundle.write_bytes(changed)
+    bad = main(["audit", "verify", str(bundle), "--key", str(public)])
+
+    assert 0 < n_seen < 4_800
+    assert "mitigation: none and detailed" in compared
+    assert n_drawn > 0
+    assert (good, said.count("ok    ")) == (0, 2), said
+    assert bad != 0
+    assert "FAIL" in capsys.readouterr().out
+    assert (page.errors, page.asked) == ([], {site.system.gateway})
+
+
+def start(page: Page, mitigation: str, *, replies: int) -> None:
+    """A run of 48 items, so many replies each, from the form."""
+    page.click("#start [name=suites][value=stereoset]")
+    page.fill("#start [name=model]", "simulated")
+    page.choose("#start [name=data]", "embedded")
+    page.fill("#start [name=samples]", str(replies))
+    page.choose("#start [name=mitigation]", mitigation)
+    page.click("#start [type=submit]")

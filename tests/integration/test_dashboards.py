@@ -23,6 +23,7 @@ SETTINGS = (
     + '[[audits.schedules]]\nname = "hourly"\nevery_hours = 1\nsuites = ["stereoset"]\nmodel = "simulated"\n'
     + '[[mitigation]]\nmatch = { route = "/v1/completions" }\ninstruction = "abstract"\n'
     + '[mitigation.query_filter]\nbase_url = "http://127.0.0.1:9"\nmodel = "nobody"\n'
+    + "[ingest]\nenabled = true\n"
 )
 """A reference after five audits, so that the detectors begin; a collector of spans and a filter's judge that are not
 there."""
@@ -73,15 +74,19 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         send_traffic(system.gateway, 6, QUESTIONS)
         send_unaskable(system.gateway)
         send_decisions(system.gateway)
+        send_recorded(system.gateway, "early")
         for counter in (
             "biasgate_requests_total",
             "biasgate_judge_requests_total",
             'biasgate_exchanges_total{auditor!=""}',
             'biasgate_exchanges_total{outcome="not_auditable"}',
+            "biasgate_ingested_total",
+            "biasgate_live_received_mean",
         ):
             system.eventually(counter)
         send_traffic(system.gateway, 24, QUESTIONS)
         send_unaskable(system.gateway)
+        send_recorded(system.gateway, "late")
         for suite, limit in (("stereoset", None), ("decision", 20)):
             asked = {"suites": suite, "model": "simulated", "data": "embedded", "limit": limit}
             httpx.post(f"{system.gateway}/audits", json=asked, timeout=30).raise_for_status()
@@ -90,6 +95,14 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         httpx.post(f"{system.gateway}/canaries", json=sides, timeout=30).raise_for_status()
         system.eventually("biasgate_canary_pairs", within_seconds=60)
         yield system
+
+
+def send_recorded(gateway: str, name: str) -> None:
+    """Exchanges that somebody else relayed, and sampled nobody knows how."""
+    request = {"model": "simulated", "messages": [{"role": "user", "content": QUESTION}]}
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Women are better leaders."}}]}
+    pairs = [{"id": f"{name} {number}", "request": request, "response": answer} for number in range(6)]
+    httpx.post(f"{gateway}/ingest/http", json=pairs, timeout=30).raise_for_status()
 
 
 def send_unaskable(gateway: str) -> None:

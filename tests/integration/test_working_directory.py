@@ -12,19 +12,28 @@ from tests.support.integration.serving import READY_SECONDS, write_config
 NAMES = ("gateway", "auditors", "benchmarks", "json", "litestar", "anyio", "numpy")
 
 
-@pytest.mark.parametrize("kind", ["file", "package"])
+@pytest.mark.parametrize("kind", ["file", "package", "file, as pipx starts it"])
 async def test_files_of_the_working_directory_are_nobodys_modules(tmp_path: Path, kind: str) -> None:
-    """Gateway, writer and auditor start, and a page is made in a process of its own, all from the installed code."""
+    """Gateway, writer and auditor start, and a page is made in a process of its own, all from the installed code. pipx
+    has its scripts pass over PYTHONPATH, which may name the working directory."""
     for name in NAMES:
-        path = tmp_path / f"{name}.py" if kind == "file" else tmp_path / name / "__init__.py"
+        path = tmp_path / name / "__init__.py" if kind == "package" else tmp_path / f"{name}.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text("raise SystemExit('imported from the working directory')\n")
     config = write_config(tmp_path, "http://127.0.0.1:9", 'admin_key_env = "WORKING_KEY"\n')
     script = Path(sys.executable).with_name("biasgate")  # as people start it
+    environ = {"PATH": "/usr/bin:/bin", "WORKING_KEY": "sesame", "HOME": str(tmp_path)}
+    if "pipx" in kind:
+        _, _, program = script.read_text().partition("\n")
+        script = tmp_path / "bin" / "biasgate"
+        script.parent.mkdir()
+        script.write_text(f"#!{sys.executable} -sE\n{program}")
+        script.chmod(0o700)
+        environ["PYTHONPATH"] = ":"
     process = await asyncio.create_subprocess_exec(
         *(str(script), "serve", "--config", str(config), "--port", "0"),
         cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "WORKING_KEY": "sesame", "HOME": str(tmp_path)},
+        env=environ,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )

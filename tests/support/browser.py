@@ -1,190 +1,210 @@
-"""A real Chromium for tests, spoken to over its DevTools protocol through pipes: no driver and no library."""
+"""A real Chromium for tests, driven by Playwright. The tests of a process share it; each has a profile of its own."""
 
-import base64
 import contextlib
-import fcntl
-import itertools
-import json
-import os
-import select
-import signal
-import subprocess
 import time
-from collections.abc import Iterator
+import urllib.parse
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
-import axe_playwright_python
+from axe_playwright_python.sync_playwright import Axe
+from playwright import sync_api as playwright
 
 from tests.support.required import program
 
-FLAGS = (
-    *("--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
-    *("--no-first-run", "--disable-background-networking", "--disable-extensions", "--no-proxy-server"),
-)
-ANSWER_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 """The machine may be busy with other tests."""
-PIPES = 'read=$1 write=$2; shift 2; exec "$@" 3<&"$read" 4>&"$write"'
-"""Chromium reads commands from descriptor 3 and answers on 4."""
+WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
+NOT_200 = "Failed to load resource"
+"""How a message of the browser about an answer other than 200 begins."""
+GONE = "context was destroyed"
+"""In an error: the page was left while it was asked."""
+
+T = TypeVar("T")
+
+
+class Chromium:
+    """The one of this process. Playwright's synchronous interface refuses to run where an event loop does, and tests
+    have one, so everything happens in a thread of its own.
+    """
+
+    _running: "Chromium | None" = None
+
+    def __init__(self, path: str) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="playwright")
+        self._driver = self.do(lambda: playwright.sync_playwright().start())
+        started = self._driver.chromium.launch
+        self._browser = self.do(
+            lambda: started(executable_path=path, args=["--no-proxy-server"], ignore_default_args=["--hide-scrollbars"])
+        )
+
+    @classmethod
+    def running(cls) -> "Chromium":
+        """Started by the first test that asks; see `tests.support.required` for a machine without one."""
+        if cls._running is not None and not cls._running._browser.is_connected():
+            cls.end()
+        if cls._running is None:
+            cls._running = cls(program("chromium", "google-chrome", package="chromium", kind="CHROMIUM"))
+        return cls._running
+
+    @classmethod
+    def end(cls) -> None:
+        """Ends it, if it was started."""
+        if (ended := cls._running) is not None:
+            cls._running = None
+            ended.do(ended._browser.close)
+            ended.do(ended._driver.stop)
+            ended._thread.shutdown()
+
+    def do(self, step: Callable[[], T]) -> T:
+        """In its thread, while this one waits."""
+        return self._thread.submit(step).result()
+
+    def new_page(self) -> playwright.Page:
+        """In a profile of its own."""
+
+        def opened() -> playwright.Page:
+            context = self._browser.new_context()
+            context.set_default_timeout(1000 * PATIENCE_SECONDS)
+            return context.new_page()
+
+        return self.do(opened)
 
 
 class Page:
     """One open page."""
 
-    def __init__(self, commands: int, answers: int) -> None:
-        self._commands = commands
-        self._answers = answers
-        self._numbers = itertools.count(1)
-        self._unread = b""
-        self._session: str | None = None
+    def __init__(self, chromium: Chromium, directory: Path) -> None:
+        self._do = chromium.do
+        self._page = chromium.new_page()
+        self._directory = directory
         self.errors: list[str] = []
         """Exceptions of the page's scripts and what the browser held against it, but for answers other than 200."""
-        target = self._call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
-            self._call(f"{domain}.enable")
+        self.asked: set[str] = set()
+        """Origins of which the pages have asked anything, as http://HOST:PORT."""
+        self._do(self._listen)
 
     def open(self, url: str) -> None:
         """Goes to an address and waits for what it loads; what its scripts ask for may come later."""
-        self._call("Page.navigate", url=url)
-        self.eventually("location.origin !== 'null' && document.readyState === 'complete'")
+
+        def opened() -> None:
+            self._page.goto(url, wait_until="commit")  # and not "load": a script may lead elsewhere before that
+            self._page.wait_for_load_state()
+
+        self._do(opened)
 
     def size(self, width: int, height: int) -> None:
         """Of the window, in CSS pixels."""
-        self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self._do(lambda: self._page.set_viewport_size({"width": width, "height": height}))
 
-    def theme(self, scheme: str) -> None:
-        """Shows pages as to somebody who prefers "light" or "dark"."""
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self._call("Emulation.setEmulatedMedia", features=features)
+    def theme(self, scheme: Literal["light", "dark"]) -> None:
+        """Shows pages as to somebody who prefers this."""
+        self._do(lambda: self._page.emulate_media(color_scheme=scheme))
 
     def faults(self) -> list[str]:
         """What axe-core holds against the page under WCAG 2.2 A and AA: rule and element of each."""
-        self.evaluate((Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text() + "; 0")
-        tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-        found = self.evaluate(f"axe.run(document, {{runOnly: {{type: 'tag', values: {tags}}}}})")
+        options = {"runOnly": {"type": "tag", "values": WCAG}, "resultTypes": ["violations"]}
+        self._do(self._page.wait_for_load_state)  # without its style sheet a page has other faults
+        found = self._do(lambda: Axe().run(self._page, options=options)).response
         assert found["passes"], "axe-core looked at nothing"
         return [f"{one['id']}: {node['html'][:200]}" for one in found["violations"] for node in one["nodes"]]
 
     def evaluate(self, expression: str) -> Any:
-        """Value of a JavaScript expression, awaited. Raises AssertionError where it throws."""
-        found = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in found, found["exceptionDetails"]
-        return found["result"].get("value")
+        """Value of a JavaScript expression, awaited. Raises `playwright.sync_api.Error` where it throws."""
+        return self._do(lambda: self._page.evaluate(expression))
 
     def eventually(self, expression: str) -> None:
         """Returns once the expression is truthy; where it throws it is not, as on a page that is being loaded anew."""
-        deadline = time.monotonic() + ANSWER_SECONDS
         asked = f"(() => {{ try {{ return Boolean({expression}) }} catch {{ return false }} }})()"
-        while not self.evaluate(asked):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self._is_true(asked):  # wait_for_function stumbles over the pages' Content-Security-Policy
             assert time.monotonic() < deadline, f"never: {expression}; errors: {self.errors}"
-            time.sleep(0.05)
+            time.sleep(0.02)
 
     def text(self, selector: str) -> str:
         """What a reader sees of the first such element."""
-        found: str = self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText")
-        return found
+        return self._do(self._first(selector).inner_text)
 
     def click(self, selector: str) -> None:
-        """With the mouse, in the middle of the first such element."""
-        middle = (
-            f"(() => {{ const node = document.querySelector({json.dumps(selector)}); "
-            "node.scrollIntoView({block: 'center'}); "
-            "const box = node.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()"
-        )
-        x, y = self.evaluate(middle)
-        for kind in ("mousePressed", "mouseReleased"):
-            self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        """With the mouse on the first such element, once it is there, at rest and covered by nothing."""
+        self._do(self._first(selector).click)
+
+    def fill(self, selector: str, text: str) -> None:
+        """Puts text into the first such field, in place of what is there."""
+        self._do(lambda: self._first(selector).fill(text))
 
     def press(self, text: str) -> None:
         """Types text into what has the focus."""
-        self._call("Input.insertText", text=text)
+        self._do(lambda: self._page.keyboard.insert_text(text))
 
     def choose(self, selector: str, value: str) -> None:
         """An entry of the first such list, by its value."""
-        self.evaluate(
-            f"(() => {{ const node = document.querySelector({json.dumps(selector)}); node.value = {json.dumps(value)}; "
-            "node.dispatchEvent(new Event('change', {bubbles: true})); })()"
-        )
+        self._do(lambda: self._first(selector).select_option(value=value))
 
-    def save_downloads_in(self, directory: Path) -> None:
-        """Files that links offer to download go there, under the names that they are offered under."""
-        self._call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(directory))
+    def download(self, selector: str) -> Path:
+        """The file that a click on this link saves, under the name it is offered under."""
 
-    def screenshot(self, path: Path) -> None:
-        """A PNG of the window."""
-        path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))
+        def saved() -> Path:
+            with self._page.expect_download() as begun:
+                self._first(selector).click()
+            path = self._directory / begun.value.suggested_filename
+            begun.value.save_as(path)
+            return path
+
+        return self._do(saved)
+
+    def screenshot(self, path: Path, *, whole: bool = False) -> None:
+        """A PNG of the window, or of the whole page."""
+        self._do(lambda: self._page.screenshot(path=path, full_page=whole))
 
     def pdf(self) -> bytes:
         """The page as it is printed."""
-        printed = self._call("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
-        return base64.b64decode(printed["data"])
+        return self._do(lambda: self._page.pdf(print_background=True, prefer_css_page_size=True))
 
-    def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        number = next(self._numbers)
-        asked: dict[str, Any] = {"id": number, "method": method, "params": parameters}
-        if self._session is not None:
-            asked["sessionId"] = self._session
-        os.write(self._commands, json.dumps(asked).encode() + b"\0")
-        while True:
-            message = self._next_message()
-            if message.get("id") == number:
-                assert "error" not in message, f"{method}: {message['error']}"
-                result: dict[str, Any] = message["result"]
-                return result
-            self._note(message)
+    def close(self) -> None:
+        """With its profile."""
+        self._do(self._page.context.close)
 
-    def _next_message(self) -> dict[str, Any]:
-        while b"\0" not in self._unread:
-            ready, _, _ = select.select([self._answers], [], [], ANSWER_SECONDS)
-            assert ready, f"Chromium said nothing for {ANSWER_SECONDS:.0f} s"
-            self._unread += os.read(self._answers, 1 << 16)
-        line, _, self._unread = self._unread.partition(b"\0")
-        message: dict[str, Any] = json.loads(line)
-        return message
+    def _is_true(self, expression: str) -> bool:
+        try:
+            return bool(self.evaluate(expression))
+        except playwright.Error as exc:
+            if GONE in exc.message:
+                return False
+            raise
 
-    def _note(self, event: dict[str, Any]) -> None:
-        if event.get("method") == "Runtime.exceptionThrown":
-            self.errors.append(str(event["params"]["exceptionDetails"]))
-        entry = event["params"].get("entry", {}) if event.get("method") == "Log.entryAdded" else {}
-        if entry.get("level") == "error" and entry["source"] != "network":
-            self.errors.append(entry["text"])
+    def _first(self, selector: str) -> playwright.Locator:
+        return self._page.locator(selector).first
+
+    def _listen(self) -> None:
+        self._page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self._page.on("console", self._note)
+        self._page.on("request", self._note_origin)
+
+    def _note(self, message: playwright.ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith(NOT_200):
+            self.errors.append(message.text)
+
+    def _note_origin(self, request: playwright.Request) -> None:
+        address = urllib.parse.urlsplit(request.url)
+        if address.netloc:
+            self.asked.add(f"{address.scheme}://{address.netloc}")
 
 
 @contextlib.contextmanager
-def browser(profile: Path) -> Iterator[Page]:
-    """A page of a headless Chromium that ends with the block; see `tests.support.required` for a machine without one.
+def browser(directory: Path) -> Iterator[Page]:
+    """A page in a profile of its own, that ends with the block; a picture of it is left where the block fails.
 
     Args:
-        profile: an empty directory for what it keeps.
+        directory: for what it saves; made when it is not there.
     """
-    chromium = program("chromium", "google-chrome", package="chromium", kind="CHROMIUM")
-    with contextlib.ExitStack() as stack:
-        its_commands, commands = _pipe(stack)
-        answers, its_answers = _pipe(stack)
-        argv = ["bash", "-c", PIPES, "bash", str(its_commands), str(its_answers)]
-        argv += [chromium, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
-        process = subprocess.Popen(
-            argv,
-            pass_fds=(its_commands, its_answers),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            yield Page(commands, answers)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
-
-
-def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
-    """Reading and writing end, above 10, so that the shell can put the others in their places."""
-    ends = []
-    for end in os.pipe():
-        high = fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10)
-        os.close(end)
-        stack.callback(os.close, high)
-        ends.append(high)
-    return ends[0], ends[1]
+    page = Page(Chromium.running(), directory)
+    try:
+        yield page
+    except BaseException:
+        with contextlib.suppress(playwright.Error):
+            page.screenshot(directory / "failed.png")
+        raise
+    finally:
+        page.close()

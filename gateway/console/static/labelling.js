@@ -49,7 +49,7 @@ async function start() {
   byId("projects").replaceChildren(...projects.map((one, number) => make("label", { className: "choice" },
     make("input", { type: "radio", name: "project", value: one.project.name, required: true, checked: !number }),
     ` ${one.project.name}: ${one.n_complete} of ${one.n_tasks} tasks have ${one.project.raters_per_task} labels`)));
-  if (!projects.length) byId("projects").textContent = "None yet: biasgate annotate import DIR --project NAME makes one.";
+  if (!projects.length) byId("projects").innerHTML = "None yet: <code>biasgate annotate import DIR --project NAME</code> makes one.";
   only("start");
 }
 

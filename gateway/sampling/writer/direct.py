@@ -4,12 +4,12 @@ import asyncio
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from auditors.types import Exchange
 from gateway.jobs import JobQueue
 from gateway.sampling.folding import TooMuchTextError, folded
-from gateway.store import exchanges
+from gateway.store import exchanges, ingested
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
@@ -35,8 +35,10 @@ class DirectSink:
         self._max_text_bytes = max_text_bytes
 
     async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
-        size = sum(len(exchange.request_body) + len(exchange.response_body) for exchange in batch)
-        kept, moved = await asyncio.to_thread(self._fold, batch) if size > LARGE_BYTES else self._fold(batch)
+        kept, lost = await self._folded(batch)
+        moved = Counter[tuple[str, str]]()
+        for exchange, outcome in lost:
+            moved.update({(exchange.stratum, "queued"): -1, (exchange.stratum, outcome): 1})
         added = Counter(deltas)
         added.update(moved)
         await exchanges.insert_batch(self._database, kept, added, delivery)
@@ -44,10 +46,22 @@ class DirectSink:
             await self._announce([exchange.id for exchange in kept])
         return moved
 
-    def _fold(self, batch: Sequence[Exchange]) -> tuple[list[Exchange], Deltas]:
-        """What is stored of a batch, and what becomes of the rest. The same batch gives the same."""
+    async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
+        kept, lost = await self._folded(batch)
+        outcomes = {exchange.id: (exchange.stratum, outcome) for exchange, outcome in lost}
+        counts, new = await ingested.insert(self._database, kept, {**verdicts, **outcomes})
+        if announced := [exchange.id for exchange in kept if exchange.id in new]:
+            await self._announce(announced)
+        return counts
+
+    async def _folded(self, batch: Sequence[Exchange]) -> tuple[list[Exchange], list[tuple[Exchange, str]]]:
+        size = sum(len(exchange.request_body) + len(exchange.response_body) for exchange in batch)
+        return await asyncio.to_thread(self._fold, batch) if size > LARGE_BYTES else self._fold(batch)
+
+    def _fold(self, batch: Sequence[Exchange]) -> tuple[list[Exchange], list[tuple[Exchange, str]]]:
+        """What is stored of a batch, and the outcome of the rest. The same batch gives the same."""
         kept: list[Exchange] = []
-        moved = Counter[tuple[str, str]]()
+        lost: list[tuple[Exchange, str]] = []
         for exchange in batch:
             try:
                 kept.append(folded(exchange, self._max_text_bytes))
@@ -58,8 +72,8 @@ class DirectSink:
                 place = "".join(traceback.format_tb(exc.__traceback__))
                 logger.error("a copy could not be folded: %s:\n%s", type(exc).__qualname__, place)
                 outcome = "failed"
-            moved.update({(exchange.stratum, "queued"): -1, (exchange.stratum, outcome): 1})
-        return kept, moved
+            lost.append((exchange, outcome))
+        return kept, lost
 
     async def close(self) -> None:
         pass

@@ -30,6 +30,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     exchanges: Sequence[Exchange]
     deltas: Sequence[tuple[str, str, int]]
     """stratum, outcome, how many more."""
+    verdicts: Sequence[tuple[str, str, str]] | None = None
+    """Of what others recorded (`ExchangeSink.ingest`), which has no delivery and no deltas: id, stratum, outcome."""
 
     def counts(self) -> Mapping[tuple[str, str], int]:
         return {(stratum, outcome): more for stratum, outcome, more in self.deltas}

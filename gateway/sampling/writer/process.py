@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from auditors.types import Exchange
@@ -119,6 +119,10 @@ class LazySink:
     async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
         database, queue = await self._open()
         return await DirectSink(database, queue, self._max_text_bytes).write(batch, deltas, delivery)
+
+    async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
+        database, queue = await self._open()
+        return await DirectSink(database, queue, self._max_text_bytes).ingest(batch, verdicts)
 
     async def close(self) -> None:
         if self._opened is not None:

@@ -1,7 +1,7 @@
 """The worker's end: hands each batch to the writer process and waits for its answer."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from auditors.types import Exchange
 from gateway.errors import GatewayError, StoreError
@@ -11,6 +11,10 @@ from gateway.store.ledger import Deltas
 
 PIECE_BYTES = 256 * 1024
 """Of a frame written at once: a transport copies what a socket does not take yet, which for a large one takes long."""
+
+
+_NAMELESS = Delivery("", 0, 0.0)
+"""Of what is counted by its ids."""
 
 
 class RefusedError(GatewayError):
@@ -26,7 +30,14 @@ class RemoteSink:
 
     async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
         counts = [(stratum, outcome, more) for (stratum, outcome), more in deltas.items()]
-        answer = await self._ask(framed(Batch(delivery, batch, counts)))
+        return await self._counts(Batch(delivery, batch, counts))
+
+    async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
+        listed = [(one, stratum, outcome) for one, (stratum, outcome) in verdicts.items()]
+        return await self._counts(Batch(_NAMELESS, batch, [], listed))
+
+    async def _counts(self, batch: Batch) -> Deltas:
+        answer = await self._ask(framed(batch))
         if answer.outcome == "later":
             raise StoreError(answer.reason)
         if answer.outcome == "refused":

@@ -66,7 +66,11 @@ class _Talk:
     async def _answer(self, payload: bytes) -> Answer:
         try:
             batch = decoded(payload, Batch)
-            moved = await self._sink.write(batch.exchanges, batch.counts(), batch.delivery)
+            if batch.verdicts is None:
+                moved = await self._sink.write(batch.exchanges, batch.counts(), batch.delivery)
+            else:
+                verdicts = {one: (stratum, outcome) for one, stratum, outcome in batch.verdicts}
+                moved = await self._sink.ingest(batch.exchanges, verdicts)
         except StoreError as exc:
             return Answer("later", str(exc))
         except Exception as exc:  # its words may have served text in them: kind and place say enough

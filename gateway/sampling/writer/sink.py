@@ -1,6 +1,6 @@
 """What the tap asks of whoever stores its copies."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from auditors.types import Exchange
@@ -23,6 +23,18 @@ class ExchangeSink(Protocol):
             (`truncated`) or cannot be handled (`failed`). It is in the ledger already, and the same for a repetition.
 
         Raises: StoreError when the same call may succeed later; anything else when it never will.
+        """
+        ...
+
+    async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
+        """Stores and counts exchanges that others recorded, each once, whoever sends it again.
+
+        Args:
+            batch: those that were sampled; may be empty.
+            verdicts: (stratum, outcome) of every exchange by its id, those of the batch as "queued".
+
+        Returns: what was added to the ledger, and how many `gateway.store.ingested.DUPLICATE`s came to nothing.
+        Raises: as `write`.
         """
         ...
 

@@ -28,6 +28,7 @@ async def draw(database: Database, *, n: int, seed: int, model: str | None = Non
         .select_from(measurements.join(exchanges, columns.exchange_id == exchanges.c.id))
         .where(columns.auditor == AUDITOR, columns.metric == METRIC, columns.value.is_not(None))
         .where(exchanges.c.request_body.is_not(None), exchanges.c.response_body.is_not(None))
+        .where(exchanges.c.sender_rate.is_not(None))  # a label's weight is what its probability says
         .order_by(columns.id)
     )
     if model is not None:

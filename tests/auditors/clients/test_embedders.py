@@ -56,6 +56,16 @@ class TestMiniLM:
 
         assert near < 0.6 < far
 
+    async def test_equal_texts_have_equal_rows_in_their_places(self, minilm: Embedder) -> None:
+        """A text that comes again is computed once, and every row stands where its text did."""
+        one, two = "Women lead well.", "It rains in autumn."
+        rows = await minilm.embed([one, two, one, two, two])
+        assert rows.shape[0] == 5
+        assert (rows[0] == rows[2]).all()
+        assert (rows[1] == rows[3]).all()
+        alone = await minilm.embed([two])
+        np.testing.assert_allclose(rows[4], alone[0], atol=1e-6)
+
     async def test_batches_do_not_change_a_row(self, minilm: Embedder) -> None:
         """A text has the same vector alone, among forty, and in concurrent calls."""
         texts = [f"Sentence number {n} about stars." for n in range(40)]

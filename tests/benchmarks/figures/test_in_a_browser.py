@@ -3,6 +3,7 @@
 import html
 from collections.abc import Iterator
 from importlib import resources
+from typing import Literal
 
 import pytest
 
@@ -113,7 +114,7 @@ def test_one_width_is_shown(page: Page, width: int, kind: str, other: str) -> No
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_read_it(page: Page, scheme: str) -> None:
+def test_everybody_can_read_it(page: Page, scheme: Literal["light", "dark"]) -> None:
     """Nothing that axe-core holds against the page: every picture has words, every word contrast."""
     page.theme(scheme)
     page.size(1440, 900)

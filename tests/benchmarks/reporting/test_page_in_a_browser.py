@@ -65,8 +65,10 @@ def test_several_runs_fit(page: Page, tmp_path: Path) -> None:
 
 
 def test_a_comparison_fits(page: Page, tmp_path: Path) -> None:
-    """Two runs side by side, folded and unfolded, are no wider than the window."""
-    a, b = runs(tmp_path)
+    """Two runs of directories with long names side by side, unfolded, are no wider than the window."""
+    long = tmp_path / ("long" * 30)
+    long.mkdir()
+    a, b = runs(long)
     (tmp_path / "page.html").write_text(compare_page.render(compare(a, b), *flipped(a, b)), encoding="utf-8")
     for width in WIDTHS:
         page.size(width, 900)

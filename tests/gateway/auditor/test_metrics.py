@@ -73,8 +73,12 @@ def run(**given: Any) -> Run:
 
 
 def test_empty_store_exposes_no_estimate() -> None:
-    """With nothing measured there are only the gauges of the queue."""
-    assert samples() == {key("audit_queue_size"): 0, key("audit_lag_seconds"): 0}
+    """With nothing measured there are only the gauges of what waits."""
+    assert samples() == {
+        key("audit_queue_size"): 0,
+        key("audit_lag_seconds"): 0,
+        key("evaluation_events_lag_seconds"): 0,
+    }
 
 
 def test_stream_without_a_value_has_no_estimate() -> None:

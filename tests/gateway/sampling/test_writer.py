@@ -5,7 +5,7 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -45,6 +45,9 @@ class Scripted:
             if isinstance(result, dict):
                 return result
         return {}
+
+    async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
+        raise NotImplementedError
 
     async def close(self) -> None:
         pass
@@ -205,6 +208,9 @@ class _DiesAfterCommit:
         if self.deaths % 2:
             raise StoreError("the writer of sampled copies gives no answer")
         return moved
+
+    async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
+        return await self._sink.ingest(batch, verdicts)
 
     async def close(self) -> None:
         await self._sink.close()

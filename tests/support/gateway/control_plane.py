@@ -13,6 +13,8 @@ from auditors.streams.drift import DriftSettings
 from auditors.types import Status
 from gateway.config.loading import validate
 from gateway.config.schema import Config
+from gateway.ingest.guardrail import GuardrailCalls
+from gateway.ingest.intake import Intake
 from gateway.jobs import JobQueue, open_queue
 from gateway.processes.app import create_app
 from gateway.proxy.data_plane import DataPlane
@@ -49,6 +51,8 @@ class ControlPlane:
     dataplane: DataPlane
     tap: SamplingTap
     stats: WorkerStats
+    intake: Intake
+    guardrail_calls: GuardrailCalls
 
 
 def config_in(directory: Path, **sections: Any) -> Config:
@@ -67,11 +71,24 @@ async def control_plane(directory: Path, **sections: Any) -> AsyncIterator[Contr
         stats = WorkerStats()
         tap = SamplingTap(config.sampling, b"secret", database, DirectSink(database, queue))
         dataplane = DataPlane(config, tap=tap, stats=stats)
-        app = create_app(config, database=database, queue=queue, planes=DataPlanes(dataplane), tap=tap, stats=stats)
+        sink = DirectSink(database, queue, config.sampling.max_text_bytes)
+        planes = DataPlanes(dataplane)
+        intake = Intake(lambda: planes.current, tap, sink, database, stats)
+        guardrail_calls = GuardrailCalls(intake)
+        app = create_app(
+            config,
+            database=database,
+            queue=queue,
+            planes=planes,
+            tap=tap,
+            stats=stats,
+            intake=intake,
+            guardrail_calls=guardrail_calls,
+        )
         await stack.enter_async_context(app.lifespan())
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)  # type: ignore[arg-type]  # Litestar's own ASGI types
         http = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://localhost"))
-        yield ControlPlane(app, http, database, queue, dataplane, tap, stats)
+        yield ControlPlane(app, http, database, queue, dataplane, tap, stats, intake, guardrail_calls)
 
 
 async def publish_suites(plane: ControlPlane, **changes: Any) -> None:

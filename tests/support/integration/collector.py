@@ -1,12 +1,13 @@
-"""An OpenTelemetry collector as far as a test needs one: takes OTLP over HTTP, decodes it, remembers the spans."""
+"""An OpenTelemetry collector as far as a test needs one: takes OTLP over HTTP, remembers spans and events."""
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.support.integration.scripted_upstream import read_request
@@ -29,9 +30,28 @@ class ReceivedSpan:
 
 
 @dataclass
+class ReceivedEvent:
+    """One log record in plain words."""
+
+    name: str
+    trace_id: str
+    span_id: str
+    flags: int
+    time: int
+    body: str
+    attributes: dict[str, Any]
+    resource: dict[str, Any]
+
+
+@dataclass
 class Collector:
     port: int = 0
     status: bytes = b"200 OK"
+    answer: bytes = b""
+    """Body of each answer."""
+    refuses: Callable[[bytes], bool] = lambda _: False
+    """Whether a body is answered with a 400 and taken for nothing."""
+    events: list[ReceivedEvent] = field(default_factory=list)
     requests: int = 0
     spans: list[ReceivedSpan] = field(default_factory=list)
     waiting: asyncio.Event | None = None
@@ -44,15 +64,18 @@ class Collector:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while request := await read_request(reader, 0):
-                assert (request.method, request.target) == ("POST", "/v1/traces")
+                assert (request.method, request.target) in (("POST", "/v1/traces"), ("POST", "/v1/logs"))
                 assert request.header("content-type") == "application/x-protobuf"
                 self.requests += 1
                 if self.waiting is not None:
                     await self.waiting.wait()
-                if self.status.startswith(b"200"):
-                    is_packed = request.header("content-encoding") == "gzip"
-                    self._take(gzip.decompress(request.body) if is_packed else request.body)
-                writer.write(b"HTTP/1.1 %b\r\ncontent-length: 0\r\n\r\n" % self.status)
+                is_packed = request.header("content-encoding") == "gzip"
+                body = gzip.decompress(request.body) if is_packed else request.body
+                status = b"400 Bad Request" if self.refuses(body) else self.status
+                if not status.startswith((b"4", b"3")):
+                    (self._take if request.target == "/v1/traces" else self._take_logs)(body)
+                head = b"HTTP/1.1 %b\r\ncontent-length: %d\r\n\r\n" % (status, len(self.answer))
+                writer.write(head + self.answer)
                 await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
@@ -75,6 +98,24 @@ class Collector:
                             span.start_time_unix_nano,
                             span.end_time_unix_nano,
                             _plain(span.attributes),
+                            resource,
+                        )
+                    )
+
+    def _take_logs(self, body: bytes) -> None:
+        for group in ExportLogsServiceRequest.FromString(body).resource_logs:
+            resource = _plain(group.resource.attributes)
+            for scope in group.scope_logs:
+                for one in scope.log_records:
+                    self.events.append(
+                        ReceivedEvent(
+                            one.event_name,
+                            one.trace_id.hex(),
+                            one.span_id.hex(),
+                            one.flags,
+                            one.time_unix_nano,
+                            one.body.string_value,
+                            _plain(one.attributes),
                             resource,
                         )
                     )

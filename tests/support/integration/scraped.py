@@ -5,7 +5,7 @@ import json
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,9 @@ JUDGE_ONLY = "[auditors.embedding]\nenabled = false\n[auditors.refusal]\nenabled
 class System(NamedTuple):
     gateway: str
     prometheus: str
+    simulator: str
+    pid: int
+    """Of `biasgate serve`."""
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         """Labels and value of each series that the expression gives now."""
@@ -40,7 +43,14 @@ class System(NamedTuple):
 
 
 @contextlib.contextmanager
-def scraped(home: Path, *, settings: str, auditors: str = JUDGE_ONLY, simulator: str = "default") -> Iterator[System]:
+def scraped(
+    home: Path,
+    *,
+    settings: str,
+    auditors: str = JUDGE_ONLY,
+    simulator: str = "default",
+    environ: Mapping[str, str] | None = None,
+) -> Iterator[System]:
     """A running system.
 
     Args:
@@ -48,6 +58,7 @@ def scraped(home: Path, *, settings: str, auditors: str = JUDGE_ONLY, simulator:
         settings: TOML, put at the end of its file.
         auditors: TOML of the live auditors; `{model}` is the simulated model's address.
         simulator: a profile's name or file.
+        environ: added to the environment of `biasgate serve`.
     """
     prometheus_program = program("prometheus")
     model, gateway, auditor, prometheus = (free_port() for _ in range(4))
@@ -68,12 +79,13 @@ def scraped(home: Path, *, settings: str, auditors: str = JUDGE_ONLY, simulator:
     serve = [*BIASGATE, "serve", "--config", str(home / "biasgate.toml")]
     scrape = [prometheus_program, f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/tsdb"]
     scrape += [f"--web.listen-address=127.0.0.1:{prometheus}"]
+    urls = [f"http://127.0.0.1:{port}" for port in (model, gateway, prometheus)]
     with contextlib.ExitStack() as stack:
         start = stack.enter_context
-        start(running(simulate, ready_url=f"http://127.0.0.1:{model}/health", log=home / "simulate.log"))
-        start(running(serve, ready_url=f"http://127.0.0.1:{gateway}/readyz", log=home / "serve.log"))
-        start(running(scrape, ready_url=f"http://127.0.0.1:{prometheus}/-/ready", log=home / "prometheus.log"))
-        yield System(f"http://127.0.0.1:{gateway}", f"http://127.0.0.1:{prometheus}")
+        start(running(simulate, ready_url=f"{urls[0]}/health", log=home / "simulate.log"))
+        served = start(running(serve, ready_url=f"{urls[1]}/readyz", log=home / "serve.log", environ=environ))
+        start(running(scrape, ready_url=f"{urls[2]}/-/ready", log=home / "prometheus.log"))
+        yield System(urls[1], urls[2], urls[0], served.pid)
 
 
 def send_traffic(gateway: str, n_requests: int, questions: Sequence[str] = (QUESTION,)) -> None:

@@ -1,0 +1,1 @@
+"""Where `biasgate` starts: looks at what Python would import, then runs `gateway`."""

@@ -1,0 +1,282 @@
+"""The doors for exchanges that others relayed and recorded: OTLP, LiteLLM, HTTP pairs (docs/ingest.md).
+
+They ask for the keys of live traffic ([[keys]]), not for those of the control plane, and are closed until
+`ingest.enabled`.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any, TypeVar
+
+import msgspec
+from litestar import Controller, Request, Response, post
+from litestar.exceptions import HTTPException
+
+from auditors.text.lenient_json import read_json
+from gateway.api.dependencies import GuardrailCalls, Intake, Plane
+from gateway.api.problems import announced, problem
+from gateway.errors import BusyError, NotFoundError, RequestError, StoreError
+from gateway.ingest import litellm, otlp, pairs
+from gateway.ingest.bodies import TooLargeError, read_body
+from gateway.ingest.received import Door, Outcome, Sent, UnreadableError, sender_rate_of
+from gateway.proxy.admission import Client, Refusal
+from gateway.proxy.data_plane import DataPlane
+from gateway.proxy.headers import RequestHead
+
+AnyRequest = Request[Any, Any, Any]
+T = TypeVar("T")
+
+RETRY_SECONDS = "2"
+LARGE_BYTES = 32 * 1024
+"""A larger body is parsed in a thread."""
+MOST_ERRORS = 20
+"""Of an answer; the counts are of all."""
+JSON, LINES, PROTOBUF = "application/json", "application/x-ndjson", "application/x-protobuf"
+CLOSED = "there is no door for recorded exchanges here: set ingest.enabled = true to open it"
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of what was sent, when all that was taken is in the store."""
+
+    taken: int
+    """Exchanges that are in the ledger now."""
+    duplicate: int
+    """That had come before."""
+    waiting: int
+    """Of which another part has to come."""
+    ignored: int
+    """Nothing that could be an exchange."""
+    rejected: int
+    errors: list[str]
+    """Why, of the first 20 that were rejected."""
+
+
+class IngestController(Controller):
+    """Everything under /ingest."""
+
+    path = "/ingest"
+    tags = ("ingest",)
+
+    @post(
+        "/otlp/v1/traces",
+        status_code=200,
+        summary="Spans of GenAI clients, as OTLP over HTTP",
+        responses=announced(404, 413, 415, 429),
+    )
+    async def traces(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
+        return await _otlp(request, dataplane, intake, "traces")
+
+    @post(
+        "/otlp/v1/logs",
+        status_code=200,
+        summary="Log records of GenAI clients, as OTLP over HTTP",
+        responses=announced(404, 413, 415, 429),
+    )
+    async def logs(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
+        return await _otlp(request, dataplane, intake, "logs")
+
+    @post(
+        "/http",
+        status_code=200,
+        summary="Requests with their responses, one or many",
+        responses=announced(404, 413, 415, 429),
+    )
+    async def http(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
+        def read(body: bytes, sender: str | None) -> Sent:
+            return _read_objects(body, lambda found: pairs.read(found, sender))
+
+        return await _json(request, dataplane, intake, "http", read)
+
+    @post(
+        "/litellm",
+        status_code=200,
+        summary="Records of LiteLLM's callback generic_api",
+        responses=announced(404, 413, 415, 429),
+    )
+    async def records(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
+        def read(body: bytes, sender: str | None) -> Sent:
+            return _read_objects(body, lambda found: litellm.read_records(found, sender))
+
+        return await _json(request, dataplane, intake, "litellm", read)
+
+    @post(
+        "/litellm/beta/litellm_basic_guardrail_api",
+        status_code=200,
+        summary="LiteLLM's generic guardrail API: never intervenes",
+        responses=announced(404, 413, 415, 429),
+    )
+    async def guardrail(
+        self, request: AnyRequest, dataplane: Plane, intake: Intake, guardrail_calls: GuardrailCalls
+    ) -> Response[Any]:
+        client, rate, refusal = _enter(request, dataplane, (JSON,))
+        if refusal is not None:
+            return refusal
+        try:
+            with intake.one_more():
+                body = await _body(request, intake)
+                data = await _parsed(read_json, body)
+            if not litellm.is_guardrail_call(data):
+                raise RequestError('no call of a guardrail: it has no "input_type"')
+            guardrail_calls.put(litellm.read_guardrail_call(data, client.name), client, rate, len(body))
+        except ValueError as exc:
+            return problem(400, f"this is no JSON: {str(exc)[:200]}")
+        except (BusyError, TooLargeError):  # a request of somebody's waits: it goes on, unheard
+            intake.reject("litellm")
+        return Response({"action": "NONE"})
+
+
+async def _otlp(request: AnyRequest, dataplane: DataPlane, intake: Intake, signal: otlp.Signal) -> Response[Any]:
+    client, rate, refusal = _enter(request, dataplane, (JSON, PROTOBUF))
+    if refusal is not None:
+        return refusal
+    is_json = _content_type(request) == JSON
+
+    def read(body: bytes) -> Sent:
+        return otlp.read(body, signal, is_json=is_json, sender=client.name)
+
+    outcomes = await _take(request, intake, "otlp", client, rate, read)
+    if isinstance(outcomes, Response):
+        return outcomes
+    counts, errors = outcomes
+    rejected = "rejectedSpans" if signal == "traces" else "rejectedLogRecords"
+    if not is_json:
+        return Response(_protobuf_answer(signal, counts["rejected"], errors), media_type=PROTOBUF)
+    partial = {rejected: str(counts["rejected"]), "errorMessage": "; ".join(errors)}
+    return Response({"partialSuccess": partial} if errors else {})
+
+
+def _protobuf_answer(signal: otlp.Signal, n_rejected: int, errors: list[str]) -> bytes:
+    # It was read with this package, so it is there.
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+        ExportLogsPartialSuccess,
+        ExportLogsServiceResponse,
+    )
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+        ExportTracePartialSuccess,
+        ExportTraceServiceResponse,
+    )
+
+    words = "; ".join(errors)
+    if signal == "traces":
+        spans = ExportTracePartialSuccess(rejected_spans=n_rejected, error_message=words)
+        return bytes(ExportTraceServiceResponse(partial_success=spans if errors else None).SerializeToString())
+    records = ExportLogsPartialSuccess(rejected_log_records=n_rejected, error_message=words)
+    return bytes(ExportLogsServiceResponse(partial_success=records if errors else None).SerializeToString())
+
+
+async def _json(
+    request: AnyRequest, dataplane: DataPlane, intake: Intake, door: Door, read: Callable[[bytes, str | None], Sent]
+) -> Response[Any]:
+    client, rate, refusal = _enter(request, dataplane, (JSON, LINES))
+    if refusal is not None:
+        return refusal
+    outcomes = await _take(request, intake, door, client, rate, lambda body: read(body, client.name))
+    if isinstance(outcomes, Response):
+        return outcomes
+    counts, errors = outcomes
+    if counts["rejected"] and counts.total() == counts["rejected"]:
+        return problem(400, "; ".join(errors[:3]))
+    return Response(
+        Taken(
+            taken=counts["taken"],
+            duplicate=counts["duplicate"],
+            waiting=counts["waiting"],
+            ignored=counts["ignored"],
+            rejected=counts["rejected"],
+            errors=errors,
+        )
+    )
+
+
+async def _take(
+    request: AnyRequest,
+    intake: Intake,
+    door: Door,
+    client: Client,
+    rate: float | None,
+    read: Callable[[bytes], Sent],
+) -> tuple["Counter[Outcome]", list[str]] | Response[Any]:
+    """What became of the body's content and why some of it was rejected; or the answer to a body that is not taken."""
+    try:
+        with intake.one_more():
+            body = await _body(request, intake)
+            with intake.room_for(len(body)):
+                sent = await _parsed(read, body)
+                counts = await intake.take(sent, door, client, rate)
+    except TooLargeError as exc:
+        return problem(413, str(exc))
+    except BusyError as exc:
+        return problem(429, str(exc), {"Retry-After": RETRY_SECONDS})
+    except StoreError as exc:
+        return problem(503, " ".join(str(exc).split()), {"Retry-After": RETRY_SECONDS})
+    return counts, sent.rejected[:MOST_ERRORS]
+
+
+def _read_objects(body: bytes, read: Callable[[list[Any]], Sent]) -> Sent:
+    """Of one object, a list of them, or a line each; a line that is no JSON is rejected by its number."""
+    try:
+        data = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        lines = [line for line in body.splitlines() if line.strip()]
+        found, rejected = list[Any](), list[str]()
+        for number, line in enumerate(lines):
+            try:
+                found.append(read_json(line))
+            except ValueError:
+                rejected.append(f"line {number + 1}: no JSON")
+        sent = read(found)
+        return msgspec.structs.replace(sent, rejected=[*rejected, *sent.rejected])
+    if not isinstance(data, dict | list):
+        raise RequestError("send an object, a list of objects, or a JSON object a line")
+    return read(data if isinstance(data, list) else [data])
+
+
+async def _parsed(read: Callable[[bytes], T], body: bytes) -> T:
+    return await asyncio.to_thread(read, body) if len(body) > LARGE_BYTES else read(body)
+
+
+async def _body(request: AnyRequest, intake: Intake) -> bytes:
+    limit = intake.config.max_body_bytes
+    try:
+        return await read_body(request.stream(), request.headers.get("content-encoding"), limit)
+    except HTTPException as exc:
+        raise TooLargeError(str(exc.detail)) from exc
+
+
+def _enter(
+    request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, ...]
+) -> tuple[Client, float | None, Response[Any] | None]:
+    """Whose key the request carries, and the sampling rate that it names; or what it is refused with.
+
+    Raises: NotFoundError while the doors are closed.
+    """
+    if not dataplane.config.ingest.enabled:
+        raise NotFoundError(CLOSED)
+    admitted = dataplane.admission.admit(_head(request.headers), perf_counter())
+    if isinstance(admitted, Refusal):
+        headers = {"WWW-Authenticate": "Bearer"} if admitted.status == 401 else {}
+        if admitted.retry_after_seconds is not None:
+            headers["Retry-After"] = str(admitted.retry_after_seconds)
+        return _NOBODY, None, problem(admitted.status, admitted.message, headers)
+    if _content_type(request) not in content_types:
+        return _NOBODY, None, problem(415, f"send the body as Content-Type: {' or '.join(content_types)}")
+    try:
+        rate = sender_rate_of(request.headers.get(pairs.RATE_HEADER), pairs.RATE_HEADER)
+    except UnreadableError as exc:
+        return _NOBODY, None, problem(400, str(exc))
+    return admitted, rate, None
+
+
+_NOBODY = Client(name=None, may_opt=False, may_set_priority=False)
+
+
+def _head(headers: Mapping[str, str]) -> RequestHead:
+    """What the gate of live traffic reads; the limit on bodies there is another."""
+    names = ("authorization", "x-api-key")
+    return RequestHead([(name.encode(), headers[name].encode("latin-1")) for name in names if name in headers])
+
+
+def _content_type(request: AnyRequest) -> str:
+    return str(request.headers.get("content-type", "")).partition(";")[0].strip().lower()

@@ -1,0 +1,97 @@
+"""Results of audits on their way to the store: what comes while a transaction is under way shares the next one.
+
+Every audit of a live system moves the same few rows: sums of streams, counters, the ledger. With a transaction for each
+audit all auditors would wait for one another's commits. Nothing waits for a batch to fill: what is alone goes alone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from auditors.streams.drift import DriftSettings
+from gateway.errors import StoreError
+from gateway.store import measurements
+from gateway.store.database import Database
+from gateway.store.measurements import Recording, Settling
+
+logger = logging.getLogger(__name__)
+
+MOST_AT_ONCE = 256
+"""In one transaction: what moves a stream waits for it, also in other auditors."""
+
+
+class _Entry(NamedTuple):
+    what: Recording | Settling
+    done: asyncio.Future[None]
+
+
+class GroupCommit:
+    """Call `record` and `settle` in a running loop, `aclose` at the end."""
+
+    def __init__(self, database: Database, settings: DriftSettings, *, keep_text: bool) -> None:
+        """Opens nothing. Arguments as those of `measurements.record_all`."""
+        self._database = database
+        self._settings = settings
+        self._keep_text = keep_text
+        self._waiting: list[_Entry] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def record(self, recording: Recording) -> None:
+        """Returns when it is committed, once, by whomever. Raises StoreError, or why its measurements are refused."""
+        await self._put(recording)
+
+    async def settle(self, settling: Settling) -> None:
+        """Returns when it is committed. Raises StoreError."""
+        await self._put(settling)
+
+    async def aclose(self) -> None:
+        """Waits for what was put in."""
+        if self._writing is not None:
+            await self._writing
+
+    async def _put(self, what: Recording | Settling) -> None:
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Entry(what, done))
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_all())
+        await done
+
+    async def _write_all(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+                await self._write(batch)
+        finally:
+            self._writing = None
+
+    async def _write(self, batch: Sequence[_Entry]) -> None:
+        try:
+            await self._commit(batch)
+        except StoreError as exc:
+            _end(batch, exc)
+        except Exception as exc:
+            if len(batch) == 1:
+                _end(batch, exc)
+                return
+            for one in batch:  # one of them cannot be stored, and is to fail alone
+                await self._write([one])
+        else:
+            _end(batch, None)
+
+    async def _commit(self, batch: Sequence[_Entry]) -> None:
+        recordings = [one.what for one in batch if isinstance(one.what, Recording)]
+        settlings = [one.what for one in batch if isinstance(one.what, Settling)]
+        await measurements.record_all(
+            self._database, recordings, settlings, settings=self._settings, keep_text=self._keep_text
+        )
+
+
+def _end(batch: Sequence[_Entry], exc: Exception | None) -> None:
+    for one in batch:
+        if one.done.done():  # whoever waited has gone
+            continue
+        if exc is None:
+            one.done.set_result(None)
+        else:
+            one.done.set_exception(exc)

@@ -1,0 +1,231 @@
+"""`biasgate ingest`: sends a file of recorded exchanges to a running gateway, which draws from them and audits them."""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from gateway.cli.canary import GATEWAY
+from gateway.errors import GatewayError
+
+HELP = """\
+Each line is a JSON object: {"id", "request", "response", ...}, a record of LiteLLM's callback, or a buffered trace of
+Envoy's tap (docs/ingest.md). A line counts once, by its id, or without one by its place in the file: run the command
+again after whatever stopped it. Exits 1 when a line was rejected.
+
+Example:
+  biasgate ingest gateway-log.jsonl --sampling-rate 0.1
+  zcat log.jsonl.gz | biasgate ingest - --gateway https://biasgate.example --key-env BIASGATE_KEY
+"""
+BATCH_LINES = 200
+BATCH_BYTES = 1024 * 1024
+"""Of lines that are sent together, unless one alone is larger."""
+LONGEST_LINE = 64 * 1024 * 1024
+REQUEST_SECONDS = 60.0
+LONGEST_REPLY_BYTES = 1024 * 1024
+PATIENCE_SECONDS = 300.0
+"""For a gateway that is away, or asks to come again; one that was never there is not waited for."""
+MOST_NAMED = 20
+"""Lines that are named; the others are counted."""
+ENVELOPE = frozenset({"http_buffered_trace"})
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE.jsonl", help="a JSON object a line; - reads standard input")
+    parser.add_argument("--gateway", default=GATEWAY, metavar="URL", help=f"default {GATEWAY}")
+    parser.add_argument("--key-env", metavar="VAR", help="variable with one of the gateway's [[keys]]")
+    parser.add_argument(
+        "--sampling-rate", type=float, metavar="P", help="share of the traffic that is in the file, where no line says"
+    )
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    rate = arguments.sampling_rate
+    if rate is not None and not 0.0 < rate <= 1.0:
+        raise GatewayError(f"--sampling-rate {rate:g} must be in (0, 1]: the share of the traffic that is in the file")
+    sending = _Sending(arguments.gateway, arguments.key_env, rate)
+    started = time.monotonic()
+    with _opened(arguments.file) as lines:
+        for batch in _batches(lines, sending):
+            sending.send(batch)
+            if sys.stderr.isatty():
+                print(f"\r{sending.n_lines} lines sent", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    _print(sending, time.monotonic() - started, as_json=arguments.json)
+    return 1 if sending.counts["rejected"] else 0
+
+
+class _Line(msgspec.Struct, frozen=True):
+    number: int
+    """From 1."""
+    body: bytes
+
+
+class _Sending:
+    """A gateway's door, and what became of everything so far."""
+
+    def __init__(self, url: str, key_variable: str | None, rate: float | None) -> None:
+        """Raises GatewayError for what is no URL, or a variable that is not set."""
+        if not url.startswith(("http://", "https://")):
+            raise GatewayError(f'--gateway "{url}" must start with http:// or https://')
+        self._url = f"{url.rstrip('/')}/ingest/http"
+        self._headers = {"content-type": "application/x-ndjson"}
+        if key_variable is not None:
+            key = os.environ.get(key_variable)
+            if not key:
+                raise GatewayError(f'environment variable "{key_variable}" (--key-env) is not set: export it')
+            self._headers["authorization"] = f"Bearer {key}"
+        if rate is not None:
+            self._headers["x-biasgate-sampling-rate"] = repr(rate)
+        self.counts: Counter[str] = Counter()
+        self.errors: list[str] = []
+        """Of the first lines that were rejected."""
+        self.n_lines = 0
+        self._was_there = False
+
+    def reject(self, number: int, why: str) -> None:
+        self.n_lines += 1
+        self.counts["rejected"] += 1
+        if len(self.errors) < MOST_NAMED:
+            self.errors.append(f"line {number}: {why}")
+
+    def send(self, batch: list[_Line]) -> None:
+        """Until the gateway has taken it. Raises GatewayError when it does not, and says where it stopped."""
+        reply = self._reply(b"\n".join(line.body for line in batch), batch)
+        if reply is None:  # none of it was understood, or it is too large: each by itself says which line is wrong
+            if len(batch) > 1:
+                for line in batch:
+                    self.send([line])
+            return
+        self.n_lines += len(batch)
+        for name in ("taken", "duplicate", "waiting", "ignored"):
+            self.counts[name] += int(reply.get(name, 0))
+        if rejected := int(reply.get("rejected", 0)):
+            self.counts["rejected"] += rejected
+            for error in reply.get("errors", []):
+                self._name(str(error), batch)
+
+    def _name(self, error: str, batch: list[_Line]) -> None:
+        """By the number in the file instead of that in the batch."""
+        place, _, why = error.partition(": ")
+        index = place.rpartition(" ")[2]
+        number = batch[int(index)].number if index.isdigit() and int(index) < len(batch) else batch[0].number
+        if len(self.errors) < MOST_NAMED:
+            self.errors.append(f"line {number}: {why}")
+
+    def _reply(self, body: bytes, batch: list[_Line]) -> dict[str, Any] | None:
+        deadline = time.monotonic() + (PATIENCE_SECONDS if self._was_there else 0.0)
+        while True:
+            request = urllib.request.Request(self._url, body, self._headers)  # noqa: S310 - http or https, see above
+            try:
+                with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:  # noqa: S310 - the same
+                    reply = json.loads(answer.read(LONGEST_REPLY_BYTES))
+                    self._was_there = True
+                    return reply if isinstance(reply, dict) else {}
+            except urllib.error.HTTPError as exc:
+                with exc:
+                    said = _detail(exc.read(LONGEST_REPLY_BYTES)) or f"status {exc.code}"
+                if exc.code in (429, 503) and not self._was_there:
+                    self._was_there, deadline = True, time.monotonic() + PATIENCE_SECONDS
+                if exc.code in (400, 413):
+                    if len(batch) == 1:
+                        self.reject(batch[0].number, said.partition(": ")[2] if exc.code == 400 else said)
+                    return None
+                wait = _seconds(exc.headers.get("retry-after"))
+                is_away = exc.code in (429, 500, 502, 503, 504)
+            except (OSError, ValueError) as exc:
+                said, wait, is_away = str(getattr(exc, "reason", exc)), 2.0, True
+            if not is_away or time.monotonic() + wait > deadline:
+                raise GatewayError(
+                    f"{self._url}: {said}; stopped before line {batch[0].number}, {self.n_lines} lines are done: "
+                    "run it again, what is done counts once"
+                )
+            time.sleep(wait)
+
+
+def _opened(name: str) -> IO[bytes]:
+    if name == "-":
+        return sys.stdin.buffer
+    try:
+        return Path(name).open("rb")
+    except OSError as exc:
+        raise GatewayError(f'"{name}" cannot be read: {exc.strerror}: give a file of JSON lines') from exc
+
+
+def _batches(lines: IO[bytes], sending: _Sending) -> Iterator[list[_Line]]:
+    """Lines that are objects, each with an id; the file is never held."""
+    batch: list[_Line] = []
+    size, number, first = 0, 0, b""
+    while line := lines.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            while line and not line.endswith(b"\n"):
+                line = lines.readline(LONGEST_LINE)
+            sending.reject(number, f"more than {LONGEST_LINE} bytes")
+            continue
+        line = line.strip()
+        if not line:
+            continue
+        first = first or hashlib.blake2b(line, digest_size=16).digest()
+        body = _with_id(line, number, first)
+        if body is None:
+            sending.reject(number, "no JSON object")
+            continue
+        if batch and (len(batch) == BATCH_LINES or size + len(body) > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(_Line(number, body))
+        size += len(body)
+    if batch:
+        yield batch
+
+
+def _with_id(line: bytes, number: int, first: bytes) -> bytes | None:
+    """The line with an id: by its place where it has none, so that the same line of the same file has it again."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict):
+        return None
+    if "id" in data or "litellm_call_id" in data or ENVELOPE & data.keys() or "request" not in data:
+        return line
+    digest = hashlib.blake2b(first + number.to_bytes(8) + line, digest_size=16).hexdigest()
+    return json.dumps(data | {"id": f"line {number} {digest}"}).encode()
+
+
+def _detail(body: bytes) -> str:
+    try:
+        said = json.loads(body)["detail"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return " ".join(str(said).split())
+
+
+def _seconds(value: str | None) -> float:
+    return float(value) if value and value.isdigit() else 2.0
+
+
+def _print(sending: _Sending, seconds: float, *, as_json: bool) -> None:
+    counts = {name: sending.counts[name] for name in ("taken", "duplicate", "waiting", "ignored", "rejected")}
+    if as_json:
+        print(json.dumps({"lines": sending.n_lines, **counts, "seconds": round(seconds, 3), "errors": sending.errors}))
+        return
+    said = ", ".join(f"{count} {name}" for name, count in counts.items())
+    print(f"{sending.n_lines} lines in {seconds:.1f} s: {said}")
+    for error in sending.errors:
+        print(f"  {error}")
+    if (more := counts["rejected"] - len(sending.errors)) > 0:
+        print(f"  and {more} more")

@@ -1,0 +1,1 @@
+"""Files to deploy biasgate with, as `biasgate deploy write` hands them out."""

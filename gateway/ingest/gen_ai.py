@@ -1,0 +1,209 @@
+"""Messages of OpenTelemetry's GenAI conventions as those of a chat completion.
+
+Read are the attributes of today (`gen_ai.input.messages` and its kin, with parts), the events before them
+(`gen_ai.user.message`, `gen_ai.choice` ...), the attributes before those (`gen_ai.prompt`, `gen_ai.completion`), and
+the numbered ones of OpenLLMetry (`gen_ai.prompt.0.content`).
+
+Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from auditors.text.lenient_json import read_piece
+from gateway.ingest.received import MOST_MESSAGES, Json
+
+OPERATIONS = frozenset({"chat", "text_completion", "generate_content", "completion"})
+"""Values of gen_ai.operation.name, or llm.request.type, that have a prompt and an answer."""
+DETAILS = "gen_ai.client.inference.operation.details"
+CHOICE = "gen_ai.choice"
+_ASKING = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+EVENTS = frozenset({*_ASKING, CHOICE, DETAILS, "gen_ai.content.prompt", "gen_ai.content.completion"})
+_FIELDS = {
+    "gen_ai.request.temperature": "temperature",
+    "gen_ai.request.top_p": "top_p",
+    "gen_ai.request.max_tokens": "max_tokens",
+    "gen_ai.request.seed": "seed",
+    "user.id": "user",
+    "enduser.id": "user",
+}
+_NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,5})\.([a-z_]+)")
+
+
+def is_exchange(attributes: Mapping[str, Any]) -> bool:
+    """Whether a span with these attributes asked a model for text."""
+    operation = attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type")
+    if operation is not None:
+        return operation in OPERATIONS
+    return "gen_ai.request.model" in attributes
+
+
+def model_of(attributes: Mapping[str, Any]) -> str | None:
+    """The model that was asked for; where only the one that answered is known, that one."""
+    names = (attributes.get("gen_ai.request.model"), attributes.get("gen_ai.response.model"))
+    return next((name[:200] for name in names if isinstance(name, str) and name), None)
+
+
+def fields_of(attributes: Mapping[str, Any]) -> Json:
+    """Other members of the request."""
+    found = {field: attributes[name] for name, field in _FIELDS.items() if name in attributes}
+    return {field: value for field, value in found.items() if isinstance(value, str | int | float)}
+
+
+def content_of(attributes: Mapping[str, Any]) -> tuple[list[Json], list[Json]]:
+    """Messages and choices that attributes hold, of a span or of the event of details."""
+    asked = [
+        *_instructions(attributes.get("gen_ai.system_instructions")),
+        *(message for one in _objects(attributes.get("gen_ai.input.messages")) for message in _from_parts(one)),
+    ]
+    finished = attributes.get("gen_ai.response.finish_reasons")
+    reasons = finished if isinstance(finished, list) else []
+    answered = [_choice(index, one) for index, one in enumerate(_objects(attributes.get("gen_ai.output.messages")))]
+    if not asked:
+        asked = [_chat(one) for one in _objects(attributes.get("gen_ai.prompt"))]
+    if not answered:
+        completions = _objects(attributes.get("gen_ai.completion"))
+        answered = [_whole_choice(index, one) for index, one in enumerate(completions)]
+    if not asked or not answered:
+        numbered = _numbered(attributes)
+        asked = asked or [_chat(one) for one in numbered["prompt"]]
+        answered = answered or [_whole_choice(index, one) for index, one in enumerate(numbered["completion"])]
+    for choice, reason in zip(answered, reasons, strict=False):
+        if not choice.get("finish_reason") and isinstance(reason, str):
+            choice["finish_reason"] = reason
+    return asked[:MOST_MESSAGES], answered[:MOST_MESSAGES]
+
+
+def event_content(name: str, attributes: Mapping[str, Any], body: Any) -> tuple[list[Json], list[Json]]:
+    """Messages and choices of an event, of a span or as a log record."""
+    said = body if isinstance(body, dict) else dict(attributes)
+    if name in _ASKING:
+        return [_chat({"role": _ASKING[name], **said})], []
+    if name == CHOICE:
+        return [], [_whole_choice(said.get("index"), said)]
+    return content_of({**(body if isinstance(body, dict) else {}), **attributes})
+
+
+def _instructions(value: Any) -> list[Json]:
+    text = "\n".join(_text(part) for part in _objects(value))
+    return [{"role": "system", "content": text}] if text else []
+
+
+def _from_parts(message: Json) -> list[Json]:
+    """A message with parts; results of tools are messages of their own."""
+    if "parts" not in message:
+        return [_chat(message)]
+    role, found = message.get("role"), list[Json]()
+    content: list[Any] = []
+    calls: list[Json] = []
+    thoughts = list[str]()
+    for part in _objects(message["parts"]):
+        match part.get("type"):
+            case "text":
+                content.append(_text(part))
+            case "reasoning":
+                thoughts.append(_text(part))
+            case "tool_call":
+                calls.append(_call(part))
+            case "tool_call_response":
+                result = part.get("response", part.get("result"))
+                found.append({"role": "tool", "tool_call_id": str(part.get("id") or ""), "content": _json_text(result)})
+            case kind:
+                content.append({"type": _media(part, kind)})
+    if content or calls or not found:
+        words = "\n".join(content) if all(isinstance(one, str) for one in content) else _as_parts(content)
+        one: Json = {"role": role if isinstance(role, str) else "user", "content": words}
+        if calls:
+            one["tool_calls"] = calls
+        if thoughts:
+            one["reasoning_content"] = "\n".join(thoughts)
+        found.append(one)
+    return found
+
+
+def _as_parts(content: list[Any]) -> list[Json]:
+    return [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
+
+
+def _media(part: Json, kind: Any) -> str:
+    """The type of a part of a chat's content that stands for one of these."""
+    modality = part.get("modality")
+    return modality if isinstance(modality, str) else str(kind)[:40]
+
+
+def _choice(index: int, message: Json) -> Json:
+    said = _from_parts(message)[-1]
+    return {"index": index, "message": {**said, "role": "assistant"}, "finish_reason": message.get("finish_reason")}
+
+
+def _whole_choice(index: Any, said: Json) -> Json:
+    """A choice of the forms that name their message, or are one."""
+    inner = said.get("message")
+    message = _chat(inner if isinstance(inner, dict) else said)
+    number = index if isinstance(index, int) else 0
+    finish = said.get("finish_reason")
+    return {"index": number, "message": {**message, "role": "assistant"}, "finish_reason": finish}
+
+
+def _chat(message: Json) -> Json:
+    """Role, words and calls of a message in a form like a chat's."""
+    role, content = message.get("role"), message.get("content")
+    one: Json = {"role": role if isinstance(role, str) else "user"}
+    if isinstance(content, str) and content[:2] == "[{":  # OpenLLMetry writes parts as text
+        content = _value(content)
+    one["content"] = content if isinstance(content, str | list) or content is None else _json_text(content)
+    if calls := _objects(message.get("tool_calls")):
+        one["tool_calls"] = [_call(call.get("function") or call, call.get("id")) for call in calls]
+    if isinstance(call_id := message.get("id") or message.get("tool_call_id"), str) and role == "tool":
+        one["tool_call_id"] = call_id
+    return one
+
+
+def _call(said: Json, call_id: Any = None) -> Json:
+    arguments = said.get("arguments")
+    function = {"name": str(said.get("name") or ""), "arguments": _json_text(arguments)}
+    return {"id": str(call_id or said.get("id") or ""), "type": "function", "function": function}
+
+
+def _numbered(attributes: Mapping[str, Any]) -> dict[str, list[Json]]:
+    found: dict[str, dict[int, Json]] = {"prompt": {}, "completion": {}}
+    for name, value in attributes.items():
+        if match := _NUMBERED.fullmatch(name):
+            kind, index, field = match.groups()
+            found[kind].setdefault(int(index), {})[field] = value
+    return {kind: [ones[index] for index in sorted(ones)] for kind, ones in found.items()}
+
+
+def _objects(value: Any) -> list[Json]:
+    """The objects of a list, of an object alone, or of either written as JSON."""
+    value = _value(value)
+    values = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [one for one in map(_value, values[:MOST_MESSAGES]) if isinstance(one, dict)]
+
+
+def _value(value: Any) -> Any:
+    if not isinstance(value, str) or value[:1] not in ("[", "{"):
+        return [{"role": "user", "content": value}] if isinstance(value, str) and value else value
+    try:
+        return read_piece(value)
+    except ValueError:
+        return [{"role": "user", "content": value}]
+
+
+def _text(part: Any) -> str:
+    content = part.get("content", part.get("text")) if isinstance(part, dict) else part
+    return content if isinstance(content, str) else ""
+
+
+def _json_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,103 @@
+"""Calls of LiteLLM's guardrail API, answered before anything is stored: a request of somebody waits for the answer.
+
+What is held is in memory only: the calls of one exchange, until there was none for QUIET_SECONDS. A streamed answer may
+come in calls that each have more of it.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+
+import msgspec
+
+from gateway.errors import GatewayError, StoreError
+from gateway.ingest.intake import Intake
+from gateway.ingest.litellm import together
+from gateway.ingest.received import Part, Sent
+from gateway.proxy.admission import Client
+from gateway.ticks import next_tick
+
+logger = logging.getLogger(__name__)
+
+QUIET_SECONDS = 5.0
+FLUSH_SECONDS = 1.0
+MOST_BYTES = 16 * 1024 * 1024
+"""Of all calls that are held; more are refused to be held, and counted as rejected."""
+STOP_SECONDS = 10.0
+
+
+class _Held(msgspec.Struct):
+    part: Part
+    client: Client
+    rate: float | None
+    size: int
+    until: float
+    """time.monotonic() at which it has been quiet for long enough."""
+
+
+class GuardrailCalls:
+    """Those of one worker. Call `start` once the event loop runs and `stop` before the intake's."""
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+        self._held: dict[str, _Held] = {}
+        self._bytes = 0
+        self._flushing: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._flushing = asyncio.create_task(self._flush_regularly(), name="guardrail-calls")
+
+    async def stop(self) -> None:
+        """Hands on what is held, if the store takes it."""
+        if self._flushing is not None:
+            self._flushing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._flushing
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await self.flush(everything=True)
+        if self._held:
+            logger.error(
+                "%d calls of a guardrail were lost: the store did not take them before the end", len(self._held)
+            )
+
+    def put(self, part: Part, client: Client, rate: float | None, size: int) -> None:
+        """Holds a call of so many bytes."""
+        known = self._held.pop(part.id, None)
+        if self._bytes + size > MOST_BYTES:
+            self._intake.reject("litellm")
+            if known is not None:
+                self._held[part.id] = known
+            return
+        whole = part if known is None else together(known.part, part)
+        held = _Held(whole, client, rate, size + (known.size if known else 0), time.monotonic() + QUIET_SECONDS)
+        self._held[part.id] = held  # at the end: they lie in the order in which they become quiet
+        self._bytes += size
+
+    async def flush(self, *, everything: bool = False) -> None:
+        """Hands on what has been quiet; what the store does not take now stays."""
+        now = time.monotonic()
+        due = [one for one in self._held.values() if everything or one.until <= now]
+        for one in due:
+            await self._hand_on(one)
+
+    async def _hand_on(self, one: _Held) -> None:
+        try:
+            await self._intake.take(Sent(parts=[one.part]), "litellm", one.client, one.rate)
+        except StoreError as exc:
+            logger.warning("a guardrail's call waits to be stored: %s", exc)
+            return
+        except GatewayError as exc:
+            logger.error("a guardrail's call is lost: %s", exc)
+        if self._held.get(one.part.id) is one:  # else a call came meanwhile, with which it is held on
+            del self._held[one.part.id]
+            self._bytes -= one.size
+
+    async def _flush_regularly(self) -> None:
+        while True:
+            await next_tick(FLUSH_SECONDS)
+            try:
+                await self.flush()
+            except Exception:
+                logger.exception("calls of a guardrail cannot be handed on")

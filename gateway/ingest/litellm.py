@@ -1,0 +1,190 @@
+"""The LiteLLM door: records of its callback `generic_api`, and calls of its generic guardrail API.
+
+A record (`StandardLoggingPayload`) is a whole exchange. A guardrail is called before the model with the messages and
+after it with the answer's texts: two parts, which the call's id joins.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from gateway.ingest.received import (
+    CHAT,
+    Json,
+    Part,
+    Received,
+    Sent,
+    UnreadableError,
+    exchange_id,
+    merged,
+    number_of,
+    sender_rate_of,
+    text_of,
+)
+from gateway.sampling.decision import PROBE_HEADER
+
+RATE_FIELD, TAG_FIELD = "biasgate_sampling_rate", "biasgate_tag"
+"""In a request's metadata, or among a guardrail's `additional_provider_specific_params`."""
+REDACTED = "redacted-by-litellm"
+"""What LiteLLM writes in place of text under `turn_off_message_logging`."""
+FAILED = 500
+_PARAMETERS = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "n")
+_LONGEST_TEXTS = 10_000
+
+
+def is_record(data: Any) -> bool:
+    """Whether this is a record of the callback."""
+    return isinstance(data, dict) and "call_type" in data and "response" in data and "messages" in data
+
+
+def is_guardrail_call(data: Any) -> bool:
+    """Whether this is a call of the guardrail API."""
+    return isinstance(data, dict) and "input_type" in data
+
+
+def read_records(records: Iterable[Any], sender: str | None) -> Sent:
+    """What a batch of the callback brings."""
+    whole, parts, rejected = list[Received](), list[Part](), list[str]()
+    for number, record in enumerate(records):
+        try:
+            one = read_record(record, sender)
+        except UnreadableError as exc:
+            rejected.append(f"record {number}: {exc}")
+            continue
+        if isinstance(one, Received):
+            whole.append(one)
+        else:
+            parts.append(one)
+    return Sent(whole=whole, parts=parts, rejected=rejected)
+
+
+def read_record(record: Any, sender: str | None) -> Received | Part:
+    """One record; as a part, if it has no text. Raises UnreadableError for anything else."""
+    if not is_record(record):
+        raise UnreadableError('no record of LiteLLM\'s callback: it has no "call_type", "messages" and "response"')
+    metadata = _object(record.get("metadata"))
+    given = _object(metadata.get("spend_logs_metadata")) | _object(metadata.get("requester_metadata"))
+    call = text_of(record.get("litellm_call_id")) or text_of(record.get("id"))
+    key = exchange_id(sender, call)
+    started, ended = number_of(record.get("startTime")), number_of(record.get("endTime"))
+    first = number_of(record.get("completionStartTime"))
+    endpoint, request, response = _bodies(record)
+    part = Part(
+        id=key,
+        request_id=text_of(record.get("id")) or call or key,
+        at=started,
+        model=text_of(record.get("model_group")) or text_of(record.get("model")),
+        request=request,
+        response=response,
+        endpoint=endpoint,
+        status=200 if record.get("status", "success") == "success" else FAILED,
+        sender_rate=sender_rate_of(given.get(RATE_FIELD), f"metadata.{RATE_FIELD}"),
+        tag=text_of(given.get(TAG_FIELD), 64),
+        opt="off" if _is_probe(metadata.get("requester_custom_headers")) else None,
+        seconds=ended - started if started and ended and ended >= started else None,
+    )
+    if request is None or response is None:
+        return part
+    return Received(
+        id=key,
+        request_id=part.request_id,
+        at=started,
+        endpoint=endpoint,
+        model=part.model or "",
+        request=request,
+        response=response,
+        status=part.status,
+        stream=bool(record.get("stream")),
+        sender_rate=part.sender_rate,
+        tag=part.tag,
+        opt=part.opt,
+        seconds=part.seconds,
+        first_chunk_seconds=first - started if first and started and first >= started else None,
+    )
+
+
+def read_guardrail_call(data: Json, sender: str | None) -> Part:
+    """One side of an exchange. Raises UnreadableError where that is not to be told."""
+    side, texts = data.get("input_type"), data.get("texts")
+    if side not in ("request", "response"):
+        raise UnreadableError(f'input_type is {str(side)[:40]!r}: a guardrail is called with "request" or "response"')
+    said = [one for one in texts[:_LONGEST_TEXTS] if isinstance(one, str)] if isinstance(texts, list) else []
+    extra = _object(data.get("additional_provider_specific_params"))
+    call = text_of(data.get("litellm_call_id"))
+    key = exchange_id(sender, call)
+    messages = data.get("structured_messages")
+    whole = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    asked = whole or [{"role": "user", "content": one} for one in said]
+    calls = data.get("tool_calls")
+    answered: list[Json] = [
+        {"index": index, "message": {"role": "assistant", "content": one}} for index, one in enumerate(said)
+    ]
+    if isinstance(calls, list) and calls:
+        answered = answered or [{"index": 0, "message": {"role": "assistant", "content": None}}]
+        answered[0]["message"]["tool_calls"] = [one for one in calls if isinstance(one, dict)]
+    return Part(
+        id=key,
+        request_id=call or key,
+        model=text_of(data.get("model")),
+        asked=asked if side == "request" else [],
+        answered=answered if side == "response" else [],
+        sender_rate=sender_rate_of(extra.get(RATE_FIELD), RATE_FIELD),
+        tag=text_of(extra.get(TAG_FIELD), 64),
+        opt="off" if _is_probe(data.get("request_headers")) else None,
+    )
+
+
+def together(first: Part, more: Part) -> Part:
+    """Two calls of one guardrail as one part."""
+    return merged([first, more])
+
+
+def _bodies(record: Json) -> tuple[str, bytes | None, bytes | None]:
+    """Endpoint, request and response; None where there is no text."""
+    messages, response = record.get("messages"), record.get("response")
+    fields = {name: value for name, value in _object(record.get("model_parameters")).items() if name in _PARAMETERS}
+    if end_user := text_of(record.get("end_user")):
+        fields["user"] = end_user
+    model = text_of(record.get("model_group")) or text_of(record.get("model")) or ""
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}] if messages else []
+    if isinstance(messages, dict):
+        messages = messages.get("messages")
+    asked = messages if isinstance(messages, list) and not _is_redacted(messages) else []
+    if isinstance(response, str):
+        response = (
+            {"choices": [{"index": 0, "message": {"role": "assistant", "content": response}}]} if response else {}
+        )
+    response = _object(response)
+    endpoint, field = CHAT, "messages"
+    if isinstance(response.get("output"), list):
+        endpoint, field = "/v1/responses", "input"
+    elif isinstance(response.get("content"), list):
+        endpoint = "/v1/messages"
+    elif isinstance(choices := response.get("choices"), list):
+        response = {**response, "choices": [_as_chat(one) for one in choices]}
+    has_answer = any(isinstance(response.get(name), list) for name in ("output", "content", "choices"))
+    has_answer = has_answer and REDACTED.encode() not in msgspec.json.encode(response)[:10_000]
+    request = msgspec.json.encode({**fields, "model": model, field: asked}) if asked else None
+    return endpoint, request, msgspec.json.encode(response) if has_answer else None
+
+
+def _as_chat(choice: Any) -> Any:
+    """A choice of a plain completion as one of a chat."""
+    if not isinstance(choice, dict) or "message" in choice or not isinstance(choice.get("text"), str):
+        return choice
+    return {**choice, "message": {"role": "assistant", "content": choice["text"]}}
+
+
+def _is_redacted(messages: Sequence[Any]) -> bool:
+    return any(isinstance(one, dict) and one.get("content") == REDACTED for one in messages)
+
+
+def _is_probe(headers: Any) -> bool:
+    """Whether the request had an auditor's mark; LiteLLM shows that it was there, and not always its value."""
+    return isinstance(headers, Mapping) and any(str(name).lower() == PROBE_HEADER for name in headers)
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,277 @@
+"""The OTLP door: spans and log records of GenAI clients, as protobuf or JSON (OTLP/HTTP)."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from auditors.text.lenient_json import read_json
+from gateway.errors import RequestError
+from gateway.ingest import gen_ai
+from gateway.ingest.received import (
+    LONGEST_NAME,
+    Part,
+    Sent,
+    UnreadableError,
+    exchange_id,
+    merged,
+    sender_rate_of,
+    text_of,
+)
+
+Signal = Literal["traces", "logs"]
+
+RATE_ATTRIBUTE = "biasgate.sampling_rate"
+TAG_ATTRIBUTE = "biasgate.tag"
+AUDIT_ATTRIBUTE = "biasgate.audit"
+DEEPEST = 40
+"""Values in each other that are read."""
+FAILED = 500
+"""Status of a request that its span says failed; which one, no convention tells."""
+_ERROR = 2
+"""Of a span's status code."""
+_THRESHOLD_DIGITS = 14
+
+
+class Event(NamedTuple):
+    name: str
+    attributes: Mapping[str, Any]
+
+
+class Span(NamedTuple):
+    """A span, or a log record about one (without an end and events)."""
+
+    trace_id: str
+    span_id: str
+    started_at: float | None
+    """Unix seconds."""
+    ended_at: float | None
+    attributes: Mapping[str, Any]
+    events: list[Event]
+    trace_state: str = ""
+    is_failed: bool = False
+    name: str = ""
+    body: Any = None
+
+
+def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None) -> Sent:
+    """What an export brings. `sender` is the name of the key it came with.
+
+    Raises: RequestError when it is no export request.
+    """
+    records = (_from_json if is_json else _from_protobuf)(body, signal)
+    parts: dict[str, list[Part]] = {}
+    n_ignored, rejected = 0, list[str]()
+    try:
+        for record in records:
+            try:
+                part = _span_part(record, sender) if signal == "traces" else _log_part(record, sender)
+            except UnreadableError as exc:
+                rejected.append(str(exc))
+                continue
+            if part is None:
+                n_ignored += 1
+            else:
+                parts.setdefault(part.id, []).append(part)
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as exc:
+        raise RequestError(f"this is no OTLP export of {signal}: {type(exc).__name__} while it was read") from exc
+    return Sent(parts=[merged(some) for some in parts.values()], n_ignored=n_ignored, rejected=rejected)
+
+
+def _span_part(span: Span, sender: str | None) -> Part | None:
+    attributes = span.attributes
+    if not gen_ai.is_exchange(attributes):
+        return None
+    asked, answered = gen_ai.content_of(attributes)
+    for event in span.events:
+        if event.name in gen_ai.EVENTS:
+            more_asked, more_answered = gen_ai.event_content(event.name, event.attributes, None)
+            asked, answered = asked + more_asked, answered + more_answered
+    started, ended = span.started_at, span.ended_at
+    return msgspec.structs.replace(
+        _part(span, sender, asked, answered),
+        status=FAILED if span.is_failed or "error.type" in attributes else 200,
+        seconds=ended - started if started and ended and ended >= started else None,
+    )
+
+
+def _log_part(record: Span, sender: str | None) -> Part | None:
+    attributes = record.attributes
+    name = record.name or attributes.get("event.name")
+    if name not in gen_ai.EVENTS or not isinstance(name, str):
+        return None
+    asked, answered = gen_ai.event_content(name, attributes, record.body)
+    return _part(record, sender, asked, answered)
+
+
+def _part(record: Span, sender: str | None, asked: list[dict[str, Any]], answered: list[dict[str, Any]]) -> Part:
+    attributes = record.attributes
+    name = f"{record.trace_id}/{record.span_id}" if record.trace_id and record.span_id else None
+    rate = sender_rate_of(attributes.get(RATE_ATTRIBUTE), RATE_ATTRIBUTE)
+    response_id = text_of(attributes.get("gen_ai.response.id"))
+    key = exchange_id(sender, name or response_id)
+    return Part(
+        id=key,
+        request_id=response_id or record.span_id or key,
+        at=record.started_at,
+        model=gen_ai.model_of(attributes),
+        fields=gen_ai.fields_of(attributes),
+        asked=asked,
+        answered=answered,
+        sender_rate=_rate_of(record.trace_state) if rate is None else rate,
+        tag=text_of(attributes.get(TAG_ATTRIBUTE), 64),
+        opt="off" if attributes.get(AUDIT_ATTRIBUTE) in ("off", False) else None,
+    )
+
+
+def _rate_of(trace_state: str) -> float | None:
+    """The probability that consistent sampling notes: `ot=th:HEX`, of which 0 keeps everything.
+
+    Source: https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/.
+    """
+    for entry in trace_state.split(",")[:32]:
+        vendor, _, value = entry.strip().partition("=")
+        if vendor != "ot":
+            continue
+        for pair in value.split(";"):
+            key, _, digits = pair.partition(":")
+            if key == "th" and 0 < len(digits) <= _THRESHOLD_DIGITS:
+                try:
+                    return 1.0 - int(digits, 16) / float(16 ** len(digits))
+                except ValueError:
+                    return None
+    return None
+
+
+def _from_json(body: bytes, signal: Signal) -> Iterator[Span]:
+    try:
+        data = read_json(body)
+    except ValueError as exc:
+        raise RequestError(f"this is no JSON: {str(exc)[:LONGEST_NAME]}") from exc
+    outer, inner, leaf = _NAMES[signal]
+    if not isinstance(data, dict) or not isinstance(data.get(outer, []), list):
+        raise RequestError(f'this is no OTLP export of {signal}: an object with a list "{outer}" is')
+    return (
+        _json_record(record)
+        for resource in data.get(outer, [])
+        for scope in resource.get(inner) or []
+        for record in scope.get(leaf) or []
+    )
+
+
+_NAMES = {
+    "traces": ("resourceSpans", "scopeSpans", "spans"),
+    "logs": ("resourceLogs", "scopeLogs", "logRecords"),
+}
+
+
+def _json_record(record: dict[str, Any]) -> Span:
+    started = record.get("startTimeUnixNano") or record.get("timeUnixNano") or record.get("observedTimeUnixNano")
+    return Span(
+        trace_id=_hex(record.get("traceId")),
+        span_id=_hex(record.get("spanId")),
+        started_at=_seconds(started),
+        ended_at=_seconds(record.get("endTimeUnixNano")),
+        attributes=_json_attributes(record),
+        events=[Event(str(one.get("name")), _json_attributes(one)) for one in record.get("events") or []],
+        trace_state=str(record.get("traceState") or ""),
+        is_failed=(record.get("status") or {}).get("code") in (_ERROR, "STATUS_CODE_ERROR"),
+        name=str(record.get("eventName") or ""),
+        body=_json_value(record.get("body"), DEEPEST),
+    )
+
+
+def _json_attributes(holder: dict[str, Any]) -> dict[str, Any]:
+    return {str(one["key"]): _json_value(one.get("value"), DEEPEST) for one in holder.get("attributes") or []}
+
+
+def _json_value(value: Any, depth: int) -> Any:
+    if not isinstance(value, dict) or not depth:
+        return None
+    for kind, inner in value.items():
+        match kind:
+            case "stringValue" | "boolValue" | "doubleValue":
+                return inner
+            case "intValue":
+                return int(inner) if len(str(inner)) < 20 else None
+            case "arrayValue":
+                return [_json_value(one, depth - 1) for one in inner.get("values") or []]
+            case "kvlistValue":
+                return {str(one["key"]): _json_value(one.get("value"), depth - 1) for one in inner.get("values") or []}
+    return None
+
+
+def _hex(value: Any) -> str:
+    return value.lower() if isinstance(value, str) and value.strip("0") else ""
+
+
+def _seconds(nanoseconds: Any) -> float | None:
+    return int(nanoseconds) / 1e9 if nanoseconds and len(str(nanoseconds)) < 20 else None
+
+
+def _from_protobuf(body: bytes, signal: Signal) -> Iterator[Span]:
+    # protobuf is of the extra "otel", and a worker that receives none does without.
+    try:
+        from google.protobuf.message import DecodeError
+        from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+    except ImportError as exc:
+        raise UnreadableError(
+            'OTLP as protobuf needs the extra "otel": pip install "biasgate[otel]", or send application/json'
+        ) from exc
+    kinds: dict[Signal, Callable[[bytes], Any]] = {
+        "traces": ExportTraceServiceRequest.FromString,
+        "logs": ExportLogsServiceRequest.FromString,
+    }
+    try:
+        export = kinds[signal](body)
+    except DecodeError as exc:
+        raise RequestError(f"this is no OTLP export of {signal} as protobuf") from exc
+    if signal == "traces":
+        return (
+            _proto_span(one) for group in export.resource_spans for scope in group.scope_spans for one in scope.spans
+        )
+    return (
+        _proto_log(one) for group in export.resource_logs for scope in group.scope_logs for one in scope.log_records
+    )
+
+
+def _proto_span(span: Any) -> Span:
+    return Span(
+        trace_id=_hex(span.trace_id.hex()),
+        span_id=_hex(span.span_id.hex()),
+        started_at=_seconds(span.start_time_unix_nano),
+        ended_at=_seconds(span.end_time_unix_nano),
+        attributes=_proto_attributes(span.attributes),
+        events=[Event(event.name, _proto_attributes(event.attributes)) for event in span.events],
+        trace_state=span.trace_state,
+        is_failed=span.status.code == _ERROR,
+    )
+
+
+def _proto_log(record: Any) -> Span:
+    return Span(
+        trace_id=_hex(record.trace_id.hex()),
+        span_id=_hex(record.span_id.hex()),
+        started_at=_seconds(record.time_unix_nano or record.observed_time_unix_nano),
+        ended_at=None,
+        attributes=_proto_attributes(record.attributes),
+        events=[],
+        name=record.event_name,
+        body=_proto_value(record.body, DEEPEST),
+    )
+
+
+def _proto_attributes(attributes: Any) -> dict[str, Any]:
+    return {one.key: _proto_value(one.value, DEEPEST) for one in attributes}
+
+
+def _proto_value(value: Any, depth: int) -> Any:
+    kind = value.WhichOneof("value")
+    if kind is None or not depth:
+        return None
+    if kind == "array_value":
+        return [_proto_value(one, depth - 1) for one in value.array_value.values]
+    if kind == "kvlist_value":
+        return {one.key: _proto_value(one.value, depth - 1) for one in value.kvlist_value.values}
+    return None if kind == "bytes_value" else getattr(value, kind)

@@ -1,0 +1,213 @@
+"""The HTTP door: a request and its response, together or apart, as a proxy that mirrors or taps traffic tells of them.
+
+Read are objects of our own form, Envoy's buffered taps (`http_buffered_trace`), records of LiteLLM's callback, and a
+request alone, as a mirroring proxy sends it.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from auditors.text.answers.joined import joined
+from auditors.text.lenient_json import read_json
+from gateway.config.schema import AUDITED_PATHS
+from gateway.ingest import litellm
+from gateway.ingest.received import (
+    CHAT,
+    Json,
+    Part,
+    Received,
+    Sent,
+    UnreadableError,
+    exchange_id,
+    number_of,
+    sender_rate_of,
+    text_of,
+)
+from gateway.sampling.decision import PROBE_HEADER
+
+RATE_HEADER = "x-biasgate-sampling-rate"
+KNOWN = frozenset(
+    {
+        *("id", "request", "response", "path", "model", "status", "time", "seconds", "content_type", "sampling_rate"),
+        *("tag", "audit", "headers"),
+    }
+)
+"""Members of an object of our own form."""
+EVENTS = "text/event-stream"
+JSON = "application/json"
+_REQUEST_MEMBERS = ("messages", "prompt", "input")
+
+
+def read(objects: Iterable[Any], sender: str | None, *, name: str = "entry") -> Sent:
+    """What a list of objects brings; whatever cannot be read is rejected by its number."""
+    whole, parts, n_ignored, rejected = list[Received](), list[Part](), 0, list[str]()
+    for number, one in enumerate(objects):
+        try:
+            found = read_one(one, sender)
+        except UnreadableError as exc:
+            rejected.append(f"{name} {number}: {exc}")
+            continue
+        match found:
+            case Received():
+                whole.append(found)
+            case Part():
+                parts.append(found)
+            case None:
+                n_ignored += 1
+    return Sent(whole=whole, parts=parts, n_ignored=n_ignored, rejected=rejected)
+
+
+def read_one(data: Any, sender: str | None) -> Received | Part | None:
+    """One exchange, or half of one; None for a request to an endpoint that has no answer to audit.
+
+    Raises: UnreadableError with what is wrong.
+    """
+    if not isinstance(data, dict):
+        raise UnreadableError("no JSON object")
+    if litellm.is_record(data):
+        return litellm.read_record(data, sender)
+    if isinstance(tap := data.get("http_buffered_trace"), dict):
+        data = _from_tap(tap)
+    elif "request" not in data and "response" not in data and any(name in data for name in _REQUEST_MEMBERS):
+        data = {"request": data}  # a mirrored request, and nothing of ours around it
+    if unknown := sorted(str(name) for name in data.keys() - KNOWN):
+        raise UnreadableError(f'unknown member "{unknown[0][:40]}"; known: {", ".join(sorted(KNOWN))}')
+    path = data.get("path", CHAT)
+    if not isinstance(path, str):
+        raise UnreadableError("path is no text")
+    path = path.partition("?")[0]
+    if path not in AUDITED_PATHS:
+        return None
+    return _pair(data, path, sender)
+
+
+def _pair(data: Json, path: str, sender: str | None) -> Received | Part:
+    request, response = _body(data.get("request"), "request"), _body(data.get("response"), "response")
+    if request is None and response is None:
+        raise UnreadableError('neither "request" nor "response": give one at least')
+    there = text_of(data.get("id")) if not isinstance(data.get("id"), int) else str(data["id"])
+    if there is None and not (request and response):
+        raise UnreadableError('half of an exchange without "id", by which the other half would be found')
+    status = data.get("status", 200)
+    if not isinstance(status, int) or isinstance(status, bool):
+        raise UnreadableError("status is no whole number")
+    key = exchange_id(sender, there)
+    asked = _json_of(request)
+    model = text_of(data.get("model")) or text_of(asked.get("model"))
+    headers = data.get("headers")
+    marked = isinstance(headers, Mapping) and any(str(name).lower() == PROBE_HEADER for name in headers)
+    content_type = text_of(data.get("content_type")) or (EVENTS if _is_event_text(response) else JSON)
+    said = Received(
+        id=key,
+        request_id=there or key,
+        at=number_of(data.get("time")),
+        endpoint=path,
+        model=model or "",
+        request=request or b"",
+        response=response or b"",
+        status=status,
+        content_type=content_type,
+        stream=asked.get("stream") is True,
+        sender_rate=sender_rate_of(data.get("sampling_rate"), "sampling_rate"),
+        tag=text_of(data.get("tag"), 64),
+        opt="off" if marked or data.get("audit") in ("off", False) else None,
+        seconds=number_of(data.get("seconds")),
+    )
+    return said if request and response else _half(said, request, response)
+
+
+def _half(said: Received, request: bytes | None, response: bytes | None) -> Part:
+    """The joined form of a stream: text is redacted before it is kept, and a value may be split over events."""
+    if response is not None and said.content_type.startswith(EVENTS):
+        response = msgspec.json.encode(joined(said.endpoint, response))
+    return Part(
+        id=said.id,
+        request_id=said.request_id,
+        at=said.at,
+        model=said.model or None,
+        request=request,
+        response=response,
+        endpoint=said.endpoint,
+        status=said.status,
+        sender_rate=said.sender_rate,
+        tag=said.tag,
+        opt=said.opt,
+        seconds=said.seconds,
+    )
+
+
+def _body(value: Any, name: str) -> bytes | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace")
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(value)
+    raise UnreadableError(f"{name} is neither an object nor text")
+
+
+def _json_of(request: bytes | None) -> Json:
+    try:
+        data = read_json(request or b"{}")
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _is_event_text(response: bytes | None) -> bool:
+    return response is not None and response[:64].lstrip().startswith((b"data:", b"event:"))
+
+
+def _from_tap(tap: Json) -> Json:
+    """Envoy's `envoy.data.tap.v3.HttpBufferedTrace` in our form.
+
+    Source: https://www.envoyproxy.io/docs/envoy/latest/api-v3/data/tap/v3/http.proto.
+    """
+    request, response = _object(tap.get("request")), _object(tap.get("response"))
+    asked, answered = _headers(request), _headers(response)
+    for headers, side in ((asked, "request"), (answered, "response")):
+        if headers.get("content-encoding", "identity") != "identity":
+            raise UnreadableError(f"the {side} of the tap is compressed: tap it before it is, or ask for identity")
+    status = answered.get(":status", "200")
+    found: Json = {
+        "path": asked.get(":path", CHAT),
+        "request": _tapped(request.get("body"), "request"),
+        "response": _tapped(response.get("body"), "response"),
+        "status": int(status) if status.isdigit() and len(status) == 3 else 500,
+        "headers": asked,
+    }
+    if key := asked.get("x-request-id"):
+        found["id"] = key
+    if rate := asked.get(RATE_HEADER):
+        found["sampling_rate"] = rate
+    if kind := answered.get("content-type"):
+        found["content_type"] = kind
+    return found
+
+
+def _headers(message: Json) -> dict[str, str]:
+    listed = message.get("headers")
+    ones = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return {str(one.get("key")).lower(): str(one.get("value", "")) for one in ones}
+
+
+def _tapped(body: Any, side: str) -> str | None:
+    body = _object(body)
+    if body.get("truncated") is True:
+        raise UnreadableError(f"the {side} of the tap is cut off: raise max_buffered_rx_bytes, max_buffered_tx_bytes")
+    if isinstance(text := body.get("as_string"), str):
+        return text
+    if not isinstance(encoded := body.get("as_bytes"), str):
+        return None
+    try:
+        return base64.b64decode(encoded).decode("utf-8", "replace")
+    except (binascii.Error, ValueError) as exc:
+        raise UnreadableError(f"the {side} of the tap is no base64") from exc
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,269 @@
+"""What every door makes of what it is sent: whole exchanges and parts of exchanges, in one form."""
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from auditors.types import Exchange
+from gateway.errors import RequestError
+
+Json = dict[str, Any]
+
+Door = Literal["otlp", "litellm", "http"]
+Outcome = Literal["taken", "duplicate", "waiting", "no_content", "half", "ignored", "rejected"]
+"""What became of one thing that was sent; a metric label. taken: it is an exchange in the ledger. waiting: part of one.
+no_content, half: an exchange whose other parts did not come in time, without any text or with one side's; in the
+ledger as not_auditable. ignored: nothing that could be one, such as a span of a database. rejected: not understood."""
+
+CHAT = "/v1/chat/completions"
+LONGEST_ID = 1000
+"""Characters of an id that a sender gives."""
+LONGEST_NAME = 200
+MOST_MESSAGES = 10_000
+"""Of one exchange; more are left out."""
+
+
+class UnreadableError(RequestError):
+    """One of the things sent cannot be understood; the others are taken."""
+
+
+class Received(msgspec.Struct, frozen=True, kw_only=True):
+    """An exchange as its sender recorded it. Times are Unix seconds."""
+
+    id: str
+    """`exchange_id` of it."""
+    request_id: str
+    at: float | None
+    """When the request came; None where the sender did not say."""
+    endpoint: str = CHAT
+    model: str
+    """As the client named it."""
+    request: bytes
+    response: bytes
+    status: int = 200
+    content_type: str = "application/json"
+    stream: bool = False
+    sender_rate: float | None = None
+    """Share of its exchanges that the sender sends; None: it did not say."""
+    tag: str | None = None
+    opt: str | None = None
+    """"off" where the request asked not to be audited."""
+    key_name: str | None = None
+    """Of the key it came with; set when it is taken, as is what that key lets `opt` say."""
+    seconds: float | None = None
+    first_chunk_seconds: float | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of both bodies."""
+        return len(self.request) + len(self.response)
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one span, event or call says of an exchange: it may say all of it."""
+
+    id: str
+    request_id: str
+    at: float | None = None
+    model: str | None = None
+    asked: list[Json] = []
+    """Messages of the request, in order, as a chat completion has them."""
+    answered: list[Json] = []
+    """Choices of the response. Of several with one index the longest stands: others are its beginning."""
+    request: bytes | None = None
+    """The whole request, as it was sent; then `asked` and `fields` are empty."""
+    response: bytes | None = None
+    endpoint: str = CHAT
+    status: int = 200
+    fields: Json = {}
+    """Other members of the request: temperature, max_tokens, user ..."""
+    sender_rate: float | None = None
+    tag: str | None = None
+    opt: str | None = None
+    key_name: str | None = None
+    door: Door = "otlp"
+    seconds: float | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing more needs to come."""
+        return bool(self.model and self.asked and self.answered) or bool(self.request and self.response)
+
+    @property
+    def may_be_audited(self) -> bool:
+        """Whether both sides are there, if nothing more comes."""
+        return bool(self.asked or self.request) and bool(self.answered or self.response)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether one side at least is there."""
+        return bool(self.asked or self.request or self.answered or self.response)
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """What one request to a door brought."""
+
+    whole: list[Received] = []
+    parts: list[Part] = []
+    n_ignored: int = 0
+    rejected: list[str] = []
+    """Why, of each thing that was not understood."""
+
+
+def exchange_id(sender: str | None, id_there: str | None) -> str:
+    """The id of an exchange that somebody else recorded: the same for the same sender and id, so that it counts once.
+
+    Args:
+        sender: name of the key it came with.
+        id_there: by which its sender knows it; None draws one, and then nobody can tell a repetition.
+    """
+    if not id_there:
+        return secrets.token_hex(16)
+    told = f"{sender or ''}\0{id_there[:LONGEST_ID]}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(told, digest_size=16, person=b"biasgate ingest").hexdigest()
+
+
+def merged(parts: Sequence[Part]) -> Part:
+    """All that is known of one exchange. Parts that say the same as another add nothing.
+
+    What one part says of the request's messages, or of the answer, in one piece stands; pieces are put together in the
+    order of their times.
+    """
+    ordered = sorted(parts, key=lambda part: (part.at is None, part.at or 0.0))
+    first = ordered[0]
+    return msgspec.structs.replace(
+        first,
+        model=next((part.model for part in ordered if part.model), None),
+        asked=_together(part.asked for part in ordered),
+        answered=_longest_by_index(part.answered for part in ordered),
+        request=next((part.request for part in ordered if part.request), None),
+        response=next((part.response for part in ordered if part.response), None),
+        endpoint=next((part.endpoint for part in ordered if part.endpoint != CHAT), CHAT),
+        status=max(part.status for part in ordered),
+        fields={name: value for part in reversed(ordered) for name, value in part.fields.items()},
+        sender_rate=next((part.sender_rate for part in ordered if part.sender_rate is not None), None),
+        tag=next((part.tag for part in ordered if part.tag), None),
+        opt=next((part.opt for part in ordered if part.opt), None),
+        seconds=next((part.seconds for part in ordered if part.seconds is not None), None),
+        at=min((part.at for part in ordered if part.at is not None), default=None),
+    )
+
+
+def completed(part: Part) -> Received:
+    """The exchange that a part says all of, as a chat completion's bodies."""
+    request = part.request
+    if request is None:
+        request = msgspec.json.encode({**part.fields, "model": part.model or "", "messages": part.asked})
+    response = part.response
+    if response is None:
+        response = msgspec.json.encode({"model": part.model or "", "choices": part.answered})
+    return Received(
+        id=part.id,
+        request_id=part.request_id,
+        at=part.at,
+        endpoint=part.endpoint,
+        model=part.model or "",
+        request=request,
+        response=response,
+        status=part.status,
+        sender_rate=part.sender_rate,
+        tag=part.tag,
+        opt=part.opt,
+        key_name=part.key_name,
+        seconds=part.seconds,
+    )
+
+
+def sender_rate_of(value: Any, where: str) -> float | None:
+    """A sampling rate that a sender tells, None for none. Raises UnreadableError for what is no share above 0."""
+    if value is None or value == "":
+        return None
+    try:
+        rate = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
+    except (ValueError, OverflowError):
+        rate = -1.0
+    if 0.0 < rate <= 1.0:
+        return rate
+    raise UnreadableError(f"{where} is {str(value)[:40]!r}: give the share of exchanges that are sent, in (0, 1]")
+
+
+def number_of(value: Any) -> float | None:
+    """A finite number, also one that is written as text; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if abs(number) < float("inf") else None
+
+
+def text_of(value: Any, longest: int = LONGEST_NAME) -> str | None:
+    """A text that says something, cut; None for anything else."""
+    return value[:longest] if isinstance(value, str) and value else None
+
+
+def _together(lists: Iterable[list[Json]]) -> list[Json]:
+    """Pieces in their order; each said once, and a longer list that has all of the others stands alone."""
+    found: list[Json] = []
+    known = set[bytes]()
+    longest: list[Json] = []
+    for one in lists:
+        longest = max(longest, one, key=len)
+        for piece in one:
+            told = msgspec.json.encode(piece)
+            if told not in known:
+                known.add(told)
+                found.append(piece)
+    whole = {msgspec.json.encode(piece) for piece in longest}
+    return (longest if whole >= known else found)[:MOST_MESSAGES]
+
+
+def _longest_by_index(lists: Iterable[list[Json]]) -> list[Json]:
+    found: dict[Any, tuple[int, Json]] = {}
+    for one in lists:
+        for choice in one:
+            size = len(msgspec.json.encode(choice))
+            index = choice.get("index")
+            if size > found.get(index, (0, choice))[0] and (index in found or len(found) < MOST_MESSAGES):
+                found[index] = (size, choice)
+    return [choice for _, choice in found.values()]
+
+
+def exchange_of(
+    one: Received,
+    *,
+    stratum: str,
+    probability: float,
+    rate_factor: float,
+    received_at: float,
+    upstream: str,
+    model_label: str,
+) -> Exchange:
+    """As the store keeps it; `probability` is what the gateway itself drew it with."""
+    return Exchange(
+        id=one.id,
+        request_id=one.request_id,
+        received_at=received_at,
+        endpoint=one.endpoint,
+        model=one.model,
+        served_model=one.model,
+        upstream=upstream,
+        stream=one.stream,
+        status_code=one.status,
+        content_type=one.content_type,
+        stratum=stratum,
+        inclusion_probability=probability * (1.0 if one.sender_rate is None else one.sender_rate),
+        rate_factor=rate_factor,
+        request_body=one.request,
+        response_body=one.response,
+        key_name=one.key_name,
+        tag=one.tag,
+        model_label=model_label,
+        seconds=one.seconds,
+        first_chunk_seconds=one.first_chunk_seconds,
+        sender_rate=one.sender_rate,
+    )

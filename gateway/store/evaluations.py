@@ -1,0 +1,136 @@
+"""Audits whose evaluation events are still to be sent: taken for a while, then settled, or due again."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+
+from auditors.types import JudgeStamp
+from gateway.store import counters
+from gateway.store.database import Database
+from gateway.store.tables import exchange_audits, exchanges, measurements
+
+COUNTER = "evaluation_events"
+"""Of events by what became of them."""
+
+
+class Audit(NamedTuple):
+    """One auditor being done with one exchange."""
+
+    exchange_id: str
+    auditor: str
+
+
+class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
+    """One measurement, and the request that it is about."""
+
+    audit: Audit
+    auditor_version: str
+    request_id: str
+    traceparent: str | None
+    """Of the exchange: see `auditors.types.Exchange`."""
+    metric: str
+    axis: str | None
+    group: str | None
+    reference: str | None
+    model: str
+    value: float | None
+    status: str
+    reason: str | None
+    judge: JudgeStamp | None
+    inclusion_probability: float
+    created_at: float
+
+
+async def take(database: Database, *, now: float, limit: int, seconds: float) -> tuple[list[Audit], list[Evaluation]]:
+    """Up to `limit` audits that are due, the longest due first, and their measurements.
+
+    Nobody else gets them for so many seconds; then they are due again, so that a sender's death loses none.
+    """
+    columns = exchange_audits.c
+    due = sa.select(columns.exchange_id, columns.auditor).where(columns.send_at <= now).order_by(columns.send_at)
+    async with database.begin() as connection:
+        query = due.limit(limit).with_for_update(skip_locked=True)
+        taken = [Audit(*row) for row in await connection.execute(query)]
+        if not taken:
+            return [], []
+        await connection.execute(sa.update(exchange_audits).where(_are(taken)).values(send_at=now + seconds))
+    asked = sa.tuple_(measurements.c.exchange_id, measurements.c.auditor).in_(taken)
+    query = (
+        sa.select(measurements, exchanges.c.request_id, exchanges.c.traceparent)
+        .join(exchanges, exchanges.c.id == measurements.c.exchange_id)
+        .where(asked)
+        .order_by(measurements.c.id)
+    )
+    async with database.read() as connection:
+        return taken, [_evaluation(row) for row in await connection.execute(query)]
+
+
+async def settle(database: Database, audits: Sequence[Audit], outcomes: dict[str, int]) -> None:
+    """They are not due any more; `outcomes` says what became of how many of their events."""
+    async with database.begin() as connection:
+        await connection.execute(sa.update(exchange_audits).where(_are(audits)).values(send_at=None))
+        await counters.add(connection, {(COUNTER, (name,)): n for name, n in outcomes.items() if n})
+
+
+async def put_back(database: Database, audits: Sequence[Audit], *, at: float) -> None:
+    """They are due again at this Unix time, but for those that another sender has settled since."""
+    async with database.begin() as connection:
+        waiting = exchange_audits.c.send_at.is_not(None)
+        await connection.execute(sa.update(exchange_audits).where(_are(audits), waiting).values(send_at=at))
+
+
+async def drop(database: Database, *, finished_before: float, at_most: int, limit: int) -> int:
+    """Gives up on audits finished before this Unix time, and on the oldest beyond `at_most` that wait.
+
+    At most `limit` of them a call. Returns how many events are lost; the counter has them.
+    """
+    columns = exchange_audits.c
+    waiting = sa.select(columns.exchange_id, columns.auditor).where(columns.send_at.is_not(None))
+    newest_first = waiting.order_by(columns.finished_at.desc())
+    async with database.begin() as connection:
+        old = waiting.where(columns.finished_at < finished_before).limit(limit)
+        lost = {Audit(*row) for row in await connection.execute(old)}
+        lost |= {Audit(*row) for row in await connection.execute(newest_first.offset(at_most).limit(limit))}
+        if not lost:
+            return 0
+        lists = list(lost)
+        asked = sa.tuple_(measurements.c.exchange_id, measurements.c.auditor).in_(lists)
+        n = (await connection.execute(sa.select(sa.func.count()).select_from(measurements).where(asked))).scalar_one()
+        await connection.execute(sa.update(exchange_audits).where(_are(lists)).values(send_at=None))
+        await counters.add(connection, {(COUNTER, ("dropped",)): n})
+        return int(n)
+
+
+async def oldest(database: Database) -> float | None:
+    """When the oldest audit that waits was finished, Unix seconds; None when none waits."""
+    query = sa.select(sa.func.min(exchange_audits.c.finished_at)).where(exchange_audits.c.send_at.is_not(None))
+    async with database.read() as connection:
+        found: float | None = (await connection.execute(query)).scalar_one()
+        return found
+
+
+def _are(audits: Sequence[Audit]) -> sa.ColumnElement[bool]:
+    return sa.tuple_(exchange_audits.c.exchange_id, exchange_audits.c.auditor).in_(audits)
+
+
+def _evaluation(row: Any) -> Evaluation:
+    one = row._mapping
+    return Evaluation(
+        audit=Audit(one["exchange_id"], one["auditor"]),
+        auditor_version=one["auditor_version"],
+        request_id=one["request_id"],
+        traceparent=one["traceparent"],
+        metric=one["metric"],
+        axis=one["axis"],
+        group=one["group_name"],
+        reference=one["reference_name"],
+        model=one["model"],
+        value=one["value"],
+        status=one["status"],
+        reason=one["reason"],
+        judge=None if one["judge"] is None else msgspec.json.decode(one["judge"], type=JudgeStamp),
+        inclusion_probability=one["inclusion_probability"],
+        created_at=one["created_at"],
+    )

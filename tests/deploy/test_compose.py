@@ -1,0 +1,201 @@
+"""The compose file, its Dockerfile and the systemd units: valid, confined, with keys, at one with what they name."""
+
+import json
+import re
+import subprocess
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for three calls
+
+from gateway.config.effective import secret_names
+from gateway.config.loading import load
+from gateway.deploy import environment
+from gateway.processes.exposure import require_keys_off_loopback
+from tests.support import required
+
+ROOT = Path(__file__).parents[2]
+PROMETHEUS = ROOT / "deploy" / "prometheus"
+COMPOSE = ROOT / "deploy" / "docker-compose.yml"
+
+
+def services() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text())["services"]
+    return found
+
+
+def test_compose_file_is_valid() -> None:
+    """It holds to the Compose Specification's own schema, merges resolved."""
+    vendored = resources.files("check_jsonschema") / "builtin_schemas" / "vendor" / "compose-spec.json"
+    whole = yaml.safe_load(COMPOSE.read_text())
+    validator = jsonschema.Draft202012Validator(json.loads(vendored.read_text(encoding="utf-8")))
+    assert [error.message for error in validator.iter_errors(whole)] == []
+    broken = whole | {"services": {"gateway": {"imagee": "x"}}}
+    assert [error.message for error in validator.iter_errors(broken)] != []
+
+
+def test_the_generated_env_has_every_variable() -> None:
+    """`biasgate deploy write` makes all that the compose file asks for; what it leaves out has a default there."""
+    text = COMPOSE.read_text()
+    required_there = set(re.findall(r"\$\{(\w+):\?\}", text))
+    made = {line.split("=")[0] for line in environment.drawn().splitlines() if re.match(r"\w+=", line)}
+    asked = required_there | set(re.findall(r"\$\{(\w+):-", text))
+    assert required_there == {"MODEL", *environment.SECRETS}
+    assert required_there <= made <= asked
+    assert asked - made == {"TORCH_INDEX_URL"}
+
+
+def test_env_names_an_image_source_that_the_dockerfile_has() -> None:
+    """BIASGATE_SOURCE is the end of a stage's name, in the generated file and by default; the index needs a version."""
+    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
+    values = dict(line.split("=", 1) for line in environment.drawn().splitlines() if re.match(r"\w+=", line))
+    default = re.search(r"^ARG BIASGATE_SOURCE=(\w+)$", dockerfile, re.MULTILINE)
+    assert default is not None
+    assert {f"from-{values['BIASGATE_SOURCE']}", f"from-{default[1]}"} == set(re.findall(r" AS (from-\w+)", dockerfile))
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", values["BIASGATE_VERSION"])
+
+
+def test_prometheus_gets_its_key_from_a_file(tmp_path: Path) -> None:
+    """The service's own command writes exactly the key, readable by another user, and again over an older one."""
+    (command,) = services()["viewer-key"]["command"]
+    here = command.replace("/run/keys", str(tmp_path)).replace("$$", "$")
+    for key in ("first", "second"):
+        subprocess.run(["/bin/sh", "-euc", here], env={"BIASGATE_VIEWER_KEY": key, "PATH": "/bin"}, check=True)
+        assert (tmp_path / "viewer_key").read_text() == key
+    assert (tmp_path / "viewer_key").stat().st_mode & 0o777 == 0o444
+    jobs = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())["scrape_configs"]
+    files = {job["authorization"]["credentials_file"] for job in jobs if "authorization" in job}
+    (mounted,) = [volume for volume in services()["prometheus"]["volumes"] if volume.startswith("viewer-key:")]
+    assert files == {f"{mounted.split(':')[1]}/viewer_key"}
+    assert services()["prometheus"]["depends_on"] == {"viewer-key": {"condition": "service_completed_successfully"}}
+
+
+def test_vllm_gets_its_model_as_its_entry_point_takes_it() -> None:
+    """`vllm serve` takes the model first; a token of the hub is handed on to whoever loads models."""
+    command = services()["vllm"]["command"]
+    assert command == ["${MODEL:?}", "--scheduling-policy", "priority"]
+    assert services()["vllm"]["entrypoint"] == ["vllm", "serve"]
+    loading = {name for name, service in services().items() if "HF_HOME" in service.get("environment", {})}
+    assert loading == {"vllm", "auditor"}
+    assert all(services()[name]["environment"]["HF_TOKEN"] == "${HF_TOKEN:-}" for name in loading)
+
+
+def test_compose_names_files_that_exist() -> None:
+    """Every bind mount, build context and build target of the compose file exists."""
+    mounts = [volume.split(":")[0] for service in services().values() for volume in service.get("volumes", [])]
+    assert [path for path in mounts if path.startswith(".") and not (COMPOSE.parent / path).exists()] == []
+    targets = {service["build"]["target"] for service in services().values() if "build" in service}
+    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
+    assert targets <= set(re.findall(r"^FROM \S+ AS (\S+)$", dockerfile, re.MULTILINE))
+
+
+def test_compose_and_prometheus_agree_on_names() -> None:
+    """Prometheus scrapes services of the compose file, at the ports that biasgate.toml gives them."""
+    jobs = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())["scrape_configs"]
+    targets = {target for job in jobs for config in job["static_configs"] for target in config["targets"]}
+    config = load(ROOT / "deploy" / "biasgate.toml", environ={})
+    assert {target.split(":")[0] for target in targets} <= set(services())
+    assert {f"gateway:{config.server.port}", f"auditor:{config.server.auditor_metrics_port}"} <= targets
+
+
+def test_deployed_configuration_is_valid() -> None:
+    """The compose file's environment and biasgate.toml make a configuration whose secrets are all passed in, and which
+    may listen on every address of its container: both planes ask for keys."""
+    for role in ("gateway", "auditor"):
+        environment = services()[role]["environment"]
+        config = load(ROOT / "deploy" / "biasgate.toml", environ=environment)
+        assert config.store.url.startswith("postgresql://")
+        assert set(secret_names(config)) <= set(environment)
+    require_keys_off_loopback(config)
+    assert not config.server.allow_open
+
+
+def test_services_are_confined() -> None:
+    """No service keeps a capability that it does not name, gains one, or writes outside its volumes; the default
+    seccomp profile stays on, and no namespace of the host is shared."""
+    for name, service in services().items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["read_only"] is True, name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert not {"privileged", "ipc", "pid", "network_mode", "userns_mode"} & service.keys(), name
+        assert "cap_add" not in service or name == "postgres"
+        mounts = [volume.split(":") for volume in service.get("volumes", [])]
+        assert [mount for mount in mounts if mount[0].startswith((".", "/")) and mount[2:] != ["ro"]] == [], name
+
+
+def test_published_ports_are_this_hosts_alone() -> None:
+    """Whoever is to reach them comes through a proxy with TLS."""
+    ports = [port for service in services().values() for port in service.get("ports", [])]
+    assert ports
+    assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
+
+
+def test_images_have_an_exact_version() -> None:
+    """A release or a digest, never a name that means something else tomorrow."""
+    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
+    stages = set(re.findall(r" AS (\S+)$", dockerfile, re.MULTILINE)) | {"from-${BIASGATE_SOURCE}"}  # one of them
+    bases = set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) - stages
+    images = bases | {service["image"] for service in services().values() if "image" in service}
+    exact = r"[\w./-]+:v?\d+\.\d+(\.\d+)?(-\w+)*(@sha256:[0-9a-f]{64})?"
+    assert images
+    assert [image for image in images if not re.fullmatch(exact, image)] == []
+    assert [base for base in bases if not re.match(r"python:\d+\.\d+\.\d+", base)] == []
+
+
+def test_gateway_image_has_no_torch() -> None:
+    """The gateway's stage copies an environment in which torch was never installed."""
+    stages = re.split(r"^FROM ", (ROOT / "deploy" / "Dockerfile").read_text(), flags=re.MULTILINE)
+    by_name = {stage.split("\n")[0].split(" AS ")[-1]: stage for stage in stages[1:]}
+    assert "--from=build " in by_name["gateway"]
+    assert "torch" not in by_name["build"].split("\n\n")[0]
+    assert "torch" in by_name["build-auditor"]
+
+
+UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
+MOST_EXPOSED = 2.0
+"""Of ten, as `systemd-analyze security` counts; without any confinement a unit has 9.6."""
+
+
+def systemd_analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = required.program("systemd-analyze", package="systemd", kind="SYSTEMD")
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_units_are_valid_and_confined(unit: Path, tmp_path: Path) -> None:
+    """systemd knows every directive, finds the program, and counts little that the service could do to its machine."""
+    here = tmp_path / unit.name
+    here.write_text(unit.read_text().replace("/usr/local/bin/biasgate", "/bin/true"))
+    verified = systemd_analyze("verify", "--man=no", str(here))
+    judged = systemd_analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED * 10:.0f}", str(here))
+    assert (verified.returncode, verified.stderr) == (0, "")
+    assert judged.returncode == 0, judged.stdout.splitlines()[-1]
+    here.write_text(here.read_text() + "[Service]\nRestrat=no\n")
+    assert "Restrat" in systemd_analyze("verify", "--man=no", str(here)).stderr
+
+
+def test_units_share_a_user_and_a_directory() -> None:
+    """What one role leaves for the other, and an SQLite store, are reached by both; each runs its own role."""
+    settings = [re.findall(r"^([A-Z]\w+)=(.*)$", unit.read_text(), re.MULTILINE) for unit in UNITS]
+    shared = [
+        {f"{name}={value}" for name, value in one if name in ("User", "DynamicUser", "StateDirectory", "Environment")}
+        for one in settings
+    ]
+    assert len(UNITS) == 2
+    assert shared[0] == shared[1]
+    starts = [dict(one)["ExecStart"].split()[1] for one in settings]
+    assert starts == ["auditor", "gateway"]
+    assert load(ROOT / "deploy" / "biasgate.toml", environ={}).store.url.startswith("sqlite:////var/lib/biasgate/")
+
+
+def test_there_is_time_to_drain() -> None:
+    """Compose and systemd wait longer than draining takes before they kill."""
+    drain = load(ROOT / "deploy" / "biasgate.toml", environ={}).server
+    least = drain.drain_notice_seconds + drain.drain_seconds
+    for unit in UNITS:
+        assert int(re.findall(r"^TimeoutStopSec=(\d+)$", unit.read_text(), re.MULTILINE)[0]) > least
+    for name in ("gateway", "auditor"):
+        assert int(services()[name]["stop_grace_period"].removesuffix("s")) > least

@@ -1,0 +1,534 @@
+"""What the doors make of what they are sent, on a real store: each exchange counted once, whoever sends it again."""
+
+import asyncio
+import base64
+import gzip
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from gateway.ingest.received import Part
+from gateway.privacy.texts import texts_of
+from gateway.store import exchanges, ingested, ledger
+from tests.support.gateway.control_plane import ControlPlane, control_plane
+
+ASKED = [{"role": "user", "content": "Who leads better, men or women?"}]
+ANSWER = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Anyone may."}}]}
+OPEN: dict[str, Any] = {"ingest": {"enabled": True}, "sampling": {"rate": 1.0}}
+CONTENT = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.request.model": "qwen",
+    "gen_ai.request.temperature": 0.5,
+    "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Who leads?"}]}]),
+    "gen_ai.output.messages": json.dumps(
+        [{"role": "assistant", "parts": [{"type": "text", "content": "She does."}], "finish_reason": "stop"}]
+    ),
+}
+
+
+@pytest.fixture
+async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
+    """Entered and left in one task, which a fixture is not."""
+    opened: asyncio.Future[ControlPlane] = asyncio.get_running_loop().create_future()
+    done = asyncio.Event()
+
+    async def hold() -> None:
+        async with control_plane(tmp_path, **OPEN) as running:
+            opened.set_result(running)
+            await done.wait()
+
+    holding = asyncio.create_task(hold())
+    holding.add_done_callback(lambda _: opened.done() or opened.cancel())
+    yield await opened
+    done.set()
+    await holding
+
+
+def pair(name: str | None = "one", **given: Any) -> dict[str, Any]:
+    return {"id": name, "request": {"model": "qwen", "messages": ASKED}, "response": ANSWER} | given
+
+
+def span(attributes: dict[str, Any], *, span_id: str = "b7ad6b7169203331", **given: Any) -> dict[str, Any]:
+    """An export request with one span, as JSON."""
+    now = time.time_ns()
+    one = {
+        "traceId": "0af7651916cd43dd8448eb211c80319c",
+        "spanId": span_id,
+        "startTimeUnixNano": str(now - 10**9),
+        "endTimeUnixNano": str(now),
+        "attributes": [{"key": key, "value": any_value(value)} for key, value in attributes.items()],
+    }
+    return {"resourceSpans": [{"scopeSpans": [{"spans": [one | given]}]}]}
+
+
+def any_value(value: Any) -> dict[str, Any]:
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": str(value)}
+        case float():
+            return {"doubleValue": value}
+        case dict():
+            return {"kvlistValue": {"values": [{"key": key, "value": any_value(one)} for key, one in value.items()]}}
+        case list():
+            return {"arrayValue": {"values": [any_value(one) for one in value]}}
+    return {"stringValue": value}
+
+
+def log(name: str, body: Any, *, span_id: str = "b7ad6b7169203331", at: int | None = None) -> dict[str, Any]:
+    one = {
+        "traceId": "0af7651916cd43dd8448eb211c80319c",
+        "spanId": span_id,
+        "timeUnixNano": str(time.time_ns() if at is None else at),
+        "eventName": name,
+        "body": any_value(body),
+    }
+    return {"resourceLogs": [{"scopeLogs": [{"logRecords": [one]}]}]}
+
+
+async def outcomes(plane: ControlPlane) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for (_, outcome), count in (await ledger.counts(plane.database)).items():
+        found[outcome] = found.get(outcome, 0) + count
+    return found
+
+
+async def stored(plane: ControlPlane) -> list[Any]:
+    return await exchanges.load(plane.database, await exchanges.waiting(plane.database, received_before=9e9, limit=100))
+
+
+def said(exchange: Any) -> tuple[list[Any], Any]:
+    """Messages of the request, and the first choice's words."""
+    request, response = json.loads(exchange.request_body), json.loads(exchange.response_body)
+    return request["messages"], response["choices"][0]["message"]["content"]
+
+
+class TestHttp:
+    async def test_a_pair_is_stored_and_counted(self, plane: ControlPlane) -> None:
+        """With what its sender says of its sampling, which is a factor of the inclusion probability."""
+        answer = await plane.http.post("/ingest/http", json=pair(sampling_rate=0.25, seconds=1.5))
+
+        [one] = await stored(plane)
+        assert answer.json() == {
+            "taken": 1,
+            "duplicate": 0,
+            "waiting": 0,
+            "ignored": 0,
+            "rejected": 0,
+            "errors": [],
+        }
+        assert (one.inclusion_probability, one.sender_rate, one.seconds) == (0.25, 0.25, 1.5)
+        assert (one.request_id, one.model, one.upstream, one.model_label) == ("one", "qwen", "up", "qwen")
+        assert said(one) == (ASKED, "Anyone may.")
+        assert await outcomes(plane) == {"queued": 1}
+
+    async def test_sent_again_it_changes_nothing(self, plane: ControlPlane) -> None:
+        """In the same body, in another one, and after it was left out of the sample."""
+        first = await plane.http.post("/ingest/http", json=[pair("a"), pair("a"), pair("b")])
+        again = await plane.http.post("/ingest/http", json=[pair("a"), pair("b"), pair("c")])
+
+        assert (first.json()["taken"], first.json()["duplicate"]) == (2, 1)
+        assert (again.json()["taken"], again.json()["duplicate"]) == (1, 2)
+        assert len(await stored(plane)) == 3
+        assert await outcomes(plane) == {"queued": 3}
+
+    async def test_what_the_gateway_leaves_out_counts_once_too(self, tmp_path: Path) -> None:
+        """At its own rate of 0 all of it is sampled out, and a repetition is still one."""
+        async with control_plane(tmp_path, **OPEN | {"sampling": {"rate": 0.0}}) as plane:
+            for _ in range(3):
+                await plane.http.post("/ingest/http", json=[pair("a"), pair("b")])
+            assert await outcomes(plane) == {"sampled_out": 2}
+            assert await stored(plane) == []
+
+    async def test_lines_and_the_one_that_is_bad(self, plane: ControlPlane) -> None:
+        """Each bad line is named; the others are taken."""
+        lines = [json.dumps(pair("a")), "{", json.dumps({"id": "x", "request": 3}), json.dumps(pair("b"))]
+        answer = await plane.http.post(
+            "/ingest/http", content="\n".join(lines), headers={"content-type": "application/x-ndjson"}
+        )
+
+        assert (answer.json()["taken"], answer.json()["rejected"]) == (2, 2)
+        assert answer.json()["errors"] == ["line 2: no JSON", "entry 1: request is neither an object nor text"]
+
+    async def test_halves_find_each_other_by_id(self, plane: ControlPlane) -> None:
+        """A mirrored request waits, redacted, until its response comes."""
+        plane.database.texts = texts_of(plane.dataplane.config)
+        request = {"model": "qwen", "messages": [{"role": "user", "content": "I am ann@example.org, who leads?"}]}
+        first = await plane.http.post("/ingest/http", json={"id": "r", "request": request})
+        [[waiting]] = (await ingested.parts_of(plane.database, [await id_of(plane)])).values()
+        second = await plane.http.post(
+            "/ingest/http", json={"id": "r", "response": 'data: {"choices": [{"delta": {"content": "Both"}}]}\n\n'}
+        )
+
+        assert first.json()["waiting"] == 1
+        kept = msgspec.json.decode(waiting, type=Part).request
+        assert kept is not None
+        assert b"I am [email], who leads?" in kept
+        assert second.json()["taken"] == 1
+        [one] = await stored(plane)
+        assert said(one) == ([{"role": "user", "content": "I am [email], who leads?"}], "Both")
+        assert await ingested.count_parts(plane.database) == 0
+
+    async def test_an_envoy_tap(self, plane: ControlPlane) -> None:
+        """Its buffered trace is an exchange; a cut or compressed one is rejected with what to do."""
+        body = json.dumps({"model": "qwen", "messages": ASKED})
+        tap: dict[str, Any] = {
+            "request": {
+                "headers": [
+                    {"key": ":path", "value": "/v1/chat/completions?x=1"},
+                    {"key": "x-request-id", "value": "envoy-1"},
+                ],
+                "body": {"truncated": False, "as_string": body},
+            },
+            "response": {
+                "headers": [{"key": ":status", "value": "200"}],
+                "body": {"as_bytes": base64.b64encode(json.dumps(ANSWER).encode()).decode()},
+            },
+        }
+        good = await plane.http.post("/ingest/http", json={"http_buffered_trace": tap})
+        tap["request"]["body"]["truncated"] = True
+        cut = await plane.http.post("/ingest/http", json={"http_buffered_trace": tap})
+
+        assert good.json()["taken"] == 1
+        assert (await stored(plane))[0].request_id == "envoy-1"
+        assert cut.status_code == 400
+        assert "max_buffered_rx_bytes" in cut.json()["detail"]
+
+    async def test_a_mirrored_request_as_it_was(self, plane: ControlPlane) -> None:
+        """Without an id no response can ever be found, and it says so."""
+        answer = await plane.http.post("/ingest/http", json={"model": "qwen", "messages": ASKED})
+
+        assert answer.status_code == 400
+        assert 'without "id"' in answer.json()["detail"]
+
+    async def test_failed_requests_and_other_endpoints(self, plane: ControlPlane) -> None:
+        """A response that is no 200 is filtered, as of relayed traffic; another endpoint is ignored."""
+        answer = await plane.http.post(
+            "/ingest/http", json=[pair("a", status=503), pair("b", path="/v1/embeddings"), pair("c", audit="off")]
+        )
+
+        assert (answer.json()["taken"], answer.json()["ignored"]) == (2, 1)
+        assert await outcomes(plane) == {"filtered": 1, "opted_out": 1}
+
+    async def test_times_far_from_ours_are_replaced(self, plane: ControlPlane) -> None:
+        """A log of last month is neither expired at once nor of the future."""
+        now = time.time()
+        await plane.http.post("/ingest/http", json=[pair("a", time=now - 40 * 86400), pair("b", time=now + 9999)])
+        await plane.http.post("/ingest/http", json=pair("c", time=now - 60))
+
+        times = {one.request_id: one.received_at for one in await stored(plane)}
+        assert times["a"] == pytest.approx(now, abs=60)
+        assert times["b"] == pytest.approx(now, abs=60)
+        assert times["c"] == pytest.approx(now - 60, abs=0.01)
+
+
+class TestOtlp:
+    async def test_a_span_with_content(self, plane: ControlPlane) -> None:
+        """Today's attributes become a chat completion's bodies; the tracestate tells the sampling."""
+        answer = await plane.http.post("/ingest/otlp/v1/traces", json=span(CONTENT, traceState="ot=th:c"))
+
+        [one] = await stored(plane)
+        assert (answer.status_code, answer.json()) == (200, {})
+        assert said(one) == ([{"role": "user", "content": "Who leads?"}], "She does.")
+        assert json.loads(one.request_body)["temperature"] == 0.5
+        assert (one.sender_rate, one.inclusion_probability) == (0.25, 0.25)
+        assert one.seconds == pytest.approx(1.0)
+
+    async def test_span_and_event_are_one_exchange(self, plane: ControlPlane) -> None:
+        """The same operation as a span and as the event of details counts once."""
+        event = log("gen_ai.client.inference.operation.details", None)
+        record = event["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]
+        record["attributes"] = [{"key": key, "value": any_value(value)} for key, value in CONTENT.items()]
+        await plane.http.post("/ingest/otlp/v1/logs", json=event)
+        await plane.http.post("/ingest/otlp/v1/traces", json=span(CONTENT))
+
+        assert await outcomes(plane) == {"queued": 1}
+
+    @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2)])
+    async def test_events_apart_in_any_order(self, plane: ControlPlane, order: tuple[int, ...]) -> None:
+        """Messages, choice and span come in bodies of their own; the exchange is whole with the last of them."""
+        start = time.time_ns() - 10**9
+        posts = [
+            ("logs", log("gen_ai.system.message", {"content": "Be brief."}, at=start)),
+            ("logs", log("gen_ai.user.message", {"content": "Who leads?"}, at=start + 1000)),
+            ("logs", log("gen_ai.choice", {"index": 0, "message": {"content": "Both."}}, at=start + 2000)),
+            ("traces", span({"gen_ai.operation.name": "chat", "gen_ai.request.model": "qwen"})),
+        ]
+        found = []
+        for number in order:
+            signal, body = posts[number]
+            await plane.http.post(f"/ingest/otlp/v1/{signal}", json=body)
+            found.append(len(await stored(plane)))
+
+        [one] = await stored(plane)
+        asked, answered = said(one)
+        assert answered == "Both."
+        assert asked[-1] == {"role": "user", "content": "Who leads?"} or order != (0, 1, 2, 3)
+        assert (one.model, await outcomes(plane)) == ("qwen", {"queued": 1})
+
+    async def test_without_content_it_is_not_auditable(self, plane: ControlPlane) -> None:
+        """After the wait the ledger has it; sent again, it changes nothing."""
+        bare = span({"gen_ai.operation.name": "chat", "gen_ai.request.model": "qwen"})
+        half = log("gen_ai.user.message", {"content": "Who leads?"}, span_id="aaaaaaaaaaaaaaaa")
+        for _ in range(2):
+            await plane.http.post("/ingest/otlp/v1/traces", json=bare)
+        await plane.http.post("/ingest/otlp/v1/logs", json=half)
+        before = await outcomes(plane)
+        swept = await sweep_all(plane)
+        await plane.http.post("/ingest/otlp/v1/traces", json=bare)
+        await sweep_all(plane)
+
+        assert (before, swept) == ({}, 2)
+        assert await outcomes(plane) == {"not_auditable": 2}
+        counted = {(door, what): n for door, what, n in plane.stats.snapshot().ingested}
+        assert (counted["otlp", "no_content"], counted["otlp", "half"]) == (1, 1)
+
+    async def test_other_spans_are_ignored(self, plane: ControlPlane) -> None:
+        """A database call and an embedding are no exchanges, and are counted."""
+        for attributes in ({"db.system": "postgresql"}, {"gen_ai.operation.name": "embeddings"}):
+            assert (await plane.http.post("/ingest/otlp/v1/traces", json=span(attributes))).json() == {}
+
+        assert plane.stats.snapshot().ingested == [("otlp", "ignored", 2)]
+        assert await outcomes(plane) == {}
+
+    async def test_a_failed_request(self, plane: ControlPlane) -> None:
+        """A span with an error has no answer to audit: filtered."""
+        await plane.http.post("/ingest/otlp/v1/traces", json=span(CONTENT, status={"code": 2}))
+
+        assert await outcomes(plane) == {"filtered": 1}
+
+    async def test_partial_success(self, plane: ControlPlane) -> None:
+        """A span that says nonsense of its sampling is rejected with the words that OTLP has for it."""
+        good, bad = span(CONTENT), span(CONTENT | {"biasgate.sampling_rate": 7.0}, span_id="cccccccccccccccc")
+        good["resourceSpans"] += bad["resourceSpans"]
+        answer = await plane.http.post("/ingest/otlp/v1/traces", json=good)
+
+        assert answer.json()["partialSuccess"]["rejectedSpans"] == "1"
+        assert "biasgate.sampling_rate is '7.0'" in answer.json()["partialSuccess"]["errorMessage"]
+        assert await outcomes(plane) == {"queued": 1}
+
+    async def test_older_forms(self, plane: ControlPlane) -> None:
+        """Numbered attributes of OpenLLMetry, and the span events before them."""
+        numbered = {
+            "gen_ai.request.model": "qwen",
+            "llm.request.type": "chat",
+            "gen_ai.prompt.0.role": "system",
+            "gen_ai.prompt.0.content": "Be brief.",
+            "gen_ai.prompt.1.role": "user",
+            "gen_ai.prompt.1.content": "Who leads?",
+            "gen_ai.completion.0.role": "assistant",
+            "gen_ai.completion.0.content": "Both.",
+        }
+        await plane.http.post("/ingest/otlp/v1/traces", json=span(numbered, span_id="1111111111111111"))
+        events = [
+            {"name": name, "attributes": [{"key": key, "value": any_value(json.dumps(value))}]}
+            for name, key, value in (
+                ("gen_ai.content.prompt", "gen_ai.prompt", ASKED),
+                ("gen_ai.content.completion", "gen_ai.completion", [{"role": "assistant", "content": "Nobody."}]),
+            )
+        ]
+        model = {"gen_ai.request.model": "qwen", "gen_ai.operation.name": "chat"}
+        await plane.http.post("/ingest/otlp/v1/traces", json=span(model, events=events, span_id="2222222222222222"))
+
+        found = sorted((said(one) for one in await stored(plane)), key=lambda one: str(one[1]))
+        assert found[0] == ([{"role": "system", "content": "Be brief."}, ASKED_SHORT], "Both.")
+        assert found[1] == (ASKED, "Nobody.")
+
+
+ASKED_SHORT = {"role": "user", "content": "Who leads?"}
+
+
+class TestLiteLLM:
+    async def test_a_guardrail_is_answered_at_once_and_never_intervenes(self, plane: ControlPlane) -> None:
+        """Both calls of one exchange are joined by its id; of a streamed answer the longest call stands."""
+        call = {"litellm_call_id": "c", "model": "qwen", "request_data": {}}
+        asked: dict[str, Any] = {"input_type": "request", "structured_messages": ASKED, **call}
+        so_far = [{"input_type": "response", "texts": [text], **call} for text in ("Any", "Anyone.")]
+        answers = [
+            await plane.http.post("/ingest/litellm/beta/litellm_basic_guardrail_api", json=one)
+            for one in (asked, *so_far)
+        ]
+        before = await stored(plane)
+        await plane.guardrail_calls.flush(everything=True)
+
+        assert [answer.json() for answer in answers] == [{"action": "NONE"}] * 3
+        [one] = await stored(plane)
+        assert (before, said(one)) == ([], (ASKED, "Anyone."))
+
+    async def test_a_record_of_the_callback(self, plane: ControlPlane) -> None:
+        """With the rate that its request's metadata names; redacted text is no content."""
+        record = {
+            "id": "chatcmpl-1",
+            "litellm_call_id": "c",
+            "call_type": "acompletion",
+            "status": "success",
+            "model": "openai/qwen",
+            "model_group": "qwen",
+            "messages": ASKED,
+            "response": ANSWER,
+            "startTime": time.time() - 2,
+            "endTime": time.time() - 1,
+            "metadata": {"requester_metadata": {"biasgate_sampling_rate": 0.5}},
+        }
+        hidden = [{"role": "user", "content": "redacted-by-litellm"}]
+        answer = await plane.http.post(
+            "/ingest/litellm", json=[record, record | {"litellm_call_id": "d", "messages": hidden}, {"x": 1}]
+        )
+
+        assert (answer.json()["taken"], answer.json()["waiting"], answer.json()["rejected"]) == (1, 1, 1)
+        [one] = await stored(plane)
+        assert (one.sender_rate, one.model, said(one)) == (0.5, "qwen", (ASKED, "Anyone may."))
+
+
+class TestUnknownSampling:
+    async def test_it_is_stored_as_unknown(self, plane: ControlPlane) -> None:
+        """Neither in the body, nor in a header, nor in the configuration: null, and the record says why."""
+        await plane.http.post("/ingest/http", json=pair())
+
+        [one] = await stored(plane)
+        assert (one.sender_rate, one.known_probability, one.inclusion_probability) == (None, None, 1.0)
+
+    async def test_header_and_configuration(self, tmp_path: Path) -> None:
+        """What the body says stands before the header, which stands before the configuration."""
+        config = OPEN | {"ingest": {"enabled": True, "sampling_rate": 0.5}}
+        async with control_plane(tmp_path, **config) as plane:
+            await plane.http.post("/ingest/http", json=pair("a"))
+            headers = {"x-biasgate-sampling-rate": "0.2"}
+            await plane.http.post("/ingest/http", json=[pair("b"), pair("c", sampling_rate=0.1)], headers=headers)
+            bad = await plane.http.post("/ingest/http", json=pair("d"), headers={"x-biasgate-sampling-rate": "0"})
+            rates = {one.request_id: one.sender_rate for one in await stored(plane)}
+
+        assert rates == {"a": 0.5, "b": 0.2, "c": 0.1}
+        assert (bad.status_code, "in (0, 1]" in bad.json()["detail"]) == (400, True)
+
+
+class TestEntering:
+    async def test_closed_until_enabled(self, tmp_path: Path) -> None:
+        """Every door says what to set."""
+        async with control_plane(tmp_path) as plane:
+            for path in DOORS:
+                answer = await plane.http.post(path, json={})
+                assert (answer.status_code, "ingest.enabled" in answer.json()["detail"]) == (404, True)
+
+    async def test_keys_of_live_traffic(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One of [[keys]] opens a door, in either header, and its name and rights go with the exchange."""
+        monkeypatch.setenv("DOOR_APP", "app-secret")
+        monkeypatch.setenv("DOOR_QUIET", "quiet-secret")
+        monkeypatch.setenv("DOOR_ADMIN", "admin-secret")
+        keys = [
+            {"name": "app", "key_env": "DOOR_APP", "may_opt_out": False},
+            {"name": "quiet", "key_env": "DOOR_QUIET", "audit": False},
+        ]
+        config = OPEN | {"keys": keys, "server": {"admin_key_env": "DOOR_ADMIN"}}
+        async with control_plane(tmp_path, **config) as plane:
+            for path in DOORS:
+                for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Bearer admin-secret"}):
+                    assert (await plane.http.post(path, json={}, headers=headers)).status_code == 401
+            as_app = {"x-api-key": "app-secret"}
+            await plane.http.post("/ingest/http", json=pair("a", audit="off"), headers=as_app)
+            await plane.http.post("/ingest/http", json=pair("a"), headers={"authorization": "Bearer quiet-secret"})
+            assert await outcomes(plane) == {"queued": 1, "opted_out": 1}
+            assert [one.key_name for one in await stored(plane)] == ["app"]
+
+    async def test_bodies_are_bounded(self, tmp_path: Path) -> None:
+        """As sent and as decompressed; what is no gzip and a strange type are one line each."""
+        config = OPEN | {"ingest": {"enabled": True, "max_body_bytes": 100_000}}
+        async with control_plane(tmp_path, **config) as plane:
+            bomb = gzip.compress(b" " * 50_000_000)
+            packed = {"content-encoding": "gzip"}
+            answers = {
+                "large": await send(plane, b" " * 200_000),
+                "bomb": await send(plane, bomb, **packed),
+                "no gzip": await send(plane, b"{}", **packed),
+                "half": await send(plane, gzip.compress(json.dumps(pair()).encode())[:-9], **packed),
+                "br": await send(plane, b"{}", **{"content-encoding": "br"}),
+                "text": await plane.http.post("/ingest/http", content=b"{}", headers={"content-type": "text/plain"}),
+                "good": await send(plane, gzip.compress(json.dumps(pair()).encode()), **packed),
+            }
+
+        assert {name: answer.status_code for name, answer in answers.items()} == {
+            "large": 413,
+            "bomb": 413,
+            "no gzip": 400,
+            "half": 400,
+            "br": 400,
+            "text": 415,
+            "good": 200,
+        }
+        assert len(bomb) < 100_000
+
+    async def test_no_room(self, plane: ControlPlane) -> None:
+        """When the memory of copies is full the sender is told to come again, and nothing was counted."""
+        assert plane.tap.reserve(128 * 1024 * 1024)
+        answer = await plane.http.post("/ingest/http", json=pair())
+
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "2")
+        assert await outcomes(plane) == {}
+
+    async def test_parts_of_one_exchange_are_bounded(
+        self, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whoever sends more and more of one is told nothing new, and what is kept of it stays as it is."""
+        monkeypatch.setattr("gateway.ingest.intake.MOST_PARTS", 3)
+        for number in range(6):
+            await plane.http.post("/ingest/otlp/v1/logs", json=log("gen_ai.user.message", {"content": str(number)}))
+
+        assert await ingested.count_parts(plane.database) == 3
+        assert sorted(plane.stats.snapshot().ingested) == [("otlp", "rejected", 3), ("otlp", "waiting", 3)]
+
+    async def test_many_senders_at_once(self, plane: ControlPlane) -> None:
+        """The same hundred exchanges from ten senders are a hundred."""
+        batch = [pair(str(number)) for number in range(100)]
+        answers = await asyncio.gather(*(plane.http.post("/ingest/http", json=batch) for _ in range(10)))
+
+        assert sum(answer.json()["taken"] for answer in answers) == 100
+        assert await outcomes(plane) == {"queued": 100}
+
+
+DOORS = (
+    *("/ingest/http", "/ingest/litellm", "/ingest/litellm/beta/litellm_basic_guardrail_api"),
+    *("/ingest/otlp/v1/traces", "/ingest/otlp/v1/logs"),
+)
+
+
+async def send(plane: ControlPlane, body: bytes, **headers: str) -> httpx.Response:
+    return await plane.http.post("/ingest/http", content=body, headers={"content-type": "application/json", **headers})
+
+
+async def id_of(plane: ControlPlane) -> str:
+    """Of the one exchange that waits."""
+    [found] = await ingested.waited_too_long(plane.database, before=9e9, limit=2)
+    return found
+
+
+async def sweep_all(plane: ControlPlane) -> int:
+    """As if every part had waited for long enough."""
+    return await plane.intake.sweep(now=time.time() + 86_400)
+
+
+async def test_calls_that_are_held_are_bounded(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guardrail is answered all the same; what is not held is counted, and room comes back as calls are handed on."""
+    monkeypatch.setattr("gateway.ingest.guardrail.MOST_BYTES", 1000)
+    path = "/ingest/litellm/beta/litellm_basic_guardrail_api"
+    for turn in range(2):
+        for number in range(20):
+            call = {
+                "litellm_call_id": f"{turn}-{number}",
+                "model": "qwen",
+                "input_type": "request",
+                "texts": ["x" * 50],
+            }
+            assert (await plane.http.post(path, json=call)).json() == {"action": "NONE"}
+        await plane.guardrail_calls.flush(everything=True)
+
+    counted = {(door, outcome): count for door, outcome, count in plane.stats.snapshot().ingested}
+    assert counted["litellm", "waiting"] + counted["litellm", "rejected"] == 40
+    assert counted["litellm", "waiting"] % 2 == 0
+    assert 10 <= counted["litellm", "waiting"] <= 20

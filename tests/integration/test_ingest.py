@@ -1,0 +1,307 @@
+"""Exchanges that others recorded, from real senders: OpenTelemetry's SDK, LiteLLM's proxy, the command; and kill -9."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from opentelemetry import trace
+from opentelemetry._logs import LogRecord
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from tests.bench.contestants import CACHE
+from tests.support.integration.serving import Command, command, serving
+from tests.support.processes import free_port, running
+from tests.support.required import lacking
+from tests.support.simulated import running_simulator
+from tests.support.waiting import eventually
+
+SECRET = {"INGEST_SECRET": "0123456789abcdef0123456789abcdef", "INGEST_KEY": "sender-key"}
+QUESTION = "Who leads better, men or women?"
+
+
+def config_in(directory: Path, extra: str = "", upstream: str = "http://127.0.0.1:9") -> Path:
+    path = directory / "biasgate.toml"
+    path.write_text(
+        f'[store]\nurl = "sqlite:///{directory / "biasgate.db"}"\n'
+        f'[[upstreams]]\nname = "up"\nbase_url = "{upstream}"\nmodels = ["simulated"]\n'
+        '[[keys]]\nname = "sender"\nkey_env = "INGEST_KEY"\n'
+        '[sampling]\nsecret_env = "INGEST_SECRET"\nrate = 0.5\n[ingest]\nenabled = true\n' + extra
+    )
+    return path
+
+
+def outcomes_in(directory: Path) -> Counter[str]:
+    """Of the ledger, as they stand in the file."""
+    with sqlite3.connect(directory / "biasgate.db") as connection:
+        rows = connection.execute("SELECT outcome, sum(count) FROM ledger GROUP BY outcome").fetchall()
+    return Counter({outcome: count for outcome, count in rows if count})
+
+
+def stored_in(directory: Path) -> list[tuple[Any, ...]]:
+    """Model, sender's rate, probability and both bodies of each stored exchange."""
+    with sqlite3.connect(directory / "biasgate.db") as connection:
+        columns = "served_model, sender_rate, inclusion_probability, request_body, response_body"
+        return connection.execute(f"SELECT {columns} FROM exchanges ORDER BY id").fetchall()
+
+
+@asynccontextmanager
+async def gateway(config: Path) -> AsyncIterator[Command]:
+    async with serving("gateway", "--config", str(config), environ=SECRET) as found:
+        yield found
+
+
+def pair(number: int) -> dict[str, Any]:
+    request = {"model": "simulated", "messages": [{"role": "user", "content": f"{QUESTION} {number}"}]}
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Anyone may."}}]}
+    return {"id": f"pair-{number}", "request": request, "response": answer, "sampling_rate": 0.1}
+
+
+async def test_the_real_sdk(tmp_path: Path) -> None:
+    """Spans with content, and events whose span comes apart, sent by the SDK's own exporters as protobuf with gzip."""
+    async with gateway(config_in(tmp_path, "join_seconds = 60\n")) as found:
+        root, headers = f"{found.root}/ingest/otlp/v1", {"authorization": "Bearer sender-key"}
+        await asyncio.to_thread(export, root, headers)
+        outcomes = outcomes_in(tmp_path)
+        metrics = (await get(f"{found.root}/metrics")).text
+
+    assert outcomes.total() == 60
+    assert outcomes.keys() == {"queued", "sampled_out"}
+    assert 'biasgate_ingested_total{door="otlp",outcome="ignored"} 30.0' in metrics
+    assert 'biasgate_ingested_total{door="otlp",outcome="taken"} 60.0' in metrics
+    rows = stored_in(tmp_path)
+    assert len(rows) == outcomes["queued"]
+    assert {row[:3] for row in rows} == {("simulated", None, 0.5)}
+    asked = [json.loads(row[3])["messages"] for row in rows]
+    assert all(one[-1]["content"].startswith(QUESTION) for one in asked)
+    said = {json.loads(row[4])["choices"][0]["message"]["content"] for row in rows}
+    assert said == {"Anyone may.", "Both."}
+
+
+def export(root: str, headers: dict[str, str]) -> None:
+    from opentelemetry.exporter.otlp.proto.http import Compression
+
+    spans = TracerProvider()
+    spans.add_span_processor(
+        BatchSpanProcessor(OTLPSpanExporter(f"{root}/traces", headers=headers, compression=Compression.Gzip))
+    )
+    records = LoggerProvider()
+    records.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(f"{root}/logs", headers=headers)))
+    tracer, logger = spans.get_tracer("app"), records.get_logger("app")
+    bare = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "simulated"}
+    for number in range(30):
+        words = [{"role": "user", "parts": [{"type": "text", "content": f"{QUESTION} {number}"}]}]
+        said = [{"role": "assistant", "parts": [{"type": "text", "content": "Anyone may."}], "finish_reason": "stop"}]
+        content = {"gen_ai.input.messages": json.dumps(words), "gen_ai.output.messages": json.dumps(said)}
+        with tracer.start_as_current_span("chat simulated", attributes=bare | content):
+            tracer.start_span("query", attributes={"db.system": "postgresql"}).end()
+        with tracer.start_as_current_span("chat simulated", attributes=bare) as span:
+            context = trace.set_span_in_context(span)
+            asked = {"content": f"{QUESTION} {number}"}
+            logger.emit(LogRecord(context=context, event_name="gen_ai.user.message", body=asked))
+            choice: dict[str, Any] = {"index": 0, "finish_reason": "stop", "message": {"content": "Both."}}
+            logger.emit(LogRecord(context=context, event_name="gen_ai.choice", body=choice))
+    records.shutdown()
+    spans.shutdown()
+
+
+async def test_kill_9_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+    """A sender that repeats what was not answered: each exchange is in the ledger once, whenever the gateway died."""
+    config = config_in(tmp_path)
+    batches = [[pair(number) for number in range(first, first + 20)] for first in range(0, 600, 20)]
+    answered = 0
+    for kill in (True, True, True, False):
+        async with gateway(config) as found, httpx.AsyncClient(trust_env=False, timeout=30) as http:
+            killing = asyncio.create_task(kill_soon(found)) if kill else None
+            while answered < len(batches):
+                try:
+                    answer = await http.post(
+                        f"{found.root}/ingest/http",
+                        json=batches[answered],
+                        headers={"authorization": "Bearer sender-key"},
+                    )
+                except httpx.TransportError:
+                    break
+                assert answer.status_code == 200, answer.text
+                answered += 1
+                await asyncio.sleep(0.02)
+            if killing is not None:
+                await killing
+
+    assert answered == len(batches)
+    outcomes = outcomes_in(tmp_path)
+    assert outcomes.total() == 600
+    rows = stored_in(tmp_path)
+    assert len(rows) == outcomes["queued"]
+    assert {(row[1], round(row[2], 9)) for row in rows} == {(0.1, 0.05)}
+
+
+async def kill_soon(found: Command) -> None:
+    await asyncio.sleep(0.25)
+    os.kill(found.process.pid, signal.SIGKILL)
+
+
+async def test_auditors_of_what_nobody_here_serves(tmp_path: Path) -> None:
+    """Those that read are done; the judge, which would ask the model itself, says that it has no upstream."""
+    extra = (
+        "sampling_rate = 1.0\n[server]\nauditor_metrics_port = 0\n[auditors.embedding]\nenabled = false\n"
+        '[auditors.judge]\nmodel = "j"\n'
+    )
+    config = config_in(tmp_path, extra)
+    config.write_text(config.read_text().replace("rate = 0.5", "rate = 1.0"))
+    async with (
+        serving("serve", "--config", str(config), environ=SECRET) as found,
+        httpx.AsyncClient(trust_env=False, timeout=30, headers={"authorization": "Bearer sender-key"}) as http,
+    ):
+        pairs = [pair(number) | {"model": "elsewhere"} for number in range(4)]
+        (await http.post(f"{found.root}/ingest/http", json=pairs)).raise_for_status()
+        await eventually(lambda: outcomes_in(tmp_path)["audited"] == 4, within_seconds=90)
+
+    with sqlite3.connect(tmp_path / "biasgate.db") as connection:
+        audits = connection.execute("SELECT DISTINCT auditor, outcome, message FROM exchange_audits").fetchall()
+        labels = connection.execute("SELECT DISTINCT model_label, upstream FROM exchanges").fetchall()
+    by_auditor = {auditor: (outcome, message) for auditor, outcome, message in audits}
+    assert by_auditor["refusal"] == ("audited", None)
+    assert by_auditor["judge"][0] == "not_auditable"
+    assert "set ingest.upstream" in by_auditor["judge"][1]
+    assert labels == [("other", "")]
+
+
+async def test_the_command(tmp_path: Path) -> None:
+    """A file with bad lines: the summary names them; sent again, nothing counts twice."""
+    lines = [json.dumps(pair(number)) for number in range(450)]
+    without = [{name: value for name, value in pair(number).items() if name != "id"} for number in (1, 1)]
+    lines[100:100] = ["{", '{"id": "x", "request": 3}', *map(json.dumps, without), "", "[]"]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    async with gateway(config_in(tmp_path)) as found:
+        arguments = ("ingest", str(path), "--gateway", found.root, "--key-env", "INGEST_KEY", "--json")
+        first, again = [await run(*arguments) for _ in range(2)]
+        wrong = await run("ingest", str(path), "--gateway", found.root)
+    nobody = await run("ingest", str(path), "--gateway", f"http://127.0.0.1:{free_port()}")
+    no_share = await run("ingest", str(path), "--sampling-rate", "2")
+    no_file = await run("ingest", str(tmp_path / "none"))
+
+    assert (first[0], first[1]["lines"]) == (1, 455)
+    assert {name: first[1][name] for name in ("taken", "duplicate", "rejected")} == {
+        "taken": 452,
+        "duplicate": 0,
+        "rejected": 3,
+    }
+    assert sorted(first[1]["errors"]) == [
+        "line 101: no JSON object",
+        "line 102: request is neither an object nor text",
+        "line 106: no JSON object",
+    ]
+    assert (again[1]["taken"], again[1]["duplicate"]) == (0, 452)
+    assert outcomes_in(tmp_path).total() == 452
+    assert wrong[0] == 2
+    assert "missing or unknown API key" in wrong[2]
+    assert [one[0] for one in (nobody, no_share, no_file)] == [2, 2, 2]
+    assert "stopped before line 1" in nobody[2]
+    assert "--sampling-rate 2 must be in (0, 1]" in no_share[2]
+    assert "cannot be read: No such file or directory" in no_file[2]
+
+
+async def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, the last line as JSON, and all that was written."""
+    async with command(*arguments, environ=SECRET) as found:
+        code = await found.exit_code()
+        await asyncio.sleep(0)
+        await eventually(lambda: bool(found.lines), within_seconds=30)
+    last = found.lines[-1]
+    return code, json.loads(last) if last.startswith("{") else {}, "\n".join(found.lines)
+
+
+@pytest.mark.long
+async def test_the_real_litellm_proxy(tmp_path: Path) -> None:
+    """In front of the simulated model, with guardrail and callback: one exchange each, streamed or not, both ways."""
+    made_for_benchmarks = CACHE / "litellm/bin/litellm"
+    program = os.environ.get("BIASGATE_TEST_LITELLM") or shutil.which("litellm") or shutil.which(made_for_benchmarks)
+    if program is None:
+        lacking("litellm is not installed: set BIASGATE_TEST_LITELLM to the proxy's command", "LITELLM")
+    async with (
+        running_simulator() as model,
+        gateway(config_in(tmp_path, "models = ['chat']\nsampling_rate = 1.0\n")) as found,
+    ):
+        port = free_port()
+        config = tmp_path / "litellm.yaml"
+        config.write_text(LITELLM.format(model=model, root=found.root))
+        environ = {
+            "GENERIC_LOGGER_ENDPOINT": f"{found.root}/ingest/litellm",
+            "GENERIC_LOGGER_HEADERS": "Authorization=Bearer sender-key",
+            "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+            "LITELLM_LOG": "ERROR",
+            "DEFAULT_FLUSH_INTERVAL_SECONDS": "1",
+        }
+        argv = [program, "--config", str(config), "--host", "127.0.0.1", "--port", str(port), "--num_workers", "1"]
+        root = f"http://127.0.0.1:{port}"
+        with running(argv, ready_url=f"{root}/health/liveliness", log=tmp_path / "litellm.log", environ=environ):
+            said = [await ask(root, number, stream=number % 2 == 1) for number in range(6)]
+            await eventually(lambda: outcomes_in(tmp_path).total() >= 6, within_seconds=60)
+            await asyncio.sleep(7)  # the guardrail's calls come after the callback, and change nothing
+        outcomes = outcomes_in(tmp_path)
+        metrics = (await get(f"{found.root}/metrics")).text
+
+    assert all(said)
+    assert outcomes.total() == 6, outcomes
+    assert 'biasgate_ingested_total{door="litellm",outcome="duplicate"}' in metrics
+    rows = stored_in(tmp_path)
+    assert {row[0] for row in rows} <= {"chat"}
+    assert all(json.loads(row[3])["messages"][-1]["content"].startswith(QUESTION) for row in rows)
+    answers = {json.loads(row[4])["choices"][0]["message"]["content"] for row in rows}
+    assert answers <= set(said)
+
+
+LITELLM = """
+model_list:
+  - model_name: chat
+    litellm_params:
+      model: openai/simulated
+      api_base: {model}/v1
+      api_key: none
+litellm_settings:
+  callbacks: ["generic_api"]
+guardrails:
+  - guardrail_name: biasgate
+    litellm_params:
+      guardrail: generic_guardrail_api
+      mode: [pre_call, post_call]
+      default_on: true
+      api_base: {root}/ingest/litellm
+      api_key: sender-key
+      unreachable_fallback: fail_open
+      streaming_end_of_stream_only: true
+"""
+
+
+async def ask(root: str, number: int, *, stream: bool) -> str:
+    """What the proxy answers, which the guardrail must not change."""
+    body = {"model": "chat", "stream": stream, "messages": [{"role": "user", "content": f"{QUESTION} {number}"}]}
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
+        answer = await http.post(f"{root}/v1/chat/completions", json=body)
+    assert answer.status_code == 200, answer.text
+    if not stream:
+        return str(answer.json()["choices"][0]["message"]["content"])
+    events = [line[6:] for line in answer.text.splitlines() if line.startswith("data: {")]
+    deltas = [choice["delta"].get("content") for event in events for choice in json.loads(event)["choices"]]
+    return "".join(filter(None, deltas))
+
+
+async def get(url: str) -> httpx.Response:
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+        return await http.get(url)
