@@ -10,23 +10,24 @@ from typing import Any
 
 import httpx
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from auditors.streams.scales import GAP_SUFFIX, SCALES, WITH_GAPS
 from tests.support.auditors.moving_judge import reference_set
 from tests.support.dashboards import GRAFANA, NAMES, panels
 from tests.support.dashboards import filled as with_everything_chosen
+from tests.support.integration.collector import collecting
 from tests.support.integration.scraped import QUESTION, System, scraped, send_traffic
 
 SETTINGS = (
-    '[telemetry]\notlp_endpoint = "http://127.0.0.1:9"\n'
+    '[telemetry]\notlp_endpoint = "{collector}"\nevaluation_signal = "logs"\n'
     + "[drift]\naverage_run_length = 1000\nreference = { window = 5 }\n"
     + '[[audits.schedules]]\nname = "hourly"\nevery_hours = 1\nsuites = ["stereoset"]\nmodel = "simulated"\n'
     + '[[mitigation]]\nmatch = { route = "/v1/completions" }\ninstruction = "abstract"\n'
     + '[mitigation.query_filter]\nbase_url = "http://127.0.0.1:9"\nmodel = "nobody"\n'
     + "[ingest]\nenabled = true\n"
 )
-"""A reference after five audits, so that the detectors begin; a collector of spans and a filter's judge that are not
-there."""
+"""A reference after five audits, so that the detectors begin; a filter's judge that is not there."""
 AUDITORS = """
 [auditors.judge]
 model = "simulated-judge"
@@ -70,7 +71,11 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     reference = home / "reference.json"
     reference.write_bytes(reference_set("simulated-judge"))
     auditors = AUDITORS.replace("{reference}", str(reference))
-    with scraped(home, settings=SETTINGS, auditors=auditors) as system:
+    with (
+        start_blocking_portal() as elsewhere,
+        elsewhere.wrap_async_context_manager(collecting()) as collector,
+        scraped(home, settings=SETTINGS.replace("{collector}", collector.url), auditors=auditors) as system,
+    ):
         send_traffic(system.gateway, 6, QUESTIONS)
         send_unaskable(system.gateway)
         send_decisions(system.gateway)
@@ -81,6 +86,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
             'biasgate_exchanges_total{auditor!=""}',
             'biasgate_exchanges_total{outcome="not_auditable"}',
             "biasgate_ingested_total",
+            "biasgate_evaluation_events_total",
             "biasgate_live_received_mean",
         ):
             system.eventually(counter)
