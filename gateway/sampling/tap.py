@@ -24,13 +24,13 @@ from gateway.proxy.types import Sampled
 from gateway.sampling.decision import HmacSampler, is_probe
 from gateway.sampling.key_shares import KeyShares, ShareBoard
 from gateway.sampling.strata import OPTED_IN, UNCLASSIFIED, Strata
-from gateway.sampling.writer.journal import JOURNAL_SECONDS, Journal, Leftover, entries_of
+from gateway.sampling.writer.journal import Journal, Leftover, entries_of
 from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store import exchanges
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
-from gateway.ticks import every, next_tick, until_tick
+from gateway.ticks import next_tick, until_tick
 
 logger = logging.getLogger(__name__)
 
@@ -155,8 +155,7 @@ class SamplingTap:
         verdict = self.verdict(exchange_id, eligible, body, opt, may_opt, tag, model, route, key_name)
         if isinstance(verdict, Sampled):
             return verdict
-        self.outcomes[verdict] += 1
-        self._unwritten[verdict] += 1
+        self._count(verdict)
         return None
 
     def verdict(
@@ -222,7 +221,7 @@ class SamplingTap:
         size = _size(exchange)
         held = self._buffered_bytes + self._reserved_bytes
         if len(self._buffer) >= self._capacity or held + size > BUFFER_BYTES:
-            self._count(exchange.stratum, "failed")
+            self._count((exchange.stratum, "failed"))
             if not self._is_overflowing:
                 self._is_overflowing = True
                 logger.error(
@@ -233,12 +232,13 @@ class SamplingTap:
         self._buffer.append(exchange)
         self._buffered_bytes += size
         self._waiting_copies[exchange.stratum] += 1
+        self._note((exchange.stratum, "failed"))
         self._adapt()
         if len(self._buffer) >= BATCH_EXCHANGES:
             self._full_batch.set()
 
     def drop(self, stratum: str, outcome: Literal["filtered", "truncated", "failed"]) -> None:
-        self._count(stratum, outcome)
+        self._count((stratum, outcome))
 
     async def start(self) -> None:
         """Begins to hand on what is offered."""
@@ -247,8 +247,7 @@ class SamplingTap:
                 self._journal = Journal(self._directory, self._sender)
             except OSError as exc:  # a full disk is no reason to serve nobody
                 logger.warning("there is no journal of counts, kill -9 of this worker will lose some: %s", exc)
-            else:
-                self._regular.append(asyncio.create_task(self._keep_journal(self._journal)))
+            self._renew_journal()
             self._board = ShareBoard(self._directory, self._sender)
             self._regular.append(asyncio.create_task(self._compare_shares(self._board)))
         self._writer = asyncio.create_task(self._write_until_stopped(), name="tap-writer")
@@ -276,7 +275,7 @@ class SamplingTap:
             self._journal = None
         lost = len(self._buffer)
         for exchange in self._buffer:
-            self._count(exchange.stratum, "failed")
+            self._count((exchange.stratum, "failed"))
         self._buffer.clear()
         self._buffered_bytes = 0
         self._waiting_copies.clear()
@@ -284,9 +283,21 @@ class SamplingTap:
         if lost:
             logger.error("%d sampled exchanges were lost: the store did not take them before the end", lost)
 
-    def _count(self, stratum: str, outcome: str) -> None:
-        self.outcomes[stratum, outcome] += 1
-        self._unwritten[stratum, outcome] += 1
+    def _count(self, pair: tuple[str, str]) -> None:
+        self.outcomes[pair] += 1
+        self._unwritten[pair] += 1
+        self._note(pair)
+
+    def _note(self, pair: tuple[str, str]) -> None:
+        """Keeps in the journal what was counted just now; a copy counts as failed until it is stored."""
+        journal = self._journal
+        if journal is not None and not journal.count(pair):
+            journal.write(self._leftover())
+
+    def _renew_journal(self) -> None:
+        """Whenever another delivery is in flight, or none."""
+        if self._journal is not None:
+            self._journal.write(self._leftover())
 
     async def _write_until_stopped(self) -> None:
         while not (self._ending.is_set() and not self._buffer and not self._unwritten):
@@ -309,40 +320,25 @@ class SamplingTap:
         delivery = Delivery(self._sender, self._delivered, time.time())
         strata = Counter(exchange.stratum for exchange in batch)
         queued = Counter({(stratum, "queued"): count for stratum, count in strata.items()})
+        failed = Counter({(stratum, "failed"): count for stratum, count in strata.items()})
         self._waiting_copies -= strata
-        self._in_flight = decided + Counter({(stratum, "failed"): count for stratum, count in strata.items()})
+        self._in_flight = decided + failed
+        self._renew_journal()
         try:
             moved = await self._retry_until_done(lambda: self._sink.write(batch, decided + queued, delivery))
         except Exception:  # a batch that can never be stored must not hold up those behind it
             logger.exception("%d sampled exchanges were refused by the store and are lost", len(batch))
             self._forget(batch)
             self._in_flight = Counter()
-            self._unwritten += decided
-            for exchange in batch:
-                self._count(exchange.stratum, "failed")
+            self._unwritten += decided + failed
+            self.outcomes += failed
+            self._renew_journal()
             return
         self._forget(batch)
         queued.update(moved)
         self._in_flight = Counter()
+        self._renew_journal()
         self.outcomes += queued
-
-    async def _keep_journal(self, journal: Journal) -> None:
-        settled: int | None = None
-        """The delivery after which nothing was left, as the journal says already."""
-
-        def write(_: float) -> None:
-            nonlocal settled
-            is_empty = not (self._unwritten or self._waiting_copies or self._in_flight)
-            if is_empty and settled == self._delivered:
-                return
-            try:
-                journal.write(self._leftover())
-                settled = self._delivered if is_empty else None
-            except OSError as exc:  # a full disk: nothing else is wrong, and the next one may succeed
-                logger.warning("the journal of counts cannot be written: %s", exc)
-
-        write(0.0)
-        await every(JOURNAL_SECONDS, write)
 
     def _leftover(self) -> Leftover:
         waiting = self._unwritten.copy()

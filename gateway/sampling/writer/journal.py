@@ -1,13 +1,14 @@
 """What a worker has counted and not yet seen stored, in a file that outlives it: kill -9 takes no count along.
 
-A worker writes its journal every JOURNAL_SECONDS, into the page cache and no further: what survives is the death of the
-process, not that of the machine. While it lives it holds a lock on the file. The writer adds what the journals of dead
-workers say to the ledger, under the names of the deliveries it would have come with, so exactly once
+The file is mapped into memory, so that a count is in it as soon as it is made, and what survives is the death of the
+process, not that of the machine. While the worker lives it holds a lock on the file. The writer adds what the journals
+of dead workers say to the ledger, under the names of the deliveries it would have come with, so exactly once
 (gateway.store.deliveries), and deletes them. Copies die with their worker: they are counted as failed.
 """
 
 import fcntl
 import logging
+import mmap
 import os
 import struct
 import time
@@ -15,25 +16,31 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from gateway.errors import StoreError
 from gateway.sampling.writer.sink import ExchangeSink
-from gateway.store.deliveries import Delivery
+from gateway.store.deliveries import KEPT_SECONDS, Delivery
 from gateway.store.ledger import Deltas
 
 logger = logging.getLogger(__name__)
 
-JOURNAL_SECONDS = 0.1
 SLOT_BYTES = 64 * 1024
 """Two slots, written in turn: a worker that dies while it writes one leaves the other."""
+MOST_COUNTERS = 1024
+"""Of a slot, for what is counted after it was written."""
 FOLDED_STRATUM = "unclassified"
 """Takes the counts of all strata where they are too many for a slot."""
 
-_SUFFIX = ".journal"
+SUFFIX = ".journal"
+"""Of a file's name."""
 _HEAD = struct.Struct(">QII")
 """Number of the entry, length of its text, checksum of both."""
+_COUNTER: Final = "I"
+_COUNTERS_BYTES = MOST_COUNTERS * struct.calcsize(_COUNTER)
+_TEXT_BYTES = SLOT_BYTES - _HEAD.size - _COUNTERS_BYTES
 
 
 class Leftover(msgspec.Struct, frozen=True, array_like=True):
@@ -48,6 +55,16 @@ class Leftover(msgspec.Struct, frozen=True, array_like=True):
     """Of the deliveries after it."""
 
 
+class _Entry(msgspec.Struct, frozen=True, array_like=True):
+    """A slot's text. Behind it stand counters, one for each pair of `counted`."""
+
+    left: Leftover
+    counted: list[tuple[str, str]]
+    """Stratum and outcome of what is counted from then on."""
+    at: float
+    """Unix seconds."""
+
+
 class Journal:
     """A worker's end. Use from one thread.
 
@@ -55,30 +72,53 @@ class Journal:
     """
 
     def __init__(self, directory: Path, sender: str) -> None:
-        self._path = directory / (sender + _SUFFIX)
+        self._path = directory / (sender + SUFFIX)
         new = directory / f"{sender}.new"
         self._descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.pwrite(self._descriptor, bytes(2 * SLOT_BYTES), 0)  # a disk that is full later cannot take it away
+        self._map = mmap.mmap(self._descriptor, 2 * SLOT_BYTES)
+        self._slots = [_counters(self._map, slot) for slot in range(2)]
         new.rename(self._path)  # under this name it is never without its lock
         self._number = 0
-        self._text = b""
+        self._counters = self._slots[0]
+        self._places: dict[tuple[str, str], int] = {}
+
+    def count(self, pair: tuple[str, str]) -> bool:
+        """One more of a stratum and outcome since the last `write`. False when this pair has to be written first."""
+        place = self._places.get(pair)
+        if place is None:
+            return False
+        self._counters[place] += 1
+        return True
 
     def write(self, left: Leftover) -> None:
-        """Replaces what the journal says."""
-        text = msgspec.msgpack.encode(left)
-        if len(text) > SLOT_BYTES - _HEAD.size:
-            text = msgspec.msgpack.encode(_folded(left))
-        if text == self._text:
-            return
-        self._text = text
+        """Replaces what the journal says; what is counted later is added to `left.waiting`."""
+        pairs = dict.fromkeys((*self._places, *((stratum, outcome) for stratum, outcome, _ in left.waiting)))
+        counted, places = list(pairs), {pair: place for place, pair in enumerate(pairs)}
+        text = msgspec.msgpack.encode(_Entry(left, counted, time.time()))
+        if len(text) > _TEXT_BYTES or len(counted) > MOST_COUNTERS:
+            counted = [(FOLDED_STRATUM, outcome) for outcome in dict.fromkeys(outcome for _, outcome in pairs)]
+            places = {pair: counted.index((FOLDED_STRATUM, pair[1])) for pair in pairs}
+            text = msgspec.msgpack.encode(_Entry(_folded(left), counted, time.time()))
         self._number += 1
-        head = _HEAD.pack(self._number, len(text), zlib.crc32(text, self._number & 0xFFFFFFFF))
-        os.pwrite(self._descriptor, head + text, self._number % 2 * SLOT_BYTES)
+        slot = self._number % 2
+        counters = self._slots[slot]
+        start = slot * SLOT_BYTES
+        self._map[start : start + _HEAD.size] = bytes(_HEAD.size)  # invalid until it is whole
+        counters[:] = _ZEROS
+        self._map[start + _HEAD.size : start + _HEAD.size + len(text)] = text
+        checksum = zlib.crc32(text, self._number & 0xFFFFFFFF)
+        self._map[start : start + _HEAD.size] = _HEAD.pack(self._number, len(text), checksum)
+        self._counters, self._places = counters, places
 
     def close(self, *, is_settled: bool) -> None:
         """Deletes it when all is stored, else leaves it to the writer."""
         if is_settled:
             self._path.unlink(missing_ok=True)
+        for counters in self._slots:
+            counters.release()
+        self._map.close()
         os.close(self._descriptor)
 
 
@@ -95,10 +135,15 @@ async def settle_orphans(directory: Path, sink: ExchangeSink) -> int:
             continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left = _read(descriptor)
-            if left is not None:
-                await _settle(left, sink)
-            _delete(path)
+            entry = _read(descriptor)
+            if entry is not None and entry.at < time.time() - KEPT_SECONDS:
+                logger.warning(
+                    "counts of a worker that died %s UTC are given up: what of them is stored is forgotten",
+                    time.strftime("%Y-%m-%d %H:%M", time.gmtime(entry.at)),
+                )
+            elif entry is not None:
+                await _settle(entry.left, sink)
+            path.unlink(missing_ok=True)
         except BlockingIOError:  # its worker lives
             living += 1
         except StoreError as exc:
@@ -128,11 +173,7 @@ def entries_of(counts: Mapping[tuple[str, str], int]) -> list[tuple[str, str, in
 
 
 def _journals(directory: Path) -> list[Path]:
-    return sorted(directory.glob("*" + _SUFFIX))
-
-
-def _delete(path: Path) -> None:
-    path.unlink(missing_ok=True)
+    return sorted(directory.glob("*" + SUFFIX))
 
 
 def _counts(entries: list[tuple[str, str, int]]) -> Deltas:
@@ -149,18 +190,33 @@ def _folded(left: Leftover) -> Leftover:
     return Leftover(left.sender, left.number, folded(left.in_flight), folded(left.waiting))
 
 
-def _read(descriptor: int) -> Leftover | None:
-    """The newest whole entry; None when nothing was ever written."""
+def _counters(content: mmap.mmap, slot: int) -> memoryview:
+    end = (slot + 1) * SLOT_BYTES
+    return memoryview(content)[end - _COUNTERS_BYTES : end].cast(_COUNTER)
+
+
+_ZEROS = memoryview(bytes(_COUNTERS_BYTES)).cast(_COUNTER)
+
+
+def _read(descriptor: int) -> _Entry | None:
+    """The newest whole entry, what was counted after it among what waits; None when nothing was ever written."""
     found = sorted(_entries(descriptor), reverse=True)
-    return msgspec.msgpack.decode(found[0][1], type=Leftover) if found else None
+    if not found:
+        return None
+    _, text, counters = found[0]
+    entry = msgspec.msgpack.decode(text, type=_Entry)
+    waiting = Counter(_counts(entry.left.waiting))
+    for pair, count in zip(entry.counted, memoryview(counters).cast(_COUNTER), strict=False):
+        waiting[pair] += count
+    return msgspec.structs.replace(entry, left=msgspec.structs.replace(entry.left, waiting=entries_of(waiting)))
 
 
-def _entries(descriptor: int) -> Iterator[tuple[int, bytes]]:
+def _entries(descriptor: int) -> Iterator[tuple[int, bytes, bytes]]:
     for slot in range(2):
         content = os.pread(descriptor, SLOT_BYTES, slot * SLOT_BYTES)
-        if len(content) < _HEAD.size:
+        if len(content) < SLOT_BYTES:
             continue
         number, length, checksum = _HEAD.unpack_from(content)
         text = content[_HEAD.size : _HEAD.size + length]
         if number and zlib.crc32(text, number & 0xFFFFFFFF) == checksum:
-            yield number, text
+            yield number, text, content[-_COUNTERS_BYTES:]

@@ -1,8 +1,12 @@
 """What the parent of a writer does: binds its address, and says how it is run."""
 
 import contextlib
+import fcntl
+import hashlib
 import os
+import shutil
 import socket
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +14,7 @@ from pathlib import Path
 
 from gateway.errors import ConfigError
 from gateway.processes.supervisor import Child
+from gateway.sampling.writer.journal import SUFFIX
 
 WRITER = "writer"
 WRITER_SECTIONS = frozenset({"store", "telemetry", "sampling"})
@@ -20,30 +25,93 @@ GRACE_SECONDS = 10.0
 _BACKLOG = 128
 _LONGEST_PATH = 100
 """Linux takes 107 bytes, others 103."""
+_OWNER = "owner"
+"""A file that its gateway's parent keeps locked."""
 _SHORT_DIRECTORY = "/tmp"  # noqa: S108 - a directory of our own is made in it
 
 
 @contextlib.contextmanager
-def address() -> Iterator[tuple[str, socket.socket]]:
+def address(store_url: str) -> Iterator[tuple[str, socket.socket]]:
     """A path that workers connect to, in a directory that only this user may enter, and the socket behind it.
 
-    The socket outlives any writer, so a worker that connects between two of them waits for the next.
+    The socket outlives any writer, so a worker that connects between two of them waits for the next. The directory goes
+    in the end, unless workers have left counts in it that the store did not take: then the next gateway of this store
+    finds it (`abandoned`), as it does after a kill of all processes.
     Raises: ConfigError when it cannot be made.
     """
     with contextlib.ExitStack() as stack:
         try:
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="biasgate-writer-"))
-            if len(os.fsencode(directory)) + len("/socket") > _LONGEST_PATH:
-                directory = stack.enter_context(
-                    tempfile.TemporaryDirectory(prefix="biasgate-writer-", dir=_SHORT_DIRECTORY)
-                )
+            directory = _made(_prefix(store_url))
+            stack.callback(_remove, directory)
+            stack.callback(os.close, _owned(directory))
             listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-            path = str(Path(directory, "socket"))
+            path = str(directory / "socket")
             listener.bind(path)
             listener.listen(_BACKLOG)
         except OSError as exc:
             raise ConfigError(f"no Unix socket can be made in a temporary directory: {exc}: set TMPDIR") from exc
         yield path, listener
+
+
+def abandoned(directory: Path) -> Iterator[Path]:
+    """Directories of this user's dead gateways over the same store, one after the other; one without journals goes.
+
+    Args:
+        directory: of a living gateway.
+    """
+    prefix = directory.name.rpartition("-")[0] + "-"
+    for folder in dict.fromkeys((directory.parent, Path(_SHORT_DIRECTORY))):
+        for other in sorted(folder.glob(prefix + "*")):
+            with contextlib.suppress(OSError):  # others look as well
+                if _is_private(other) and not _is_owned(other):
+                    yield other
+                    _remove(other)
+
+
+def _made(prefix: str) -> Path:
+    directory = tempfile.mkdtemp(prefix=prefix)
+    if len(os.fsencode(directory)) + len("/socket") > _LONGEST_PATH:
+        Path(directory).rmdir()
+        directory = tempfile.mkdtemp(prefix=prefix, dir=_SHORT_DIRECTORY)
+    return Path(directory)
+
+
+def _prefix(store_url: str) -> str:
+    file = store_url.removeprefix("sqlite:///")
+    store = store_url if file == store_url else str(Path(file).resolve())
+    return f"biasgate-writer-{hashlib.sha256(store.encode()).hexdigest()[:8]}-"
+
+
+def _owned(directory: Path) -> int:
+    """A descriptor that holds the directory's lock as long as this process lives."""
+    new = directory / "owner.new"
+    descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    new.rename(directory / _OWNER)  # under this name it is never without its lock
+    return descriptor
+
+
+def _is_owned(directory: Path) -> bool:
+    """Whether its gateway lives. Raises OSError for one that is still being made."""
+    descriptor = os.open(directory / _OWNER, os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _is_private(directory: Path) -> bool:
+    """Whether nobody else can have put anything there."""
+    status = directory.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+
+
+def _remove(directory: Path) -> None:
+    if not any(directory.glob("*" + SUFFIX)):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def child(listener: socket.socket, *, stage: int, environ: Callable[[], Mapping[str, str]]) -> Child:

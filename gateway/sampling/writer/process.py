@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import gc
 import logging
+import math
 import os
 import signal
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from gateway.jobs import JobQueue, open_queue
 from gateway.privacy.texts import Texts, texts_of
 from gateway.processes import logs
 from gateway.processes.parent_pipe import ParentPipe
+from gateway.sampling.writer import launch
 from gateway.sampling.writer.direct import DirectSink
 from gateway.sampling.writer.journal import settle_orphans
 from gateway.sampling.writer.server import serve_batches
@@ -32,6 +35,8 @@ NICENESS = 10
 """Where a system has no idle policy."""
 ORPHANS_SECONDS = 1.0
 """Between two looks for what dead workers left behind."""
+ABANDONED_SECONDS = 30.0
+"""Between two looks for gateways that died with their writer."""
 PARENTS_END_SECONDS = 1.0
 """A parent that is a worker itself takes a moment to be gone entirely."""
 
@@ -90,9 +95,14 @@ async def _write(config: Config, listener: socket.socket, parent_pipe: ParentPip
 
 
 async def _settle_regularly(directory: Path, sink: ExchangeSink) -> None:
+    looked_at = -math.inf
     while True:
         await asyncio.sleep(ORPHANS_SECONDS)
         await _settle(directory, sink)
+        if time.monotonic() - looked_at >= ABANDONED_SECONDS:
+            looked_at = time.monotonic()
+            for other in launch.abandoned(directory):
+                await _settle(other, sink)
 
 
 async def _settle(directory: Path, sink: ExchangeSink) -> int:

@@ -22,12 +22,13 @@ IN_FLIGHT = [("other", "sampled_out", 3), ("other", "failed", 2)]
 WAITING = [("other", "sampled_out", 5), ("vip", "failed", 1)]
 
 
-def dead(directory: Path, *entries: Leftover) -> None:
-    """A worker that wrote these and died."""
+def dead(directory: Path, *entries: Leftover, counted: Sequence[tuple[str, str]] = ()) -> None:
+    """A worker that wrote these, counted those, and died."""
     journal = Journal(directory, entries[-1].sender if entries else "nobody")
     for entry in entries:
         journal.write(entry)
-    os.close(journal._descriptor)
+    assert all(journal.count(pair) for pair in counted)
+    journal.close(is_settled=False)
 
 
 def left(number: int = 1, sender: str = "s") -> Leftover:
@@ -107,20 +108,58 @@ async def test_a_worker_that_dies_while_it_writes_leaves_its_last_entry(
     journal = Journal(tmp_path, "s")
     journal.write(Leftover("s", 0, [], [("other", "sampled_out", 1)]))
     journal.write(Leftover("s", 0, [], [("other", "sampled_out", 2)]))
-    # Entries go to the two slots in turn: the second one is in the first slot, its last byte the count.
-    written = os.pread(journal._descriptor, SLOT_BYTES, 0).rstrip(b"\0")
-    assert written.endswith(b"sampled_out\x02")
-    os.pwrite(journal._descriptor, random.Random(1).randbytes(torn_bytes + 1), len(written) - torn_bytes - 1)
-    os.close(journal._descriptor)
+    # Entries go to the two slots in turn: the second one is in the first slot.
+    n_bytes = os.pread(journal._descriptor, SLOT_BYTES, 0).index(b"sampled_out\x02") + len(b"sampled_out\x02")
+    os.pwrite(journal._descriptor, random.Random(1).randbytes(torn_bytes + 1), n_bytes - torn_bytes - 1)
+    journal.close(is_settled=False)
     await settle_orphans(tmp_path, sink)
     assert await ledger.counts(database) == {("other", "sampled_out"): 1}
 
 
+async def test_what_is_counted_after_an_entry_is_of_the_next_delivery(
+    tmp_path: Path, database: Database, sink: DirectSink
+) -> None:
+    """Each count is in the file at once; a pair of which there was none yet has to be written first."""
+    dead(tmp_path, left(), counted=[("other", "sampled_out")] * 3 + [("vip", "failed")])
+    await sink.write([], {("other", "sampled_out"): 3}, Delivery("s", 1, 1.0))
+    await settle_orphans(tmp_path, sink)
+    expected = {("other", "sampled_out"): 3 + 5 + 3, ("vip", "failed"): 2}
+    assert await ledger.counts(database) == expected
+    journal = Journal(tmp_path, "t")
+    assert not journal.count(("vip", "truncated"))
+    journal.close(is_settled=True)
+
+
+async def test_an_entry_begins_with_nothing_counted(tmp_path: Path, database: Database, sink: DirectSink) -> None:
+    """Whatever was counted in the slot before is in the entry that takes its place."""
+    journal = Journal(tmp_path, "s")
+    waiting = [("other", "sampled_out", 1)]
+    for number in range(5):
+        journal.write(Leftover("s", number, [], waiting))
+        assert journal.count(("other", "sampled_out"))
+    journal.close(is_settled=False)
+    await settle_orphans(tmp_path, sink)
+    assert await ledger.counts(database) == {("other", "sampled_out"): 2}
+
+
+async def test_what_is_too_old_is_given_up(
+    tmp_path: Path, database: Database, sink: DirectSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which deliveries arrived is known for a day only: after that a count could be added twice."""
+    monkeypatch.setattr("time.time", lambda: 1e9)
+    dead(tmp_path, left())
+    monkeypatch.undo()
+    await settle_orphans(tmp_path, sink)
+    assert await ledger.counts(database) == {}
+    assert not journals(tmp_path)
+
+
 async def test_more_strata_than_fit_are_counted_together(tmp_path: Path, database: Database, sink: DirectSink) -> None:
     """No count is lost for having too long a name."""
-    dead(tmp_path, Leftover("s", 0, [], [(f"model:{number:050}", "sampled_out", 2) for number in range(2000)]))
+    many = [(f"model:{number:050}", "sampled_out", 2) for number in range(2000)]
+    dead(tmp_path, Leftover("s", 0, [], many), counted=[(stratum, outcome) for stratum, outcome, _ in many])
     await settle_orphans(tmp_path, sink)
-    assert await ledger.counts(database) == {("unclassified", "sampled_out"): 4000}
+    assert await ledger.counts(database) == {("unclassified", "sampled_out"): 6000}
 
 
 async def test_a_worker_that_never_wrote_leaves_nothing(tmp_path: Path, database: Database, sink: DirectSink) -> None:

@@ -63,7 +63,7 @@ def raising(error: Exception) -> Callable[[], object]:
 @contextlib.asynccontextmanager
 async def writer(sink: ExchangeSink) -> AsyncIterator[tuple[str, asyncio.Event, asyncio.Task[None]]]:
     """Serves batches until the block ends: address, lever, task."""
-    with launch.address() as (path, listener):
+    with launch.address("sqlite:///s.db") as (path, listener):
         stop = asyncio.Event()
         serving = asyncio.create_task(serve_batches(sink, listener, stop))
         yield path, stop, serving
@@ -246,7 +246,7 @@ def test_addresses_are_short_private_and_their_own(tmp_path: Path, monkeypatch: 
     long = tmp_path / ("x" * 150)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
-    with launch.address() as (one, _), launch.address() as (other, _):
+    with launch.address("sqlite:///s.db") as (one, _), launch.address("sqlite:///s.db") as (other, _):
         assert one != other
         assert len(os.fsencode(one)) < 104
         assert Path(one).parent.stat().st_mode & 0o777 == 0o700

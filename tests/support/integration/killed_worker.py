@@ -1,4 +1,4 @@
-"""kill -9 of a worker under load: what was answered, and what of it the ledger knows afterwards."""
+"""kill -9 of a worker, or of a whole gateway, under load: what was answered, and what the ledger knows of it later."""
 
 import asyncio
 import contextlib
@@ -81,9 +81,19 @@ def _locked(database: Path, *, wanted: bool) -> Iterator[None]:
 
 
 async def kill_under_load(
-    directory: Path, *, workers: int, sampling_rate: float, is_store_locked: bool, seconds: float, connections: int = 8
+    directory: Path,
+    *,
+    workers: int,
+    sampling_rate: float,
+    is_store_locked: bool,
+    seconds: float,
+    connections: int = 8,
+    kills_all: bool = False,
 ) -> Killed:
-    """Load for so long, then kill -9 of one worker; the others go on a little, and all that is left is stored."""
+    """Load for so long, then kill -9 of one worker; the others go on a little, and all that is left is stored.
+
+    With `kills_all` of every process of the gateway at once, and the same gateway is started again.
+    """
     store = directory / "store.db"
     async with scripted_upstream(default=reply(b'{"id": "1"}')) as upstream:
         path = directory / "biasgate.toml"
@@ -105,11 +115,16 @@ async def kill_under_load(
                 victim = max(children["gateway"], key=lambda pid: len(served_by(pid) & ports))
             with _locked(store, wanted=is_store_locked):
                 await asyncio.sleep(seconds / 2)
-                os.kill(victim, signal.SIGKILL)
+                everybody = [running.process.pid, *(pid for pids in children.values() for pid in pids)]
+                for pid in everybody if kills_all else [victim]:
+                    os.kill(pid, signal.SIGKILL)
                 await asyncio.sleep(0.3)
             stop.set()
             await asyncio.gather(*asking)
-            if workers == 1:
+            if kills_all:
+                async with serving("gateway", "--config", str(path), "--workers", str(workers)) as again:
+                    await again.line("a worker died", count=workers)
+            elif workers == 1:
                 await eventually(lambda: not is_alive(writer), within_seconds=30)
             else:
                 await running.line("a worker died")
