@@ -62,7 +62,7 @@ def run_gateway(config: Config, placement: Placement) -> int:
     listener = bind(config.server.host, config.server.port)
     if config.server.workers == 1:
         logs.configure(config.telemetry, role="gateway")
-        with launch.address(config.store.url) as writer:
+        with launch.address() as writer:
             return _run_loop(lambda: _serve_alone(config, placement, listener, writer))
     return _supervise(config, placement, listener, with_auditor=False)
 
@@ -210,7 +210,7 @@ def _supervise(config: Config, placement: Placement, listener: socket.socket, *,
     logs.configure(config.telemetry, role="parent")
     with (
         tempfile.TemporaryDirectory(prefix="biasgate-metrics-") as directory,
-        launch.address(config.store.url) as (writer_path, writer_socket),
+        launch.address() as (writer_path, writer_socket),
     ):
         family = _Family(config, Path(directory), with_auditor=with_auditor)
         children = [_worker(config, listener, writer_path, number) for number in range(1, config.server.workers + 1)]

@@ -24,9 +24,9 @@ from gateway.proxy.types import Sampled
 from gateway.sampling.decision import HmacSampler, is_probe
 from gateway.sampling.key_shares import KeyShares, ShareBoard
 from gateway.sampling.strata import OPTED_IN, UNCLASSIFIED, Strata
-from gateway.sampling.writer.journal import Journal, Leftover, entries_of
+from gateway.sampling.writer.journal import Journal, Leftover, counts_for, entries_of
 from gateway.sampling.writer.sink import ExchangeSink
-from gateway.store import exchanges
+from gateway.store import exchanges, store_metadata
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
@@ -244,6 +244,7 @@ class SamplingTap:
         """Begins to hand on what is offered."""
         if self._directory is not None:
             try:
+                counts_for(self._directory, store_metadata.identity(self._database.user_salt))
                 self._journal = Journal(self._directory, self._sender)
             except OSError as exc:  # a full disk is no reason to serve nobody
                 logger.warning("there is no journal of counts, kill -9 of this worker will lose some: %s", exc)

@@ -4,6 +4,7 @@ The table is called `facts`, and keeps that name: during a rolling upgrade the p
 deliveries there (gateway.store.deliveries), and would fail on a renamed table.
 """
 
+import hashlib
 import secrets
 
 import sqlalchemy as sa
@@ -30,6 +31,11 @@ async def user_salt(database: Connections) -> bytes:
         row = upsert(connection, facts).values(name=_SALT, value=secrets.token_bytes(16))
         await connection.execute(row.on_conflict_do_nothing())
         return await _get(connection, _SALT) or b""
+
+
+def identity(salt: bytes) -> str:
+    """What tells a store with this salt from every other, also from a later one at the same address."""
+    return hashlib.sha256(b"identity" + salt).hexdigest()[:16]
 
 
 async def check_key(database: Connections, texts: Texts) -> None:

@@ -170,7 +170,7 @@ class _Accepts:
 @asynccontextmanager
 async def accepting_writer() -> AsyncIterator[str]:
     """Address of a writer that takes what it gets."""
-    with launch.address("sqlite:///s.db") as (path, listener):
+    with launch.address() as (path, listener):
         stop = asyncio.Event()
         serving_batches = asyncio.create_task(serve_batches(_Accepts(), listener, stop))
         yield path

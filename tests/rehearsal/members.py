@@ -16,10 +16,11 @@ from pathlib import Path
 import psycopg
 
 from tests.rehearsal.places import Place
+from tests.support.integration.serving import children_of
 
 READY_SECONDS = 120.0
 ROOT = Path(__file__).parents[2]
-POSTGRES_PORT = 5433
+POSTGRES_PORT, CABLE_PORT = 5433, 5434
 
 
 class Member:
@@ -61,7 +62,22 @@ class Member:
 
     def kill(self) -> None:
         """kill -9 of all its processes at once."""
-        self._signal(signal.SIGKILL)
+        if self.process is not None:
+            for pid in _session(self.process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.process.wait(10)
+
+    def kill_parent(self) -> None:
+        """kill -9 of the process that was started, and of none of its children."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
+
+    def kill_child(self, name: str) -> None:
+        """kill -9 of one of its children, a "gateway" (a worker) or the "writer"."""
+        assert self.process is not None
+        os.kill(children_of(self.process.pid)[name][0], signal.SIGKILL)
 
     async def stop(self) -> None:
         """As an operator stops it."""
@@ -70,12 +86,6 @@ class Member:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 await asyncio.to_thread(self.process.wait, 40.0)
         self.kill()
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, number)
-            self.process.wait(10)
 
 
 def biasgate(name: str, place: Place, words: Sequence[str], config: Path, port: int, home: Path) -> Member:
@@ -95,12 +105,21 @@ class Postgres:
     """A server of its own, so that it can be killed; as the user postgres, since it refuses root."""
 
     def __init__(self, place: Place, home: Path) -> None:
-        self.url = f"postgresql://postgres@{place.address}:{POSTGRES_PORT}/postgres"
+        self.url = self.url_at(place.address, POSTGRES_PORT)
         self._place = place
         self._data = home / "postgres"
         self._server: subprocess.Popen[bytes] | None = None
         self._bin = servers()[-1].parent
         self._as = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
+
+    @staticmethod
+    def url_at(host: str, port: int) -> str:
+        """As clients name it that reach it there."""
+        return f"postgresql://postgres@{host}:{port}/postgres"
+
+    @property
+    def address(self) -> str:
+        return self._place.address
 
     def make(self) -> None:
         self._data.mkdir()
@@ -149,6 +168,21 @@ class Postgres:
             self._server.send_signal(signal.SIGINT)
             await asyncio.to_thread(self._server.wait, 60)
         self.start()
+
+
+def _session(pid: int) -> Iterator[int]:
+    """Every process of a session, by its leader: children have process groups of their own."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(ProcessLookupError):
+            if os.getsid(int(folder.name)) == pid:
+                yield int(folder.name)
+
+
+def distance(place: Place, postgres: Postgres, milliseconds: float, home: Path) -> Member:
+    """A long way to the server, from an address of its own (tests.rehearsal.distance)."""
+    argv = [sys.executable, "-m", "tests.rehearsal.distance", place.address, str(CABLE_PORT)]
+    argv += [postgres.address, str(POSTGRES_PORT), str(milliseconds)]
+    return Member("cable", place, argv, ready_url="", home=home, environ={})
 
 
 def _descendants(pid: int) -> Iterator[int]:

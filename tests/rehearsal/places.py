@@ -66,15 +66,6 @@ def namespaces(names: Sequence[str]) -> Iterator[dict[str, Place]]:
                 _ip(*words)
 
 
-def has_netem(place: Place) -> bool:
-    """Whether this kernel can delay what leaves a namespace."""
-    words = [*place.prefix, "tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", "1ms"]
-    try:
-        return subprocess.run(words, capture_output=True, check=False).returncode == 0
-    except OSError:
-        return False
-
-
 def _ip(*words: str) -> None:
     done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
     if done.returncode:

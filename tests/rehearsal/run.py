@@ -13,7 +13,7 @@ import msgspec
 import psycopg
 
 from tests.rehearsal.judge import MODEL
-from tests.rehearsal.members import Member, Postgres, biasgate
+from tests.rehearsal.members import CABLE_PORT, Member, Postgres, biasgate, distance
 from tests.rehearsal.places import Place
 from tests.rehearsal.traffic import Traffic, flowing
 
@@ -62,10 +62,26 @@ HEADER = "| fault | answers/s | answered | in the ledger | died with a worker | 
 class System:
     """All parts, and the clients."""
 
-    def __init__(self, places: Mapping[str, Place], home: Path, *, gateways: int, auditors: int, rate: float) -> None:
-        """`places` has "postgres", "model", "gateway 1", "auditor 1" and so on."""
+    def __init__(
+        self,
+        places: Mapping[str, Place],
+        home: Path,
+        *,
+        gateways: int,
+        auditors: int,
+        rate: float,
+        milliseconds: float = 0.0,
+    ) -> None:
+        """`places` has "postgres", "model", "gateway 1", "auditor 1" and so on, and "cable" where the store is to be
+        far away: by so many milliseconds, one way.
+        """
         self.places = places
         self.postgres = Postgres(places["postgres"], home)
+        self._store_url = self.postgres.url
+        self.cable: Member | None = None
+        if milliseconds:
+            self.cable = distance(places["cable"], self.postgres, milliseconds, home)
+            self._store_url = self.postgres.url_at(places["cable"].address, CABLE_PORT)
         model = places["model"]
         argv = [sys.executable, "-m", "tests.rehearsal.judge", model.address, str(MODEL_PORT)]
         upstream = f"http://{model.address}:{MODEL_PORT}"
@@ -144,7 +160,7 @@ class System:
     def _config(self, home: Path, name: str, upstream: str, server: str) -> Path:
         path = home / f"{name}.toml"
         path.write_text(
-            f'[server]\nallow_open = true\ndrain_seconds = 5\n{server}[store]\nurl = "{self.postgres.url}"\n'
+            f'[server]\nallow_open = true\ndrain_seconds = 5\n{server}[store]\nurl = "{self._store_url}"\n'
             f'[[upstreams]]\nname = "u"\nbase_url = "{upstream}"\n'
             '[sampling]\nrate = 1.0\nsecret_env = "REHEARSAL_SECRET"\n[audits]\nmax_concurrency = 64\n'
             f'[auditors.judge]\nmodel = "{MODEL}"\nmax_concurrency = 64\n[auditors.embedding]\nenabled = false\n'
@@ -160,6 +176,8 @@ async def running(system: System, *, tree: Path | None = None) -> AsyncIterator[
         await asyncio.to_thread(system.postgres.make)
         system.postgres.start()
         await system.postgres.ready()
+        if system.cable is not None:
+            system.cable.start()
         system.model.start()
         await system.model.ready()
         for one in system.members:
@@ -169,7 +187,8 @@ async def running(system: System, *, tree: Path | None = None) -> AsyncIterator[
             await one.ready()
         yield
     finally:
-        for one in [*system.members, system.model]:
+        cables = [] if system.cable is None else [system.cable]
+        for one in [*system.members, system.model, *cables]:
             with contextlib.suppress(Exception):
                 one.kill()
         system.postgres.kill()
@@ -179,6 +198,21 @@ async def killed(member: Member) -> None:
     """kill -9, and started again as a supervisor does."""
     member.kill()
     member.start()
+    await member.ready()
+
+
+async def orphaned(member: Member) -> None:
+    """kill -9 of a gateway's supervisor alone, which is started again."""
+    member.kill_parent()
+    await asyncio.sleep(1.0)  # its workers give back the port
+    member.start()
+    await member.ready()
+
+
+async def bereft(member: Member, child: str) -> None:
+    """kill -9 of a worker or the writer, which the supervisor starts again."""
+    member.kill_child(child)
+    await asyncio.sleep(2.0)
     await member.ready()
 
 

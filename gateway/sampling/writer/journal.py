@@ -36,6 +36,7 @@ FOLDED_STRATUM = "unclassified"
 
 SUFFIX = ".journal"
 """Of a file's name."""
+_STORE = "store"
 _HEAD = struct.Struct(">QII")
 """Number of the entry, length of its text, checksum of both."""
 _COUNTER: Final = "I"
@@ -120,6 +121,24 @@ class Journal:
             counters.release()
         self._map.close()
         os.close(self._descriptor)
+
+
+def counts_for(directory: Path, store: str) -> None:
+    """Says in a gateway's directory, before there are any counts, which store they are for.
+
+    By what it calls itself (gateway.store.store_metadata.identity): its address may be another store's tomorrow.
+    """
+    new = directory / f"{_STORE}.{os.getpid()}"
+    new.write_text(store)
+    new.rename(directory / _STORE)
+
+
+def store_of(directory: Path) -> str | None:
+    """Whose counts are in a directory; None as long as no worker has said it."""
+    try:
+        return (directory / _STORE).read_text()
+    except FileNotFoundError:
+        return None
 
 
 async def settle_orphans(directory: Path, sink: ExchangeSink) -> int:

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import shutil
 import socket
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from gateway.errors import ConfigError
 from gateway.processes.supervisor import Child
-from gateway.sampling.writer.journal import SUFFIX
+from gateway.sampling.writer.journal import SUFFIX, store_of
 
 WRITER = "writer"
 WRITER_SECTIONS = frozenset({"store", "telemetry", "sampling"})
@@ -25,13 +24,14 @@ GRACE_SECONDS = 10.0
 _BACKLOG = 128
 _LONGEST_PATH = 100
 """Linux takes 107 bytes, others 103."""
+_PREFIX = "biasgate-writer-"
 _OWNER = "owner"
 """A file that its gateway's parent keeps locked."""
 _SHORT_DIRECTORY = "/tmp"  # noqa: S108 - a directory of our own is made in it
 
 
 @contextlib.contextmanager
-def address(store_url: str) -> Iterator[tuple[str, socket.socket]]:
+def address() -> Iterator[tuple[str, socket.socket]]:
     """A path that workers connect to, in a directory that only this user may enter, and the socket behind it.
 
     The socket outlives any writer, so a worker that connects between two of them waits for the next. The directory goes
@@ -41,7 +41,7 @@ def address(store_url: str) -> Iterator[tuple[str, socket.socket]]:
     """
     with contextlib.ExitStack() as stack:
         try:
-            directory = _made(_prefix(store_url))
+            directory = _made()
             stack.callback(_remove, directory)
             stack.callback(os.close, _owned(directory))
             listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
@@ -53,33 +53,27 @@ def address(store_url: str) -> Iterator[tuple[str, socket.socket]]:
         yield path, listener
 
 
-def abandoned(directory: Path) -> Iterator[Path]:
+def abandoned(directory: Path, store: str) -> Iterator[Path]:
     """Directories of this user's dead gateways over the same store, one after the other; one without journals goes.
 
     Args:
         directory: of a living gateway.
+        store: of this gateway (`store_of`).
     """
-    prefix = directory.name.rpartition("-")[0] + "-"
     for folder in dict.fromkeys((directory.parent, Path(_SHORT_DIRECTORY))):
-        for other in sorted(folder.glob(prefix + "*")):
+        for other in sorted(folder.glob(_PREFIX + "*")):
             with contextlib.suppress(OSError):  # others look as well
-                if _is_private(other) and not _is_owned(other):
+                if _is_private(other) and not _is_owned(other) and store_of(other) == store:
                     yield other
                     _remove(other)
 
 
-def _made(prefix: str) -> Path:
-    directory = tempfile.mkdtemp(prefix=prefix)
+def _made() -> Path:
+    directory = tempfile.mkdtemp(prefix=_PREFIX)
     if len(os.fsencode(directory)) + len("/socket") > _LONGEST_PATH:
         Path(directory).rmdir()
-        directory = tempfile.mkdtemp(prefix=prefix, dir=_SHORT_DIRECTORY)
+        directory = tempfile.mkdtemp(prefix=_PREFIX, dir=_SHORT_DIRECTORY)
     return Path(directory)
-
-
-def _prefix(store_url: str) -> str:
-    file = store_url.removeprefix("sqlite:///")
-    store = store_url if file == store_url else str(Path(file).resolve())
-    return f"biasgate-writer-{hashlib.sha256(store.encode()).hexdigest()[:8]}-"
 
 
 def _owned(directory: Path) -> int:

@@ -21,7 +21,7 @@ from gateway.processes import logs
 from gateway.processes.parent_pipe import ParentPipe
 from gateway.sampling.writer import launch
 from gateway.sampling.writer.direct import DirectSink
-from gateway.sampling.writer.journal import settle_orphans
+from gateway.sampling.writer.journal import settle_orphans, store_of
 from gateway.sampling.writer.server import serve_batches
 from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store import deliveries
@@ -37,8 +37,8 @@ ORPHANS_SECONDS = 1.0
 """Between two looks for what dead workers left behind."""
 ABANDONED_SECONDS = 30.0
 """Between two looks for gateways that died with their writer."""
-PARENTS_END_SECONDS = 1.0
-"""A parent that is a worker itself takes a moment to be gone entirely."""
+WORKERS_END_SECONDS = 25.0
+"""How long workers whose parent died may take for their last batches once they have drained."""
 
 
 def run_writer(descriptor: int) -> int:
@@ -71,25 +71,27 @@ async def _write(config: Config, listener: socket.socket, parent_pipe: ParentPip
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)  # the parent reads the file
     parent_is_gone = asyncio.Event()
-
-    def end_alone() -> None:
-        parent_is_gone.set()
-        stop.set()
-
     # What a reload changes here comes with a restart of this process; see WRITER_SECTIONS.
-    parent_pipe.watch(lambda _config: None, end_alone)
+    parent_pipe.watch(lambda _config: None, parent_is_gone.set)
     sink = LazySink(config.store.url, texts_of(config), config.sampling.max_text_bytes)
     directory = Path(listener.getsockname()).parent
     gc.freeze()
     settling = asyncio.create_task(_settle_regularly(directory, sink))
+
+    async def end_after_workers() -> None:
+        await parent_is_gone.wait()
+        deadline = loop.time() + config.server.drain_seconds + WORKERS_END_SECONDS
+        while await _settle(directory, sink) and loop.time() < deadline:  # noqa: ASYNC110 - no event comes from another process
+            await asyncio.sleep(0.05)
+        stop.set()
+
+    ending = asyncio.create_task(end_after_workers())
     try:
         await serve_batches(sink, listener, stop)
-        settling.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await settling
-        deadline = loop.time() + PARENTS_END_SECONDS
-        while await _settle(directory, sink) and parent_is_gone.is_set() and loop.time() < deadline:  # noqa: ASYNC110 - no event comes from another process
-            await asyncio.sleep(0.05)
+        for task in (settling, ending):
+            task.cancel()
+        await asyncio.gather(settling, ending, return_exceptions=True)
+        await _settle(directory, sink)
     finally:
         await sink.close()
 
@@ -99,10 +101,10 @@ async def _settle_regularly(directory: Path, sink: ExchangeSink) -> None:
     while True:
         await asyncio.sleep(ORPHANS_SECONDS)
         await _settle(directory, sink)
-        if time.monotonic() - looked_at >= ABANDONED_SECONDS:
-            looked_at = time.monotonic()
-            for other in launch.abandoned(directory):
-                await _settle(other, sink)
+        store = store_of(directory)
+        if store is not None and time.monotonic() - looked_at >= ABANDONED_SECONDS:
+            living = [await _settle(other, sink) for other in launch.abandoned(directory, store)]
+            looked_at = -math.inf if any(living) else time.monotonic()
 
 
 async def _settle(directory: Path, sink: ExchangeSink) -> int:

@@ -5,6 +5,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer import launch
 from gateway.sampling.writer.direct import AUDIT_TASK, DirectSink
 from gateway.sampling.writer.frames import read_frame
+from gateway.sampling.writer.journal import counts_for
 from gateway.sampling.writer.remote import PIECE_BYTES, RefusedError, RemoteSink
 from gateway.sampling.writer.server import serve_batches
 from gateway.sampling.writer.sink import ExchangeSink
@@ -63,7 +65,7 @@ def raising(error: Exception) -> Callable[[], object]:
 @contextlib.asynccontextmanager
 async def writer(sink: ExchangeSink) -> AsyncIterator[tuple[str, asyncio.Event, asyncio.Task[None]]]:
     """Serves batches until the block ends: address, lever, task."""
-    with launch.address("sqlite:///s.db") as (path, listener):
+    with launch.address() as (path, listener):
         stop = asyncio.Event()
         serving = asyncio.create_task(serve_batches(sink, listener, stop))
         yield path, stop, serving
@@ -246,12 +248,32 @@ def test_addresses_are_short_private_and_their_own(tmp_path: Path, monkeypatch: 
     long = tmp_path / ("x" * 150)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
-    with launch.address("sqlite:///s.db") as (one, _), launch.address("sqlite:///s.db") as (other, _):
+    with launch.address() as (one, _), launch.address() as (other, _):
         assert one != other
         assert len(os.fsencode(one)) < 104
         assert Path(one).parent.stat().st_mode & 0o777 == 0o700
         places = (one, other)
     assert not any(Path(place).parent.exists() for place in places)
+
+
+def test_a_dead_gateway_is_found_by_its_own_store_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that was made anew at the same address gets no counts of the one before."""
+    with tempfile.TemporaryDirectory() as places:  # where sockets may be: its path is short
+        monkeypatch.setattr("tempfile.tempdir", places)
+        monkeypatch.setattr(launch, "_SHORT_DIRECTORY", str(tmp_path))
+        dead, unknown = [Path(tempfile.mkdtemp(prefix="biasgate-writer-")) for _ in range(2)]
+        for directory in (dead, unknown):
+            (directory / "owner").touch()
+            (directory / "worker.journal").touch()
+        counts_for(dead, "this store")
+        with launch.address() as (path, _):
+            mine = Path(path).parent
+            assert list(launch.abandoned(mine, "another store")) == []
+            assert list(launch.abandoned(mine, "this store")) == [dead]
+            (dead / "worker.journal").unlink()
+            assert list(launch.abandoned(mine, "this store")) == [dead]
+            assert not dead.exists()
+            assert unknown.exists()
 
 
 def test_the_writer_stays_small() -> None:
