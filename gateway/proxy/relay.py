@@ -1,4 +1,4 @@
-"""One request to /v1: admitted, read, answered by an upstream or refused, ended and counted exactly once.
+"""One request to an upstream: admitted, read, answered by an upstream or refused, ended and counted exactly once.
 
 Every event is a plain call, from the protocol (client side), from the forwarding half (upstream side) or from the data
 plane's clock. There is no task and no await per request, but for one whose policy looks at it.
