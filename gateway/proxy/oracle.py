@@ -418,6 +418,8 @@ class _Exchange:
             overhead_seconds=overhead,
             first_chunk_seconds=self._first_chunk_at - self._started_at if self._first_chunk_at else None,
             was_started=self._was_started,
+            request_id=self._head.request_id,
+            trace_id="",
         )
 
 

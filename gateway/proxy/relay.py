@@ -393,6 +393,8 @@ class Relay:
             overhead_seconds=overhead,
             first_chunk_seconds=first_chunk_seconds,
             was_started=was_started,
+            request_id=self.head.request_id,
+            trace_id=f"{self._span.context.trace_id:032x}" if self._span is not None else "",
         )
         if self._copy is not None and forwarding is not None:
             self._copy.finish(outcome, upstream)
