@@ -220,6 +220,11 @@ class JudgeConfig(AuditorConfig, frozen=True):
     """Between two passes over the reference set."""
 
 
+class EmbeddingConfig(AuditorConfig, frozen=True):
+    backend: Literal["torch", "openvino"] = "torch"
+    """What computes an embedder of the auditor's own."""
+
+
 class ProbingAuditorConfig(AuditorConfig, frozen=True):
     """Of an auditor that asks the served model several questions an exchange: off until wanted, and bounded."""
 
@@ -238,7 +243,7 @@ class DecisionAuditorConfig(ProbingAuditorConfig, frozen=True):
 
 class AuditorsConfig(Section, frozen=True):
     judge: JudgeConfig = JudgeConfig()
-    embedding: AuditorConfig = AuditorConfig()
+    embedding: EmbeddingConfig = EmbeddingConfig()
     refusal: AuditorConfig = AuditorConfig()
     affinity: ProbingAuditorConfig = ProbingAuditorConfig()
     counterfactual: ProbingAuditorConfig = ProbingAuditorConfig()
