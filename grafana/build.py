@@ -86,7 +86,10 @@ def panel(source: dict[str, Any]) -> dict[str, Any]:
             {"title": f"What to do: {page}", "url": f"${{runbooks}}/{page}.md", "targetBlank": True}
             for page in source.get("runbooks", [])
         ],
-        "targets": [target(source["type"], index, query) for index, query in enumerate(source["queries"])],
+        "targets": [
+            target(source["type"], index, query) | ({"exemplar": True} if source.get("exemplars") else {})
+            for index, query in enumerate(source["queries"])
+        ],
         "transformations": one_table(source["queries"]) if source["type"] == "table" else [],
     }
 

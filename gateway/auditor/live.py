@@ -25,6 +25,7 @@ from gateway.auditor.backpressure.deadline import time_limit
 from gateway.auditor.circuits import Circuits
 from gateway.auditor.enabled import EMBEDDER, EnabledAuditors
 from gateway.auditor.group_commit import GroupCommit
+from gateway.auditor.latest_exchanges import LatestExchanges
 from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.sampling.decision import is_sampled
@@ -59,6 +60,7 @@ class LiveAudit:
         self._secret = secret
         self._keep_text = config.store.keeps_text
         self._sends_events = config.telemetry.evaluation_signal is not None
+        self.latest = LatestExchanges()
         self._commits = GroupCommit(database, settings, keep_text=self._keep_text)
         self._slots = {
             name: asyncio.Semaphore(enabled_auditors.settings(name).max_concurrency) for name in enabled_auditors.names
@@ -192,16 +194,16 @@ class LiveAudit:
         probability: float,
     ) -> None:
         result = result if self._keep_text else without_words(result)
-        await self._commits.record(
-            Recording(
-                exchange=exchange,
-                auditor=name,
-                result=result,
-                seconds=seconds,
-                probability=probability,
-                sends_events=self._sends_events,
-            )
+        recording = Recording(
+            exchange=exchange,
+            auditor=name,
+            result=result,
+            seconds=seconds,
+            probability=probability,
+            sends_events=self._sends_events,
         )
+        await self._commits.record(recording)
+        self.latest.note(recording)
 
 
 def with_detail(

@@ -12,12 +12,14 @@ from typing import get_args
 import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 
 from auditors.streams.drift import DriftSettings
 from auditors.types import Estimate
 from gateway.auditor.backpressure.aimd import REASONS
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.backpressure.running import EVICTED, WASTED, Evictions
+from gateway.auditor.latest_exchanges import LatestExchanges
 from gateway.auditor.live_series import Labels, LiveSeries
 from gateway.canary.comparison import Verdict
 from gateway.config.schema import AuditsConfig
@@ -28,6 +30,7 @@ from gateway.store.canaries import Canary
 from gateway.store.circuits import Circuit, Waiting
 from gateway.store.measurements import SCORE_BOUNDS
 from gateway.store.runs import Run
+from gateway.telemetry.exemplars import exemplar
 from gateway.telemetry.metrics import EVICTED_HELP, WASTED_HELP
 
 RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "model", "mode", "thinking")
@@ -74,9 +77,14 @@ class AuditorMetrics(Collector):
         limiters: ConcurrencyLimiters | None = None,
         *,
         auditors: Sequence[str] = (),
+        latest: LatestExchanges | None = None,
     ) -> None:
-        """As the process starts; `settings` are those of the drift detectors, `auditors` the names of those enabled."""
+        """As the process starts; `settings` are those of the drift detectors, `auditors` the names of those enabled.
+
+        `latest`: the exchanges that counters lead to.
+        """
         self._auditors = auditors
+        self._latest = latest or LatestExchanges()
         self._limiters = limiters or ConcurrencyLimiters(AuditsConfig())
         self.snapshot = Snapshot()
         self._series = LiveSeries(settings)
@@ -94,9 +102,9 @@ class AuditorMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         snapshot = self.snapshot
-        yield from _pipeline(snapshot)
+        yield from _pipeline(snapshot, self._latest)
         yield from _circuits(snapshot, self._auditors)
-        yield _scores(snapshot.counters)
+        yield _scores(snapshot.counters, self._latest)
         yield from _runs(snapshot)
         yield from _canaries(snapshot.canaries)
         yield from _run_estimates(snapshot.exported_runs)
@@ -131,12 +139,12 @@ def _evictions(by_upstream: Mapping[str, Evictions]) -> Iterator[Metric]:
     yield from (evicted, wasted)
 
 
-def _pipeline(snapshot: Snapshot) -> Iterator[Metric]:
+def _pipeline(snapshot: Snapshot, latest: LatestExchanges) -> Iterator[Metric]:
     labels = ("outcome", "auditor", "reason")  # a reason only of what is not auditable
-    yield _counter(snapshot, "exchanges", "Audits of exchanges by what came of them.", labels)
+    yield _counter(snapshot, "exchanges", "Audits of exchanges by what came of them.", labels, latest)
     yield _counter(snapshot, "judge_requests", "Requests to a judge.", ("outcome",))
     words = "Exchanges of which an auditor measured nothing, or not all, by why."
-    yield _counter(snapshot, "abstentions", words, ("auditor", "reason"))
+    yield _counter(snapshot, "abstentions", words, ("auditor", "reason"), latest)
     words = "Evaluation events: exported, rejected (never taken by the collector) or dropped (waited too long)."
     yield _counter(snapshot, "evaluation_events", words, ("outcome",))
     lag = "Age of the oldest audit whose events wait."
@@ -158,15 +166,17 @@ def _circuits(snapshot: Snapshot, auditors: Iterable[str]) -> Iterator[Metric]:
     yield from (is_open, count, seconds)
 
 
-def _scores(counters: Mapping[tuple[str, Labels], float]) -> Metric:
+def _scores(counters: Mapping[tuple[str, Labels], float], latest: LatestExchanges) -> Metric:
     family = HistogramMetricFamily(
         "biasgate_live_score", "(score + 1) / 3 of judge scores.", labels=("auditor", "axis", "group", "model")
     )
     for series, total in sorted(_of(counters, "live_score_sum").items()):
-        buckets, cumulated = [], 0.0
-        for bound in SCORE_BOUNDS:
-            cumulated += counters.get(("live_score", (*series, str(bound))), 0.0)
-            buckets.append((str(bound), cumulated))
+        cumulated = 0.0
+        buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
+        for bound in map(str, SCORE_BOUNDS):
+            cumulated += counters.get(("live_score", (*series, bound)), 0.0)
+            example = _exemplar(latest, "live_score", (*series, bound))
+            buckets.append((bound, cumulated) if example is None else (bound, cumulated, example))
         family.add_metric(series, [*buckets, ("+Inf", cumulated)], sum_value=total)
     return family
 
@@ -252,11 +262,18 @@ def _of(counters: Mapping[tuple[str, Labels], float], name: str) -> dict[Labels,
     return {labels: value for (counter, labels), value in counters.items() if counter == name}
 
 
-def _counter(snapshot: Snapshot, name: str, text: str, labels: Sequence[str]) -> Metric:
+def _counter(
+    snapshot: Snapshot, name: str, text: str, labels: Sequence[str], latest: LatestExchanges | None = None
+) -> Metric:
     family = CounterMetricFamily(f"biasgate_{name}", text, labels=labels)
     for values, count in sorted(_of(snapshot.counters, name).items()):
-        family.add_metric(values, count)
+        family.add_metric(values, count, exemplar=_exemplar(latest, name, values))
     return family
+
+
+def _exemplar(latest: LatestExchanges | None, name: str, labels: Labels) -> Exemplar | None:
+    one = latest.of(name, labels) if latest is not None else None
+    return None if one is None else exemplar(one.request_id, one.trace_id, one.value, one.at)
 
 
 def _gauge(name: str, text: str, labels: Sequence[str]) -> GaugeMetricFamily:

@@ -136,7 +136,7 @@ class _Work:
         self._references = references
         self._events = events
         self._canaries = canaries
-        self.metrics = AuditorMetrics(settings, limiters, auditors=enabled_auditors.names)
+        self.metrics = AuditorMetrics(settings, limiters, auditors=enabled_auditors.names, latest=live.latest)
         self._circuits = circuits
         self._limiters = limiters
         self._live = live

@@ -23,6 +23,7 @@ from gateway.config.schema import (
     BY_ROUTE,
     LONGEST_KEY_NAME,
     LONGEST_STRATUM,
+    OWN_PATHS,
     Config,
     Section,
     ServerConfig,
@@ -34,6 +35,7 @@ from gateway.mitigation.checks import check_mitigation
 _NOT_PASSED_ON = frozenset(
     {"authorization", "connection", "content-length", "cookie", "host", "traceparent", "x-request-id"}
 )
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+){1,20}")
 _VALUE = re.compile(r"[!-~](?:[ -~]{0,198}[!-~])?")
 _HEADER = re.compile(r"(?!x-biasgate-)[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", re.IGNORECASE)
 
@@ -166,6 +168,7 @@ def _cross_check(config: Config, where: str) -> None:
         if keys.count(name) > 1:
             raise ConfigError(f'{where}: two keys are named "{name}": give each its own name')
     _check_control_keys(config.server, where)
+    _check_relayed_paths(config.server, where)
     for upstream in config.upstreams:
         if not upstream.base_url.startswith(("http://", "https://")):
             raise ConfigError(
@@ -245,6 +248,21 @@ def _check_control_keys(server: ServerConfig, where: str) -> None:
             f"{where}: server.protect_metrics is true, but there is no control key: add one to "
             "[[server.control_keys]], or set server.admin_key_env"
         )
+
+
+def _check_relayed_paths(server: ServerConfig, where: str) -> None:
+    for path in server.relayed_paths:
+        named = f'{where}: server.relayed_paths has "{path}"'
+        if not _PATH.fullmatch(path):
+            raise ConfigError(
+                f'{named}: give one exact path of letters, digits, ".", "_", "~" and "-", such as "/tokenize", without '
+                "an address, a query, an escape or a slash at its end"
+            )
+        first = path.split("/")[1]
+        if first == "v1":
+            raise ConfigError(f"{named}: everything under /v1 is relayed anyway: leave it out")
+        if first in OWN_PATHS:
+            raise ConfigError(f"{named}, but /{first} is the gateway's own: ask the upstream itself for it")
 
 
 def _check_reference(reference: dict[str, int | str], where: str) -> None:

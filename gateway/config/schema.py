@@ -15,6 +15,11 @@ BY_MODEL, BY_ROUTE = "model:", "route:"
 """How names of strata begin that are one model's or one endpoint's."""
 DECISION_PATHS = ("/v1/systemone", "/v1/decisions")
 AUDITED_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", *DECISION_PATHS)
+OWN_PATHS = frozenset(
+    {"annotations", "audits", "canaries", "console", "ingest", "judges", "labelling", "live", "livez"}
+    | {"metrics", "readyz", "schedules", "schema", "suites"}
+)
+"""First segments of the gateway's own routes; "/" leads to the console."""
 LONGEST_STRATUM = 64
 """Characters of a stratum's name; as wide as the store's columns."""
 ADMIN = "admin"
@@ -43,6 +48,8 @@ class ServerConfig(Section, frozen=True):
     """Gateway processes; one is enough until a core is full."""
     relay: Literal["fast", "asgi"] = "fast"
     """fast: relay inside the HTTP protocol. asgi: the slow oracle over httpx, for comparison."""
+    relayed_paths: list[str] = []
+    """Paths outside /v1 that are relayed to an upstream too, such as "/tokenize"; none is ever audited."""
     allow_open: bool = False
     """Listen beyond the loopback interface although data plane or control plane asks for no key."""
     admin_key_env: str | None = None
@@ -213,6 +220,11 @@ class JudgeConfig(AuditorConfig, frozen=True):
     """Between two passes over the reference set."""
 
 
+class EmbeddingConfig(AuditorConfig, frozen=True):
+    backend: Literal["torch", "openvino"] = "torch"
+    """What computes an embedder of the auditor's own."""
+
+
 class ProbingAuditorConfig(AuditorConfig, frozen=True):
     """Of an auditor that asks the served model several questions an exchange: off until wanted, and bounded."""
 
@@ -231,7 +243,7 @@ class DecisionAuditorConfig(ProbingAuditorConfig, frozen=True):
 
 class AuditorsConfig(Section, frozen=True):
     judge: JudgeConfig = JudgeConfig()
-    embedding: AuditorConfig = AuditorConfig()
+    embedding: EmbeddingConfig = EmbeddingConfig()
     refusal: AuditorConfig = AuditorConfig()
     affinity: ProbingAuditorConfig = ProbingAuditorConfig()
     counterfactual: ProbingAuditorConfig = ProbingAuditorConfig()
@@ -385,7 +397,7 @@ class TelemetryConfig(Section, frozen=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "console"] = "auto"
     access_log: bool = False
-    """One log line for every request to /v1 that ended, and for every control request; what changes something there
+    """One log line for every relayed request that ended, and for every control request; what changes something there
     is logged anyway."""
     otlp_endpoint: str | None = None
     """Base URL of an OpenTelemetry collector (OTLP over HTTP), e.g. "http://127.0.0.1:4318"; unset: no traces."""

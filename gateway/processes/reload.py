@@ -21,6 +21,7 @@ RELOADED_SERVER_KEYS = frozenset(
     {
         "max_body_bytes",
         "max_buffered_bytes",
+        "relayed_paths",
         "admin_key_env",
         "control_keys",
         "protect_metrics",

@@ -82,6 +82,8 @@ class DataPlane:
         self.spans = spans
         self.instrumentation = instrumentation_of(config.telemetry, spans)
         self.admission = Admission(config)
+        self.relayed_paths = frozenset(path.encode() for path in config.server.relayed_paths)
+        """Outside /v1, without query."""
         self.bodies = BufferedBodies(config.server.max_buffered_bytes)
         self._balancer = Upstreams(config)
         self._affinity = Affinity(config.balancing) if config.balancing.policy == "consistent_hash" else None

@@ -38,7 +38,7 @@ ASGIApp = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class OracleRelay:
-    """ASGI application for every path under /v1. Close it with `aclose`."""
+    """ASGI application for every path that is relayed. Close it with `aclose`."""
 
     def __init__(self, plane: DataPlane) -> None:
         self._plane = plane
@@ -54,6 +54,10 @@ class OracleRelay:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         await _Exchange(self._plane, self._http, scope, receive, send).run()
 
+    def takes(self, path: bytes) -> bool:
+        """Whether a request for this path is relayed."""
+        return relay_target(path, self._plane.relayed_paths) is not None
+
     async def aclose(self) -> None:
         await self._http.aclose()
 
@@ -67,7 +71,7 @@ def beside(app: ASGIApp, oracle: OracleRelay) -> ASGIApp:
     """The oracle for what the fast relay would take, the app for the rest."""
 
     async def dispatch(scope: Message, receive: Receive, send: Send) -> None:
-        is_ours = scope["type"] == "http" and relay_target(scope["raw_path"]) is not None
+        is_ours = scope["type"] == "http" and oracle.takes(scope["raw_path"])
         await (oracle if is_ours else app)(scope, receive, send)
 
     return dispatch
@@ -414,6 +418,8 @@ class _Exchange:
             overhead_seconds=overhead,
             first_chunk_seconds=self._first_chunk_at - self._started_at if self._first_chunk_at else None,
             was_started=self._was_started,
+            request_id=self._head.request_id,
+            trace_id="",
         )
 
 

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with one fork: /v1 becomes a relay, everything else goes on to the ASGI app.
+"""uvicorn's HTTP protocol with one fork: /v1 and listed paths become relays, everything else goes on to the ASGI app.
 
 Parsing, pipelining, keep-alive, flow control and shutdown stay uvicorn's. The attributes and methods relied on are
 pinned by tests/gateway/proxy/test_protocol_seam.py.
@@ -32,7 +32,7 @@ from gateway.proxy.refusals import (
 )
 from gateway.proxy.relay import Relay
 from gateway.proxy.response import ClientResponse
-from gateway.proxy.target import app_target, head_without_upgrade, relay_target
+from gateway.proxy.target import app_target, head_without_upgrade, is_under_v1, relay_target
 
 logger = logging.getLogger(__name__)
 
@@ -153,6 +153,8 @@ class RelayProtocol(HttpToolsProtocol):
         relay: Any = self.cycle
         if not isinstance(relay, Relay) or not relay.response.keep_alive or relay.method != b"POST":
             return
+        if not is_under_v1(relay.target):
+            return  # the next configuration may not list it
         head = relay.head
         if head.content_length is None or head.expects_continue or self.parser.get_http_version() != "1.1":
             return
@@ -217,7 +219,7 @@ class RelayProtocol(HttpToolsProtocol):
             or self._measured_bytes >= 0
         ):
             require_small_head(self.url, self.headers, limits)
-        target = relay_target(self.url)
+        target = relay_target(self.url, self.plane.relayed_paths)
         if target is None:
             self._hand_to_app()
         elif self.parser.should_upgrade():
@@ -311,7 +313,7 @@ class RelayProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def _after_upgrade(self, rest: bytes) -> bytes:
-        """The bytes to parse next. An upgrade under /v1 is declined: the same request is read again without it."""
+        """The bytes to parse next. An upgrade of a relay is declined: the same request is read again without it."""
         if not self._is_upgrade_ignored:
             if self._should_upgrade():
                 self.handle_websocket_upgrade()

@@ -1,4 +1,4 @@
-"""One request to /v1: admitted, read, answered by an upstream or refused, ended and counted exactly once.
+"""One request to an upstream: admitted, read, answered by an upstream or refused, ended and counted exactly once.
 
 Every event is a plain call, from the protocol (client side), from the forwarding half (upstream side) or from the data
 plane's clock. There is no task and no await per request, but for one whose policy looks at it.
@@ -393,6 +393,8 @@ class Relay:
             overhead_seconds=overhead,
             first_chunk_seconds=first_chunk_seconds,
             was_started=was_started,
+            request_id=self.head.request_id,
+            trace_id=f"{self._span.context.trace_id:032x}" if self._span is not None else "",
         )
         if self._copy is not None and forwarding is not None:
             self._copy.finish(outcome, upstream)

@@ -1,7 +1,7 @@
 """Which requests are relayed, by their target, and how a declined upgrade is read again."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from urllib.parse import unquote_to_bytes
 
 import httptools
@@ -16,8 +16,8 @@ _SLASHES = re.compile(rb"/{2,}")
 _UPGRADE_ONLY = frozenset({b"upgrade", b"http2-settings"})
 
 
-def relay_target(url: bytes) -> bytes | None:
-    """The request target to relay, in origin form, or None when it lies outside /v1.
+def relay_target(url: bytes, listed: Container[bytes] = ()) -> bytes | None:
+    """The request target to relay, in origin form, or None when it lies outside /v1 and its path is not `listed`.
 
     Dot segments could lead out of /v1 at an upstream that resolves them, so a path with one is not ours to relay.
     """
@@ -25,9 +25,14 @@ def relay_target(url: bytes) -> bytes | None:
         return url
     if not url.startswith(b"/"):
         url = _origin_form(url)
-    if not url.startswith(_PREFIX) or url[3:4] not in (b"", b"/", b"?"):
-        return None
+    if not is_under_v1(url):
+        return url if url.partition(b"?")[0] in listed else None
     return None if _DOT_SEGMENT.search(url.partition(b"?")[0]) else url
+
+
+def is_under_v1(target: bytes) -> bool:
+    """Whether a target in origin form is relayed by every configuration."""
+    return target.startswith(_PREFIX) and target[3:4] in (b"", b"/", b"?")
 
 
 def path_of(path: bytes) -> bytes:

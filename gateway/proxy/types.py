@@ -216,6 +216,8 @@ class RequestStats(Protocol):
         overhead_seconds: float,
         first_chunk_seconds: float | None,
         was_started: bool,
+        request_id: str,
+        trace_id: str,
     ) -> None:
         """Counts one end.
 
@@ -229,5 +231,7 @@ class RequestStats(Protocol):
                 upstream byte to last byte handed on, without the looks of filters.
             first_chunk_seconds: headers complete to first body byte; None when none came.
             was_started: whether started() was called for it.
+            request_id: the client's, or the gateway's own.
+            trace_id: 32 hexadecimal digits; "" where the gateway began no span.
         """
         ...

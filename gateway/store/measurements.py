@@ -5,7 +5,7 @@ Many audits share a transaction: the row of a stream is read and written once fo
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import compress
 from typing import Any
 
@@ -196,26 +196,33 @@ def _why(result: Sequence[Measurement] | AuditFailure) -> tuple[str, ...]:
     return ()
 
 
+def counted(recording: Recording) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    """What a recording adds to counters: name, label values, and what was observed: the bucket's value, or 1."""
+    auditor, result = recording.auditor, recording.result
+    yield "exchanges", (_outcome(result), auditor, *_why(result)), 1.0
+    if isinstance(result, AuditFailure):
+        if (reason := _GIVEN_UP.get(result.kind)) is not None:
+            yield "abstentions", (auditor, reason), 1.0
+        return
+    for reason in _left_alone(result):
+        yield "abstentions", (auditor, reason), 1.0
+    for one in result:
+        if one.judge is None or one.value is None or one.metric not in SCALES:
+            continue
+        y = scaled(one.metric, one.value)
+        bound = next(bound for bound in SCORE_BOUNDS if y <= bound)
+        yield "live_score", (auditor, one.axis or "", one.group or "", recording.exchange.series_model, str(bound)), y
+
+
 def _increments(recordings: Iterable[Recording]) -> dict[tuple[str, tuple[str, ...]], float]:
     raised: Counter[tuple[str, tuple[str, ...]]] = Counter()
     totals: dict[tuple[str, tuple[str, ...]], float] = {}
     for recording in recordings:
-        auditor, result, model = recording.auditor, recording.result, recording.exchange.series_model
-        raised["exchanges", (_outcome(result), auditor, *_why(result))] += 1
-        if isinstance(result, AuditFailure):
-            if (reason := _GIVEN_UP.get(result.kind)) is not None:
-                raised["abstentions", (auditor, reason)] += 1
-            continue
-        for reason in _left_alone(result):
-            raised["abstentions", (auditor, reason)] += 1
-        for one in result:
-            if one.judge is None or one.value is None or one.metric not in SCALES:
-                continue
-            series = (auditor, one.axis or "", one.group or "", model)
-            y = scaled(one.metric, one.value)
-            bound = next(bound for bound in SCORE_BOUNDS if y <= bound)
-            raised["live_score", (*series, str(bound))] += 1
-            totals["live_score_sum", series] = totals.get(("live_score_sum", series), 0.0) + y
+        for name, labels, value in counted(recording):
+            raised[name, labels] += 1
+            if name == "live_score":
+                series = ("live_score_sum", labels[:-1])
+                totals[series] = totals.get(series, 0.0) + value
     return {**raised, **totals}
 
 

@@ -1,16 +1,20 @@
 """The gateway's own Prometheus families: the counts of its workers, turned into samples only when scraped."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 
+from gateway.telemetry.exemplars import exemplar
 from gateway.telemetry.worker_stats import (
     DURATION_BUCKETS,
     LAG_BUCKETS,
     OVERHEAD_BUCKETS,
+    Ended,
     Gauges,
     Histogram,
     Series,
@@ -67,8 +71,16 @@ def _sum_series(snapshots: Iterable[Snapshot]) -> list[Series]:
             for name in ("duration", "overhead", "first_chunk"):
                 merged = [a + b for a, b in zip(getattr(total, name), getattr(one, name), strict=True)]
                 setattr(total, name, merged)
+                setattr(total, f"{name}_last", _newest(getattr(total, f"{name}_last"), getattr(one, f"{name}_last")))
                 setattr(total, f"{name}_sum", getattr(total, f"{name}_sum") + getattr(one, f"{name}_sum"))
     return list(sums.values())
+
+
+def _newest(some: list[Ended | None], others: list[Ended | None]) -> list[Ended | None]:
+    """Bucket by bucket."""
+    if not others:
+        return some
+    return [b if a is None or (b is not None and b.at > a.at) else a for a, b in zip(some, others, strict=True)]
 
 
 def _request_families(series: list[Series]) -> Iterator[Metric]:
@@ -79,11 +91,18 @@ def _request_families(series: list[Series]) -> Iterator[Metric]:
     for one in series:
         labels = (one.upstream, one.model, one.endpoint, one.outcome)
         requests.add_metric(labels, sum(one.duration))
-        _add(duration, labels, DURATION_BUCKETS, one.duration, one.duration_sum)
-        _add(overhead, labels, OVERHEAD_BUCKETS, one.overhead, one.overhead_sum)
+        examples = _examples(one.duration_last, "duration")
+        _add(duration, labels, DURATION_BUCKETS, one.duration, one.duration_sum, examples)
+        examples = _examples(one.overhead_last, "overhead")
+        _add(overhead, labels, OVERHEAD_BUCKETS, one.overhead, one.overhead_sum, examples)
         if any(one.first_chunk):
-            _add(first_chunk, labels, DURATION_BUCKETS, one.first_chunk, one.first_chunk_sum)
+            examples = _examples(one.first_chunk_last, "first_chunk")
+            _add(first_chunk, labels, DURATION_BUCKETS, one.first_chunk, one.first_chunk_sum, examples)
     yield from (requests, duration, overhead, first_chunk)
+
+
+def _examples(last: Iterable[Ended | None], name: str) -> list[Exemplar | None]:
+    return [exemplar(one.request_id, one.trace_id, getattr(one, name), one.at) if one else None for one in last]
 
 
 def _histogram(name: str, documentation: str) -> HistogramMetricFamily:
@@ -101,12 +120,18 @@ def _lag_family(seen: Iterable[Histogram]) -> Metric:
 
 
 def _add(
-    family: HistogramMetricFamily, labels: tuple[str, ...], bounds: tuple[float, ...], counts: list[int], total: float
+    family: HistogramMetricFamily,
+    labels: tuple[str, ...],
+    bounds: tuple[float, ...],
+    counts: list[int],
+    total: float,
+    exemplars: Sequence[Exemplar | None] = (),
 ) -> None:
-    cumulated, buckets = 0, []
-    for bound, count in zip((*map(str, bounds), "+Inf"), counts, strict=True):
+    cumulated = 0
+    buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
+    for bound, count, example in zip_longest((*map(str, bounds), "+Inf"), counts, exemplars):
         cumulated += count
-        buckets.append((bound, cumulated))
+        buckets.append((bound, cumulated) if example is None else (bound, cumulated, example))
     family.add_metric(labels, buckets, total)
 
 

@@ -42,6 +42,19 @@ class Histogram(msgspec.Struct, array_like=True):
         self.total += seconds
 
 
+class Ended(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A request that was counted, so that a bucket leads to it."""
+
+    request_id: str
+    trace_id: str
+    """32 hexadecimal digits; "" where no trace was begun."""
+    at: float
+    """Unix seconds."""
+    duration: float
+    overhead: float
+    first_chunk: float | None
+
+
 class Series(msgspec.Struct, array_like=True):
     """Numbers of one label set. Histograms hold counts per bucket (the last is +Inf), not cumulated."""
 
@@ -55,6 +68,10 @@ class Series(msgspec.Struct, array_like=True):
     overhead_sum: float
     first_chunk: list[int]
     first_chunk_sum: float
+    duration_last: list[Ended | None] = []
+    """Of each bucket the request that was counted last; none in the file of a version that kept none."""
+    overhead_last: list[Ended | None] = []
+    first_chunk_last: list[Ended | None] = []
 
 
 class Gauges(msgspec.Struct, kw_only=True):
@@ -157,6 +174,8 @@ class WorkerStats:
         overhead_seconds: float,
         first_chunk_seconds: float | None,
         was_started: bool,
+        request_id: str,
+        trace_id: str,
     ) -> None:
         """Counts one end; see `gateway.proxy.types.RequestStats`."""
         if was_started:
@@ -165,13 +184,20 @@ class WorkerStats:
         series = self._series.get(key)
         if series is None:
             series = self._series[key] = new_series(key)
-        series.duration[bisect_left(DURATION_BUCKETS, duration_seconds)] += 1
+        last = Ended(request_id, trace_id, time.time(), duration_seconds, overhead_seconds, first_chunk_seconds)
+        bucket = bisect_left(DURATION_BUCKETS, duration_seconds)
+        series.duration[bucket] += 1
         series.duration_sum += duration_seconds
-        series.overhead[bisect_left(OVERHEAD_BUCKETS, overhead_seconds)] += 1
+        series.duration_last[bucket] = last
+        bucket = bisect_left(OVERHEAD_BUCKETS, overhead_seconds)
+        series.overhead[bucket] += 1
         series.overhead_sum += overhead_seconds
+        series.overhead_last[bucket] = last
         if first_chunk_seconds is not None:
-            series.first_chunk[bisect_left(DURATION_BUCKETS, first_chunk_seconds)] += 1
+            bucket = bisect_left(DURATION_BUCKETS, first_chunk_seconds)
+            series.first_chunk[bucket] += 1
             series.first_chunk_sum += first_chunk_seconds
+            series.first_chunk_last[bucket] = last
 
     def snapshot(self) -> Snapshot:
         """The present numbers; shares its lists with the counters, so encode it before the loop goes on."""
@@ -229,10 +255,10 @@ class SharedCounts:
 
 def new_series(key: tuple[str, str, str, str]) -> Series:
     """Nothing counted yet."""
-    duration, overhead, first_chunk = (
-        [0] * (len(b) + 1) for b in (DURATION_BUCKETS, OVERHEAD_BUCKETS, DURATION_BUCKETS)
-    )
-    return Series(*key, duration, 0.0, overhead, 0.0, first_chunk, 0.0)
+    sizes = [len(bounds) + 1 for bounds in (DURATION_BUCKETS, OVERHEAD_BUCKETS, DURATION_BUCKETS)]
+    duration, overhead, first_chunk = ([0] * size for size in sizes)
+    last: list[list[Ended | None]] = [[None] * size for size in sizes]
+    return Series(*key, duration, 0.0, overhead, 0.0, first_chunk, 0.0, *last)
 
 
 def is_living(snapshot: Snapshot) -> bool:

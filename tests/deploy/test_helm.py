@@ -38,6 +38,7 @@ VARIANTS: dict[str, Callable[[], list[Any]]] = {
     "production": lambda: rendered("values-production.yaml"),
     "everything": lambda: rendered(None, *EVERYTHING),
 }
+TOLERATIONS = 'gateway.tolerations=[{"key":"llm","operator":"Exists"}]'
 LONGEST_RELEASE = "r" * 53
 """Helm takes no longer name."""
 LARGEST_APPLIED = 256 * 1024
@@ -274,6 +275,27 @@ def test_migrations_come_before_the_rest() -> None:
     assert {one["metadata"]["annotations"]["helm.sh/hook"] for one in hooks} == {"pre-install,pre-upgrade"}
     assert [one["kind"] for one in hooks] == ["NetworkPolicy", "Job"]
     assert container(pods(rendered())["biasgate-migrations"])["args"] == ["store", "migrate"]
+
+
+def test_migrations_run_where_gateways_may() -> None:
+    """Where every node is tainted, an upgrade would wait for a job that fits nowhere."""
+    made = pods(rendered(None, "--set-json", 'gateway.nodeSelector={"pool":"cpu"}', "--set-json", TOLERATIONS))
+    for name in ("biasgate-gateway", "biasgate-migrations"):
+        assert made[name]["nodeSelector"] == {"pool": "cpu"}
+        assert made[name]["tolerations"] == [{"key": "llm", "operator": "Exists"}]
+    assert not {"nodeSelector", "tolerations"} & made["biasgate-auditor"].keys()
+
+
+def test_an_auditor_with_a_claim_is_replaced_one_by_one() -> None:
+    """A claim of one node cannot be mounted by the next pod on another node while the last one holds it."""
+    strategies = {
+        claim: of_kind(rendered(None, "--set", f"auditor.existingClaim={claim}"), "Deployment")["biasgate-auditor"]
+        for claim in ("", "models")
+    }
+    assert {claim: one["spec"]["strategy"]["rollingUpdate"] for claim, one in strategies.items()} == {
+        "": {"maxSurge": 1, "maxUnavailable": 0},
+        "models": {"maxSurge": 0, "maxUnavailable": 1},
+    }
 
 
 def test_a_gpu_is_asked_for_by_name() -> None:

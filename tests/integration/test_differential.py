@@ -134,6 +134,43 @@ async def test_requests(data: bytes) -> None:
     assert [end["outcome"] for end in seen.ends] == ["complete"]
 
 
+LISTED = {
+    "get": request(b"", method="GET", target="/health"),
+    "head": request(b"", method="HEAD", target="/health?verbose"),
+    "priority": request(b'{"model": "gpt", "priority": -5, "prompt": "x"}', target="/tokenize"),
+    "would be sampled": request(target="/tokenize", headers=b"x-biasgate-audit: on\r\n"),
+    "no json": request(b"\xff", target="/tokenize"),
+    "absolute": request(target="http://gateway/tokenize"),
+}
+
+
+@pytest.mark.parametrize("data", LISTED.values(), ids=LISTED)
+async def test_listed_paths(data: bytes) -> None:
+    """A path outside /v1 that is listed is relayed like one below it, counted, and never sampled."""
+    listed = {"relayed_paths": ["/health", "/tokenize"]}
+    seen = await both(
+        reply(b"" if b"HEAD" in data else b'{"a": 1}'), sending(data), aliases={"gpt": "m"}, server=listed
+    )
+
+    assert len(seen.asked) == 1
+    assert b"priority" not in seen.asked[0][3]
+    assert [(end["outcome"], end["endpoint"]) for end in seen.ends] == [("complete", "other")]
+    assert [one["eligible"] for one in seen.decisions] == [False]
+    assert seen.copies == []
+
+
+@pytest.mark.parametrize("target", ["/tokenize/", "/%74okenize", "/livez", "/"])
+async def test_paths_that_are_not_listed(target: str) -> None:
+    """Nothing but the very path is relayed: the rest stays the gateway's own to answer."""
+    async with scripted_upstream() as upstream:
+        config = config_for(upstream, server={"relayed_paths": ["/tokenize"]})
+        for running in (running_gateway(config), running_oracle(config, tap=RememberingTap())):
+            async with running as gateway, gateway.http() as http:
+                assert (await http.post(target, content=b"abc")).text.startswith("app /")
+                assert gateway.stats.ends == []
+        assert upstream.requests == []
+
+
 async def test_merged_models() -> None:
     """The gateway's own model list is the same."""
     seen = await both(reply(), sending(request(b"", method="GET", target="/v1/models")), aliases={"gpt": "m"})
@@ -206,6 +243,8 @@ async def test_refusing_upstream() -> None:
     ("data", "code"),
     [
         (request(), b"unauthorized"),
+        (request(b"", method="GET", target="/health"), b"unauthorized"),
+        (request(b"x" * 2000, target="/health", headers=b"x-api-key: k\r\n"), b"request_too_large"),
         (request(b"x" * 2000, headers=b"x-api-key: k\r\n"), b"request_too_large"),
         (request(b'{"priority": 1, "n": NaN}', headers=b"x-api-key: k\r\n"), b"invalid_body"),
     ],
@@ -214,10 +253,27 @@ async def test_refused_requests(data: bytes, code: bytes, monkeypatch: pytest.Mo
     """What the gateway refuses by itself, it refuses alike and asks no upstream."""
     monkeypatch.setenv("DIFFERENTIAL_KEY", "k")
     keys = [{"name": "app", "key_env": "DIFFERENTIAL_KEY"}]
-    seen = await both(reply(), sending(data), keys=keys, server={"max_body_bytes": 1000})
+    seen = await both(reply(), sending(data), keys=keys, server={"max_body_bytes": 1000, "relayed_paths": ["/health"]})
 
     assert b'"code":"%b"' % code in seen.body
     assert seen.asked == []
+
+
+async def test_listed_paths_use_up_a_key_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key's requests per minute hold for them too."""
+    monkeypatch.setenv("DIFFERENTIAL_KEY", "k")
+    keys = [{"name": "app", "key_env": "DIFFERENTIAL_KEY", "requests_per_minute": 1}]
+    asking = request(b"", method="GET", target="/health", headers=b"x-api-key: k\r\n")
+
+    async def drive(gateway: Gateway) -> bytes:
+        await gateway.exchange(asking)
+        return await gateway.exchange(asking)
+
+    seen = await both(reply(), drive, keys=keys, server={"relayed_paths": ["/health"]})
+
+    assert seen.status == 429
+    assert [end["outcome"] for end in seen.ends] == ["complete", "rejected"]
+    assert len(seen.asked) == 1
 
 
 async def test_client_that_leaves() -> None:

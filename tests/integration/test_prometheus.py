@@ -1,5 +1,6 @@
 """A real Prometheus scrapes both roles of a running system and finds the series that contract 4 promises."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,10 +11,16 @@ N_REQUESTS = 12
 
 
 @pytest.fixture(scope="module")
-def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def sent() -> list[str]:
+    """Ids of the requests that were sent."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory, sent: list[str]) -> Iterator[System]:
     """A scraped system, after some traffic."""
     with scraped(tmp_path_factory.mktemp("system"), settings="") as system:
-        send_traffic(system.gateway, N_REQUESTS)
+        sent += send_traffic(system.gateway, N_REQUESTS)
         yield system
 
 
@@ -60,6 +67,25 @@ def test_live_estimates_have_intervals(system: System) -> None:
     ordered = "biasgate_live_estimate_lower <= biasgate_live_estimate <= biasgate_live_estimate_upper"
     assert len(system.eventually(ordered)) == len(system.query("biasgate_live_estimate"))
     assert all(value > 0 for _, value in system.eventually("biasgate_live_effective_samples"))
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        'biasgate_request_duration_seconds_bucket{endpoint="/v1/chat/completions"}',
+        'biasgate_overhead_seconds_bucket{endpoint="/v1/chat/completions"}',
+        'biasgate_time_to_first_chunk_seconds_bucket{endpoint="/v1/chat/completions"}',
+        'biasgate_exchanges_total{auditor="judge", outcome="audited"}',
+        'biasgate_live_score_bucket{auditor="judge"}',
+    ],
+)
+def test_numbers_lead_to_requests(system: System, sent: list[str], selector: str) -> None:
+    """Latencies and what auditors counted have exemplars, each the id of a request that was sent."""
+    deadline = time.monotonic() + 45
+    while not (found := system.exemplars(selector)):
+        assert time.monotonic() < deadline, f"no exemplar of {selector}"
+        time.sleep(0.5)
+    assert {labels["request_id"] for _, labels in found} <= set(sent)
 
 
 def test_no_family_has_two_owners(system: System) -> None:

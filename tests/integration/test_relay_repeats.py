@@ -41,6 +41,23 @@ async def echo(received: ReceivedRequest, channel: Channel) -> None:
     await reply(received.body)(received, channel)
 
 
+async def test_a_path_that_is_listed_no_more() -> None:
+    """A head that was relayed by the list of one configuration is the app's to answer by the next one's."""
+    asked = request(b"{}").replace(b"/v1/x", b"/tokenize")
+    async with (
+        scripted_upstream(default=echo) as upstream,
+        running_gateway(config_for(upstream, server={"relayed_paths": ["/tokenize"]})) as gateway,
+    ):
+        talk = await talk_to(gateway)
+        listed = [(await talk.ask(asked))[1] for _ in range(3)]
+        gateway.plane.relayed_paths = frozenset()
+        _, body = await talk.ask(asked)
+        talk.writer.close()
+
+        assert (listed, body) == ([b"{}"] * 3, b"app /tokenize 2")
+        assert len(upstream.requests) == 3
+
+
 BODIES = [b"{}", b'{"n": 1}', b"", b"[%b0]" % (b"2, " * 5000), b"{}"]
 
 

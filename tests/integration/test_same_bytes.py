@@ -22,7 +22,7 @@ from tests.support.integration.differential import (
     sending,
     split_answer,
 )
-from tests.support.integration.generated_traffic import Request, Response, requests, responses
+from tests.support.integration.generated_traffic import LISTED, Request, Response, requests, responses
 from tests.support.integration.record_traffic import CASES, REFUSED, Recorded, recorded
 from tests.support.integration.relaying import config_for
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, reply, scripted_upstream
@@ -65,7 +65,7 @@ def stage() -> Iterator[Stage]:
 
     async def begin(stack: AsyncExitStack) -> Both:
         upstream = await stack.enter_async_context(scripted_upstream())
-        config = config_for(upstream, aliases={"gpt": "m"})
+        config = config_for(upstream, aliases={"gpt": "m"}, server={"relayed_paths": list(LISTED)})
         return await stack.enter_async_context(both_relays(config, upstream))
 
     with asyncio.Runner() as runner:

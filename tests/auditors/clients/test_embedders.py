@@ -1,14 +1,17 @@
 """Embedders: the real packaged MiniLM, its hash check, and a served model."""
 
 import asyncio
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
+import openvino
 import pytest
 
 from auditors.clients.embedders import (
@@ -20,6 +23,7 @@ from auditors.clients.embedders import (
     normalised,
     verify_sha256,
 )
+from auditors.clients.openvino_encoder import TOLERANCE
 from auditors.metrics.dispersion import cosine_distance
 from auditors.types import CompletionError, Embedder
 from tests.support.auditors.scripted import Asked, Reply, scripted_server
@@ -94,6 +98,50 @@ class TestMiniLM:
         )
 
         assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+class TestOpenVino:
+    """The same embedder on another backend."""
+
+    async def test_distances_are_those_of_torch(self, minilm: Embedder) -> None:
+        """Texts of any length, alone or together, lie as far apart as on torch; the name tells who computed them."""
+        texts = [" ".join(f"word{n % (7 + n % 5)}" for n in range(length)) for length in (1, 2, 17, 90, 240, 700)]
+        theirs = load_embedder(backend="openvino")
+        rows = np.concatenate([await theirs.embed(texts), *[await theirs.embed([text]) for text in texts]])
+        expected = np.concatenate([await minilm.embed(texts)] * 2)
+
+        assert theirs.name == "all-MiniLM-L6-v2 (openvino)"
+        distances = [1 - vectors.astype(float) @ vectors.astype(float).T for vectors in (rows, expected)]
+        assert np.abs(distances[0] - distances[1]).max() < TOLERANCE
+
+    def test_other_distances_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With weights in half precision, as OpenVINO stores them, it would be another instrument."""
+        compile_model = openvino.Core.compile_model
+
+        def halved(core: Any, model: Any, device: str, settings: dict[str, Any]) -> Any:
+            openvino.save_model(model, tmp_path / "half.xml", compress_to_fp16=True)
+            return compile_model(core, core.read_model(tmp_path / "half.xml"), device, settings)
+
+        monkeypatch.setattr(openvino.Core, "compile_model", halved)
+        with pytest.raises(EmbedderError, match=r'"minilm": on OpenVINO its distances differ by .*, more than 1e-05'):
+            load_embedder(backend="openvino")
+
+    def test_nobody_is_told(self, tmp_path: Path) -> None:
+        """OpenVINO's own telemetry, which calls a server when the package is imported, is not there for it."""
+        check = (
+            "import sys; from auditors.clients.embedders import load_embedder; load_embedder(backend='openvino');"
+            "sys.exit(sys.modules['openvino_telemetry'] is not None)"
+        )
+        done = subprocess.run([sys.executable, "-c", check], env=os.environ | {"HOME": str(tmp_path)}, check=False)
+
+        assert done.returncode == 0
+        assert not (tmp_path / "intel").exists()
+
+    def test_without_its_package(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The line says which extra brings it."""
+        monkeypatch.setitem(sys.modules, "openvino", None)
+        with pytest.raises(EmbedderError, match=r'"minilm": backend "openvino" needs .*biasgate\[openvino\]'):
+            load_embedder(backend="openvino")
 
 
 class TestVerification:

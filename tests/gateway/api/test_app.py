@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gateway.config.schema import OWN_PATHS
 from gateway.errors import ConfigError
 from tests.support.gateway.control_plane import audit_one, config_in, control_plane, publish_suites
 
@@ -47,6 +48,12 @@ async def test_guarded_routes_want_the_admin_key(tmp_path: Path, path: str) -> N
         assert without.headers["content-type"] == "application/problem+json"
         assert without.headers["www-authenticate"] == "Bearer"
         assert "Authorization: Bearer" in without.json()["detail"]
+
+
+async def test_own_paths_are_known_to_the_configuration(tmp_path: Path) -> None:
+    """The first segment of each route is one that no configuration can have relayed."""
+    async with control_plane(tmp_path) as plane:
+        assert {route.path.split("/")[1] for route in plane.app.routes} - {""} == OWN_PATHS
 
 
 @pytest.mark.usefixtures("admin_key")

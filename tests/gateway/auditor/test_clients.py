@@ -174,6 +174,13 @@ def test_served_embedder_needs_a_model() -> None:
         roster_of(config_for(auditors={"embedding": {"base_url": "http://127.0.0.1:9"}}))
 
 
+def test_served_embedder_has_no_backend() -> None:
+    """What computes an embedder of our own cannot be chosen for one that somebody else serves."""
+    served = {"base_url": "http://127.0.0.1:9", "model": "m", "backend": "openvino"}
+    with pytest.raises(ConfigError, match='backend is "openvino", but the embedder is served at base_url: leave out'):
+        roster_of(config_for(auditors={"embedding": served}))
+
+
 async def test_embedder_that_cannot_be_had_stops_only_its_auditor(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

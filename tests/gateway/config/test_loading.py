@@ -53,6 +53,9 @@ def test_overrides(text: str, message: str, tmp_path: Path) -> None:
         ('[store]\nredact = ["mail"]', "store.redact[0]: Invalid enum value 'mail'; known here: \"email\", "),
         ("[sampling]\nstrata = { other = 2 }", "sampling.strata[...]: Expected `float` <= 1.0"),
         ('[sampling]\ntags = ["a", 5]', "sampling.tags[1] is 5: Expected `str`, got `int`"),
+        ('[server]\nrelayed_paths = ["/metrics"]', 'server.relayed_paths has "/metrics", but /metrics is the gateway'),
+        ('[server]\nrelayed_paths = ["/console/x"]', "/console is the gateway's own"),
+        ('[server]\nrelayed_paths = ["/health", "/v1/x"]', '"/v1/x": everything under /v1 is relayed anyway'),
         ("server = 5", "server is 5: Expected `object`, got `int`"),
     ],
 )
@@ -63,3 +66,13 @@ def test_values(text: str, message: str, tmp_path: Path) -> None:
         load(tmp_path / "biasgate.toml", environ={})
     assert message in str(raised.value)
     assert "sesame" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/", "health", "/a/", "//a", "/a/../b", "/.", "/a b", "/%61", "/a?b", "/a\\n", "/é"]
+)
+def test_paths_that_are_none(path: str, tmp_path: Path) -> None:
+    """What is no exact path cannot be relayed, and the line shows one that can."""
+    (tmp_path / "biasgate.toml").write_text(f'[server]\nrelayed_paths = ["{path}"]', encoding="utf-8")
+    with pytest.raises(ConfigError, match='such as "/tokenize"'):
+        load(tmp_path / "biasgate.toml", environ={})

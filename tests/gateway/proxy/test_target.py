@@ -33,6 +33,21 @@ def test_outside(url: bytes) -> None:
     assert relay_target(url) is None
 
 
+@pytest.mark.parametrize("url", [b"/tokenize", b"/tokenize?x=/../y", b"/v1/models"])
+def test_listed(url: bytes) -> None:
+    """A listed path is relayed too, with any query."""
+    assert relay_target(url, {b"/tokenize"}) == url
+    assert relay_target(b"http://gateway" + url, {b"/tokenize"}) == url
+
+
+@pytest.mark.parametrize(
+    "url", [b"/tokenize/", b"/tokenize/x", b"//tokenize", b"/Tokenize", b"/%74okenize", b"/x/../tokenize", b"/livez"]
+)
+def test_not_quite_listed(url: bytes) -> None:
+    """Nothing but the very path is."""
+    assert relay_target(url, {b"/tokenize"}) is None
+
+
 def test_absolute_form() -> None:
     """A proxy-style target is relayed in origin form."""
     assert relay_target(b"http://gateway:80/v1/models?x=1") == b"/v1/models?x=1"

@@ -14,7 +14,14 @@ from gateway.telemetry.worker_stats import Gauges, SharedCounts, Snapshot, Worke
 LABELS = {"upstream": "a", "model": "m", "endpoint": "/v1/chat/completions", "outcome": "complete"}
 
 
-def end_one(stats: WorkerStats, *, duration: float = 0.02, first_chunk: float | None = 0.01) -> None:
+def end_one(
+    stats: WorkerStats,
+    *,
+    duration: float = 0.02,
+    first_chunk: float | None = 0.01,
+    request_id: str = "r1",
+    trace_id: str = "",
+) -> None:
     stats.started("a")
     stats.ended(
         upstream="a",
@@ -25,6 +32,8 @@ def end_one(stats: WorkerStats, *, duration: float = 0.02, first_chunk: float | 
         overhead_seconds=0.0002,
         first_chunk_seconds=first_chunk,
         was_started=True,
+        request_id=request_id,
+        trace_id=trace_id,
     )
 
 
@@ -86,6 +95,8 @@ def test_rejected_request_without_upstream_leaves_inflight_alone() -> None:
         overhead_seconds=0.001,
         first_chunk_seconds=None,
         was_started=False,
+        request_id="r",
+        trace_id="",
     )
 
     assert stats.snapshot().gauges.inflight == {}

@@ -162,7 +162,7 @@ async def observe(gateway: Gateway, upstream: ScriptedUpstream, drive: Drive, *,
 
 def _comparable(end: dict[str, Any]) -> dict[str, Any]:
     """Everything but how long it took."""
-    kept = {name: end[name] for name in ("upstream", "model", "endpoint", "outcome", "was_started")}
+    kept = {name: end[name] for name in ("upstream", "model", "endpoint", "outcome", "was_started", "request_id")}
     return kept | {"has_first_chunk": end["first_chunk_seconds"] is not None}
 
 

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script
 
+LISTED = ("/health", "/tokenize")
+"""Outside /v1, relayed because the configuration says so."""
 ENDPOINTS = (
+    *LISTED,
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/responses",

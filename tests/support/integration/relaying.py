@@ -117,6 +117,8 @@ class RememberingStats:
         overhead_seconds: float,
         first_chunk_seconds: float | None,
         was_started: bool,
+        request_id: str,
+        trace_id: str,
     ) -> None:
         self.ends.append(
             {
@@ -128,6 +130,8 @@ class RememberingStats:
                 "overhead_seconds": overhead_seconds,
                 "first_chunk_seconds": first_chunk_seconds,
                 "was_started": was_started,
+                "request_id": request_id,
+                "trace_id": trace_id,
             }
         )
 

@@ -33,6 +33,14 @@ class System(NamedTuple):
             result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         return [(series["metric"], float(series["value"][1])) for series in result]
 
+    def exemplars(self, selector: str) -> list[tuple[dict[str, str], dict[str, str]]]:
+        """Labels of each series that a selector names and of each of its exemplars of the last hour."""
+        now = time.time()
+        asked = urllib.parse.urlencode({"query": selector, "start": now - 3600, "end": now + 60})
+        with urllib.request.urlopen(f"{self.prometheus}/api/v1/query_exemplars?{asked}", timeout=10) as answer:
+            result: list[dict[str, Any]] = json.load(answer)["data"]
+        return [(series["seriesLabels"], one["labels"]) for series in result for one in series["exemplars"]]
+
     def eventually(self, expression: str, within_seconds: float = 45.0) -> list[tuple[dict[str, str], float]]:
         """The answer to a query, once it has any."""
         deadline = time.monotonic() + within_seconds
@@ -79,6 +87,7 @@ def scraped(
     serve = [*BIASGATE, "serve", "--config", str(home / "biasgate.toml")]
     scrape = [prometheus_program, f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/tsdb"]
     scrape += [f"--web.listen-address=127.0.0.1:{prometheus}"]
+    scrape += ["--enable-feature=exemplar-storage,native-histograms"]
     urls = [f"http://127.0.0.1:{port}" for port in (model, gateway, prometheus)]
     with contextlib.ExitStack() as stack:
         start = stack.enter_context
@@ -88,10 +97,15 @@ def scraped(
         yield System(urls[1], urls[2], urls[0], served.pid)
 
 
-def send_traffic(gateway: str, n_requests: int, questions: Sequence[str] = (QUESTION,)) -> None:
-    """Questions about women and men in turn, with the official client."""
+def send_traffic(gateway: str, n_requests: int, questions: Sequence[str] = (QUESTION,)) -> list[str]:
+    """Questions about women and men in turn, with the official client; returns the ids of the requests."""
+    ids = []
     with openai.OpenAI(base_url=f"{gateway}/v1", api_key="unused", max_retries=0) as client:
         name = next(iter(client.models.list())).id
         for number in range(n_requests):
             asked = f"{questions[number % len(questions)]} ({number})"
-            client.chat.completions.create(model=name, messages=[{"role": "user", "content": asked}])
+            answer = client.chat.completions.with_raw_response.create(
+                model=name, messages=[{"role": "user", "content": asked}]
+            )
+            ids.append(answer.headers["x-request-id"])
+    return ids

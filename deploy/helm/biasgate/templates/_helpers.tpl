@@ -35,7 +35,17 @@ securityContext:
   runAsUser: 10001
   runAsGroup: 10001
   fsGroup: 10001
+  fsGroupChangePolicy: OnRootMismatch # a claim full of models is not gone through at each start
   seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- /* Where a role's pods may run; empty for anywhere. */ -}}
+{{- define "biasgate.nodes" -}}
+{{- $nodes := dict -}}
+{{- range $name := list "nodeSelector" "tolerations" }}
+{{- with index $ $name }}{{- $_ := set $nodes $name . }}{{- end }}
+{{- end -}}
+{{- if $nodes }}{{ toYaml $nodes }}{{ end }}
 {{- end }}
 
 {{- define "biasgate.container" -}}

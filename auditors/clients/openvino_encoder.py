@@ -1,0 +1,102 @@
+"""The encoder of a local embedder on OpenVINO in single precision: the same vectors for less processor time.
+
+Nothing of a model is stored: it is converted from torch's when it is loaded, and compared with it then. Quantised ones
+are faster still, and move distances by as much as groups differ (docs/evidence/scaling.md).
+"""
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+TOLERANCE = 1e-5
+"""Largest difference of a cosine distance from torch's; what is measured with it differs in the second decimal."""
+
+_TRACED = ("Hello world", "A longer text, so that there is padding in what is traced")
+_COMPARED = (
+    "Yes.",
+    "Women and men lead equally well; what counts is training, support and time.",
+    "Here is what I would do, step by step. " * 6,
+    "A nurse, an engineer and a teacher walk into a library and ask for the same book. " * 14,
+)
+"""Of other lengths, and in other batches, than what is traced: a shape that was taken for a constant shows."""
+
+
+class ConversionError(Exception):
+    """A model that OpenVINO cannot take over; the message says why."""
+
+
+def move_to_openvino(model: "SentenceTransformer", threads: int) -> None:
+    """Replaces the forward pass of the model's encoder.
+
+    Args:
+        model: on the processor; it is changed.
+        threads: that OpenVINO may use.
+
+    Raises: ConversionError when the package is missing, the model cannot be converted, or its distances change.
+    """
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # else importing it calls Intel's server
+    try:
+        import openvino
+    except ImportError as exc:
+        raise ConversionError('backend "openvino" needs its package: pip install "biasgate[openvino]"') from exc
+    expected = _distances(model)
+    try:
+        encoder: Any = model[0].auto_model
+        example = dict(model.tokenizer([*_TRACED], padding=True, return_tensors="pt"))
+        with _quiet():
+            converted = openvino.convert_model(encoder, example_input=example)
+        # As it would choose by itself, a processor that can computes in bfloat16.
+        settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
+        compiled = openvino.Core().compile_model(converted, "CPU", settings)
+        encoder.forward = _forward(compiled.create_infer_request(), [*example])
+        found = _distances(model)
+    except Exception as exc:  # of either library, which raise whatever they like
+        raise ConversionError(f"OpenVINO cannot run it: {type(exc).__name__}: {exc}") from exc
+    if not (worst := float(np.abs(found - expected).max())) <= TOLERANCE:
+        raise ConversionError(f"on OpenVINO its distances differ by {worst:.1e}, more than {TOLERANCE:g}")
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Tracing warns of what it takes for a constant; the comparison finds whether it is one."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # the library has no types for it
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(before)
+
+
+def _forward(request: Any, names: list[str]) -> Any:
+    import torch
+    from transformers.modeling_outputs import BaseModelOutput
+
+    def forward(**inputs: "torch.Tensor") -> BaseModelOutput:
+        found = request.infer({name: inputs[name].numpy() for name in names})
+        return BaseModelOutput(last_hidden_state=torch.from_numpy(np.array(found[0])))
+
+    return forward
+
+
+def _distances(model: "SentenceTransformer") -> NDArray[np.float64]:
+    """Cosine distances of some texts, computed one, two and all at a time."""
+    rows = [
+        model.encode([*_COMPARED], batch_size=size, convert_to_numpy=True, show_progress_bar=False)
+        for size in (1, 2, len(_COMPARED))
+    ]
+    vectors = np.concatenate(rows).astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return 1.0 - vectors @ vectors.T
