@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from auditors.clients.completion import HttpCompleter
+from auditors.clients.completion import HttpCompleter, HttpEndpoint
 from auditors.clients.embedders import EmbedderError
 from auditors.judge_validation import Validation
 from auditors.types import Completer, Embedder
@@ -34,6 +34,7 @@ from gateway.auditor.backpressure.stoppable_gate import StoppableGate
 from gateway.auditor.clients import audit_priority, upstream_serving
 from gateway.auditor.joint_score import add_joint_scores
 from gateway.auditor.maintenance import call_to_range
+from gateway.auditor.pooled_endpoint import PooledEndpoint, is_direct
 from gateway.auditor.run_share import RunShare
 from gateway.auditor.store_log import StoreLog
 from gateway.config.schema import Config, UpstreamConfig, origin_of
@@ -236,8 +237,7 @@ class SuiteRuns:
     ) -> Completer:
         """The run's client of a server, whose slots it has until the stack is closed.
 
-        What may be cut off goes over httpx: pyreqwest keeps the connection of a call that is cancelled open, so that
-        the server would go on.
+        What may be cut off goes over connections that a cancelled request closes (`pooled_endpoint`).
         """
         if limiter is None:
             return open_client(origin, key, concurrency, priority, headers=headers)
@@ -251,6 +251,7 @@ class SuiteRuns:
             max_concurrency=concurrency,
             gate=StoppableGate(limiter, watch.stop, watch.stopped),
             sign=lambda _: headers,
+            endpoint=PooledEndpoint if is_direct(origin) else HttpEndpoint,
         )
 
     def _judge(self, stack: AsyncExitStack, watch: "_Watch", concurrency: int) -> Completer | None:
