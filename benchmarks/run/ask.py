@@ -154,7 +154,7 @@ async def _ask_part(
     ending = asyncio.create_task(_end(workers, stop, arrived))
     collecting = asyncio.create_task(part.collect())
     try:
-        async for batch in _batches(arrived):
+        async for batch in _batches(arrived, part.pause_seconds):
             on_kept(await part.keep(batch))
         await ending
         is_through = groups.is_through and not any(worker.cancelled() for worker in workers)
@@ -197,6 +197,8 @@ class _OneByOne:
 class _Whole:
     """All that is missing, asked by this process alone."""
 
+    pause_seconds = 0.0
+
     def __init__(self, plan: Plan, replies: Replies, log: RunLog) -> None:
         self._replies = replies
         self._log = log
@@ -216,6 +218,9 @@ class _Whole:
 
 class _Ranges:
     """What is missing in the ranges that this process gets."""
+
+    pause_seconds = 0.1
+    """Replies wait so long for others: a transaction costs as much as several requests."""
 
     def __init__(
         self, plan: Plan, replies: Replies, share: Share, on_collected: Callable[[Sequence[Reply]], None] | None
@@ -480,11 +485,13 @@ class _Reporter:
         self._callback(Progress(done=done, total=self._total, rate=rate, eta_seconds=eta, n_errors=self._n_errors))
 
 
-async def _batches(arrived: asyncio.Queue[Reply | None]) -> AsyncIterator[list[Reply]]:
-    """Whatever has arrived since the last batch was written, up to the None."""
+async def _batches(arrived: asyncio.Queue[Reply | None], pause_seconds: float) -> AsyncIterator[list[Reply]]:
+    """Whatever has arrived since the last batch was written, or within a pause behind the first, up to the None."""
     is_open = True
     while is_open:
         entries = [await arrived.get()]
+        if pause_seconds and entries[0] is not None:
+            await asyncio.sleep(pause_seconds)
         while not arrived.empty():
             entries.append(arrived.get_nowait())
         batch = [entry for entry in entries if entry is not None]

@@ -119,14 +119,14 @@ async def test_cancelled_run_ends_everywhere(shared: Database, tmp_path: Path) -
         assert model.last_at - cancelled_at < 1
         kept = len(await kept_replies(shared, run_id))
         asked_before = sum(model.asked.values())
-        assert kept == asked_before  # what was in flight has come
+        assert asked_before - 2 * 16 <= kept <= asked_before  # in flight; nearly all of it comes in time
         model.seconds = 0.0
         await runs.resume(shared, run_id)
         await defer_run(shared, run_id)
         run = await await_status(shared, run_id, "done", "failed")
     assert run.status == "done", run.error
     assert 0 < kept < REPLIES == len(await kept_replies(shared, run_id))
-    assert sum(model.asked.values()) == REPLIES
+    assert sum(model.asked.values()) == REPLIES + asked_before - kept
     async with shared.read() as connection:
         assert (await connection.execute(sa.select(sa.func.count()).select_from(run_ranges))).scalar() == 0
 
