@@ -1,8 +1,9 @@
 # ruff: noqa: T201 - a report is printed
 """One suite run over several auditor processes on PostgreSQL: requests a second, and what a request costs an auditor.
 
-The model answers at once, so the auditors, PostgreSQL and it share the processors: requests a second end where those
-do. Costs are processor time, between a tenth and nine tenths of the run, of all auditors together.
+A model that answers at once shares the processors with the auditors and PostgreSQL: requests a second end where those
+do. With --seconds an auditor waits for its 16 requests in flight, as for a real model. Costs are processor time, from a
+tenth to nine tenths of the run, of all auditors together.
 
 Example:
   python -m tests.bench.shared_runs --auditors 1 2 4 --samples 200
@@ -119,9 +120,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.shared_runs", description=__doc__)
     parser.add_argument("--auditors", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--samples", type=int, default=200, help="of each of the 100 built-in items of BBQ")
+    parser.add_argument("--seconds", type=float, default=0.0, help="until the model answers")
     arguments = parser.parse_args()
     scratch, port = Scratch(), free_port()
-    model = [sys.executable, "-m", "tests.support.integration.instant_model", str(port)]
+    model = [sys.executable, "-m", "tests.support.integration.instant_model", str(port), str(arguments.seconds)]
     upstream = f"http://127.0.0.1:{port}"
     try:
         with (

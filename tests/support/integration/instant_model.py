@@ -3,7 +3,7 @@
 Asked twice it answers the same, so that what is asked again after a crash moves no number.
 
 Example:
-  python -m tests.support.integration.instant_model 8090
+  python -m tests.support.integration.instant_model 8090 0.2
 """
 
 import asyncio
@@ -93,10 +93,10 @@ def _whole(status: str, content: str) -> bytes:
     return (_HEAD.format(status=status, length=len(content)) + content).encode()
 
 
-async def _serve(port: int) -> None:
-    async with InstantModel().serving(port):
+async def _serve(port: int, seconds: float) -> None:
+    async with InstantModel(seconds=seconds).serving(port):
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1])))
+    asyncio.run(_serve(int(sys.argv[1]), float(sys.argv[2])))
