@@ -53,7 +53,7 @@ class _Vectors(msgspec.Struct):
 _vectors_decoder = msgspec.json.Decoder(_Vectors)
 
 
-class _Reply(NamedTuple):
+class Reply(NamedTuple):
     """A reply as it came: status, headers, and as much of the body as was wanted."""
 
     status_code: int
@@ -99,7 +99,7 @@ class HttpEndpoint:
             base_url=base_url.rstrip("/").removesuffix("/v1").rstrip("/"),
             headers={"content-type": "application/json", **ACCEPT_ENCODING, **UNSAMPLED}
             | ({"authorization": f"Bearer {api_key}"} if api_key else {}),
-            verify=_trusted(),
+            verify=trusted(),
             timeout=httpx.Timeout(None, connect=min(timeout, CONNECT_TIMEOUT_SECONDS)),  # `_attempt` has the limit
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=max_concurrency),  # `_slots` has
         )
@@ -138,7 +138,7 @@ class HttpEndpoint:
         """Closes every connection."""
         await self._client.aclose()
 
-    async def _attempt(self, method: str, path: str, body: bytes | None, longest: int) -> _Reply:
+    async def _attempt(self, method: str, path: str, body: bytes | None, longest: int) -> Reply:
         where = f"{self._client.base_url.host}:{self._client.base_url.port or ''}{path}"
         try:
             async with asyncio.timeout(self._timeout):
@@ -153,7 +153,7 @@ class HttpEndpoint:
         except httpx.HTTPError as exc:
             raise CompletionError("unavailable", f"{where}: {type(exc).__name__}: {exc}") from exc
 
-    async def _exchange(self, method: str, path: str, body: bytes | None, longest: int) -> _Reply:
+    async def _exchange(self, method: str, path: str, body: bytes | None, longest: int) -> Reply:
         headers = self._sign(body) if body is not None else {}
         async with self._client.stream(method, path, content=body, headers=headers) as response:
             encoding = response.headers.get("content-encoding", "")
@@ -161,11 +161,11 @@ class HttpEndpoint:
                 content = await read_body(response.aiter_raw(), encoding, longest)
             else:
                 content = await read_beginning(response.aiter_raw(), encoding, LONGEST_ERROR_BYTES)
-            return _Reply(response.status_code, response.headers, content)
+            return Reply(response.status_code, response.headers, content)
 
 
 @functools.cache
-def _trusted() -> ssl.SSLContext:
+def trusted() -> ssl.SSLContext:
     """Whom all endpoints trust: to read the certificates takes 20 ms, and models are asked for every half minute."""
     return httpx.create_ssl_context()
 
@@ -198,9 +198,10 @@ class HttpCompleter:
         max_concurrency: int = 16,
         gate: Gate = OPEN,
         sign: Sign = unsigned,
+        endpoint: type[HttpEndpoint] = HttpEndpoint,
     ) -> None:
-        """See HttpEndpoint; `priority` is sent with every request (None: left out)."""
-        self._endpoint = HttpEndpoint(
+        """See HttpEndpoint; `priority` is sent with every request (None: left out). `endpoint` is how it is reached."""
+        self._endpoint = endpoint(
             base_url, api_key, timeout=timeout, retries=retries, max_concurrency=max_concurrency, gate=gate, sign=sign
         )
         self._priority = priority

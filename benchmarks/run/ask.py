@@ -16,8 +16,9 @@ from benchmarks.run import judge as judged
 from benchmarks.run.draws import Draws, most_at_once
 from benchmarks.run.exact.measuring import open_reader
 from benchmarks.run.log import RunLog
-from benchmarks.run.plan import Plan
+from benchmarks.run.plan import Key, Plan
 from benchmarks.run.replies import Replies, kept
+from benchmarks.run.share import Asked, Range, Share, Taken, Terms, ranges_of
 from benchmarks.run.stopping import GRACE_SECONDS
 from benchmarks.run.thinking import FATAL_STATUS_CODES, Probe, ThinkingFound, probe_once
 from benchmarks.suites.protocol import REFUSAL_FIELD, Item, Parsed, Reply
@@ -51,13 +52,16 @@ async def ask(
     stop: asyncio.Event | None = None,
     open_answer: Callable[[], Awaitable["Answer"]] | None = None,
     on_kept: Callable[[Replies, Sequence[Reply]], None] | None = None,
+    share: Share | None = None,
+    terms: Callable[[], Terms] | None = None,
 ) -> Replies:
     """Asks every (item, sample) that the log has no reply to, and returns all replies of the plan.
 
     A reply that the judge could not be asked about is kept, and only the judge is asked again. Once `stop` is set no
     further item is asked, and what is in flight has GRACE_SECONDS. `open_answer` gives what asks one item, before
     anything is asked; None: `answerer` with a probe of its own. `on_kept` hears of replies once they are in the log: of
-    none, before anything is asked, and then of each batch.
+    none, before anything is asked, and then of each batch. With a `share`, other processes may ask part of it on the
+    `terms`, which are looked up once `open_answer` has given what it gives.
     """
     stop = stop or asyncio.Event()
     replies = await kept(plan, log)
@@ -73,17 +77,74 @@ async def ask(
         open_answer = partial(answerer, plan, completer, probe)
     answer = await open_answer() if n_done < plan.total else _nothing_to_ask
     asker = _Asker(plan, answer, judge, seen_reply=n_done > 0)
-    missing = replies.missing()
-    arrived: asyncio.Queue[Reply | None] = asyncio.Queue(MOST_ARRIVED)
 
+    def note(batch: Sequence[Reply]) -> None:
+        nonlocal n_done
+        n_done += len(batch)
+        if on_kept is not None:
+            on_kept(replies, batch)
+        report(len(batch), sum(reply.status == "error" for reply in batch))
+
+    ranges = ranges_of(replies, len(plan.items)) if share is not None else []
+    part: _Whole | _Ranges = _Whole(plan, replies, log)
+    if share is not None and terms is not None and ranges:
+        await share.offer(ranges, terms())
+        part = _Ranges(plan, replies, share, note)
+    is_whole = await _ask_part(plan, asker, part, stop, note)
+    if asker.verdict:
+        raise BenchmarkError(asker.verdict)
+    if not is_whole:
+        raise RunStopped(n_done, plan.total)
+    return replies
+
+
+async def assist(
+    plan: Plan,
+    *,
+    share: Share,
+    read: Callable[[int], Reply],
+    answer: "Answer",
+    judge: JudgeClient | None,
+    stop: asyncio.Event,
+) -> None:
+    """Asks ranges of a run that another process has, until there are none.
+
+    Args:
+        plan: the run's, which was made here as well.
+        share: where the ranges are.
+        read: finds a reply where `share` has put it.
+        answer: asks one item.
+        judge: for suites with a judge.
+        stop: as in `ask`, but nothing is raised.
+
+    Raises: BenchmarkError when a server gives no answer here.
+    """
+    asker = _Asker(plan, answer, judge, seen_reply=False)
+    part = _Ranges(plan, Replies(plan.items, plan.options.samples, read), share, None)
+    await _ask_part(plan, asker, part, stop, lambda _: None)
+    if asker.verdict:
+        raise BenchmarkError(asker.verdict)
+
+
+async def _ask_part(
+    plan: Plan,
+    asker: "_Asker",
+    part: "_Whole | _Ranges",
+    stop: asyncio.Event,
+    on_kept: Callable[[Sequence[Reply]], None],
+) -> bool:
+    """Asks, keeps and tells of what was kept. Whether all of it was asked."""
+    arrived: asyncio.Queue[Reply | None] = asyncio.Queue(MOST_ARRIVED)
     in_flight = plan.options.concurrency or AUTO_CONCURRENCY
-    groups = _groups(missing, most_at_once(in_flight))
+    groups = _OneByOne(part.groups(most_at_once(in_flight)))
 
     async def work() -> None:
-        for item, samples, earlier in groups:
+        while not stop.is_set() and not asker.verdict and (group := await groups.next()) is not None:
+            item, samples, earlier = group
             n_answered = 0
             while n_answered < len(samples):
                 if stop.is_set() or asker.verdict:
+                    groups.is_through = False
                     return
                 async for reply in asker.ask(item, samples[n_answered:], earlier):
                     n_answered += 1
@@ -91,32 +152,146 @@ async def ask(
 
     workers = [asyncio.create_task(work()) for _ in range(in_flight)]
     ending = asyncio.create_task(_end(workers, stop, arrived))
+    collecting = asyncio.create_task(part.collect())
     try:
-        async for batch in _batches(arrived):
-            for reply, place in zip(batch, await log.append(batch), strict=True):
-                replies.put(reply, place)
-            n_done += len(batch)
-            if on_kept is not None:
-                on_kept(replies, batch)
-            report(len(batch), sum(reply.status == "error" for reply in batch))
+        async for batch in _batches(arrived, part.pause_seconds):
+            on_kept(await part.keep(batch))
         await ending
+        is_through = groups.is_through and not any(worker.cancelled() for worker in workers)
+        if is_through:
+            await collecting
     finally:
-        for task in (ending, *workers):
+        for task in (ending, collecting, *workers):
             task.cancel()
-        await asyncio.gather(ending, *workers, return_exceptions=True)
+        await asyncio.gather(ending, collecting, *workers, return_exceptions=True)
     for worker in workers:
         if not worker.cancelled():
             worker.result()
-    if asker.verdict:
-        raise BenchmarkError(asker.verdict)
-    if n_done < plan.total:
-        raise RunStopped(n_done, plan.total)
-    return replies
+    return is_through
 
 
-def _groups(
-    missing: Iterator[tuple[Item, int, Reply | None]], most: int
-) -> Iterator[tuple[Item, Sequence[int], Reply | None]]:
+Group = tuple[Item, Sequence[int], Reply | None]
+"""An item, the samples of it to ask for together, and the reply whose text is there already."""
+
+
+class _OneByOne:
+    """Hands the groups out to several workers."""
+
+    def __init__(self, groups: AsyncIterator[Group]) -> None:
+        self.is_through = False
+        """Whether every group was handed out."""
+        self._groups = groups
+        self._turn = asyncio.Lock()
+
+    async def next(self) -> Group | None:
+        async with self._turn:
+            if self.is_through:
+                return None
+            try:
+                return await anext(self._groups)
+            except StopAsyncIteration:
+                self.is_through = True
+                return None
+
+
+class _Whole:
+    """All that is missing, asked by this process alone."""
+
+    pause_seconds = 0.0
+
+    def __init__(self, plan: Plan, replies: Replies, log: RunLog) -> None:
+        self._replies = replies
+        self._log = log
+
+    async def groups(self, most: int) -> AsyncIterator[Group]:
+        for group in _groups(self._replies.missing(), most):
+            yield group
+
+    async def keep(self, batch: Sequence[Reply]) -> Sequence[Reply]:
+        for reply, place in zip(batch, await self._log.append(batch), strict=True):
+            self._replies.put(reply, place)
+        return batch
+
+    async def collect(self) -> None:
+        """Nobody else asks."""
+
+
+class _Ranges:
+    """What is missing in the ranges that this process gets."""
+
+    pause_seconds = 0.1
+    """Replies wait so long for others: a transaction costs as much as several requests."""
+
+    def __init__(
+        self, plan: Plan, replies: Replies, share: Share, on_collected: Callable[[Sequence[Reply]], None] | None
+    ) -> None:
+        """`on_collected` hears of replies that others have asked for; None: not this process's matter."""
+        self._plan = plan
+        self._replies = replies
+        self._share = share
+        self._on_collected = on_collected
+        self._range_of = dict[str, Range]()
+        """By item, of the ranges that are being asked."""
+        self._left = dict[Range, set[Key]]()
+        """Of each the replies that have not come yet."""
+
+    async def groups(self, most: int) -> AsyncIterator[Group]:
+        while (taken := await self._share.take(self._plan)) is not None:
+            part = taken.range
+            self._put(taken, is_whole=False)
+            left = {(item.item_id, sample) for item, sample, _ in self._replies.missing(*part)}
+            if not left:
+                await self._share.keep([Asked(part, (), is_whole=True)])
+                continue
+            self._left[part] = left
+            self._range_of |= dict.fromkeys((item_id for item_id, _ in left), part)
+            for group in _groups(self._replies.missing(*part), most):
+                if self._share.has_lost(part):
+                    self._forget(part)
+                    break
+                yield group
+
+    async def keep(self, batch: Sequence[Reply]) -> Sequence[Reply]:
+        by_range = dict[Range, list[Reply]]()
+        for reply in batch:
+            part, key = self._range_of.get(reply.item_id), (reply.item_id, reply.sample)
+            if part is not None and key in self._left[part]:  # otherwise it comes too late
+                self._left[part].remove(key)
+                by_range.setdefault(part, []).append(reply)
+        asked = [Asked(part, came, is_whole=not self._left[part]) for part, came in by_range.items()]
+        found = list[Reply]()
+        for one, places in zip(asked, await self._share.keep(asked), strict=True):
+            if places is not None:
+                for reply, place in zip(one.replies, places, strict=True):
+                    self._replies.put(reply, place)
+                found += one.replies
+            if one.is_whole or places is None:
+                self._forget(one.range)
+        return found
+
+    async def collect(self) -> None:
+        while self._on_collected is not None and (found := await self._share.collect(self._plan)) is not None:
+            for taken in found:
+                self._put(taken, is_whole=True)
+                await asyncio.sleep(0)
+
+    def _put(self, taken: Taken, *, is_whole: bool) -> None:
+        """Replies of others; where they are not all of the range, what failed is asked again."""
+        new = list[Reply]()
+        for place, reply in taken.replies:
+            if self._replies.lacks(reply.item_id, reply.sample):
+                self._replies.put(reply, place)
+                new += [reply] if is_whole or reply.status != "error" else []
+        if new and self._on_collected is not None:
+            self._on_collected(new)
+
+    def _forget(self, part: Range) -> None:
+        if self._left.pop(part, None) is not None:
+            for item in self._plan.items[part.first : part.past]:
+                self._range_of.pop(item.item_id, None)
+
+
+def _groups(missing: Iterator[tuple[Item, int, Reply | None]], most: int) -> Iterator[Group]:
     """Item and samples to be asked for together, or one whose text is there, with the reply that has it."""
     waiting: tuple[Item, list[int]] | None = None
     for item, sample, earlier in missing:
@@ -310,11 +485,13 @@ class _Reporter:
         self._callback(Progress(done=done, total=self._total, rate=rate, eta_seconds=eta, n_errors=self._n_errors))
 
 
-async def _batches(arrived: asyncio.Queue[Reply | None]) -> AsyncIterator[list[Reply]]:
-    """Whatever has arrived since the last batch was written, up to the None."""
+async def _batches(arrived: asyncio.Queue[Reply | None], pause_seconds: float) -> AsyncIterator[list[Reply]]:
+    """Whatever has arrived since the last batch was written, or within a pause behind the first, up to the None."""
     is_open = True
     while is_open:
         entries = [await arrived.get()]
+        if pause_seconds and entries[0] is not None:
+            await asyncio.sleep(pause_seconds)
         while not arrived.empty():
             entries.append(arrived.get_nowait())
         batch = [entry for entry in entries if entry is not None]

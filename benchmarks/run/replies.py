@@ -56,14 +56,28 @@ class Replies(Mapping[Key, Reply]):
         self._n_answered_of[row] += answered
         self.n_answered += answered
 
-    def missing(self) -> Iterator[tuple[Item, int, Reply | None]]:
-        """Item and sample of every reply to be asked for, with the reply that failed where there is one."""
-        for row, item in enumerate(self._items):
+    def missing(self, first: int = 0, past: int | None = None) -> Iterator[tuple[Item, int, Reply | None]]:
+        """Item and sample of every reply to be asked for, with the reply that failed where there is one; of the items
+        from `first` to before `past`.
+        """
+        for row in range(first, len(self._items) if past is None else past):
             if self._n_answered_of[row] == self._samples:
                 continue
             for sample, number in self._numbers(row):
                 if not number or number & 1:
-                    yield item, sample, self._reply(number) if number else None
+                    yield self._items[row], sample, self._reply(number) if number else None
+
+    def n_missing(self, first: int, past: int) -> int:
+        """How many replies are to be asked for of these items."""
+        return (past - first) * self._samples - sum(self._n_answered_of[first:past])
+
+    def lacks(self, item_id: str, sample: int) -> bool:
+        """Whether a reply of the plan is still to be asked for."""
+        row = self._row.get(item_id)
+        if row is None or not 0 <= sample < self._samples:
+            return False
+        [number] = self._places(row, sample, 1)
+        return not number or bool(number & 1)
 
     def to(self, item: Item) -> Iterator[Reply]:
         """The replies to one item, by sample."""

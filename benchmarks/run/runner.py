@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from auditors.clients.judge_client import JudgeClient
 from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.judge_validation import Validation
 from auditors.thinking import OFF
-from auditors.types import Completer, Embedder, JudgeStamp
-from benchmarks.errors import RunStopped
+from auditors.types import Completer, Embedder, JudgeForm, JudgeStamp
+from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import asked_again
 from benchmarks.run.ask import AUTO_CONCURRENCY, Answer, Progress, answerer, ask
+from benchmarks.run.ask import assist as ask_ranges
 from benchmarks.run.embedding import EmbeddedBeside
 from benchmarks.run.follow_up import extend_plan
 from benchmarks.run.garbage import no_full_collections, set_aside
@@ -30,8 +32,10 @@ from benchmarks.run.replies import Replies, kept
 from benchmarks.run.reply_cache import is_from_cache
 from benchmarks.run.result import Result
 from benchmarks.run.score import headline, provenance_of, score
+from benchmarks.run.share import Share, Terms
 from benchmarks.run.stopping import checkpoint_of, in_thread, unless_stopped
 from benchmarks.run.thinking import ThinkingFound, probe_once
+from benchmarks.suites.protocol import Reply
 
 __all__ = [
     "AUTO_CONCURRENCY",
@@ -41,6 +45,7 @@ __all__ = [
     "RunLog",
     "RunOptions",
     "ask",
+    "assist",
     "prepare",
     "run",
     "run_plan",
@@ -65,6 +70,7 @@ async def run(
     stop: asyncio.Event | None = None,
     base_url_host: str | None = None,
     data_dir: Path | None = None,
+    share: Share | None = None,
 ) -> Result:
     """Prepares, asks what the log does not have yet, and scores.
 
@@ -81,6 +87,7 @@ async def run(
             replies that arrive within stopping.GRACE_SECONDS are kept.
         base_url_host: for the provenance.
         data_dir: dataset cache.
+        share: by which other processes ask part of it (`assist`), where the run can be split.
 
     Raises: BenchmarkError, DatasetError, RunStopped.
     """
@@ -100,7 +107,42 @@ async def run(
             on_thinking=on_thinking,
             stop=stop,
             base_url_host=base_url_host,
+            share=share,
         )
+
+
+async def assist(
+    terms: Terms,
+    *,
+    share: Share,
+    read: Callable[[int], Reply],
+    completer: Completer,
+    judge: Completer | None = None,
+    stop: asyncio.Event,
+    data_dir: Path | None = None,
+) -> None:
+    """Asks ranges of a run that another process has, until there are none; see `ask.assist`.
+
+    Raises: BenchmarkError when it cannot be asked here as it is there; RunStopped while its items are made.
+    """
+    if terms.biasgate != (here := version("biasgate")):
+        raise BenchmarkError(f"the run is of biasgate {terms.biasgate}, this is {here}")
+    with no_full_collections():
+        preparing = in_thread(prepare, terms.options, data_dir, checkpoint=checkpoint_of(stop, _not_begun))
+        plan = await unless_stopped(stop, preparing, _not_begun)
+    if plan.prompt_sha256 != terms.prompt_sha256:
+        raise BenchmarkError("its questions are others here: see that all auditors have the same data")
+
+    async def found() -> ThinkingFound:
+        return terms.thinking
+
+    with set_aside():
+        client = None
+        if plan.judge_model is not None:
+            asked = ThinkingCompleter(judge or completer, OFF, expects_whole=True)
+            client = JudgeClient(asked, plan.judge_model, form=terms.judge_form)
+        answer = await answerer(plan, completer, found)
+        await ask_ranges(plan, share=share, read=read, answer=answer, judge=client, stop=stop)
 
 
 async def run_plan(
@@ -115,6 +157,7 @@ async def run_plan(
     on_thinking: Callable[[ThinkingFound], None] = _unheard,
     stop: asyncio.Event | None = None,
     base_url_host: str | None = None,
+    share: Share | None = None,
 ) -> Result:
     """As `run`, for a plan already made."""
     stop = stop or asyncio.Event()
@@ -130,7 +173,7 @@ async def run_plan(
         return RunStopped(n_done, plan.total)
 
     checkpoint = checkpoint_of(stop, stopped)
-    running = _Run(plan, completer, log, judge or completer, embedder, note, stop, checkpoint, on_thinking)
+    running = _Run(plan, completer, log, judge or completer, embedder, note, stop, checkpoint, on_thinking, share)
     about = {"base_url_host": base_url_host, "judge_validation": judge_validation}
     return await unless_stopped(stop, running.result(about), stopped)
 
@@ -153,6 +196,7 @@ class _Run:
         stop: asyncio.Event,
         checkpoint: Callable[[], None],
         on_thinking: Callable[[ThinkingFound], None],
+        share: Share | None,
     ) -> None:
         self._plan = plan
         self._completer = completer
@@ -166,6 +210,7 @@ class _Run:
         self._thinking: ThinkingFound | None = None
         self._answer: Answer | None = None
         self._on_thinking = on_thinking
+        self._share = share
         options = plan.options
         self._probe_once = probe_once(
             completer, options.model, options.thinking, options.extra_body, is_exact=options.mode == "exact"
@@ -212,7 +257,7 @@ class _Run:
     async def _asked_enough(self) -> tuple[Plan, Replies, Precision | None]:
         """What was asked, with the replies: all of the plan, or as much as the precision that it demands needs."""
         if self._plan.options.precision is None:
-            return self._plan, await self._asked(self._plan), None
+            return self._plan, await self._asked(self._plan, share=self._share), None
         looks = await in_thread(looks_of, self._plan)
         for number, plan in looks.after([reply.item_id async for _, reply in self._logged()]):
             replies = await self._asked(plan)
@@ -240,7 +285,9 @@ class _Run:
         replies = await self._asked(again, plan.total - n_before, plan.total + len(again.items))
         return await in_thread(asked_again.found, plan, again, replies, self._checkpoint)
 
-    async def _asked(self, plan: Plan, n_before: int = 0, total: int | None = None) -> Replies:
+    async def _asked(
+        self, plan: Plan, n_before: int = 0, total: int | None = None, share: Share | None = None
+    ) -> Replies:
         """Progress counts from `n_before`, of `total`; None: of all that the run asks."""
         if total is None:
             total = self._plan.total + math.ceil((self._plan.options.repeat_share or 0) * len(self._plan.items))
@@ -251,7 +298,16 @@ class _Run:
             self._on_progress(msgspec.structs.replace(progress, done=done, total=total, eta_seconds=left))
 
         judge = ThinkingCompleter(self._judge, OFF, expects_whole=True)
-        client = await _judge_client(plan, judge, self._log)
+        form = await _judge_form(plan, self._log)
+        client = None if plan.judge_model is None else JudgeClient(judge, plan.judge_model, form=form)
+
+        def terms() -> Terms:
+            if self._thinking is None:
+                raise AssertionError("ranges are offered before the server was asked")
+            return Terms(
+                options=plan.options, prompt_sha256=plan.prompt_sha256, thinking=self._thinking, judge_form=form
+            )
+
         try:
             return await ask(
                 plan,
@@ -262,6 +318,8 @@ class _Run:
                 stop=self._stop,
                 open_answer=self._open_answer,
                 on_kept=self._embedding.note,
+                share=share,
+                terms=terms,
             )
         except RunStopped as exc:
             raise RunStopped(n_before + exc.done, total) from None
@@ -288,8 +346,8 @@ class _Run:
         return msgspec.structs.replace(result, repeats=repeats)
 
 
-async def _judge_client(plan: Plan, completer: Completer, log: RunLog) -> JudgeClient | None:
-    """The judge of a plan; a resumed run goes on in the form in which it began."""
+async def _judge_form(plan: Plan, log: RunLog) -> JudgeForm | None:
+    """A resumed run goes on in the form in which it began."""
     if plan.judge_model is None:
         return None
     seen: set[JudgeStamp] = set()
@@ -297,4 +355,4 @@ async def _judge_client(plan: Plan, completer: Completer, log: RunLog) -> JudgeC
         seen.update(stamps(reply for _, reply in batch))
         await asyncio.sleep(0)
     forms = {stamp.form for stamp in seen}
-    return JudgeClient(completer, plan.judge_model, form=forms.pop() if len(forms) == 1 else None)
+    return forms.pop() if len(forms) == 1 else None

@@ -12,12 +12,13 @@ from gateway.auditor.clients import Requests
 from gateway.config.schema import Config
 from gateway.jobs import JobQueue
 from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB
-from gateway.store import canaries, catalogue, circuits, counters, exchanges, ingested, runs
+from gateway.store import canaries, catalogue, circuits, counters, exchanges, ingested, run_ranges, runs
 from gateway.store.circuits import WaitingAudit
 from gateway.store.database import Database
 
 RUN_TASK = "run_suite"
 CANARY_TASK = "run_canary"
+RANGE_PRIORITY = -1
 
 SWEEP_AFTER_SECONDS = 10.0
 """Younger work is left to the job that was queued with it."""
@@ -40,8 +41,17 @@ async def sweep(database: Database, queue: JobQueue) -> None:
         await queue.defer(AUDIT_TASK, {"ids": ids}, lock=f"sweep-{ids[0]}")
     for run_id in await runs.claimable(database, created_before=before):
         await queue.defer(RUN_TASK, {"run_id": run_id}, lock=run_id)
+    for run_id in await run_ranges.waiting(database):
+        await call_to_range(queue, run_id)
     for canary_id in await canaries.claimable(database, created_before=before):
         await queue.defer(CANARY_TASK, {"canary_id": canary_id}, lock=canary_id)
+
+
+async def call_to_range(queue: JobQueue, run_id: str) -> None:
+    """Lets one idle auditor take part in a run; runs that wait go first. One of an earlier version finds the run taken
+    and leaves it alone.
+    """
+    await queue.defer(RUN_TASK, {"run_id": run_id}, lock=f"{run_id}-range", priority=RANGE_PRIORITY)
 
 
 async def give_up(database: Database, config: Config, end: Callable[[WaitingAudit, float], Awaitable[None]]) -> None:

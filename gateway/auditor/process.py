@@ -153,7 +153,12 @@ class _Work:
         config, database, stop = self._config, self._database, self._stop
         suites = {
             maintenance.RUN_TASK: SuiteRuns(
-                config, database, stop, embedder=self._enabled_auditors.embedder, limiters=self._limiters
+                config,
+                database,
+                stop,
+                embedder=self._enabled_auditors.embedder,
+                limiters=self._limiters,
+                queue=self._queue,
             )
         }
         return [

@@ -39,6 +39,16 @@ class StoreLog:
         await runs.append_responses(self._database, self._run, rows)
         return self._lines.append(lines)
 
+    def put(self, lines: Sequence[bytes]) -> list[int]:
+        """Puts encoded replies that the store has into the file. Returns their places."""
+        return self._lines.append(lines)
+
+    async def fetch(self, item_ids: Sequence[str]) -> list[Placed]:
+        """What the store has of these items by now, from whatever auditor."""
+        bodies = await runs.responses_to(self._database, self._run.id, item_ids)
+        places = self.put([body.encode() for body in bodies])
+        return [(place, self._lines.reply(place)) for place in places]
+
     def reply(self, place: int) -> Reply:
         return self._lines.reply(place)
 

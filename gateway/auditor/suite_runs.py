@@ -4,8 +4,10 @@ import asyncio
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from auditors.clients.completion import HttpCompleter
+from auditors.clients.completion import HttpCompleter, HttpEndpoint
 from auditors.clients.embedders import EmbedderError
 from auditors.judge_validation import Validation
 from auditors.types import Completer, Embedder
@@ -23,16 +25,22 @@ from benchmarks.run import judge_validation, runner
 from benchmarks.run import result as results
 from benchmarks.run.client import REQUEST_SECONDS, RETRIES, open_client
 from benchmarks.run.runner import Progress, RunOptions
+from benchmarks.run.share import Terms, why_whole
 from benchmarks.run.stopping import LIMIT_SECONDS, in_thread, unless_stopped
+from benchmarks.suites.protocol import Suite
 from benchmarks.suites.registry import find
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, ConcurrencyLimiters
 from gateway.auditor.backpressure.stoppable_gate import StoppableGate
 from gateway.auditor.clients import audit_priority, upstream_serving
 from gateway.auditor.joint_score import add_joint_scores
+from gateway.auditor.maintenance import call_to_range
+from gateway.auditor.pooled_endpoint import PooledEndpoint, is_direct
+from gateway.auditor.run_share import RunShare
 from gateway.auditor.store_log import StoreLog
-from gateway.config.schema import Config, origin_of
+from gateway.config.schema import Config, UpstreamConfig, origin_of
 from gateway.errors import ConfigError, NotFoundError, RequestError, StoreError
-from gateway.store import calibrations, judge_passes, runs
+from gateway.jobs import JobQueue
+from gateway.store import calibrations, judge_passes, run_ranges, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
 
@@ -41,6 +49,7 @@ logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 1.0
 LOOK_SECONDS = 0.15
 """How soon a run learns that it was cancelled."""
+DECLINED = 64
 END_SECONDS = LIMIT_SECONDS + 0.1
 """How long a cancelled run may take to end."""
 
@@ -56,19 +65,26 @@ class SuiteRuns:
         *,
         embedder: Callable[[], Awaitable[Embedder | None]],
         limiters: ConcurrencyLimiters,
+        queue: JobQueue,
     ) -> None:
         """`embedder` waits for the one that the live auditors use; suites that compare texts use it too."""
+        self._queue = queue
         self._limiters = limiters
         self._config = config
         self._database = database
         self._stop = stop
         self._embedder = embedder
         self._data_dir = Path(config.audits.data_dir) if config.audits.data_dir else None
+        self._declined: deque[str | None] = deque(maxlen=DECLINED)
+        """Claims of runs that this auditor cannot take part in."""
 
     async def __call__(self, payload: dict[str, Any]) -> None:
-        """Runs it to its end. A run that this process cannot finish is queued again for another."""
+        """Runs it to its end, or asks a part of it where another auditor has it. A run that this process cannot finish
+        is queued again for another.
+        """
         run = await runs.claim(self._database, payload["run_id"])
         if run is None:
+            await self._assist(payload["run_id"])
             return
         watch = _Watch(self._database, run, self._stop)
         watching = asyncio.create_task(watch.keep())
@@ -76,19 +92,62 @@ class SuiteRuns:
             if await unless_stopped(watch.stop, self._finish(run, watch), watch.stopped, within=END_SECONDS):
                 await add_joint_scores(self._database, run, self._data_dir)
         except RunStopped:
-            await runs.release(self._database, run.id)  # changes nothing when the run was cancelled
+            await runs.release(self._database, run.id, claim=run.claim)  # changes nothing when the run was cancelled
         except (BenchmarkError, ConfigError) as exc:
-            await runs.fail(self._database, run.id, str(exc))
+            await runs.fail(self._database, run.id, str(exc), claim=run.claim)
         except StoreError:
             raise
         except asyncio.CancelledError:
-            await runs.release(self._database, run.id)
+            await runs.release(self._database, run.id, claim=run.claim)
             raise
         except Exception as exc:
             logger.exception("run %s of %s failed", run.id, run.suite)
-            await runs.fail(self._database, run.id, f"internal error: {type(exc).__name__}: {exc}")
+            await runs.fail(self._database, run.id, f"internal error: {type(exc).__name__}: {exc}", claim=run.claim)
         finally:
             watching.cancel()
+
+    async def _assist(self, run_id: str) -> None:
+        """Asks ranges of a run that another auditor has; one that cannot be asked here is left to the others."""
+        run = await runs.summary(self._database, run_id)
+        if run is None or run.claim in self._declined:
+            return
+        offered = await run_ranges.terms(self._database, run)
+        if offered is None:
+            return
+        watch = _Watch(self._database, run, self._stop, is_own=False)
+        watching = asyncio.create_task(watch.keep())
+        try:
+            terms = msgspec.json.decode(offered, type=Terms)
+            await unless_stopped(watch.stop, self._ask_ranges(run, terms, watch), watch.stopped, within=END_SECONDS)
+        except RunStopped:
+            pass
+        except (BenchmarkError, ConfigError, msgspec.DecodeError) as exc:
+            self._declined.append(run.claim)
+            logger.warning("run %s of %s is left to the other auditors: %s", run.id, run.suite, exc)
+        finally:
+            watching.cancel()
+
+    async def _ask_ranges(self, run: Run, terms: Terms, watch: "_Watch") -> None:
+        concurrency = self._config.audits.max_concurrency
+        options = msgspec.structs.replace(terms.options, concurrency=concurrency)
+        suite = find(options.suite)
+        upstream = await upstream_serving(self._config, options.model)
+        if self._servers(upstream, suite) != terms.servers:
+            raise BenchmarkError("it asks another server than this auditor would: give all of them one configuration")
+        log = StoreLog(self._database, run)
+        share = RunShare(self._database, run, log, is_own=False, call=self._call_to_range(run))
+        async with AsyncExitStack() as stack:
+            completer, judge = self._clients(stack, watch, upstream, suite, concurrency)
+            await stack.enter_async_context(share.renewing())
+            await runner.assist(
+                msgspec.structs.replace(terms, options=options),
+                share=share,
+                read=log.reply,
+                completer=completer,
+                judge=judge,
+                stop=watch.stop,
+                data_dir=self._data_dir,
+            )
 
     async def _finish(self, run: Run, watch: "_Watch") -> bool:
         """Whether the run has its result now; not when it was cancelled meanwhile."""
@@ -105,22 +164,17 @@ class SuiteRuns:
             judge_model=(options.judge_model or self._config.auditors.judge.model) if suite.needs_judge else None,
             embedder=None if embedder is None else embedder.name,
         )
+        log = StoreLog(self._database, run)
+        share = self._share(run, log, self._servers(upstream, suite))
         async with AsyncExitStack() as stack:
-            key = self._config.secret(upstream.api_key_env)
-            limiter = self._limiters.of(upstream.origin, upstream.name, key)
-            priority = audit_priority(self._config, upstream)
-            completer = self._client(
-                stack, watch, upstream.origin, key, concurrency, limiter, priority, upstream.audit_headers
-            )
-            stack.push_async_callback(completer.aclose)
-            judge = self._judge(stack, watch, concurrency) if suite.needs_judge else None
-            if judge is not None:
-                stack.push_async_callback(judge.aclose)
+            completer, judge = self._clients(stack, watch, upstream, suite, concurrency)
             validation = await self._judge_validation() if suite.needs_judge else None
+            if share is not None:
+                await stack.enter_async_context(share.renewing())
             result = await runner.run(
                 options,
                 completer=completer,
-                log=StoreLog(self._database, run),
+                log=log,
                 judge=judge,
                 judge_validation=validation,
                 embedder=embedder,
@@ -128,10 +182,47 @@ class SuiteRuns:
                 stop=watch.stop,
                 base_url_host=urlsplit(upstream.origin).hostname,
                 data_dir=self._data_dir,
+                share=share,
             )
         page = await in_thread(report.render, [result])
         await watch.beat()
-        return await runs.finish(self._database, run.id, result=results.encode(result).decode(), report=page)
+        return await runs.finish(
+            self._database, run.id, result=results.encode(result).decode(), report=page, claim=run.claim
+        )
+
+    def _share(self, run: Run, log: StoreLog, servers: tuple[str | None, ...]) -> RunShare | None:
+        """None for a run that one auditor asks alone."""
+        if self._database.dialect == "sqlite":
+            return None
+        reason = why_whole(msgspec.convert(run.options, RunOptions))
+        if reason is not None:
+            logger.info("run %s of %s is asked by one auditor: %s", run.id, run.suite, reason)
+            return None
+        call = self._call_to_range(run)
+        return RunShare(self._database, run, log, is_own=True, servers=servers, call=call)
+
+    def _call_to_range(self, run: Run) -> Callable[[], Awaitable[None]]:
+        return partial(call_to_range, self._queue, run.id)
+
+    def _servers(self, upstream: UpstreamConfig, suite: Suite) -> tuple[str | None, ...]:
+        """Whom a run asks."""
+        return upstream.origin, self._config.auditors.judge.base_url if suite.needs_judge else None
+
+    def _clients(
+        self, stack: AsyncExitStack, watch: "_Watch", upstream: UpstreamConfig, suite: Suite, concurrency: int
+    ) -> tuple[Completer, Completer | None]:
+        """Of the model's server and of the judge's own, where it has one; closed with the stack."""
+        key = self._config.secret(upstream.api_key_env)
+        limiter = self._limiters.of(upstream.origin, upstream.name, key)
+        priority = audit_priority(self._config, upstream)
+        completer = self._client(
+            stack, watch, upstream.origin, key, concurrency, limiter, priority, upstream.audit_headers
+        )
+        stack.push_async_callback(completer.aclose)
+        judge = self._judge(stack, watch, concurrency) if suite.needs_judge else None
+        if judge is not None:
+            stack.push_async_callback(judge.aclose)
+        return completer, judge
 
     def _client(
         self,
@@ -146,8 +237,7 @@ class SuiteRuns:
     ) -> Completer:
         """The run's client of a server, whose slots it has until the stack is closed.
 
-        What may be cut off goes over httpx: pyreqwest keeps the connection of a call that is cancelled open, so that
-        the server would go on.
+        What may be cut off goes over connections that a cancelled request closes (`pooled_endpoint`).
         """
         if limiter is None:
             return open_client(origin, key, concurrency, priority, headers=headers)
@@ -161,6 +251,7 @@ class SuiteRuns:
             max_concurrency=concurrency,
             gate=StoppableGate(limiter, watch.stop, watch.stopped),
             sign=lambda _: headers,
+            endpoint=PooledEndpoint if is_direct(origin) else HttpEndpoint,
         )
 
     def _judge(self, stack: AsyncExitStack, watch: "_Watch", concurrency: int) -> Completer | None:
@@ -194,8 +285,11 @@ class SuiteRuns:
 class _Watch:
     """Keeps a run's heartbeat and progress in the store, and learns there that it was cancelled."""
 
-    def __init__(self, database: Database, run: Run, process_stop: asyncio.Event) -> None:
+    def __init__(self, database: Database, run: Run, process_stop: asyncio.Event, *, is_own: bool = True) -> None:
+        """`is_own`: this auditor has the run; else it only looks, and notes nothing."""
         self.stop = asyncio.Event()
+        self._is_own = is_own
+        self._claim = run.claim
         self._database = database
         self._run_id = run.id
         self._process_stop = process_stop
@@ -213,7 +307,7 @@ class _Watch:
         noted_at = -math.inf
         while not self.stop.is_set():
             try:
-                if time.monotonic() - noted_at >= HEARTBEAT_SECONDS:
+                if self._is_own and time.monotonic() - noted_at >= HEARTBEAT_SECONDS:
                     noted_at = time.monotonic()
                     await self.beat()
                 else:
@@ -227,7 +321,7 @@ class _Watch:
                 pass
 
     async def beat(self) -> None:
-        self._heed(await runs.heartbeat(self._database, self._run_id, self._done, self._total))
+        self._heed(await runs.heartbeat(self._database, self._run_id, self._done, self._total, claim=self._claim))
 
     def _heed(self, status: runs.Status | None) -> None:
         if status != "running":

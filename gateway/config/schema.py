@@ -286,7 +286,7 @@ class ScheduleConfig(Section, frozen=True):
 
 class AuditsConfig(Section, frozen=True):
     max_concurrency: Count = 16
-    """Requests of one suite run in flight."""
+    """Requests of one suite run in flight, in each auditor that asks it."""
     max_queued: Count = 100
     """Suite runs that may wait; another one is answered with 429."""
     adaptive_concurrency: bool = True

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, cast
@@ -187,6 +188,13 @@ def _remedy(exc: DBAPIError, dialect: Dialect) -> str:
     if dialect == "sqlite":
         return _sqlite_remedy(reason)
     return f"PostgreSQL says: {reason}: check that the server runs and that store.url names it, its user and database"
+
+
+def clock(connection: AsyncConnection) -> sa.ColumnElement[float]:
+    """When the statement began, by the database's clock in Unix seconds; an SQLite file has its machine's."""
+    if connection.dialect.name == "sqlite":
+        return sa.literal(time.time())
+    return sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()), sa.Float)
 
 
 def upsert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert:

@@ -4,6 +4,7 @@ queued -> running -> done | failed | cancelled; a failed or cancelled run may be
 """
 
 import time
+import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -13,17 +14,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.errors import BusyError, ConflictError, NotFoundError
 from gateway.store import counters
-from gateway.store.connections import upsert
+from gateway.store.connections import clock, upsert
 from gateway.store.database import Database
 from gateway.store.schema import exclusively
-from gateway.store.tables import run_responses, runs
+from gateway.store.tables import run_ranges, run_responses, runs
 
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
 
 PAGE = 1000
 """Replies read at a time."""
 STALE_SECONDS = 60.0
-"""A running run without a heartbeat for this long has lost its auditor, and may be claimed by another."""
+"""A running run without a heartbeat for this long, by the database's clock, has lost its auditor, and may be claimed by
+another."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,11 +51,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """result.json, once done; left out of lists."""
     report: str | None = None
     """One HTML page, once done; left out of lists."""
+    claim: str | None = None
+    """Made by `claim`: what an auditor does with a run that another has claimed since changes nothing."""
 
 
 _QUEUE_LOCK = 0x72756E73  # "runs"
 
-_SUMMARY = [column for column in runs.c if column.name not in ("result", "report")]
+_WHOLE = [column for column in runs.c if column.name not in ("shared", "led_at")]
+_SUMMARY = [column for column in _WHOLE if column.name not in ("result", "report")]
 
 
 async def create(database: Database, run_id: str, options: dict[str, Any]) -> None:
@@ -99,7 +104,7 @@ async def unfinished(
 async def get(database: Database, run_id: str) -> Run | None:
     """The whole run, or None."""
     async with database.read() as connection:
-        row = (await connection.execute(sa.select(runs).where(runs.c.id == run_id))).first()
+        row = (await connection.execute(sa.select(*_WHOLE).where(runs.c.id == run_id))).first()
     return None if row is None else _run(row)
 
 
@@ -139,21 +144,31 @@ async def newest_done(database: Database) -> list[Run]:
 
 async def claim(database: Database, run_id: str) -> Run | None:
     """Starts a queued run, or takes over one whose auditor has died. None when there is nothing to do."""
-    now = time.time()
-    change = (
-        sa.update(runs)
-        .where(runs.c.id == run_id, _is_claimable(now))
-        .values(status="running", started_at=sa.func.coalesce(runs.c.started_at, now), heartbeat_at=now, error=None)
-    )
     async with database.begin() as connection:
+        now = clock(connection)
+        change = (
+            sa.update(runs)
+            .where(runs.c.id == run_id, _is_claimable(now))
+            .values(
+                status="running",
+                started_at=sa.func.coalesce(runs.c.started_at, now),
+                heartbeat_at=now,
+                led_at=now,
+                error=None,
+                claim=uuid.uuid4().hex,
+                shared=None,
+            )
+        )
         row = (await connection.execute(change.returning(*_SUMMARY))).first()
+        if row is not None:
+            await _end_sharing(connection, run_id)
     return None if row is None else _run(row)
 
 
 async def claimable(database: Database, *, created_before: float) -> list[str]:
     """Ids of runs that some auditor should take: queued before this Unix time, or left alone while running."""
-    query = sa.select(runs.c.id).where(_is_claimable(time.time()), runs.c.created_at < created_before)
     async with database.read() as connection:
+        query = sa.select(runs.c.id).where(_is_claimable(clock(connection)), runs.c.created_at < created_before)
         return list((await connection.execute(query.order_by(runs.c.created_at))).scalars())
 
 
@@ -164,32 +179,64 @@ async def status(database: Database, run_id: str) -> Status | None:
         return found
 
 
-async def heartbeat(database: Database, run_id: str, done: int, total: int | None) -> Status | None:
-    """Notes progress and a sign of life; returns the status, by which a cancelled run learns of it."""
-    values = {"progress_done": done, "progress_total": total, "heartbeat_at": time.time()}
+async def heartbeat(
+    database: Database, run_id: str, done: int, total: int | None, *, claim: str | None = None
+) -> Status | None:
+    """Notes progress and a sign of life; returns the status, by which a cancelled run learns of it.
+
+    None too when another claim than this one counts by now.
+    """
     async with database.begin() as connection:
-        change = sa.update(runs).where(runs.c.id == run_id).values(values)
+        now = clock(connection)
+        values = {"progress_done": done, "progress_total": total, "heartbeat_at": now, "led_at": now}
+        change = sa.update(runs).where(*_mine(run_id, claim)).values(values)
         status: Status | None = (await connection.execute(change.returning(runs.c.status))).scalar()
         return status
 
 
-async def append_responses(database: Database, run: Run, replies: Sequence[tuple[str, int, str, str]]) -> None:
+Response = tuple[str, int, str, str]
+"""(item_id, sample, status, JSON line) of a reply."""
+
+
+async def append_responses(database: Database, run: Run, replies: Sequence[Response]) -> None:
     """Keeps replies; one to the same (item_id, sample) replaces the earlier.
 
     Args:
         database: the store.
         run: whose replies they are.
-        replies: (item_id, sample, status, JSON line) of each.
+        replies: in the order in which they came.
     """
-    keys = [run_responses.c.run_id, run_responses.c.item_id, run_responses.c.sample]
-    asked: dict[tuple[str, tuple[str, ...]], float] = {}
     async with database.begin() as connection:
-        for item_id, sample, status, body in replies:
-            row = upsert(connection, run_responses).values(run_id=run.id, item_id=item_id, sample=sample, body=body)
-            await connection.execute(row.on_conflict_do_update(index_elements=keys, set_={"body": body}))
-            labels = (run.suite, run.model, status)
-            asked["audit_requests", labels] = asked.get(("audit_requests", labels), 0) + 1
-        await counters.add(connection, asked)
+        await add_responses(connection, run, replies)
+
+
+async def add_responses(connection: AsyncConnection, run: Run, replies: Sequence[Response]) -> None:
+    """As `append_responses`, inside the caller's transaction."""
+    asked: dict[tuple[str, tuple[str, ...]], float] = {}
+    for *_, status, _ in replies:
+        labels = (run.suite, run.model, status)
+        asked["audit_requests", labels] = asked.get(("audit_requests", labels), 0) + 1
+    newest = {(item_id, sample): body for item_id, sample, _, body in replies}
+    rows = [{"run_id": run.id, "item_id": key[0], "sample": key[1], "body": body} for key, body in newest.items()]
+    if not rows:
+        return
+    if connection.dialect.name == "postgresql":
+        await connection.execute(_ADD, {"run_id": run.id, "rows": msgspec.json.encode(rows).decode()})
+    else:
+        keys = [run_responses.c.run_id, run_responses.c.item_id, run_responses.c.sample]
+        row = upsert(connection, run_responses)
+        await connection.execute(row.on_conflict_do_update(index_elements=keys, set_={"body": row.excluded.body}), rows)
+    await counters.add(connection, asked)
+
+
+_ADD = sa.text(
+    "INSERT INTO run_responses (run_id, item_id, sample, body)"
+    " SELECT :run_id, item_id, sample, body"
+    " FROM json_to_recordset(CAST(:rows AS json)) AS rows(item_id text, sample integer, body text)"
+    " ON CONFLICT (run_id, item_id, sample) DO UPDATE SET body = excluded.body"
+)
+"""All in one statement with one parameter: a statement for each reply, or arrays, whose every byte the driver looks at,
+cost an auditor more than asking for it."""
 
 
 async def responses(
@@ -211,6 +258,14 @@ async def responses(
         rest = key > (rows[-1].item_id, rows[-1].sample)
 
 
+async def responses_to(database: Database, run_id: str, item_ids: Sequence[str]) -> list[str]:
+    """JSON lines of all replies to these items so far."""
+    columns = run_responses.c
+    query = sa.select(columns.body).where(columns.run_id == run_id, columns.item_id.in_(item_ids))
+    async with database.read() as connection:
+        return list((await connection.execute(query)).scalars())
+
+
 async def responses_at(database: Database, run_id: str, places: Sequence[tuple[str, int]]) -> list[str]:
     """JSON lines of the replies in these places (item_id, sample), at most PAGE that follow one another in a run."""
     columns = run_responses.c
@@ -226,9 +281,9 @@ async def responses_at(database: Database, run_id: str, places: Sequence[tuple[s
     return [row.body for row in rows if (row.item_id, row.sample) in wanted]
 
 
-async def finish(database: Database, run_id: str, *, result: str, report: str) -> bool:
-    """Ends a running run with its result. False when it is not running any more."""
-    return await _end(database, run_id, "done", {"result": result, "report": report})
+async def finish(database: Database, run_id: str, *, result: str, report: str, claim: str | None = None) -> bool:
+    """Ends a running run with its result. False when it is not running any more, or another claim counts."""
+    return await _end(database, run_id, "done", {"result": result, "report": report}, claim=claim)
 
 
 async def replace_result(database: Database, run_id: str, *, result: str, report: str) -> None:
@@ -238,16 +293,17 @@ async def replace_result(database: Database, run_id: str, *, result: str, report
         await connection.execute(mine.values(result=result, report=report))
 
 
-async def fail(database: Database, run_id: str, error: str) -> bool:
-    """Ends a running run with one line that says why. False when it is not running any more."""
-    return await _end(database, run_id, "failed", {"error": " ".join(error.replace("\x00", "").split())})
+async def fail(database: Database, run_id: str, error: str, *, claim: str | None = None) -> bool:
+    """Ends a running run with one line that says why. False as `finish`."""
+    return await _end(database, run_id, "failed", {"error": " ".join(error.replace("\x00", "").split())}, claim=claim)
 
 
-async def release(database: Database, run_id: str) -> None:
+async def release(database: Database, run_id: str, *, claim: str | None = None) -> None:
     """Queues a running run again, for another auditor: this one stops."""
-    mine = sa.update(runs).where(runs.c.id == run_id, runs.c.status == "running")
+    mine = sa.update(runs).where(*_mine(run_id, claim), runs.c.status == "running")
     async with database.begin() as connection:
-        await connection.execute(mine.values(status="queued", heartbeat_at=None))
+        if (await connection.execute(mine.values(status="queued", heartbeat_at=None, shared=None))).rowcount:
+            await _end_sharing(connection, run_id)
 
 
 async def cancel(database: Database, run_id: str) -> None:
@@ -270,8 +326,11 @@ async def resume(database: Database, run_id: str, *, max_queued: int | None = No
             "started_at": runs.c.started_at + stood_still,
             "finished_at": None,
             "heartbeat_at": None,
+            "shared": None,
         }
         resumed = (await connection.execute(change.values(values))).rowcount
+        if resumed:
+            await _end_sharing(connection, run_id)
         if resumed and max_queued is not None:
             await _require_room(connection, max_queued, added=1)
     if not resumed:
@@ -292,14 +351,27 @@ async def _end(
     status: Status,
     values: dict[str, Any],
     within: Sequence[Status] = ("running",),
+    claim: str | None = None,
 ) -> bool:
-    change = sa.update(runs).where(runs.c.id == run_id, runs.c.status.in_(within))
+    change = sa.update(runs).where(*_mine(run_id, claim), runs.c.status.in_(within))
     change = change.values(values | {"status": status, "finished_at": time.time()})
     async with database.begin() as connection:
         row = (await connection.execute(change.returning(runs.c.suite, runs.c.model))).first()
         if row is not None:
+            if status != "cancelled":  # then what is in flight may still be kept
+                await _end_sharing(connection, run_id)
             await _count(connection, row.suite, row.model, status)
     return row is not None
+
+
+async def _end_sharing(connection: AsyncConnection, run_id: str) -> None:
+    """Whoever asks a range of the run keeps no reply of it from now on."""
+    await connection.execute(sa.delete(run_ranges).where(run_ranges.c.run_id == run_id))
+
+
+def _mine(run_id: str, claim: str | None) -> list[sa.ColumnElement[bool]]:
+    """Which run it is; where a claim is named, only as long as that counts."""
+    return [runs.c.id == run_id] + ([] if claim is None else [runs.c.claim == claim])
 
 
 async def _count(connection: AsyncConnection, suite: str, model: str, status: Status) -> None:
@@ -324,7 +396,7 @@ async def _require_room(connection: AsyncConnection, most: int, *, added: int) -
         )
 
 
-def _is_claimable(now: float) -> sa.ColumnElement[bool]:
+def _is_claimable(now: sa.ColumnElement[float]) -> sa.ColumnElement[bool]:
     is_abandoned = (runs.c.status == "running") & (runs.c.heartbeat_at < now - STALE_SECONDS)
     return (runs.c.status == "queued") | is_abandoned
 

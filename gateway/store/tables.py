@@ -240,6 +240,20 @@ runs = sa.Table(
     sa.Column("error", sa.Text),
     sa.Column("result", sa.Text),
     sa.Column("report", sa.Text),
+    sa.Column("claim", sa.String(32)),  # whose it is, while it runs: another claim ends the rights of this one
+    sa.Column("led_at", sa.Float),  # heartbeat_at, as long as an auditor has it that knows of ranges
+    sa.Column("shared", sa.Text),  # JSON of benchmarks.run.share.Terms, while other auditors may ask part of it
+)
+
+run_ranges = sa.Table(  # a range of the items of a run that several auditors ask; no row, nothing to do
+    "run_ranges",
+    metadata,
+    sa.Column("run_id", sa.String(36), sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("first", sa.Integer, primary_key=True),  # rows of the plan: from here
+    sa.Column("past", sa.Integer, nullable=False),  # to before here
+    sa.Column("owner", sa.String(32)),
+    sa.Column("lease_until", sa.Float),  # by the database's clock
+    sa.Column("is_asked", sa.Boolean, nullable=False, server_default=sa.false()),  # by another than the run's auditor
 )
 
 run_responses = sa.Table(

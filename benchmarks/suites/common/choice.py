@@ -7,6 +7,7 @@ from auditors.text.refusal_words import is_refusal
 from auditors.types import Status
 from benchmarks.suites.protocol import Choice, Parsed
 
+_WORDS = re.compile(r"\w+")
 MIN_PREFIX = 4
 """Shortest reply, in characters, that may stand for the longer choice it begins."""
 _LABEL = re.compile(r"^choice ?(\d+)\b ?(.*)$|^(\d+)$", re.DOTALL)
@@ -42,7 +43,7 @@ def parse_choice(text: str | None, choices: Sequence[Choice], *, several: Status
 
 def normalise(text: str) -> str:
     """Every run of non-word characters becomes one space, ends trimmed, lower case."""
-    return " ".join(re.sub(r"\W+", " ", text).split()).casefold()
+    return " ".join(_WORDS.findall(text)).casefold()
 
 
 def _by_text(reply: str, texts: Sequence[str]) -> tuple[int | None, str | None]:

@@ -1,0 +1,165 @@
+"""Ranges of a suite run that several auditors ask at once (PostgreSQL): who asks which, and until when.
+
+The auditor that has claimed the run offers them, asks them like the others, takes over what a dead one had, and
+collects what others asked. A range is its owner's until its lease ends and somebody else takes it; replies are kept in
+the transaction that extends the lease, so each is kept by whoever owns its range at that moment and by nobody else.
+"""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from benchmarks.run.share import Asked, Range
+from gateway.store.connections import clock, insert_rows
+from gateway.store.database import Database
+from gateway.store.runs import Response, Run, add_responses
+from gateway.store.tables import run_ranges, runs
+
+LEASE_SECONDS = 15.0
+"""An owner that gives no sign of life for so long has lost its range to whoever comes next."""
+
+_ranges = run_ranges.c
+
+
+async def offer(database: Database, run: Run, ranges: Sequence[Range], terms: str) -> bool:
+    """Lets other auditors ask these ranges, on these terms. False when another claim of the run counts by now."""
+    mine = sa.update(runs).where(runs.c.id == run.id, runs.c.claim == run.claim, runs.c.status == "running")
+    async with database.begin() as connection:
+        if not (await connection.execute(mine.values(shared=terms))).rowcount:
+            return False
+        rows = [{"run_id": run.id, "first": one.first, "past": one.past} for one in ranges]
+        await insert_rows(connection, run_ranges, rows)
+    return True
+
+
+async def terms(database: Database, run: Run) -> str | None:
+    """On which terms somebody else may ask a range of this run now; None when there is none to ask."""
+    async with database.read() as connection:
+        query = sa.select(runs.c.shared).where(*_is_led(run), _has_free(connection))
+        found: str | None = (await connection.execute(query)).scalar()
+        return found
+
+
+async def waiting(database: Database) -> list[str]:
+    """Ids of runs of which somebody could ask a range now."""
+    async with database.read() as connection:
+        query = sa.select(runs.c.id).where(runs.c.status == "running", _IS_LED, _has_free(connection))
+        return list((await connection.execute(query.order_by(runs.c.created_at))).scalars())
+
+
+async def take(database: Database, run: Run, owner: str, *, gives_way: bool = False) -> Range | None:
+    """The first range that nobody asks; None when there is none.
+
+    Args:
+        database: the store.
+        run: of which run.
+        owner: who asks it from now on.
+        gives_way: take none while a run is queued.
+    """
+    async with database.begin(waits_for_disk=False) as connection:
+        now = clock(connection)
+        free = sa.select(_ranges.first).where(_ranges.run_id == run.id, _is_free(now))
+        free = free.order_by(_ranges.first).limit(1).with_for_update(skip_locked=True)
+        is_led = sa.select(sa.literal(1)).where(*_is_led(run)).exists()
+        change = sa.update(run_ranges).where(_ranges.run_id == run.id, _ranges.first == free.scalar_subquery(), is_led)
+        if gives_way:
+            change = change.where(~sa.select(sa.literal(1)).where(runs.c.status == "queued").exists())
+        taken = change.values(owner=owner, lease_until=now + LEASE_SECONDS).returning(_ranges.first, _ranges.past)
+        row = (await connection.execute(taken)).first()
+    return None if row is None else Range(row.first, row.past)
+
+
+async def renew(database: Database, run_id: str, owner: str) -> set[int]:
+    """A sign of life. Returns where the ranges begin that are still the owner's."""
+    async with database.begin(waits_for_disk=False) as connection:
+        mine = sa.update(run_ranges).where(*_owned(run_id, owner))
+        kept = mine.values(lease_until=clock(connection) + LEASE_SECONDS).returning(_ranges.first)
+        return set((await connection.execute(kept)).scalars())
+
+
+async def keep(
+    database: Database, run: Run, owner: str, asked: Sequence[Asked], responses: Sequence[Sequence[Response]]
+) -> set[int]:
+    """Keeps replies, those to each of the ranges, as far as they are still the owner's.
+
+    Args:
+        database: the store.
+        run: whose replies they are.
+        owner: who has asked.
+        asked: of each range whether that was all of it.
+        responses: to each of them.
+
+    Returns: where the ranges begin that are.
+    """
+    firsts = [one.range.first for one in asked]
+    async with database.begin(waits_for_disk=False) as connection:
+        now = clock(connection)
+        is_led = sa.select(sa.literal(1)).where(*_is_led(run, "running", "cancelled")).exists()
+        mine = sa.update(run_ranges).where(*_owned(run.id, owner), _ranges.first.in_(firsts), is_led)
+        owned = set(
+            (await connection.execute(mine.values(lease_until=now + LEASE_SECONDS).returning(_ranges.first))).scalars()
+        )
+        rows = [row for one, rows in zip(asked, responses, strict=True) if one.range.first in owned for row in rows]
+        await add_responses(connection, run, rows)
+        whole = [one.range.first for one in asked if one.is_whole and one.range.first in owned]
+        if whole:
+            done = (_ranges.run_id == run.id, _ranges.first.in_(whole))
+            if owner == run.claim:
+                await connection.execute(sa.delete(run_ranges).where(*done))
+            else:
+                await connection.execute(sa.update(run_ranges).where(*done).values(is_asked=True))
+    return owned
+
+
+async def give_back(database: Database, run_id: str, owner: str) -> None:
+    """Whoever comes next may take what the owner has not asked to its end."""
+    async with database.begin(waits_for_disk=False) as connection:
+        mine = sa.update(run_ranges).where(*_owned(run_id, owner))
+        await connection.execute(mine.values(owner=None, lease_until=None))
+
+
+async def asked(database: Database, run_id: str, most: int) -> list[Range]:
+    """Ranges that others have asked to the end and nobody has collected, so many at most."""
+    query = sa.select(_ranges.first, _ranges.past).where(_ranges.run_id == run_id, _ranges.is_asked)
+    async with database.read() as connection:
+        rows = await connection.execute(query.order_by(_ranges.first).limit(most))
+        return [Range(row.first, row.past) for row in rows]
+
+
+async def collected(database: Database, run: Run, ranges: Sequence[Range]) -> None:
+    """The run's own auditor has read what was asked in these ranges."""
+    firsts = [one.first for one in ranges]
+    async with database.begin(waits_for_disk=False) as connection:
+        await connection.execute(
+            sa.delete(run_ranges).where(_ranges.run_id == run.id, _ranges.first.in_(firsts), _ranges.is_asked)
+        )
+
+
+async def left(database: Database, run_id: str) -> tuple[bool, bool]:
+    """Whether a range is left that is not asked to its end, and whether any is left at all."""
+    query = sa.select(sa.func.count().filter(~_ranges.is_asked), sa.func.count()).where(_ranges.run_id == run_id)
+    async with database.read() as connection:
+        unasked, all_of_them = (await connection.execute(query)).one()
+        return bool(unasked), bool(all_of_them)
+
+
+def _owned(run_id: str, owner: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return _ranges.run_id == run_id, _ranges.owner == owner, ~_ranges.is_asked
+
+
+def _is_free(now: sa.ColumnElement[float]) -> sa.ColumnElement[bool]:
+    return ~_ranges.is_asked & (_ranges.owner.is_(None) | (_ranges.lease_until < now))
+
+
+def _has_free(connection: AsyncConnection) -> sa.Exists:
+    return sa.select(sa.literal(1)).where(_ranges.run_id == runs.c.id, _is_free(clock(connection))).exists()
+
+
+_IS_LED = runs.c.heartbeat_at == runs.c.led_at
+"""Whoever has the run knows of ranges: an auditor of an earlier version moves only the former."""
+
+
+def _is_led(run: Run, *within: str) -> tuple[sa.ColumnElement[bool], ...]:
+    """The claim still counts, whatever auditor has it, of which the ranges are."""
+    return runs.c.id == run.id, runs.c.claim == run.claim, runs.c.status.in_(within or ["running"]), _IS_LED

@@ -1,0 +1,144 @@
+"""Ranges of a suite run on PostgreSQL: whose they are, who may keep replies, what an earlier version ends."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+import sqlalchemy as sa
+
+from benchmarks.run.share import Asked, Range
+from gateway.store import counters, run_ranges, runs
+from gateway.store.database import Database
+from gateway.store.runs import Response
+from gateway.store.tables import runs as runs_table
+from tests.support.integration.running_suites import kept_replies
+from tests.support.postgres import Scratch
+
+pytestmark = pytest.mark.postgres
+
+OPTIONS = {"suite": "bbq", "model": "m", "mode": "sample", "protocol": "corrected"}
+FIRST, SECOND = Range(0, 2), Range(2, 5)
+
+
+@pytest.fixture
+async def shared(postgres_migrated: Scratch) -> AsyncIterator[Database]:
+    """An empty store on PostgreSQL."""
+    database = await Database.open(postgres_migrated.emptied(keep_tables=True))
+    yield database
+    await database.close()
+
+
+async def offered(database: Database) -> runs.Run:
+    """A run that was just claimed, with two ranges that nobody asks."""
+    await runs.create(database, "r", OPTIONS)
+    run = await runs.claim(database, "r")
+    assert run is not None
+    assert await run_ranges.offer(database, run, [FIRST, SECOND], "{}")
+    return run
+
+
+async def keep(database: Database, run: runs.Run, owner: str, part: Range, *item_ids: str, whole: bool = False) -> bool:
+    """Whether replies to these items are kept."""
+    responses: list[Response] = [(one, 0, "ok", f'"{owner}"') for one in item_ids]
+    kept = await run_ranges.keep(database, run, owner, [Asked(part, (), whole)], [responses])
+    return part.first in kept
+
+
+async def test_a_range_has_one_owner(shared: Database) -> None:
+    """Of many that reach for ranges at once each gets one of its own, and the others none."""
+    run = await offered(shared)
+    taken = await asyncio.gather(*(run_ranges.take(shared, run, str(number)) for number in range(6)))
+    assert sorted(one for one in taken if one is not None) == [FIRST, SECOND]
+
+
+async def test_a_silent_owner_loses_its_range(shared: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once its lease is over another may take it, and what the first one sends later is not kept."""
+    run = await offered(shared)
+    monkeypatch.setattr(run_ranges, "LEASE_SECONDS", 0.3)
+    assert await run_ranges.take(shared, run, "dead") == FIRST
+    assert await keep(shared, run, "dead", FIRST, "a")
+    assert await run_ranges.renew(shared, "r", "dead") == {0}
+    monkeypatch.setattr(run_ranges, "LEASE_SECONDS", 60)
+    assert await run_ranges.take(shared, run, "next") == SECOND
+    await asyncio.sleep(0.5)
+    assert await run_ranges.take(shared, run, "next") == FIRST
+    assert not await keep(shared, run, "dead", FIRST, "a", "b")
+    assert await run_ranges.renew(shared, "r", "dead") == set()
+    assert await keep(shared, run, "next", FIRST, "b", whole=True)
+    assert await kept_replies(shared, "r") == ['"dead"', '"next"']
+    assert (await counters.read(shared))["audit_requests", ("bbq", "m", "ok")] == 2
+    assert await run_ranges.asked(shared, "r", 9) == [FIRST]
+
+
+async def test_given_back_is_free_at_once(shared: Database) -> None:
+    """An auditor that stops keeps nobody waiting for its lease."""
+    run = await offered(shared)
+    assert await run_ranges.take(shared, run, "a") == FIRST
+    await run_ranges.give_back(shared, "r", "a")
+    assert await run_ranges.take(shared, run, "b") == FIRST
+
+
+async def test_collected_and_own_ranges_are_gone(shared: Database) -> None:
+    """What the run's own auditor has asked needs no collecting; a run without a range left is through."""
+    run = await offered(shared)
+    assert run.claim is not None
+    await run_ranges.take(shared, run, run.claim)
+    assert await keep(shared, run, run.claim, FIRST, "a", whole=True)
+    assert await run_ranges.left(shared, "r") == (True, True)
+    await run_ranges.take(shared, run, "b")
+    assert await keep(shared, run, "b", SECOND, "c", whole=True)
+    assert await run_ranges.left(shared, "r") == (False, True)
+    await run_ranges.collected(shared, run, [SECOND])
+    assert await run_ranges.left(shared, "r") == (False, False)
+
+
+async def test_helpers_give_way_to_runs_that_wait(shared: Database) -> None:
+    """Between two ranges of a large run a small one gets its turn."""
+    run = await offered(shared)
+    await runs.create(shared, "small", OPTIONS)
+    assert await run_ranges.take(shared, run, "b", gives_way=True) is None
+    assert await run_ranges.take(shared, run, "b") == FIRST
+
+
+@pytest.mark.parametrize("end", ["claimed again", "released", "failed", "resumed", "old auditor"])
+async def test_nothing_is_kept_of_a_run_that_is_anothers(
+    shared: Database, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """Whoever has the run by now, also an auditor that knows of no ranges: replies to the ranges of before are lost."""
+    run = await offered(shared)
+    await run_ranges.take(shared, run, "b")
+    match end:
+        case "claimed again":
+            monkeypatch.setattr(runs, "STALE_SECONDS", 0.0)
+            assert await runs.claim(shared, "r") is not None
+        case "released":
+            await runs.release(shared, "r", claim=run.claim)
+        case "failed":
+            await runs.fail(shared, "r", "why", claim=run.claim)
+        case "resumed":
+            await runs.cancel(shared, "r")
+            assert await keep(shared, run, "b", FIRST, "in flight")
+            await runs.resume(shared, "r")
+        case _:  # as version 0017 claims a run
+            values = {"status": "running", "heartbeat_at": time.time(), "error": None}
+            async with shared.begin() as connection:
+                await connection.execute(sa.update(runs_table).where(runs_table.c.id == "r").values(values))
+    assert await run_ranges.terms(shared, run) is None
+    assert await run_ranges.waiting(shared) == []
+    assert await run_ranges.take(shared, run, "c") is None
+    assert not await keep(shared, run, "b", FIRST, "a")
+    assert len(await kept_replies(shared, "r")) == (end == "resumed")
+
+
+async def test_only_the_newest_claim_ends_a_run(shared: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An auditor that was thought dead neither finishes nor keeps alive what another has claimed."""
+    run = await offered(shared)
+    monkeypatch.setattr(runs, "STALE_SECONDS", 0.0)
+    await asyncio.sleep(0.02)
+    second = await runs.claim(shared, "r")
+    assert second is not None
+    assert await runs.heartbeat(shared, "r", 1, 2, claim=run.claim) is None
+    assert not await runs.finish(shared, "r", result="{}", report="", claim=run.claim)
+    assert not await run_ranges.offer(shared, run, [FIRST], "{}")
+    assert await runs.finish(shared, "r", result="{}", report="", claim=second.claim)

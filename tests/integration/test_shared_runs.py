@@ -1,0 +1,140 @@
+"""One suite run over several real auditor processes on PostgreSQL: as if by one, whoever dies and whenever it ends."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from gateway.store import counters, runs
+from gateway.store.database import Database
+from gateway.store.run_ranges import LEASE_SECONDS
+from gateway.store.tables import run_ranges
+from tests.support.integration.auditing import auditing, config_for, until
+from tests.support.integration.instant_model import InstantModel
+from tests.support.integration.running_suites import ask_for_run, await_status, defer_run, kept_replies
+from tests.support.integration.serving import Command, command
+from tests.support.postgres import Scratch
+
+SAMPLES = 8
+REPLIES = 100 * SAMPLES
+"""To the built-in items of BBQ."""
+OPTIONS = {"suite": "bbq", "model": "m", "samples": SAMPLES}
+TIMES = ("started", "finished", "seconds", "base_url_host")
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+async def shared(postgres_migrated: Scratch) -> AsyncIterator[Database]:
+    """An empty store on PostgreSQL."""
+    database = await Database.open(postgres_migrated.emptied(keep_tables=True))
+    yield database
+    await database.close()
+
+
+@asynccontextmanager
+async def auditor(database: Database, upstream: str, directory: Path, name: str) -> AsyncIterator[Command]:
+    """An auditor process that is ready."""
+    path = directory / f"{name}.toml"
+    path.write_text(
+        f'[store]\nurl = "{database.url}"\n[server]\nauditor_metrics_port = 0\n'
+        f'[[upstreams]]\nname = "up"\nbase_url = "{upstream}"\nmodels = ["m"]\n'
+        '[auditors.judge]\nmodel = "m"\n[auditors.embedding]\nenabled = false\n[auditors.refusal]\nenabled = false\n'
+    )
+    async with command("auditor", "--config", str(path)) as running:
+        await running.line("ready")
+        yield running
+
+
+async def _n_ask(database: Database, n: int) -> bool:
+    """Whether so many auditors ask at the same time."""
+    async with database.read() as connection:
+        query = sa.select(sa.func.count(run_ranges.c.owner.distinct())).where(~run_ranges.c.is_asked)
+        return (await connection.execute(query)).scalar() == n
+
+
+def without_times(result: str | None) -> dict[str, Any]:
+    """result.json but for when it was and how long it took."""
+    found: dict[str, Any] = json.loads(result or "")
+    for name in TIMES:
+        del found["provenance"][name]
+    return found
+
+
+async def test_killed_auditor_changes_nothing(shared: Database, tmp_path: Path) -> None:
+    """Three auditors, of which one is killed amid its range, give the result of one alone: each reply counts once."""
+    alone = InstantModel()
+    async with alone.serving() as upstream, auditing(config_for(shared.url, upstream)):
+        one = await await_status(shared, await ask_for_run(shared, **OPTIONS), "done", "failed")
+    assert one.status == "done", one.error
+    counted = sum((await counters.read(shared)).values())
+    model = InstantModel(seconds=0.3)
+    model.answers.clear()
+    async with AsyncExitStack() as stack:
+        upstream = await stack.enter_async_context(model.serving())
+        await stack.enter_async_context(auditor(shared, upstream, tmp_path, "first"))
+        run_id = await ask_for_run(shared, **OPTIONS)
+        await until(partial(_n_ask, shared, 1))
+        second = await stack.enter_async_context(auditor(shared, upstream, tmp_path, "second"))
+        await stack.enter_async_context(auditor(shared, upstream, tmp_path, "third"))
+        await until(partial(_n_ask, shared, 3))
+        model.answers.set()
+        await await_status(shared, run_id, "running", done=1)
+        second.process.kill()
+        killed_at = time.monotonic()
+        run = await await_status(shared, run_id, "done", "failed")
+        assert time.monotonic() - killed_at < LEASE_SECONDS + 30
+    assert run.status == "done", run.error
+    assert run.progress_done == run.progress_total == REPLIES
+    assert without_times((await runs.get(shared, run_id) or run).result) == without_times(one.result)
+    assert len(await kept_replies(shared, run_id)) == REPLIES
+    assert sum((await counters.read(shared)).values()) == 2 * counted
+    assert set(model.asked) == set(alone.asked)
+    assert sum(model.asked.values()) <= REPLIES + 2 * 16  # what the dead one had in flight or in hand
+
+
+async def test_cancelled_run_ends_everywhere(shared: Database, tmp_path: Path) -> None:
+    """Cancelled, a run is asked by nobody within a second; resumed, it asks what is left and is done."""
+    model = InstantModel(seconds=0.3)
+    model.answers.clear()
+    async with AsyncExitStack() as stack:
+        upstream = await stack.enter_async_context(model.serving())
+        for name in ("first", "second"):
+            await stack.enter_async_context(auditor(shared, upstream, tmp_path, name))
+        run_id = await ask_for_run(shared, **OPTIONS)
+        await until(partial(_n_ask, shared, 2))
+        model.answers.set()
+        await await_status(shared, run_id, "running", done=1)
+        await runs.cancel(shared, run_id)
+        clock = asyncio.get_running_loop().time
+        cancelled_at = clock()
+        await asyncio.sleep(2)
+        assert model.last_at - cancelled_at < 1
+        kept = len(await kept_replies(shared, run_id))
+        asked_before = sum(model.asked.values())
+        assert asked_before - 2 * 16 <= kept <= asked_before  # in flight; nearly all of it comes in time
+        model.seconds = 0.0
+        await runs.resume(shared, run_id)
+        await defer_run(shared, run_id)
+        run = await await_status(shared, run_id, "done", "failed")
+    assert run.status == "done", run.error
+    assert 0 < kept < REPLIES == len(await kept_replies(shared, run_id))
+    assert sum(model.asked.values()) == REPLIES + asked_before - kept
+    async with shared.read() as connection:
+        assert (await connection.execute(sa.select(sa.func.count()).select_from(run_ranges))).scalar() == 0
+
+
+async def test_one_auditor_of_a_store_asks_all_ranges(shared: Database) -> None:
+    """Where nobody comes to help, the run is as quick and whole as ever."""
+    model = InstantModel()
+    async with model.serving() as upstream, auditing(config_for(shared.url, upstream)):
+        run = await await_status(shared, await ask_for_run(shared, suite="bbq", model="m"), "done", "failed")
+    assert run.status == "done", run.error
+    assert sum(model.asked.values()) == 100
