@@ -26,9 +26,13 @@ def entered(texts: Texts, one: AuditText) -> StoredText:
     return StoredText(*texts.sealed(msgspec.json.encode(redacted)))
 
 
-async def read(database: Database, ids: Collection[str]) -> dict[str, dict[str, AuditText]]:
-    """What is kept beside these exchanges: id to auditor to text, without what no key opens."""
+async def read(
+    database: Database, ids: Collection[str], *, auditor: str | None = None
+) -> dict[str, dict[str, AuditText]]:
+    """What is kept beside these exchanges, or of one auditor: id to auditor to text, without what no key opens."""
     query = sa.select(audit_texts).where(audit_texts.c.exchange_id.in_(ids))
+    if auditor is not None:
+        query = query.where(audit_texts.c.auditor == auditor)
     found: dict[str, dict[str, AuditText]] = {one: {} for one in ids}
     async with database.read() as connection:
         for row in await connection.execute(query):
