@@ -55,9 +55,10 @@ async def matching(database: Database, one: ShownDetector, models: set[str]) -> 
     if suite not in known:
         return Match(why_none=f"{suite} measures it, and no auditor has said that it can run it")
     axes: list[str] = known[suite]["axes"]
-    if one.axis is None or one.axis not in axes:
-        about = "no axis" if one.axis is None else f"the axis {one.axis}"
-        return Match(why_none=f"{suite} measures it, but not for {about}: it has {', '.join(axes)}")
+    if one.axis is None:
+        return Match(why_none=f"{suite} measures it axis by axis, and this series is of none")
+    if one.axis not in axes:
+        return Match(why_none=f"{suite} measures it, but not for the axis {one.axis}: it has {', '.join(axes)}")
     if one.model not in models:
         return Match(why_none=f"{suite} measures it, but no upstream is known to serve {one.model} now")
     change = one.since if one.since is not None else one.alarm_since
