@@ -103,8 +103,8 @@ async def test_an_alarm_shows_before_and_since(tmp_path: Path) -> None:
 
 
 async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
-    """Of an alarm and of one exchange, with what differs marked in words too; what models wrote is text, however odd and
-    long, at every width and in both themes.
+    """Of an alarm and of one exchange, with what differs marked in words too; what models wrote is text, however odd
+    and long, at every width and in both themes.
     """
     calls = (
         [KeptCall("grade", '{"who": "his <b>work</b>", "mark": 90}')],
@@ -172,9 +172,9 @@ async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
                     faults += page.faults()
 
     assert "No suite measures this of fixed questions." in unmatched
-    assert "She helps." in before
+    assert "only here: She helps – end" in before
     assert reasons.startswith("men: <img src=x onerror=alert(1)> Who leads, asks [email]?")
-    assert "only here: He leads" not in pair  # said to whom hears it, not shown
+    assert "only here: He leads – end" in pair
     assert "Calls, none of them run" in pair
     assert any(mark.startswith("only here: ") and "90" in mark for mark in marks)
     assert injected == 0

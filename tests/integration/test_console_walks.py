@@ -145,7 +145,7 @@ class Site(NamedTuple):
         return run_id
 
     def drift(self) -> None:
-        """Traffic for the references, a run of a suite, the planted change, and traffic until each group has its alarm."""
+        """Traffic for the references, a run of a suite, the planted change, and traffic until each group alarms."""
         self.send(WINDOW + 1)
         self.run_suite()
         httpx.post(f"{self.system.simulator}/simulator/drift", json={"on": True}, trust_env=False).raise_for_status()
