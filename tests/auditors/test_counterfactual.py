@@ -101,6 +101,7 @@ class TestWhatItLeaves:
         assert values(result) == values(again)
 
     async def test_nothing_of_a_contrast_that_failed(self) -> None:
+        """Without all four answers there is no pair to show."""
         with listening() as heard:
             await audited(lambda _: Reply(b"", 500))
         assert heard == []

@@ -152,10 +152,11 @@ async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
             unmatched = page.text("main [aria-labelledby=suite-title]")
             page.click('main a[href^="/console/exchanges?stream="]')
             page.eventually("document.querySelector('#before .sides mark')")
-            before = page.text("#before")
+            before = page.evaluate("document.querySelector('#before').textContent")
             page.click("#before a")
             page.eventually("document.querySelector('#reasons')")
-            reasons, pair = page.text("#reasons"), page.text("[aria-labelledby=pair-title]")
+            reasons = page.text("#reasons")
+            pair = page.evaluate("document.querySelector('[aria-labelledby=pair-title]').textContent")
             marks = page.evaluate("[...document.querySelectorAll('.code mark')].map((one) => one.textContent)")
             injected = page.evaluate("document.querySelectorAll('main img, main .words b, main .words i').length")
             faults, wide = [], {}
@@ -168,7 +169,7 @@ async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
                         wide[path, width] = page.evaluate(
                             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
                         )
-                        page.screenshot(tmp_path / f"{path.split('/')[2][:9]}-{scheme}-{width}.png", whole=True)
+                        page.screenshot(tmp_path / f"{path.split('/')[-1][:9]}-{scheme}-{width}.png", whole=True)
                     faults += page.faults()
 
     assert "No suite measures this of fixed questions." in unmatched

@@ -37,6 +37,7 @@ def shown(pieces: list[Piece]) -> str:
     ],
 )
 def test_what_one_has_and_the_other_has_not(one: str, other: str, expected: tuple[str, str]) -> None:
+    """Whole words are marked, with the blanks between two of them."""
     left, right = differences(one, other)
     assert (shown(left), shown(right)) == expected
 

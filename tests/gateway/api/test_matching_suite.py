@@ -63,6 +63,7 @@ async def test_the_last_run_before_the_change_is_repeated(tmp_path: Path) -> Non
 
 
 async def test_without_an_earlier_run_the_axis_is_asked_about(tmp_path: Path) -> None:
+    """As `POST /audits` does by itself, and of nothing but the alarm's axis."""
     async with control_plane(tmp_path) as plane:
         await catalogue.publish(plane.database, [LTF])
         match = await matching(plane.database, await alarmed(plane, tmp_path), MODELS)
