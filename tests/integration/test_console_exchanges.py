@@ -159,7 +159,7 @@ async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
             pair = page.evaluate("document.querySelector('[aria-labelledby=pair-title]').textContent")
             marks = page.evaluate("[...document.querySelectorAll('.code mark')].map((one) => one.textContent)")
             injected = page.evaluate("document.querySelectorAll('main img, main .words b, main .words i').length")
-            faults, wide = [], {}
+            faults, wide, empty = [], {}, {}
             for path in ("/console/exchanges/pair-19", sides, f"/console/alarms/{alarm['stream']}"):
                 for scheme in ("light", "dark"):
                     page.theme(scheme)
@@ -169,6 +169,8 @@ async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
                         wide[path, width] = page.evaluate(
                             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
                         )
+                        below = "document.documentElement.scrollHeight - document.querySelector('main')"
+                        empty[path, width] = page.evaluate(f"{below}.getBoundingClientRect().bottom - scrollY")
                         page.screenshot(tmp_path / f"{path.split('/')[-1][:9]}-{scheme}-{width}.png", whole=True)
                     faults += page.faults()
 
@@ -181,6 +183,7 @@ async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
     assert injected == 0
     assert faults == []
     assert set(wide.values()) == {0}
+    assert max(empty.values()) < 900  # what is said to hearers alone is within its text, however long that is
     assert page.errors == []
 
 
