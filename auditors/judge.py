@@ -32,7 +32,9 @@ from auditors.types import (
     AuditFailure,
     AuditorSettings,
     Completer,
+    Completion,
     CompletionError,
+    CompletionRequest,
     Exchange,
     FailureKind,
     JudgeStamp,
@@ -215,6 +217,7 @@ class JudgeAuditor:
         self._max_tokens = max_tokens
         self._thinking = thinking
         self._judges: dict[tuple[str, str], JudgeClient] = {}
+        self._tellers: dict[str, ThinkingCompleter] = {}
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
@@ -257,9 +260,10 @@ class JudgeAuditor:
         verdict = msgspec.json.encode({"refused": False, "findings": findings}).decode()
         asked = self._question(read_conversation(exchange)).messages
         messages = [*asked, Message("assistant", verdict), Message("user", WHY_PROMPT)]
-        judge = self._judge_of(exchange)
+        model = self._model or exchange.served_model
+        request = CompletionRequest(model=model, messages=messages, max_tokens=self._max_tokens, temperature=0.0)
         try:
-            completion = await judge.say(messages, self._max_tokens)
+            completion = await self._teller_of(exchange).complete(request)
         except CompletionError as exc:
             return Reason(why_none=f"the judge was asked for it and gave none: {exc.kind.replace('_', ' ')}")
         text = (completion.text or "").strip()
@@ -290,6 +294,15 @@ class JudgeAuditor:
             completer = ThinkingCompleter(self._completer_for(exchange), self._thinking, expects_whole=True)
             self._judges[key] = JudgeClient(completer, key[1])
         return self._judges[key]
+
+    def _teller_of(self, exchange: Exchange) -> Completer:
+        """Of reasons: what it learns of a server, and what comes of it, is none of the scores' business."""
+        if exchange.upstream not in self._tellers:
+            if len(self._tellers) >= MOST_JUDGES:
+                self._tellers.clear()
+            completer = _Uncounted(self._completer_for(exchange))
+            self._tellers[exchange.upstream] = ThinkingCompleter(completer, self._thinking)
+        return self._tellers[exchange.upstream]
 
     def _question(self, conversation: Conversation) -> JudgeQuestion:
         prompt, answer = _seen(conversation)
@@ -359,6 +372,19 @@ class JudgeAuditor:
         return AuditFailure(
             auditor=self.name, auditor_version=self.version, kind=kind, message=message, missing=missing
         )
+
+
+class _Uncounted:
+    """A completer that does not hear of judgements: a reason is none."""
+
+    def __init__(self, inner: Completer) -> None:
+        self._inner = inner
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        return await self._inner.complete(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 _decoder = msgspec.json.Decoder(Verdict)

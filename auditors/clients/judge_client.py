@@ -133,14 +133,6 @@ class JudgeClient:
                 self._note("ok")
                 return Judgement(value=value, text=text, stamp=stamp)
 
-    async def say(self, messages: Sequence[Message], max_tokens: int) -> Completion:
-        """A reply in words, asked for once; no judgement, so it is not counted among them.
-
-        Raises: CompletionError when the judge's server gives no reply.
-        """
-        request = CompletionRequest(model=self.model, messages=messages, max_tokens=max_tokens, temperature=0.0)
-        return await self._completer.complete(request)
-
     async def _complete(self, question: JudgeQuestion) -> tuple[Completion, JudgeForm]:
         """The reply and the form it took. The first refusal of a schema, when free text is then taken, settles it."""
         if question.schema is None or self._form == "text":
