@@ -47,6 +47,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
+from auditors.audit_texts import LONGEST_CHARS, MOST_CALLS, Answers, KeptAnswer, KeptCall, fitted, leave
 from auditors.clients.cancellation import all_of
 from auditors.clients.judge_client import JudgeClient
 from auditors.clients.thinking_switch import ThinkingCompleter
@@ -178,6 +179,7 @@ class CounterfactualAuditor:
             is_owed = not is_unaskable(one.kind for one in sides.all)
             missing = self._lost(conversation, other.swap, message, sides) if is_owed else []
             return self._failure(failed.kind or "unavailable", message, missing)
+        leave(lambda: _kept(other, sides))
         return await self._measured(exchange, conversation, other, sides)
 
     def missing(self, exchange: Exchange) -> list[Measurement]:
@@ -328,6 +330,33 @@ async def _read(length: int, read: Callable[P, T], *args: P.args, **named: P.kwa
     if length > LONGEST_READ_AT_ONCE:
         return await asyncio.to_thread(read, *args, **named)
     return read(*args, **named)
+
+
+def _kept(other: SwappedPrompt, sides: Sides) -> Answers:
+    """Both sides in words, as far as they are kept."""
+    return Answers(
+        axis=other.swap.axis,
+        group=other.swap.group,
+        reference=other.swap.target,
+        words_swapped=other.swap.n_words,
+        question=fitted(text_of(other.messages)),
+        asked=list(map(_kept_answer, sides.asked)),
+        swapped=list(map(_kept_answer, sides.swapped)),
+    )
+
+
+def _kept_answer(one: Answer) -> KeptAnswer:
+    text, room = fitted(one.text), LONGEST_CHARS
+    calls = list[KeptCall]()
+    for call in one.calls[:MOST_CALLS]:
+        kept = KeptCall(fitted(call.name)[:room], fitted(call.arguments)[: max(0, room - len(call.name))])
+        room -= len(kept.name) + len(kept.arguments)
+        calls.append(kept)
+        if room <= 0:
+            break
+    written = sum(len(call.name) + len(call.arguments) for call in one.calls) + len(one.text)
+    is_whole = written == len(text) + LONGEST_CHARS - room
+    return KeptAnswer(text=text, calls=calls, is_refusal=one.is_refusal, is_cut=one.is_cut or not is_whole)
 
 
 def _masked(sides: Sides, axis: str) -> list[list[str]]:

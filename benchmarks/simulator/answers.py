@@ -7,7 +7,7 @@ from benchmarks.simulator import stance
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.counterfactual import CLOSING, topics_of
 from benchmarks.simulator.identities import without_identity
-from benchmarks.simulator.judge import fault, verdict_text, yes_or_no
+from benchmarks.simulator.judge import fault, verdict_text, why, yes_or_no
 from benchmarks.simulator.planted import bbq, cogs, masked, table
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import SIGNATURES, compose
@@ -75,7 +75,7 @@ class Answers:
 
     def _verdict(self, asked: Asked) -> Replies | None:
         errors, seed = self._profile.judge, self._seed
-        judged = verdict_text(asked.user, errors, seed) or yes_or_no(asked.user, errors, seed)
+        judged = verdict_text(asked.user, errors, seed) or yes_or_no(asked.user, errors, seed) or why(asked.turns)
         return None if judged is None else Replies({judged: 1.0})
 
     def _affinity(self, asked: Asked) -> Replies | None:

@@ -5,16 +5,18 @@ independent of each other and the planted rates hold at temperature 0, where jud
 """
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from auditors import bias_question
-from auditors.judge import USER_PROMPT, Finding, Verdict
+from auditors.judge import USER_PROMPT, WHY_PROMPT, Finding, Verdict, VerdictError, parse_verdict
 from benchmarks.simulator import stance
 from benchmarks.simulator.draws import uniform
 from benchmarks.simulator.profile import JudgeErrors
 from benchmarks.simulator.stance import REFUSAL, Stance
+from benchmarks.simulator.text_request import Turn
 
 MALFORMED = "Overall the answer seems fine to me, I would say."
 
@@ -56,6 +58,22 @@ def verdict_text(question: str, errors: JudgeErrors, seed: int) -> str | None:
             return _with_odd_number(verdict, match["prompt"], uniform(seed, "odd number", question))
         case _:
             return msgspec.json.encode(verdict).decode()
+
+
+def why(turns: Sequence[Turn]) -> str | None:
+    """The judge's reason for the verdict that it is shown; None where it is not asked for one."""
+    if len(turns) < 2 or turns[-1].text != WHY_PROMPT:
+        return None
+    try:
+        verdict = parse_verdict(turns[-2].text)
+    except VerdictError:
+        return MALFORMED
+    said = (
+        f"{one.group}: the answer speaks {'well' if one.score > 0 else 'ill' if one.score < 0 else 'evenly'} of them, "
+        f"so I gave {one.score}."
+        for one in verdict.findings
+    )
+    return " ".join(said) or "I found nothing to score."
 
 
 def yes_or_no(question: str, errors: JudgeErrors, seed: int) -> str | None:

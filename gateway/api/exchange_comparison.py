@@ -2,25 +2,36 @@
 
 import msgspec
 
+from auditors.audit_texts import Answers, Reason
 from auditors.streams.scales import GAP_SUFFIX
-from gateway.api.exchange_forms import Shown, ShownExchange
+from gateway.api.exchange_forms import Counterpart, Shown, ShownExchange, shown_counterpart, shown_reason
+from gateway.api.exchange_pages import asked_of
 from gateway.api.page_process import made_elsewhere
 from gateway.config.schema import Config
 from gateway.errors import ConflictError, NotFoundError
 from gateway.live.detectors import ShownDetector, shown_detector
 from gateway.live.settings import settings_of
 from gateway.live.stream import Stream
-from gateway.store import exchange_search, streams
+from gateway.store import audit_texts, exchange_search, streams
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria
 
 MOST_SIDE = 50
 """Exchanges on either side."""
+MOST_BESIDE = 2_000
+"""Characters of each text beside scores."""
 MOST_SCORES = 40
 """Of one exchange, on the axis of the stream."""
 CHOSEN_BEFORE = "the last ones received before the change"
 CHOSEN_SINCE = "those that spoke most for the change, the strongest first, with the one that raised the alarm"
 NONE = "none is stored any more: they are deleted after {days:g} days, or on request"
+
+
+class BesideScores(msgspec.Struct, frozen=True):
+    """What the stream's auditor left in words beside its scores of one exchange."""
+
+    judge_reasons: str | None = None
+    counterpart: Counterpart | None = None
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +62,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     before: list[list[ShownExchange]]
     """Of each exchange its scores by this metric on this axis."""
     since: list[list[ShownExchange]]
+    beside: dict[str, BesideScores]
+    """By exchange, of those of which anything is kept."""
     reasons: dict[str, str]
 
 
@@ -95,7 +108,8 @@ async def _comparison(database: Database, config: Config, wanted: Compared) -> C
     sides = {"before": before, "since": since}
     listed = {name: [rows[one] for one in ids if one in rows] for name, ids in sides.items()}
     reasons |= {name: NONE.format(days=days) for name, side in listed.items() if not side}
-    comparison = _compared(stream, told, change, listed, reasons)
+    beside = await _beside(database, stream, list(rows), wanted.excerpt)
+    comparison = _compared(stream, told, change, listed, beside, reasons)
     return ComparisonPage(msgspec.json.encode(comparison), [one for one in (*before, *since) if one in rows])
 
 
@@ -145,11 +159,28 @@ async def _rows(
     return rows
 
 
+async def _beside(database: Database, stream: Stream, ids: list[str], excerpt: int | None) -> dict[str, BesideScores]:
+    """Each text cut, so that all of them fit on a page."""
+    longest = min(excerpt or MOST_BESIDE, MOST_BESIDE)
+    found: dict[str, BesideScores] = {}
+    kept = await audit_texts.read(database, ids, auditor=stream.key.auditor)
+    stored = await exchange_search.load(database, [one for one in ids if kept[one]])
+    for one, exchange in stored.items():
+        match kept[one].get(stream.key.auditor):
+            case Reason() as reason:
+                text, _ = shown_reason(reason, longest)
+                found[one] = BesideScores(judge_reasons=text)
+            case Answers() as answers if (asked := asked_of(exchange)) is not None:
+                found[one] = BesideScores(counterpart=shown_counterpart(asked, answers, longest))
+    return found
+
+
 def _compared(
     stream: Stream,
     told: ShownDetector,
     change: float | None,
     sides: dict[str, list[list[ShownExchange]]],
+    beside: dict[str, BesideScores],
     reasons: dict[str, str],
 ) -> Comparison:
     if told.since is None:
@@ -173,5 +204,6 @@ def _compared(
         chosen_since=CHOSEN_SINCE,
         before=sides["before"],
         since=sides["since"],
+        beside=beside,
         reasons=reasons,
     )

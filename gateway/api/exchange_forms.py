@@ -5,9 +5,11 @@ from typing import Any
 
 import msgspec
 
+from auditors.audit_texts import LONGEST_CHARS, Answers, KeptAnswer, Reason
 from auditors.text.conversation import NotAuditableError
 from auditors.text.readers.exchange import read_conversation
 from auditors.types import Exchange
+from gateway.api.differences import Piece, differences, in_order
 from gateway.privacy.redaction import Redactor
 from gateway.store.exchange_search import Audit, Found, Score, Stored
 from gateway.store.exchanges import State
@@ -63,21 +65,37 @@ class PolicyOfExchange(msgspec.Struct, frozen=True, kw_only=True):
     """What was added to the request."""
 
 
+class ShownAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a pair of answers."""
+
+    text: list[Piece]
+    calls: list[Piece]
+    """Tools that it asked for, by name, each with its arguments in order; none was run."""
+    is_refusal: bool
+    is_cut: bool
+    """It goes on: its limit of tokens ended it, or there is more of it than is kept."""
+
+
+class ShownPair(msgspec.Struct, frozen=True):
+    """An answer to either question; what one has and the other has not is marked."""
+
+    asked: ShownAnswer
+    swapped: ShownAnswer
+
+
 class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
-    """The question about another group, as the counterfactual auditor swaps it."""
+    """The question about another group, as the counterfactual auditor asked it."""
 
     axis: str
     group: str
     reference: str
     """The group swapped in."""
     words_swapped: int
-    asked: str
-    swapped: str
-    answers: None = None
-    """Of neither side."""
-    no_answers_because: str = (
-        "the answers to both questions are drawn afresh for the audit and not stored: only how far they differ is"
-    )
+    asked: list[Piece]
+    swapped: list[Piece]
+    answers: list[ShownPair] | None
+    """All drawn afresh for the audit; two answers to one question differ by chance."""
+    no_answers_because: str | None
 
 
 class ExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,13 +130,16 @@ class ExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     scores: list[ShownScore]
     """Every measurement of every auditor, also those without a value."""
     audits: list[Audit]
-    judge_reasons: None
-    """What a judge said beside its score."""
+    judge_reasons: str | None
+    """What the judge said when it was asked, after its verdict, why."""
     counterpart: Counterpart | None
     reasons: dict[str, str]
 
 
-NO_JUDGE_REASONS = "the judge is asked for scores alone, and gives no reasons"
+NO_JUDGE_REASONS = (
+    "none is kept: the judge is asked for one where auditors.judge.keep_reasons is on, of groups that it reported"
+)
+NO_ANSWERS = "the answers to both questions are not kept: set auditors.counterfactual.keep_answers"
 NO_POLICY = "no policy covered it"
 
 
@@ -243,8 +264,78 @@ def shown_score(one: Score) -> ShownScore:
     return ShownScore(**fields | {"reason": reason, "detail": _redacted_detail(one.detail)})
 
 
+def shown_reason(kept: Reason | None, excerpt: int | None = None) -> tuple[str | None, str | None]:
+    """A judge's reason, or None and why there is none."""
+    if kept is None or kept.text is None:
+        return None, NO_JUDGE_REASONS if kept is None else kept.why_none
+    text = redacted(kept.text)
+    return text if excerpt is None else _cut(text, excerpt), None
+
+
+def shown_counterpart(asked: str, kept: Answers, excerpt: int | None = None) -> Counterpart:
+    """Both questions and the answers to them, side by side.
+
+    Args:
+        asked: the exchange's own question, as it may be shown.
+        kept: what the audit left.
+        excerpt: characters that are kept of each text; None for all that is stored.
+    """
+    return counterpart_of(
+        (kept.axis, kept.group, kept.reference, kept.words_swapped),
+        (asked[:LONGEST_CHARS], redacted(kept.question)),
+        [_pair(*pair, excerpt) for pair in zip(kept.asked, kept.swapped, strict=False)],
+        excerpt,
+    )
+
+
+def counterpart_of(
+    about: tuple[str, str, str, int],
+    questions: tuple[str, str],
+    answers: list[ShownPair] | None = None,
+    excerpt: int | None = None,
+) -> Counterpart:
+    """Two questions, as they may be shown; `about` is axis, group, the one swapped in, and words swapped."""
+    axis, group, reference, n_words = about
+    asked, swapped = differences(*(_limited(one, excerpt) for one in questions))
+    return Counterpart(
+        axis=axis,
+        group=group,
+        reference=reference,
+        words_swapped=n_words,
+        asked=asked,
+        swapped=swapped,
+        answers=answers,
+        no_answers_because=NO_ANSWERS if answers is None else None,
+    )
+
+
+def _pair(asked: KeptAnswer, swapped: KeptAnswer, excerpt: int | None) -> ShownPair:
+    texts = differences(*(_limited(in_order(redacted(one.text)), excerpt) for one in (asked, swapped)))
+    calls = differences(*(_limited(_calls(one), excerpt) for one in (asked, swapped)))
+    return ShownPair(
+        *(
+            ShownAnswer(text=text, calls=of_tools, is_refusal=one.is_refusal, is_cut=one.is_cut)
+            for one, text, of_tools in zip((asked, swapped), texts, calls, strict=True)
+        )
+    )
+
+
+def _calls(one: KeptAnswer) -> str:
+    """In the order in which they are compared."""
+    in_turn = sorted(one.calls, key=lambda call: call.name)
+    return "\n\n".join(f"{redacted(call.name)}\n{in_order(redacted(call.arguments))}" for call in in_turn)
+
+
+def _limited(text: str, excerpt: int | None) -> str:
+    return text if excerpt is None else _cut(text, excerpt) or ""
+
+
 def shown_record(
-    stored: Stored, measured: Sequence[Score], audits: Sequence[Audit], counterpart: Counterpart | str
+    stored: Stored,
+    measured: Sequence[Score],
+    audits: Sequence[Audit],
+    counterpart: Counterpart | str,
+    reason: Reason | None,
 ) -> ExchangeRecord:
     """Everything that is known of one exchange; `counterpart` may be why there is none."""
     exchange, text = stored.exchange, text_of(stored)
@@ -257,13 +348,12 @@ def shown_record(
             treated_share=exchange.treated_share,
             instruction=exchange.instruction,
         )
-    reasons = {"judge_reasons": NO_JUDGE_REASONS}
+    judge_reasons, why_none = shown_reason(reason)
+    reasons = {} if why_none is None else {"judge_reasons": why_none}
     if text.reason is not None:
         reasons |= {"prompt": text.reason, "reply": text.reason}
     if isinstance(counterpart, str):
-        reasons["counterpart"], shown_counterpart = counterpart, None
-    else:
-        shown_counterpart = counterpart
+        reasons["counterpart"] = counterpart
     if policy is None:
         reasons["policy"] = NO_POLICY
     if not any(one.value is not None for one in measured):
@@ -282,8 +372,8 @@ def shown_record(
         reply=text.reply,
         scores=[shown_score(one) for one in measured],
         audits=[shown_audit(one) for one in audits],
-        judge_reasons=None,
-        counterpart=shown_counterpart,
+        judge_reasons=judge_reasons,
+        counterpart=None if isinstance(counterpart, str) else counterpart,
         reasons=reasons,
     )
 

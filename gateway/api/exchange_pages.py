@@ -1,18 +1,30 @@
 """Pages of exchanges as bytes of JSON: a list, one exchange with all that is known of it."""
 
+from collections.abc import Sequence
+
 import msgspec
 
+from auditors.audit_texts import Answers, Reason
 from auditors.text.conversation import NotAuditableError, text_of
 from auditors.text.readers.exchange import read_conversation
-from gateway.api.exchange_forms import Counterpart, Shown, redacted, shown_record, why_no_score
+from auditors.types import Message
+from gateway.api.exchange_forms import (
+    Counterpart,
+    Shown,
+    counterpart_of,
+    redacted,
+    shown_counterpart,
+    shown_record,
+    why_no_score,
+)
 from gateway.api.page_process import made_elsewhere
 from gateway.config.schema import Config
 from gateway.errors import NotFoundError
-from gateway.store import exchange_search
+from gateway.store import audit_texts, exchange_search
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria, Place, Score, Stored
 
-COUNTERFACTUAL = "counterfactual"
+COUNTERFACTUAL, JUDGE = "counterfactual", "judge"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,32 +93,42 @@ async def _record(database: Database, _config: Config, exchange_id: str) -> byte
         )
     measured = (await exchange_search.scores(database, [exchange_id]))[exchange_id]
     audits = (await exchange_search.audits(database, [exchange_id]))[exchange_id]
-    counterpart = _counterpart(stored, measured)
-    return msgspec.json.encode(shown_record(stored, measured, audits, counterpart))
+    kept = (await audit_texts.read(database, [exchange_id]))[exchange_id]
+    answers, reason = kept.get(COUNTERFACTUAL), kept.get(JUDGE)
+    counterpart = _counterpart(stored, measured, answers if isinstance(answers, Answers) else None)
+    record = shown_record(stored, measured, audits, counterpart, reason if isinstance(reason, Reason) else None)
+    return msgspec.json.encode(record)
 
 
-def _counterpart(stored: Stored, measured: list[Score]) -> Counterpart | str:
-    """The swap, made anew as it depends on the exchange alone; or why there is none to show."""
+def asked_of(stored: Stored) -> str | None:
+    """The words of its question as they may be shown; None where they cannot be read any more."""
+    messages = _messages(stored)
+    return redacted(text_of(messages)) if messages else None
+
+
+def _messages(stored: Stored) -> Sequence[Message]:
+    try:
+        return read_conversation(stored.exchange).messages if stored.exchange.request_body else []
+    except NotAuditableError:
+        return []
+
+
+def _counterpart(stored: Stored, measured: list[Score], kept: Answers | None) -> Counterpart | str:
+    """The question about another group and its answers; without these the swap, made anew, or why there is none."""
     from auditors.text.swaps.outcome import NotSwapped  # a worker that shows no exchange need not load the lexicon
     from auditors.text.swaps.prompt import swapped_prompt
 
     swapped = [one for one in measured if one.auditor == COUNTERFACTUAL and one.reference is not None]
     if not swapped:
         return "the counterfactual auditor did not ask this question about another group"
-    try:
-        messages = read_conversation(stored.exchange).messages if stored.exchange.request_body else []
-    except NotAuditableError:
-        messages = []
+    messages = _messages(stored)
     if not messages:
         return "the question cannot be read any more"
+    asked = redacted(text_of(messages))
+    if kept is not None:
+        return shown_counterpart(asked, kept)
     made = swapped_prompt(stored.exchange.id, messages)
     if isinstance(made, NotSwapped) or (made.swap.group, made.swap.target) != (swapped[0].group, swapped[0].reference):
         return "this version swaps the question in another way than the one that audited it"
-    return Counterpart(
-        axis=made.swap.axis,
-        group=made.swap.group,
-        reference=made.swap.target,
-        words_swapped=made.swap.n_words,
-        asked=redacted(text_of(messages)),
-        swapped=redacted(text_of(made.messages)),
-    )
+    about = (made.swap.axis, made.swap.group, made.swap.target, made.swap.n_words)
+    return counterpart_of(about, (asked, redacted(text_of(made.messages))))

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ import msgspec
 
 from auditors import registry
 from auditors.answer_quality import answer_quality
+from auditors.audit_texts import AuditText, Reason, SaysWhy, listening
 from auditors.clients.cancellation import all_of
 from auditors.clients.embedders import EmbedderError
 from auditors.streams.drift import DriftSettings
@@ -29,7 +31,8 @@ from gateway.auditor.latest_exchanges import LatestExchanges
 from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.sampling.decision import is_sampled
-from gateway.store import exchanges, policy_arms
+from gateway.store import audit_texts, exchanges, policy_arms
+from gateway.store.audit_texts import StoredText
 from gateway.store.circuits import Key, WaitingAudit
 from gateway.store.database import Database
 from gateway.store.measurements import Recording, Settling
@@ -38,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 _OUR_WORDS: tuple[FailureKind, ...] = ("not_auditable", "waited_too_long", "thinking_exhausted")
 NO_UPSTREAM = "no upstream serves its model, and this auditor asks the model itself: set ingest.upstream"
+REASON_SECONDS = 30.0
+"""Longest that a judge may take to say why; its score waits for it to be recorded."""
 NO_WORDS = "not kept (store.keep_text)"
 """In place of a message that may repeat what a server or a judge said, and that what somebody wrote."""
 
@@ -122,14 +127,16 @@ class LiveAudit:
         async with self._slots[name]:
             started = time.perf_counter()
             attempt = self._circuits.attempt(name, exchange, self._enabled_auditors.servers(name, exchange), tries)
-            with during(attempt):
+            keeps_words = self._keep_text and self._enabled_auditors.settings(name).keeps_words
+            with during(attempt), listening() if keeps_words else nullcontext() as heard:
                 result = await self._result(exchange, name, attempt)
             seconds = time.perf_counter() - started
+            texts = [*(heard or ()), *(await self._reasons(exchange, name, result) if keeps_words else ())]
         if await self._circuits.must_wait(attempt):
             return True
         probability = self._probability(exchange, name)
         try:
-            await self._record(exchange, name, result, seconds, probability)
+            await self._record(exchange, name, result, seconds, probability, texts)
         except StoreError:
             raise
         except Exception as exc:  # measurements that cannot be stored are a fault of the auditor, counted as one
@@ -159,6 +166,25 @@ class LiveAudit:
         except Exception as exc:
             logger.exception("auditor %s failed on exchange %s", name, exchange.id)
             return _failure(name, "internal", _words(exc), await self._missing_of(name, exchange))
+
+    async def _reasons(
+        self, exchange: Exchange, name: str, result: Sequence[Measurement] | AuditFailure
+    ) -> Sequence[AuditText]:
+        """Why a judge scored so. The score stands whatever comes of it, and its circuit does not hear of it."""
+        if isinstance(result, AuditFailure):
+            return ()
+        auditor = await self._enabled_auditors.get(name)
+        if not isinstance(auditor, SaysWhy):
+            return ()
+        try:
+            async with asyncio.timeout(REASON_SECONDS):
+                reason = await auditor.reason(exchange, result)
+        except TimeoutError:
+            reason = Reason(why_none=f"the judge was asked for it and gave none within {REASON_SECONDS:g} s")
+        except Exception:
+            logger.exception("auditor %s cannot be asked for a reason on exchange %s", name, exchange.id)
+            return ()
+        return () if reason is None else (reason,)
 
     def _detail(self, name: str) -> Mapping[str, Any]:
         """What every measurement of an auditor says, so that no series goes on when it changes."""
@@ -192,7 +218,9 @@ class LiveAudit:
         result: Sequence[Measurement] | AuditFailure,
         seconds: float,
         probability: float,
+        texts: Sequence[AuditText] = (),
     ) -> None:
+        text = await self._entered(exchange, name, texts[-1]) if texts else None
         result = result if self._keep_text else without_words(result)
         recording = Recording(
             exchange=exchange,
@@ -201,9 +229,17 @@ class LiveAudit:
             seconds=seconds,
             probability=probability,
             sends_events=self._sends_events,
+            text=text,
         )
         await self._commits.record(recording)
         self.latest.note(recording)
+
+    async def _entered(self, exchange: Exchange, name: str, text: AuditText) -> StoredText | None:
+        try:
+            return await asyncio.to_thread(audit_texts.entered, self._database.texts, text)
+        except Exception:  # the numbers are there without it
+            logger.exception("what %s says of exchange %s cannot be kept", name, exchange.id)
+            return None
 
 
 def with_detail(

@@ -230,6 +230,15 @@ def _cross_check(config: Config, where: str) -> None:
     except ValueError as exc:
         raise ConfigError(f"{where}: audits.thinking: {exc}") from None
     _check_reference(config.drift.reference, where)
+    for key, is_on in (
+        ("judge.keep_reasons", config.auditors.judge.keep_reasons),
+        ("counterfactual.keep_answers", config.auditors.counterfactual.keep_answers),
+    ):
+        if is_on and not config.store.keeps_text:
+            raise ConfigError(
+                f"{where}: auditors.{key} is true, but store.keep_text is not, and what models say of an exchange is "
+                "kept only with its text: set store.keep_text to true, or leave the key away"
+            )
     if (wanted := config.ingest.upstream) is not None and wanted not in names:
         raise ConfigError(f'{where}: ingest.upstream "{wanted}" is no upstream{nearest(wanted, names)}: name one')
     check_mitigation(config, where)

@@ -212,12 +212,23 @@ class AuditorConfig(Section, frozen=True):
     """off, on, budget=N (tokens) or default: whether the model asked shall think before it answers. Unset: a judge is
     asked not to, and has room where its server thinks all the same; a probe thinks as its live request did."""
 
+    @property
+    def keeps_words(self) -> bool:
+        """Whether what it is told in words stays with the exchange."""
+        return False
+
 
 class JudgeConfig(AuditorConfig, frozen=True):
     reference_set: str | None = None
     """File that `biasgate judge reference create` wrote: the judge is watched for drift by judging it again."""
     reference_every_hours: Annotated[float, Meta(ge=1 / 60)] = 24.0
     """Between two passes over the reference set."""
+    keep_reasons: bool = False
+    """Ask the judge once more, after its verdict, why it scored so, and keep that with the exchange."""
+
+    @property
+    def keeps_words(self) -> bool:
+        return self.keep_reasons
 
 
 class EmbeddingConfig(AuditorConfig, frozen=True):
@@ -233,6 +244,15 @@ class ProbingAuditorConfig(AuditorConfig, frozen=True):
     token_budget_per_minute: Count | None = 60_000
 
 
+class CounterfactualConfig(ProbingAuditorConfig, frozen=True):
+    keep_answers: bool = False
+    """Keep the question about another group, and the answers to both, with the exchange."""
+
+    @property
+    def keeps_words(self) -> bool:
+        return self.keep_answers
+
+
 class DecisionAuditorConfig(ProbingAuditorConfig, frozen=True):
     threshold: Probability | None = None
     """From which the application acts, where a request names none (`x-biasgate-threshold`); unset: 0.5, and for a
@@ -246,7 +266,7 @@ class AuditorsConfig(Section, frozen=True):
     embedding: EmbeddingConfig = EmbeddingConfig()
     refusal: AuditorConfig = AuditorConfig()
     affinity: ProbingAuditorConfig = ProbingAuditorConfig()
-    counterfactual: ProbingAuditorConfig = ProbingAuditorConfig()
+    counterfactual: CounterfactualConfig = CounterfactualConfig()
     decision: DecisionAuditorConfig = DecisionAuditorConfig()
     plugins: dict[str, AuditorConfig] = {}
     """[auditors.plugins.NAME]: of the auditors that other distributions bring; one without a section does not run."""

@@ -9,10 +9,11 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.response import Redirect
 
 from gateway.api import live_pages
-from gateway.api.dependencies import Settings, Store
+from gateway.api.dependencies import Plane, Settings, Store
 from gateway.config.schema import DriftConfig
 from gateway.console.alarm_words import sentence, subject
 from gateway.console.interval_figure import plot
+from gateway.console.matching_suite import matching
 from gateway.console.rendering import View
 from gateway.console.showing import Asked, PageFrame
 from gateway.errors import NotFoundError
@@ -82,8 +83,16 @@ class AlarmsController(Controller):
 
     @get("/{stream_id:str}")
     async def alarm(
-        self, request: Asked, pages: PageFrame, database: Store, config: Settings, stream_id: FromPath[str]
+        self,
+        request: Asked,
+        pages: PageFrame,
+        database: Store,
+        dataplane: Plane,
+        config: Settings,
+        stream_id: FromPath[str],
     ) -> Response[Any]:
+        models = set(dataplane.config.aliases).union(*(upstream.models for upstream in dataplane.upstreams))
+
         async def build() -> View:
             one, figure = await _detector(database, stream_id, config.drift)
             entries = await acknowledgements.entries(database, stream=stream_id, limit=20)
@@ -92,6 +101,7 @@ class AlarmsController(Controller):
                 "one": one,
                 "subject": subject(one),
                 "sentence": said,
+                "match": None if said is None else await matching(database, one, models),
                 "drawn": [figure],
                 "entries": entries,
             }

@@ -74,10 +74,14 @@ class AuditPagesController(Controller):
     async def compare(
         self, request: Asked, pages: PageFrame, database: Store, config: Settings, a: FromQuery[str], b: FromQuery[str]
     ) -> Response[Any]:
-        found = None if _is_for_changes(request) else await _compared(config, a, b)
+        """Of runs that are not finished how far they are; the page is loaded anew when they are."""
+        is_finished = all([(await _run(database, one)).status == "done" for one in (a, b)])
+        found = None if _is_for_changes(request) or not is_finished else await _compared(config, a, b)
 
         async def build() -> View:
-            data = {"a": await _run(database, a), "b": await _run(database, b), "found": found}
+            two = [await _run(database, one) for one in (a, b)]
+            unfinished = [audit_of(one) for one in two if one.status != "done"]
+            data = {"a": two[0], "b": two[1], "found": found, "unfinished": unfinished}
             return View(template="audit_comparison.html", title="Two runs compared", tab=TAB, data=data)
 
         return await pages.shown(request, build)

@@ -62,6 +62,10 @@ class Texts:
             redactions=dict(found),
         )
 
+    def sealed(self, body: bytes) -> tuple[bytes, bool]:
+        """A body that is redacted already as it is to be stored, and whether it is sealed."""
+        return (body, False) if self.cipher is None else (self.cipher.seal(body), True)
+
     def leave(self, body: bytes | None, *, is_sealed: bool) -> bytes:
         """A stored body as it went in; empty when it was dropped, or when none of the keys opens it."""
         if body is None:

@@ -18,7 +18,7 @@ from gateway.store import circuits, counters, deliveries, ledger, policy_arms
 from gateway.store.connections import insert_rows
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
-from gateway.store.tables import annotations, exchange_audits, exchanges, measurements, streams
+from gateway.store.tables import annotations, audit_texts, exchange_audits, exchanges, measurements, streams
 
 logger = logging.getLogger(__name__)
 
@@ -239,6 +239,8 @@ async def _settle(
     values: dict[str, Any] = {"state": state, "settled_at": time.time()}
     if not keep_text:
         values |= {"request_body": None, "response_body": None}
+        ended = sa.select(exchanges.c.id).where(*which, exchanges.c.state == "queued")
+        await connection.execute(sa.delete(audit_texts).where(audit_texts.c.exchange_id.in_(ended)))
     change = sa.update(exchanges).where(*which, exchanges.c.state == "queued").values(values)
     found = (await connection.execute(change.returning(exchanges.c.id, exchanges.c.stratum))).all()
     moved = Counter[tuple[str, str]]()

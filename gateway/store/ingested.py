@@ -74,7 +74,10 @@ async def add_parts(database: Database, parts: Iterable[StoredPart]) -> None:
     """Keeps parts; one that is there already changes nothing."""
     now, rows = time.time(), []
     for one in parts:
-        digest, (body, is_sealed) = hashlib.blake2b(one.body, digest_size=16).hexdigest(), _entered(database, one.body)
+        digest, (body, is_sealed) = (
+            hashlib.blake2b(one.body, digest_size=16).hexdigest(),
+            database.texts.sealed(one.body),
+        )
         rows.append({"exchange_id": one.exchange_id, "part": digest, "at": now, "body": body, "is_sealed": is_sealed})
     rows.sort(key=lambda row: (str(row["exchange_id"]), str(row["part"])))
     if rows:
@@ -132,11 +135,6 @@ async def forget(database: Database, *, before: float) -> None:
     """Forgets ids that came before this Unix time: their exchanges are deleted too."""
     async with database.begin() as connection:
         await connection.execute(sa.delete(ingested).where(ingested.c.at < before))
-
-
-def _entered(database: Database, body: bytes) -> tuple[bytes, bool]:
-    cipher = database.texts.cipher
-    return (body, False) if cipher is None else (cipher.seal(body), True)
 
 
 def _portions(ids: Sequence[Any]) -> Iterable[Sequence[Any]]:

@@ -19,9 +19,10 @@ from auditors.streams.state import stream_key
 from auditors.types import UNREAD, AuditFailure, Exchange, FailureKind, Measurement
 from gateway.store import circuits, counters, ledger, policy_arms, streams
 from gateway.store import exchanges as store
+from gateway.store.audit_texts import StoredText
 from gateway.store.connections import insert_rows
 from gateway.store.database import Database
-from gateway.store.tables import exchange_audits, exchanges, measurements
+from gateway.store.tables import audit_texts, exchange_audits, exchanges, measurements
 
 NOT_SWAPPED = "not swapped: "
 """How reasons of the counterfactual auditor begin."""
@@ -50,6 +51,8 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     """With which this exchange reached this auditor: sampled, times the auditor's own rate."""
     sends_events: bool = False
     """Each measurement becomes an evaluation event (`gateway.store.evaluations`)."""
+    text: StoredText | None = None
+    """What it left in words."""
 
     @property
     def found(self) -> Sequence[Measurement]:
@@ -155,6 +158,7 @@ async def _insert(connection: AsyncConnection, recordings: Sequence[Recording]) 
         await circuits.forget(connection, audited, auditor=auditor)
     rows = [_row(found, one.exchange, one.probability) for one in recordings for found in one.found]
     await insert_rows(connection, measurements, rows)
+    await insert_rows(connection, audit_texts, [_text_row(one, one.text) for one in recordings if one.text])
 
 
 def _audited(one: Recording) -> streams.Audited:
@@ -181,6 +185,10 @@ def _audit_row(one: Recording) -> dict[str, Any]:
         "finished_at": now,
         "send_at": now if one.sends_events and one.found else None,
     }
+
+
+def _text_row(one: Recording, text: StoredText) -> dict[str, Any]:
+    return {"exchange_id": one.exchange.id, "auditor": one.auditor, "body": text.body, "is_sealed": text.is_sealed}
 
 
 def _outcome(result: Sequence[Measurement] | AuditFailure) -> str:

@@ -14,7 +14,7 @@ from gateway.errors import StoreError
 from gateway.privacy.encryption import MAKE_A_KEY, WrongKeyError
 from gateway.privacy.texts import Texts
 from gateway.store.connections import Connections, upsert
-from gateway.store.tables import exchanges, facts
+from gateway.store.tables import audit_texts, exchanges, facts
 
 _SALT = "user_salt"
 _SEAL = "seal"
@@ -68,8 +68,9 @@ async def _unsealed(connection: AsyncConnection, database: Connections, stored: 
     """Without a key: fine once nothing sealed is left."""
     if stored is None:
         return
-    sealed = sa.select(exchanges.c.id).where(exchanges.c.is_sealed, exchanges.c.request_body.is_not(None)).limit(1)
-    if (await connection.execute(sealed)).first() is not None:
+    bodies = sa.select(exchanges.c.id).where(exchanges.c.is_sealed, exchanges.c.request_body.is_not(None))
+    beside = sa.select(audit_texts.c.exchange_id).where(audit_texts.c.is_sealed)
+    if (await connection.execute(sa.union_all(bodies, beside).limit(1))).first() is not None:
         raise StoreError(
             f"store {database.masked_url}: holds sealed text, but store.encryption_key_env names no key: name the "
             f"variable with its key (a new store's key: {MAKE_A_KEY})"

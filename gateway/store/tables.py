@@ -83,6 +83,15 @@ exchange_audits = sa.Table(  # one row once an auditor is done with an exchange:
     sa.Column("send_at", sa.Float, index=True),  # from when on its evaluation events are sent; none once they are
 )
 
+audit_texts = sa.Table(  # what an audit left in words beside its numbers; gone with its exchange
+    "audit_texts",
+    metadata,
+    sa.Column("exchange_id", sa.String(36), sa.ForeignKey("exchanges.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("auditor", sa.String(32), primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),  # JSON of auditors.audit_texts.AuditText, redacted and sealed
+    sa.Column("is_sealed", sa.Boolean, nullable=False),
+)
+
 circuits = sa.Table(  # a server that an auditor asks and that is sick; a closed circuit has no row
     "circuits",
     metadata,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from auditors.audit_texts import LONGEST_CHARS, Answers, listening
 from auditors.clients.completion import HttpCompleter
 from auditors.counterfactual import DISTANCE, FAVORITISM, LENGTH, REFUSAL, CounterfactualAuditor
 from auditors.types import AuditFailure, Completer, CompletionError, Exchange, Measurement
@@ -79,6 +80,50 @@ async def audited(
 def values(result: list[Measurement] | AuditFailure) -> dict[str, float | None]:
     assert isinstance(result, list), result
     return {one.metric: one.value for one in result}
+
+
+class TestWhatItLeaves:
+    async def test_both_questions_and_all_answers_for_whoever_listens(self) -> None:
+        """The question about the other group and two answers a side, as the numbers are made of them; the numbers are
+        the same without a listener.
+        """
+        with listening() as heard:
+            result, server = await audited(by_side("Your sister is kind.", "Your brother leads."))
+        again, _ = await audited(by_side("Your sister is kind.", "Your brother leads."))
+        [left] = heard
+
+        assert isinstance(left, Answers)
+        assert (left.axis, left.group, left.reference, left.words_swapped) == ("gender", "woman", "man", 2)
+        assert left.question == SWAPPED
+        assert [one.text for one in left.asked] == ["Your sister is kind."] * 2
+        assert [one.text for one in left.swapped] == ["Your brother leads."] * 2
+        assert len(server.asked) == 4
+        assert values(result) == values(again)
+
+    async def test_nothing_of_a_contrast_that_failed(self) -> None:
+        """Without all four answers there is no pair to show."""
+        with listening() as heard:
+            await audited(lambda _: Reply(b"", 500))
+        assert heard == []
+
+    async def test_long_answers_and_calls_are_cut_and_say_so(self) -> None:
+        """However much a server writes, a bounded part of it is kept."""
+        calls = [
+            {
+                "id": f"c{n}",
+                "type": "function",
+                "function": {"name": "look_up", "arguments": '{"a": "%s"}' % ("x" * 900)},
+            }
+            for n in range(200)
+        ]
+        with listening() as heard:
+            await audited(lambda _: chat("word " * 10_000, tool_calls=calls))
+        [left] = heard
+        assert isinstance(left, Answers)
+        for one in (*left.asked, *left.swapped):
+            assert len(one.text) == LONGEST_CHARS
+            assert 0 < sum(len(call.name) + len(call.arguments) for call in one.calls) <= LONGEST_CHARS
+            assert one.is_cut
 
 
 class TestContrasts:

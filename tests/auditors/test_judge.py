@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from auditors.audit_texts import LONGEST_CHARS, Reason
 from auditors.clients.completion import HttpCompleter
 from auditors.judge import (
     LONGEST_PART_CHARS,
@@ -12,6 +13,7 @@ from auditors.judge import (
     REPLY_SCHEMA,
     SCHEMA_NAME,
     SYSTEM_PROMPT,
+    WHY_PROMPT,
     JudgeAuditor,
     Verdict,
     VerdictError,
@@ -263,3 +265,63 @@ class TestQuestion:
         assert len(server.asked[0].json["messages"][1]["content"]) < LONGEST_PART_CHARS + 500
         assert isinstance(result, list)
         assert result[0].detail["notes"] == ["cut for the judge"]
+
+
+class TestReasons:
+    async def test_it_is_asked_for_after_the_verdict(self) -> None:
+        """The scores are there before, and their question is to the letter the one without a reason; then the judge is
+        shown its verdict and asked why, in words.
+        """
+        replies = iter([verdict(MAN), "man: called the best leaders."])
+        async with scripted_server(lambda _: chat(next(replies))) as server:
+            completer = HttpCompleter(server.base_url, retries=0)
+            auditor = JudgeAuditor(lambda _: completer, "j")
+            found = await auditor.audit(EXCHANGE)
+            assert isinstance(found, list)
+            n_asked = len(server.asked)
+            reason = await auditor.reason(EXCHANGE, found)
+            await completer.aclose()
+        _, plain = await judged(verdict(MAN))
+        [asked, why] = [one.json for one in server.asked]
+        nonces = [one["messages"][1]["content"].split()[1] for one in (asked, plain.asked[0].json)]
+        written = msgspec.json.encode(asked).decode().replace(nonces[0], nonces[1])
+
+        assert (n_asked, reason) == (1, Reason(text="man: called the best leaders."))
+        assert written == msgspec.json.encode(plain.asked[0].json).decode()
+        assert [one["role"] for one in why["messages"]] == ["system", "user", "assistant", "user"]
+        assert parse_verdict(why["messages"][2]["content"]).findings[0].score == 2
+        assert why["messages"][3]["content"] == WHY_PROMPT
+        assert "response_format" not in why
+
+    @pytest.mark.parametrize(
+        ("reply", "expected"),
+        [
+            (chat("<think>I like men.</think>man: praised."), Reason(text="man: praised.")),
+            (chat("man: praised.", reasoning="I like men."), Reason(text="man: praised.")),
+            (chat("x" * 1_000_000), Reason(text="x" * LONGEST_CHARS)),
+            (chat(" "), Reason(why_none="the judge was asked for it and said nothing")),
+            (chat(None, refusal="No."), Reason(why_none="the judge was asked for it and said nothing")),
+            (Reply(b"ann@example.org", 500), Reason(why_none="the judge was asked for it and gave none: unavailable")),
+        ],
+    )
+    async def test_what_comes_of_it(self, reply: Reply, expected: Reason) -> None:
+        """A thought is no reason, a long one is cut, and one that does not come has a reason of our own words."""
+        async with scripted_server(lambda _: reply) as server:
+            completer = HttpCompleter(server.base_url, retries=0)
+            found, _ = await judged(verdict(MAN))
+            assert isinstance(found, list)
+            reason = await JudgeAuditor(lambda _: completer, "j").reason(EXCHANGE, found)
+            await completer.aclose()
+
+        assert reason == expected
+
+    async def test_nobody_is_asked_where_nothing_was_found(self) -> None:
+        """A score of 0 by silence has no reason; a refusal none either."""
+        for said in (verdict(), verdict(refused=True)):
+            found, _ = await judged(said)
+            assert isinstance(found, list)
+
+            def never(_: Exchange) -> HttpCompleter:
+                raise AssertionError("somebody is asked")
+
+            assert await JudgeAuditor(never, "j").reason(EXCHANGE, found) is None

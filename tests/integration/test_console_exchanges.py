@@ -6,12 +6,18 @@ from typing import Any
 
 import httpx
 
-from tests.integration.test_console import ENVIRON, KEY, KEYED, VIEWER_KEY, Console, console
+from auditors.audit_texts import LONGEST_CHARS, Answers, KeptAnswer, KeptCall, Reason
+from auditors.streams.drift import DriftSettings
+from gateway.store import exchanges, measurements
+from tests.integration.test_console import ENVIRON, HOSTILE, KEY, KEYED, VIEWER_KEY, WIDTHS, Console, console
 from tests.support.browser import browser
+from tests.support.gateway.control_plane import control_plane
 from tests.support.integration.serving import serving, write_config
 from tests.support.simulated import running_simulator
+from tests.support.store.made import exchange, left_beside, measurement
 
 ADMIN = {"authorization": f"Bearer {KEY}"}
+QUICK = DriftSettings(average_run_length=20, tolerance=0.0, reference_window=20)
 TEXT = "<img src=x onerror=alert(1)> Who leads, asks [email]?"
 """As a client wrote it, with its address taken out."""
 
@@ -91,8 +97,93 @@ async def test_an_alarm_shows_before_and_since(tmp_path: Path) -> None:
     assert n_images == 0
     assert [look["filter"] for look in looks] == [{"stream": shown.alarm["stream"], "limit": 5}]
     assert TEXT in one
-    assert "the judge is asked for scores alone" in one
+    assert "The judge's reasons: none is kept" in one
     assert not is_wide
+    assert page.errors == []
+
+
+async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
+    """Of an alarm and of one exchange, with what differs marked in words too; what models wrote is text, however odd
+    and long, at every width and in both themes.
+    """
+    calls = (
+        [KeptCall("grade", '{"who": "his <b>work</b>", "mark": 90}')],
+        [KeptCall("grade", '{"mark": 70, "who": "x"}')],
+    )
+    answers = Answers(
+        axis="gender",
+        group="men",
+        reference="women",
+        words_swapped=1,
+        question=HOSTILE.replace("Who", "Which of them"),
+        asked=[KeptAnswer(text=f"{HOSTILE} He leads.\u202e"), KeptAnswer(text="", calls=calls[0])],
+        swapped=[KeptAnswer(text=f"{HOSTILE} She helps.\u202e"), KeptAnswer(text="x" * LONGEST_CHARS, calls=calls[1])],
+    )
+    async with control_plane(tmp_path, drift={"average_run_length": 20}) as plane:
+        for number in range(60):
+            one = exchange(
+                id=f"pair-{number}",
+                request_id=f"pair-{number}",
+                received_at=1000.0 + number,
+                request_body=b'{"messages": [{"role": "user", "content": "Who leads, asks <i>ann@example.org</i>?"}]}',
+            )
+            found = measurement(
+                -1.0 if number < 20 else 1.0,
+                auditor="counterfactual",
+                metric="counterfactual_length_difference",
+                group="men",
+                reference="women",
+                judge=None,
+            )
+            await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
+            await measurements.record(
+                plane.database, one, "counterfactual", [found], 0.1, probability=0.5, settings=QUICK
+            )
+            if number in (19, 59):
+                await left_beside(plane.database, one.id, "counterfactual", answers)
+                await left_beside(plane.database, one.id, "judge", Reason(text=f"men: {HOSTILE}\u202e"))
+        alarm = next(one for one in (await plane.http.get("/live/alarms")).json() if one["auditor"] == "counterfactual")
+    config = write_config(tmp_path, "http://127.0.0.1:9", KEYED)
+    sides = f"/console/exchanges?stream={alarm['stream']}"
+    with browser(tmp_path / "profile") as page:
+        async with serving("gateway", "--config", str(config), environ=ENVIRON) as running:
+            shown = Console(page, running.root, alarm, running)
+            shown.enter(f"/console/alarms/{alarm['stream']}")
+            unmatched = page.text("main [aria-labelledby=suite-title]")
+            page.click('main a[href^="/console/exchanges?stream="]')
+            page.eventually("document.querySelector('#before .sides mark')")
+            before = page.evaluate("document.querySelector('#before').textContent")
+            page.click("#before a")
+            page.eventually("document.querySelector('#reasons')")
+            reasons = page.text("#reasons")
+            pair = page.evaluate("document.querySelector('[aria-labelledby=pair-title]').textContent")
+            marks = page.evaluate("[...document.querySelectorAll('.code mark')].map((one) => one.textContent)")
+            injected = page.evaluate("document.querySelectorAll('main img, main .words b, main .words i').length")
+            faults, wide, empty = [], {}, {}
+            for path in ("/console/exchanges/pair-19", sides, f"/console/alarms/{alarm['stream']}"):
+                for scheme in ("light", "dark"):
+                    page.theme(scheme)
+                    for width in WIDTHS:
+                        page.size(width, 900)
+                        page.open(f"{running.root}{path}")
+                        wide[path, width] = page.evaluate(
+                            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+                        )
+                        below = "document.documentElement.scrollHeight - document.querySelector('main')"
+                        empty[path, width] = page.evaluate(f"{below}.getBoundingClientRect().bottom - scrollY")
+                        page.screenshot(tmp_path / f"{path.split('/')[-1][:9]}-{scheme}-{width}.png", whole=True)
+                    faults += page.faults()
+
+    assert "No suite measures this of fixed questions." in unmatched
+    assert "only here: She helps – end" in before
+    assert reasons.startswith("men: <img src=x onerror=alert(1)> Who leads, asks [email]?")
+    assert "only here: He leads – end" in pair
+    assert "Calls, none of them run" in pair
+    assert any(mark.startswith("only here: ") and "90" in mark for mark in marks)
+    assert injected == 0
+    assert faults == []
+    assert set(wide.values()) == {0}
+    assert max(empty.values()) < 900  # what is said to hearers alone is within its text, however long that is
     assert page.errors == []
 
 

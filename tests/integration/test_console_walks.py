@@ -4,6 +4,7 @@ gateway is killed on the way, its supervisor starts it anew, and the page goes o
 """
 
 import os
+import re
 import signal
 import time
 import urllib.parse
@@ -53,7 +54,9 @@ bundle_key_env = "WALK_BUNDLE_KEY"
 max_concurrency = 1
 """
 """Short references and quick alarms, so that seconds of traffic do for weeks; runs slow enough to be watched."""
-JUDGE = '[auditors.judge]\nmodel = "simulated-judge"\n' + JUDGE_ONLY
+JUDGE = '[auditors.judge]\nmodel = "simulated-judge"\nkeep_reasons = true\n' + JUDGE_ONLY
+SUITE = {"suites": ["ltf_test"], "model": "simulated", "axes": ["gender"], "limit": 100}
+"""The one that measures what the judge does, of fixed questions."""
 PATIENCE_SECONDS = 90.0
 PANEL = "Latched drift alarms (silent or alarm)"
 
@@ -132,9 +135,19 @@ class Site(NamedTuple):
         send_traffic(self.system.gateway, n_sent, tuple(FAVOURED.values()))
         until(lambda: self._n_audited() == n_before + n_sent)
 
+    def run_suite(self) -> str:
+        """The id of a run that has finished."""
+        until(lambda: self._asked("/suites").status_code == 200)
+        url = f"{self.system.gateway}/audits"
+        answer = httpx.post(url, json=SUITE, headers=AS_ADMIN, trust_env=False, timeout=60).raise_for_status()
+        run_id = str(answer.json()["id"])
+        until(lambda: self.get(f"/audits/{run_id}")["status"] == "done")
+        return run_id
+
     def drift(self) -> None:
-        """Traffic for the references, the planted change, and traffic until each group has its alarm."""
+        """Traffic for the references, a run of a suite, the planted change, and traffic until each group alarms."""
         self.send(WINDOW + 1)
+        self.run_suite()
         httpx.post(f"{self.system.simulator}/simulator/drift", json={"on": True}, trust_env=False).raise_for_status()
         raised: set[tuple[str, str]] = set()
         for _ in range(10):
@@ -174,8 +187,9 @@ def red_panels_link(site: Site, axis: str, group: str) -> str:
 
 
 def test_from_a_red_panel_to_an_acknowledged_alarm(site: Site, tmp_path: Path) -> None:
-    """The alert fires, the panel's link leads through the entrance to the alarm and on to one exchange of after the
-    change; the gateway is killed while the reason is being written, and what is written stays and is sent.
+    """The alert fires, the panel's link leads through the entrance to the alarm, on to the judge's reasons and to one
+    exchange of after the change; the suite that asks fixed questions is run and compared with before; the gateway is
+    killed while the reason is being written, and what is written stays and is sent.
     """
     [(alert, _)] = site.system.eventually(
         'ALERTS{alertname="BiasgateDrift", alertstate="firing", metric="favoritism", group="man"}'
@@ -187,8 +201,21 @@ def test_from_a_red_panel_to_an_acknowledged_alarm(site: Site, tmp_path: Path) -
         since = page.text("#since")
         page.click("#since a")
         page.eventually("document.title.endsWith('Exchange – biasgate')")
-        exchange = page.text("main")
+        exchange, reasons = page.text("main"), page.text("#reasons")
         page.click(f"td a[href='{alarm}']")
+        page.click("#run-suite [data-estimate]")
+        page.eventually("document.querySelector('#run-suite [data-cost] tbody td')")
+        cost = page.text("#run-suite [data-cost] tbody tr")
+        page.click("#run-suite [type=submit]")
+        page.eventually("location.pathname === '/console/audits/compare' && document.querySelector('#state')")
+        compared, progress = page.evaluate("location.search"), page.text("#state")
+        page.eventually("document.querySelectorAll('.forest tbody .plot .point').length")
+        differing, paired = page.text("main dl > div:nth-child(4)"), page.text("main dl > div:nth-child(3)")
+        page.open(f"{site.system.gateway}{alarm}")
+        page.click("#runs-since a")
+        page.eventually("document.querySelectorAll('.forest tbody .plot .point').length")
+        again = page.evaluate("location.search")
+        page.open(f"{site.system.gateway}{alarm}")
         page.fill("[name=by]", "Ann")
         page.fill("[name=reason]", "a new system prompt")
         page.eventually("document.querySelector('#fresh').innerText === 'Up to date'")
@@ -198,11 +225,19 @@ def test_from_a_red_panel_to_an_acknowledged_alarm(site: Site, tmp_path: Path) -
         page.eventually("document.querySelector('.acknowledged') && !document.querySelector('main form')")
         now = page.text(".sentence")
     [entry] = site.get("/live/alarms/acknowledgements")
+    later, earlier = (one["id"] for one in site.get("/audits?suite=ltf_test"))
 
     assert alert["axis"] == "gender"
     assert sentence.startswith("Favouritism towards man rose from ")
     assert FAVOURED["gender", "man"] in since
+    assert "man: the answer speaks well of them, so I gave 2." in since
     assert FAVOURED["gender", "man"] in exchange
+    assert reasons == "man: the answer speaks well of them, so I gave 2."
+    assert cost.split()[:2] == ["ltf_test", "100"]
+    assert compared == again == f"?a={earlier}&b={later}"
+    assert re.match(r"(queued|running)\s+\d+( of 100)? replies", progress)
+    assert "100 replies" in paired
+    assert "no option" in differing
     assert now.startswith("No alarm stands")
     assert (entry["by"], entry["reason"], alarm) == ("Ann", "a new system prompt", f"/console/alarms/{entry['stream']}")
     assert (page.errors, page.asked) == ([], {site.system.gateway})
@@ -241,12 +276,13 @@ def test_from_the_start_of_a_run_to_its_bundle(site: Site, tmp_path: Path, capsy
     """Two runs from the form, the second watched live while the gateway is killed, compared, and the bundle saved: it
     verifies, and with one byte changed it does not.
     """
+    listed = "[...document.querySelectorAll('.runs tbody tr')].filter((one) => one.innerText.includes('stereoset'))"
     with browser(tmp_path) as page:
         site.log_in(page, f"{site.system.gateway}/console/audits")
         start(page, "none", replies=1)
-        page.eventually("document.querySelectorAll('.runs .state-done').length === 1")
+        page.eventually(f"{listed}.filter((one) => one.innerText.includes('done')).length === 1")
         start(page, "detailed", replies=100)
-        page.eventually("document.querySelectorAll('.runs tbody tr').length === 2")
+        page.eventually(f"{listed}.length === 2")
         page.click(".runs tbody tr:first-child a")
         running = "/^running\\s+\\d[\\d,]* of 4,800 replies, [\\d.,]+ a second, .* left/"
         page.eventually(f"{running}.test(document.querySelector('#state').innerText)")

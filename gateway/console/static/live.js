@@ -28,6 +28,7 @@ function replace(node, { digest, html }) {
   node.querySelectorAll(".scroll").forEach((one, at) => scrolled[at] && one.scrollTo(...scrolled[at]));
   if (again) node.querySelector(again)?.focus({ preventScroll: true });
   showTimes(node);
+  if (node.querySelector("[data-reload]")) location.reload(); // what is made once can be made now
 }
 
 function apply() {

@@ -254,3 +254,26 @@ async def test_pages_show_what_models_say_as_text(tmp_path: Path) -> None:
         assert answer.status_code == 200
         assert "<script>alert(1)" not in answer.text
         assert "&lt;script&gt;alert(1)" in answer.text
+
+
+async def test_a_comparison_has_its_address_before_it_can_be_made(tmp_path: Path) -> None:
+    """Of a run that waits the page says how far it is, of one that was cancelled that it can be resumed; once both are
+    finished it is the comparison.
+    """
+    done = directory(tmp_path / "a", mixed)
+    async with control_plane(tmp_path) as plane:
+        one, two = await finished(plane, done), await finished(plane, done)
+        asked = {"suites": "stereoset", "model": "qwen", "data": "embedded"}
+        new = (await plane.http.post("/audits", json=asked)).json()["id"]
+        waits = await plane.http.get(f"/console/audits/compare?a={one}&b={new}")
+        await plane.http.post(f"/audits/{new}/cancel")
+        cancelled = await plane.http.get(f"/console/audits/compare?a={one}&b={new}")
+        compared = await plane.http.get(f"/console/audits/compare?a={one}&b={two}")
+        unknown = await plane.http.get(f"/console/audits/compare?a={one}&b=none")
+
+    assert [one.status_code for one in (waits, cancelled, compared, unknown)] == [200, 200, 200, 404]
+    assert "The comparison is shown here when" in waits.text
+    assert "data-reload" not in waits.text
+    assert "it can be resumed there" in cancelled.text
+    assert "data-reload" in compared.text
+    assert 'id="n-flipped"' in compared.text

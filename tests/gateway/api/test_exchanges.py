@@ -7,15 +7,16 @@ from pathlib import Path
 import httpx
 import pytest
 
+from auditors.audit_texts import Answers, KeptAnswer, KeptCall, Reason
 from auditors.streams.drift import DriftSettings
 from auditors.types import AuditFailure
 from gateway.__main__ import main
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
-from gateway.store import exchanges, measurements
+from gateway.store import audit_texts, exchanges, measurements
 from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane, drifted
 from tests.support.steps import watched
-from tests.support.store.made import exchange, measurement
+from tests.support.store.made import exchange, left_beside, measurement
 
 ADMIN = {"authorization": "Bearer sesame"}
 KEYED = {"admin_key_env": "TEST_ADMIN_KEY"}
@@ -28,6 +29,11 @@ def _admin_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def ask(plane: ControlPlane, method: str = "GET", path: str = "", **params: object) -> httpx.Response:
     return await plane.http.request(method, f"/live/exchanges{path}", params=params, headers=ADMIN)  # type: ignore[arg-type]  # values of any kind that httpx writes
+
+
+def marked(pieces: list[dict[str, object]]) -> str:
+    """A text with what the other side has not in double brackets."""
+    return "".join(f"[[{one['text']}]]" if one["differs"] else str(one["text"]) for one in pieces)
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", ""), ("GET", "/access"), ("DELETE", "?request_id=request-1")])
@@ -180,11 +186,11 @@ async def test_one_exchange_with_all_that_is_known_of_it(tmp_path: Path) -> None
         ("counterfactual", "audited", None),
         ("refusal", "failed", "[email] is no verdict"),
     ]
-    assert answer["counterpart"]["asked"] == "Is he a good nurse? Ask [email]"
-    assert answer["counterpart"]["swapped"] == "Is she a good nurse? Ask [email]"
+    assert marked(answer["counterpart"]["asked"]) == "Is [[he]] a good nurse? Ask [email]"
+    assert marked(answer["counterpart"]["swapped"]) == "Is [[she]] a good nurse? Ask [email]"
     assert answer["counterpart"]["answers"] is None
-    assert "not stored" in answer["counterpart"]["no_answers_because"]
-    assert (answer["judge_reasons"], "no reasons" in answer["reasons"]["judge_reasons"]) == (None, True)
+    assert "are not kept" in answer["counterpart"]["no_answers_because"]
+    assert (answer["judge_reasons"], "none is kept" in answer["reasons"]["judge_reasons"]) == (None, True)
     assert plain["scores"][0]["judge"]["model"] == "j"
     assert "did not ask" in plain["reasons"]["counterpart"]
     assert (plain["counterpart"], plain["policy"], plain["state"]) == (None, None, "queued")
@@ -192,11 +198,72 @@ async def test_one_exchange_with_all_that_is_known_of_it(tmp_path: Path) -> None
     assert (read["filter"], read["n_exchanges"]) == ({"exchange_id": ["covered"]}, 1)
 
 
+async def test_what_audits_left_in_words_is_shown_with_its_exchange(tmp_path: Path) -> None:
+    """The judge's reason and both sides of a probe, redacted once more, with what differs marked; nothing after its
+    exchange is gone.
+    """
+    answers = Answers(
+        axis="gender",
+        group="man",
+        reference="woman",
+        words_swapped=1,
+        question="Is she a good nurse? Ask bob@example.org",
+        asked=[
+            KeptAnswer(text="He is. Ask bob@example.org", is_cut=True),
+            KeptAnswer(text="", calls=[KeptCall("rate", '{"pay": 100, "who": "he"}')]),
+        ],
+        swapped=[
+            KeptAnswer(text="She is. Ask bob@example.org"),
+            KeptAnswer(text="", calls=[KeptCall("rate", '{"who": "she", "pay": 90}')], is_refusal=True),
+        ],
+    )
+    async with control_plane(tmp_path, server=KEYED) as plane:
+        one = exchange(
+            id="asked-twice",
+            request_id="r",
+            request_body=b'{"messages": [{"role": "user", "content": "Is he a good nurse? Ask bob@example.org"}]}',
+        )
+        await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
+        swapped = {"auditor": "counterfactual", "group": "man", "reference": "woman", "judge": None}
+        found = [measurement(0.25, metric="counterfactual_length_difference", **swapped)]
+        await measurements.record(
+            plane.database, one, "counterfactual", found, 0.5, probability=0.05, settings=DriftSettings()
+        )
+        await left_beside(plane.database, one.id, "counterfactual", answers)
+        await left_beside(plane.database, one.id, "judge", Reason(text="man: praised by bob@example.org"))
+        await audit_one(plane, 1, 2.0)
+        await left_beside(plane.database, "exchange-1", "judge", Reason(why_none="the judge gave none"))
+        shown = (await ask(plane, path="/asked-twice")).json()
+        silent = (await ask(plane, path="/exchange-1")).json()
+        viewer = await plane.http.get("/live/exchanges/asked-twice")
+        await ask(plane, "DELETE", request_id="r")
+        gone = await ask(plane, path="/asked-twice")
+        left = await audit_texts.read(plane.database, ["asked-twice"])
+
+    first, second = shown["counterpart"]["answers"]
+    assert shown["judge_reasons"] == "man: praised by [email]"
+    assert "judge_reasons" not in shown["reasons"]
+    assert (silent["judge_reasons"], silent["reasons"]["judge_reasons"]) == (None, "the judge gave none")
+    assert marked(shown["counterpart"]["swapped"]) == "Is [[she]] a good nurse? Ask [email]"
+    assert marked(first["asked"]["text"]) == "[[He]] is. Ask [email]"
+    assert marked(first["swapped"]["text"]) == "[[She]] is. Ask [email]"
+    assert marked(second["asked"]["calls"]) == 'rate\n{\n  "pay": [[100]],\n  "who": "[[he]]"\n}'
+    assert marked(second["swapped"]["calls"]) == 'rate\n{\n  "pay": [[90]],\n  "who": "[[she]]"\n}'
+    assert [(pair["asked"]["is_cut"], pair["swapped"]["is_refusal"]) for pair in (first, second)] == [
+        (True, False),
+        (False, True),
+    ]
+    assert shown["counterpart"]["no_answers_because"] is None
+    assert (viewer.status_code, gone.status_code, left) == (401, 404, {"asked-twice": {}})
+
+
 async def test_exchanges_of_an_alarm_from_before_and_since(tmp_path: Path) -> None:
     """Both sides of the change with their scores, how they were chosen, and the means of all; one look on record."""
     async with control_plane(tmp_path, server=KEYED, drift={"average_run_length": 20}) as plane:
         await drifted(plane, text="I am ann@example.org, who leads?")
         [alarm] = (await plane.http.get("/live/alarms", headers=ADMIN)).json()
+        await left_beside(plane.database, "exchange-19", "judge", Reason(text="men: blamed, says ann@example.org"))
+        await left_beside(plane.database, "exchange-18", "counterfactual", Reason(text="of another auditor"))
         answer = (await ask(plane, path="/compare", stream=alarm["stream"], limit=3)).json()
         absent = await ask(plane, path="/compare", stream="absent")
         *_, read = (await ask(plane, path="/access")).json()
@@ -215,6 +282,9 @@ async def test_exchanges_of_an_alarm_from_before_and_since(tmp_path: Path) -> No
     assert {score["value"] for one in answer["before"] for score in one} == {-1.0}
     assert {score["value"] for one in answer["since"] for score in one} == {2.0}
     assert answer["since"][0][0]["prompt"] == "I am [email], who leads?"
+    assert answer["beside"] == {
+        "exchange-19": {"judge_reasons": "men: blamed, says [email]", "counterpart": None},
+    }
     assert (answer["mean_before"], answer["mean_since"]) == (-1.0, 2.0)
     assert (answer["n_before"], answer["change"]) == (20, 1020.0)
     assert "last ones" in answer["chosen_before"]

@@ -4,8 +4,14 @@ import time
 import uuid
 from typing import Any
 
+import sqlalchemy as sa
+
+from auditors.audit_texts import AuditText
 from auditors.streams.drift import DriftSettings
 from auditors.types import Exchange, JudgeStamp, Measurement
+from gateway.store.audit_texts import entered
+from gateway.store.database import Database
+from gateway.store.tables import audit_texts
 
 SETTINGS = DriftSettings(average_run_length=100.0, reference_window=10)
 
@@ -44,3 +50,11 @@ def measurement(value: float | None = 0.0, **given: Any) -> Measurement:
         "judge": JudgeStamp(model="j", prompt_sha256="ab" * 32),
     }
     return Measurement(**fields | given)
+
+
+async def left_beside(database: Database, exchange_id: str, auditor: str, text: AuditText) -> None:
+    """What an audit left in words of an exchange that is stored."""
+    stored = entered(database.texts, text)
+    row = {"exchange_id": exchange_id, "auditor": auditor, "body": stored.body, "is_sealed": stored.is_sealed}
+    async with database.begin() as connection:
+        await connection.execute(sa.insert(audit_texts).values(row))

@@ -1,0 +1,41 @@
+"""What audits left in words beside their numbers: redacted and sealed as the text of exchanges is, and gone with it."""
+
+from collections.abc import Collection
+
+import msgspec
+import sqlalchemy as sa
+
+from auditors.audit_texts import AuditText, changed
+from gateway.privacy.texts import Texts
+from gateway.store.database import Database
+from gateway.store.tables import audit_texts
+
+_decoder = msgspec.json.Decoder(AuditText)
+
+
+class StoredText(msgspec.Struct, frozen=True):
+    """As it lies in the store."""
+
+    body: bytes
+    is_sealed: bool
+
+
+def entered(texts: Texts, one: AuditText) -> StoredText:
+    """What to store of it; takes processor time in proportion to it, so call it off the event loop."""
+    redacted = one if texts.redactor is None else changed(one, texts.redactor.redacted)
+    return StoredText(*texts.sealed(msgspec.json.encode(redacted)))
+
+
+async def read(
+    database: Database, ids: Collection[str], *, auditor: str | None = None
+) -> dict[str, dict[str, AuditText]]:
+    """What is kept beside these exchanges, or of one auditor: id to auditor to text, without what no key opens."""
+    query = sa.select(audit_texts).where(audit_texts.c.exchange_id.in_(ids))
+    if auditor is not None:
+        query = query.where(audit_texts.c.auditor == auditor)
+    found: dict[str, dict[str, AuditText]] = {one: {} for one in ids}
+    async with database.read() as connection:
+        for row in await connection.execute(query):
+            if body := database.texts.leave(row.body, is_sealed=row.is_sealed):
+                found[row.exchange_id][row.auditor] = _decoder.decode(body)
+    return found
