@@ -12,12 +12,20 @@ from gateway.console.overview import OverviewController
 from gateway.console.raters import RatersController
 from gateway.console.settings import SettingsController
 from gateway.console.static_files import StaticController, to_the_console
+from gateway.console.suite_fingerprints import SuiteFingerprintsController
 
 
 def console(access: Access) -> list[Router]:
     """What an error looks like is a page here."""
     with_text = [access.require_admin, access.require_some_key]
-    pages = [OverviewController, AlarmsController, AuditPagesController, FingerprintsController, SettingsController]
+    pages = [
+        OverviewController,
+        AlarmsController,
+        AuditPagesController,
+        FingerprintsController,
+        SuiteFingerprintsController,
+        SettingsController,
+    ]
     return [
         Router("/", route_handlers=[to_the_console, StaticController, LoginController]),
         Router("/", route_handlers=pages, guards=[access.require_reader], exception_handlers=HANDLERS),
