@@ -60,9 +60,8 @@ def test_cells_are_distances_from_neutral() -> None:
 
 def test_what_chance_makes_of_neutral_is_no_finding() -> None:
     """A size is above 0 by chance alone: hatched until its interval leaves that too."""
-    bias = {"axis": "gender", "lower": 0.05, "upper": 0.2}
-    within = estimate("affinity_bias_score", 0.1, extra={"by_chance": 0.08}, **bias)
-    beyond = estimate("affinity_bias_score", 0.1, extra={"by_chance": 0.01}, **bias)
+    within = estimate("affinity_bias_score", 0.1, lower=0.05, upper=0.2, extra={"by_chance": 0.08})
+    beyond = estimate("affinity_bias_score", 0.1, lower=0.05, upper=0.2, extra={"by_chance": 0.01})
     found = cells(only_way(finished("cogs", "within", [within]), finished("cogs", "beyond", [beyond])))
 
     assert found["within", "gender"] == (
