@@ -1,7 +1,7 @@
 """Models against axes: how far each number is from neutral, in the metric's own unit.
 
-A cell whose interval holds neutral, or that has none, is hatched: nothing says that it is apart. One without enough
-data has no colour at all.
+A cell whose interval holds neutral, or that has none, is hatched: nothing says that it is apart. So is one whose
+interval begins below what chance alone makes of neutral. One without enough data has no colour at all.
 """
 
 import msgspec
@@ -27,7 +27,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
     lower: float | None = None
     upper: float | None = None
-    n: int
+    chance: float | None = None
+    """What a model at neutral would show on average, for a number that chance raises above it."""
+    n: int | None
+    """None where it is not known, as of a number in print."""
     reason: str = ""
     """Why it is undefined."""
 
@@ -45,9 +48,11 @@ class Distances(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_open(cell: Cell, neutral: float) -> bool:
-    """Whether its interval holds neutral, or it has none."""
-    lower, upper = known(cell.lower), known(cell.upper)
-    return lower is None or upper is None or lower <= neutral <= upper
+    """Whether its interval holds neutral, or begins below what chance makes of it, or it has none."""
+    lower, upper, chance = known(cell.lower), known(cell.upper), known(cell.chance)
+    if lower is None or upper is None or lower <= neutral <= upper:
+        return True
+    return chance is not None and neutral < lower <= chance
 
 
 def reach(found: Distances) -> float:
@@ -159,8 +164,16 @@ def _draw_cell(
     has_plates = is_open(cell, found.neutral)
     if has_plates:
         hatch(group, x, y, width, height, ink_on(fill))
-    lines = [(signed(distance, found.places), 13.0), (f"n {cell.n:,}", 10.0)]
+    lines = [(signed(distance, found.places), 13.0), (_n(cell.n), 10.0)]
     write(group, lines, (x + width / 2, y + 20), width, fill, has_plates=has_plates)
+
+
+def _n(n: int | None) -> str:
+    return "n not known" if n is None else f"n {n:,}"
+
+
+def _said_n(n: int | None) -> str:
+    return "n not known" if n is None else f"n = {n:,}"
 
 
 def _words(found: Distances, cell: Cell | None) -> str:
@@ -168,10 +181,13 @@ def _words(found: Distances, cell: Cell | None) -> str:
         return "not enough data: nothing was measured"
     value, lower, upper = known(cell.value), known(cell.lower), known(cell.upper)
     if value is None:
-        return f"not enough data: {cell.reason or 'no value'}, n = {cell.n:,}"
+        return f"not enough data: {cell.reason or 'no value'}, {_said_n(cell.n)}"
     words = f"{signed(value - found.neutral, found.places)} from neutral"
     if lower is None or upper is None:
-        return f"{words}, no interval, n = {cell.n:,}"
+        return f"{words}, no interval, {_said_n(cell.n)}"
     ends = f"{signed(lower - found.neutral, found.places)} to {signed(upper - found.neutral, found.places)}"
-    holds = ", which holds neutral" if is_open(cell, found.neutral) else ""
-    return f"{words} ({ends}{holds}), n = {cell.n:,}"
+    if lower <= found.neutral <= upper:
+        ends += ", which holds neutral"
+    elif is_open(cell, found.neutral):
+        ends += f", chance alone makes {signed((cell.chance or 0.0) - found.neutral, found.places)}"
+    return f"{words} ({ends}), {_said_n(cell.n)}"

@@ -1,4 +1,4 @@
-"""What is made of the store's runs when somebody looks: items, comparisons, gates, and what new runs would cost.
+"""What is made of the store's runs when somebody looks: items, comparisons, gates, fingerprints, costs of new runs.
 
 It is made in a process of its own, which loads the suites and yields the processor to live requests: an event loop
 with such on it only hands the finished answer on. One is made at a time, and one that takes too long is given up
@@ -25,11 +25,13 @@ ITEMS_SECONDS = 60.0
 COSTS_SECONDS = 120.0
 """Of all suites at once on a busy machine; ten seconds on one that is not."""
 COMPARISON_SECONDS = 300.0
+FINGERPRINTS_SECONDS = 120.0
 NICENESS = 5
 """Of the process that makes them."""
 
 _VIEWS = anyio.CapacityLimiter(1)
 _COMPARISONS = anyio.CapacityLimiter(1)
+_FINGERPRINTS = anyio.CapacityLimiter(1)
 
 
 async def items(config: Config, wanted: ItemsWanted) -> bytes:
@@ -44,6 +46,11 @@ async def compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
     """Two runs compared, as JSON and as a page. Raises as `items`."""
     what = "comparing these runs"
     return await _apart(COMPARISON_SECONDS, what, _COMPARISONS, _compared, config, id_a, id_b)
+
+
+async def fingerprints(config: Config) -> bytes:
+    """What all finished runs say of models, as JSON of parts of pages. Raises StoreError as `items`."""
+    return await _apart(FINGERPRINTS_SECONDS, "fingerprints of suite runs", _FINGERPRINTS, _fingerprints, config)
 
 
 async def gate(config: Config, wanted: GateWanted) -> bytes:
@@ -78,6 +85,12 @@ def _compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
     from gateway.api import run_comparisons
 
     return _yielding(run_comparisons.compared(config, id_a, id_b))
+
+
+def _fingerprints(config: Config) -> bytes:
+    from gateway.api import run_fingerprints
+
+    return _yielding(run_fingerprints.made(config))
 
 
 def _gate(config: Config, wanted: GateWanted) -> bytes:

@@ -60,6 +60,9 @@ class ServerConfig(Section, frozen=True):
     allowed_hosts: list[str] = []
     """Names under which the control plane may be called besides localhost, 127.0.0.1 and [::1] while no control key
     protects it, and from whose pages a browser may call it; without a port."""
+    visitors_project: str | None = None
+    """Labelling project of the form choice whose texts everybody who sees the console may read, to see their own
+    polygon at /console/fingerprints/yours."""
     max_body_bytes: Count = 32 * 1024 * 1024
     max_buffered_bytes: Count = 512 * 1024 * 1024
     """Request bodies that one worker holds at a time, all together; beyond it the largest that is still coming gets a

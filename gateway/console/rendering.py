@@ -62,6 +62,12 @@ def render(view: View, shell: Mapping[str, Any]) -> Rendered:
     return Rendered(title, html, fragments)
 
 
+def macro(template: str, name: str) -> Callable[..., Markup]:
+    """A macro of a template, for a part of a page that is sent by itself."""
+    found: Callable[..., Markup] = getattr(_environment().get_template(template).module, name)
+    return found
+
+
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(

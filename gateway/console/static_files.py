@@ -15,7 +15,7 @@ MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css
 FIGURES = "figures.css"
 """Of the reports, whose figures the pages show."""
 FILES = frozenset(
-    {"live.js", "forms.js", "audits.js", "login.js", "common.js", "labelling.js", "style.css", "icon.svg"}
+    {"live.js", "forms.js", "audits.js", "login.js", "common.js", "labelling.js", "visitor.js", "style.css", "icon.svg"}
 )
 
 

@@ -34,6 +34,7 @@ from gateway.api.suites import SuitesController
 from gateway.config.schema import Config
 from gateway.console.routes import console
 from gateway.console.showing import Pages
+from gateway.console.suite_fingerprints import KeptFingerprints
 from gateway.errors import StoreError
 from gateway.ingest.guardrail import GuardrailCalls
 from gateway.ingest.intake import Intake
@@ -123,6 +124,7 @@ def create_app(
             "probe": provided(probe),
             "intake": provided(intake),
             "guardrail_calls": provided(guardrail_calls),
+            "fingerprints": provided(KeptFingerprints(database)),
             "pages": provided(Pages(database, probe, access, lambda: planes.is_draining)),
         },
         request_max_body_size=MAX_CONTROL_BODY_BYTES,

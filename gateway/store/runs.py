@@ -142,6 +142,24 @@ async def newest_done(database: Database) -> list[Run]:
         return [_run(row) for row in await connection.execute(query.where(runs.c.status == "done"))]
 
 
+async def n_done(database: Database) -> tuple[int, float | None]:
+    """How many runs are finished, and when the last one was: what is made of finished runs is out of date when either
+    is another.
+    """
+    found = sa.select(sa.func.count(), sa.func.max(runs.c.finished_at)).where(runs.c.status == "done")
+    async with database.read() as connection:
+        n, last = (await connection.execute(found)).one()
+    return int(n), last
+
+
+async def result_of(database: Database, run_id: str) -> str | None:
+    """result.json of a finished run; None when it is gone."""
+    query = sa.select(runs.c.result).where(runs.c.id == run_id, runs.c.status == "done")
+    async with database.read() as connection:
+        found: str | None = (await connection.execute(query)).scalar()
+        return found
+
+
 async def claim(database: Database, run_id: str) -> Run | None:
     """Starts a queued run, or takes over one whose auditor has died. None when there is nothing to do."""
     async with database.begin() as connection:

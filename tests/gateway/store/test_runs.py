@@ -207,6 +207,23 @@ async def test_the_newest_run_of_each_set_of_options(database: Database) -> None
     assert sorted(run.id for run in await runs.newest_done(database)) == ["mitigated", "second"]
 
 
+async def test_what_is_made_of_finished_runs_knows_when_it_is_old(database: Database) -> None:
+    """A run that finishes or is deleted changes their state; one that is under way does not, and has no result."""
+    states = [await runs.n_done(database)]
+    await running(database, "a")
+    states.append(await runs.n_done(database))
+    found = [await runs.result_of(database, "a")]
+    await runs.finish(database, "a", result="{}", report="")
+    states.append(await runs.n_done(database))
+    found.append(await runs.result_of(database, "a"))
+    await runs.delete(database, "a")
+    states.append(await runs.n_done(database))
+
+    assert [n for n, _ in states] == [0, 0, 1, 0]
+    assert [last is None for _, last in states] == [True, True, False, True]
+    assert found == [None, "{}"]
+
+
 async def test_catalogue_is_replaced_as_a_whole(database: Database) -> None:
     """Suites that an auditor no longer offers disappear."""
     assert await catalogue.read(database) == []

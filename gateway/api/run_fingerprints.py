@@ -1,0 +1,49 @@
+"""Models beside one another by the finished runs of the store; needs the benchmarks, see `run_views`."""
+
+import msgspec
+
+from benchmarks.reporting import fingerprints
+from benchmarks.reporting.fingerprints import FinishedRun
+from benchmarks.run.result import decode
+from gateway.config.schema import Config
+from gateway.store import runs
+from gateway.store.database import Database
+from gateway.store.runs import Run
+
+MOST_RUNS = 2_000
+"""Newest finished runs that are looked through."""
+MOST_MODELS = 12
+"""Those with the newest runs."""
+
+
+async def made(config: Config) -> bytes:
+    """Fingerprints as JSON: the newest finished run of each suite, model and way of measuring. One whose result is of
+    another version, and cannot be read, is left out.
+    """
+    database = await Database.open(config.store.url, migrate=False)
+    try:
+        chosen, n_left_out = _chosen(await runs.list_runs(database, status="done", limit=MOST_RUNS))
+        found = [await _finished(database, run) for run in chosen]
+    finally:
+        await database.close()
+    return msgspec.json.encode(fingerprints.render([one for one in found if one is not None], n_left_out))
+
+
+def _chosen(done: list[Run]) -> tuple[list[Run], int]:
+    """The newest of each, and how many models there was no room for."""
+    newest: dict[tuple[str, ...], Run] = {}
+    for run in sorted(done, key=lambda run: run.finished_at or 0.0, reverse=True):
+        way = (str(run.options.get("data")), str(run.options.get("mitigation")))
+        newest.setdefault((run.suite, run.model, run.mode, run.protocol, *way), run)
+    models = list(dict.fromkeys(run.model for run in newest.values()))
+    shown = set(models[:MOST_MODELS])
+    return [run for run in newest.values() if run.model in shown], len(models) - len(shown)
+
+
+async def _finished(database: Database, run: Run) -> FinishedRun | None:
+    stored = await runs.result_of(database, run.id)
+    try:
+        result = decode((stored or "").encode())
+    except msgspec.DecodeError:
+        return None
+    return FinishedRun(id=run.id, finished_at=run.finished_at or 0.0, result=result)

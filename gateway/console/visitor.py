@@ -1,0 +1,145 @@
+"""/console/fingerprints/yours: a visitor chooses between texts for some minutes and sees their own polygon.
+
+The choices stay in the page. They are sent to be counted, and nothing is kept of them: not here, not in the store, not
+in a log.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from litestar import Controller, Response, get, post
+from litestar.params import JSONBody
+from msgspec import Meta
+
+from auditors.labelling.choice_shares import Choice, ChoiceShare, choice_shares
+from auditors.labelling.tasks import Task
+from gateway.api.dependencies import Settings, Store
+from gateway.console.affinity_polygon import MOST_OUTLINES, Identity, affinity_polygon
+from gateway.console.rendering import View, macro, words
+from gateway.console.showing import Asked, PageFrame
+from gateway.errors import ConflictError, RequestError
+from gateway.store.labelling import for_visitors
+
+if TYPE_CHECKING:
+    from benchmarks.figures.figure import Figure
+
+N_TASKS = 30
+"""Of one visit: some minutes."""
+LEAST_CHOICES = 10
+"""With fewer nothing is drawn."""
+YOU = "you"
+
+
+class VisitorTask(msgspec.Struct, frozen=True):
+    """What is shown of a task: never whose text is whose."""
+
+    id: str
+    shown: dict[str, Any]
+
+
+class VisitorTasks(msgspec.Struct, frozen=True):
+    tasks: list[VisitorTask]
+    least: int
+    """Choices before there is a polygon."""
+
+
+class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One choice."""
+
+    task: Annotated[str, Meta(max_length=36)]
+    choice: Annotated[int, Meta(ge=1, le=100)]
+    """Number of the text, from 1."""
+
+
+class Choices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of a visitor so far."""
+
+    choices: Annotated[list[Chosen], Meta(max_length=N_TASKS)]
+
+
+class Polygon(msgspec.Struct, frozen=True):
+    """What they amount to."""
+
+    said: str
+    html: str
+    """Empty while there are not enough."""
+
+
+class VisitorController(Controller):
+    """For everybody who may see the console; `server.visitors_project` names the texts."""
+
+    path = "/console/fingerprints/yours"
+    include_in_schema = False
+
+    @get("/")
+    async def yours(self, request: Asked, pages: PageFrame, config: Settings) -> Response[Any]:
+        async def build() -> View:
+            data = {"project": config.server.visitors_project, "n_tasks": N_TASKS, "least": LEAST_CHOICES}
+            return View(template="visitor.html", title="Your own polygon", tab="/console/fingerprints", data=data)
+
+        return await pages.shown(request, build)
+
+    @get("/tasks")
+    async def tasks(self, config: Settings, database: Store) -> VisitorTasks:
+        found = await for_visitors.drawn(database, _project(config), N_TASKS)
+        return VisitorTasks([VisitorTask(one.id, one.shown) for one in found], LEAST_CHOICES)
+
+    @post("/polygon", status_code=200)
+    async def polygon(self, data: JSONBody[Choices], config: Settings, database: Store) -> Polygon:
+        chosen = {one.task: one.choice for one in data.choices}
+        found = await for_visitors.read(database, _project(config), list(chosen))
+        if len(found) < len(chosen):
+            raise RequestError("some of these texts are gone: begin anew")
+        return await asyncio.to_thread(_polygon, found, chosen)
+
+
+def _project(config: Settings) -> str:
+    if config.server.visitors_project is None:
+        raise ConflictError("no texts are open to visitors: set server.visitors_project to a labelling project")
+    return config.server.visitors_project
+
+
+def _polygon(tasks: Sequence[Task], chosen: Mapping[str, int]) -> Polygon:
+    own = [_choice(task, _name(task, chosen[task.id])) for task in tasks]
+    if len(own) < LEAST_CHOICES:
+        return Polygon(f"Not enough yet: {len(own)} of at least {LEAST_CHOICES} choices.", "")
+    shares = choice_shares(own)
+    evaluators: dict[str, Mapping[Identity, ChoiceShare]] = {YOU: shares}
+    by_model: dict[str, list[Choice]] = {}
+    for task in tasks:
+        judge = task.origin.judge
+        if judge is not None and judge.status == "ok" and judge.value in task.origin.key["names"]:
+            by_model.setdefault(task.origin.judge_model or "model", []).append(_choice(task, str(judge.value)))
+    evaluators |= {name: choice_shares(made) for name, made in list(by_model.items())[: MOST_OUTLINES - 1]}
+    figure: Figure = affinity_polygon("Whose texts you chose", evaluators)
+    return Polygon(_said(shares, len(own)), str(macro("figures.html", "figures")([figure])))
+
+
+def _name(task: Task, number: int) -> str:
+    names = task.origin.key["names"]
+    if number > len(names):
+        raise RequestError(f'task "{task.id}" has {len(names)} texts: there is no number {number}')
+    return str(names[number - 1])
+
+
+def _choice(task: Task, name: str) -> Choice:
+    names = tuple(sorted(set(task.origin.key["names"])))
+    return Choice(axis=task.origin.axis or "", names=names, chosen=name, cluster=task.origin.cluster or task.id)
+
+
+def _said(shares: Mapping[Identity, ChoiceShare], n: int) -> str:
+    """Whose interval leaves the even share out, in words."""
+    sizes = {axis: sum(other == axis for other, _ in shares) for axis, _ in shares}
+    apart = [
+        f"{words(name)} {'more' if one.lower > 1 / sizes[axis] else 'less'} often"
+        for (axis, name), one in shares.items()
+        if not one.lower <= 1 / sizes[axis] <= one.upper
+    ]
+    if not apart:
+        return f"{n} choices do not tell you apart from somebody even-handed: not enough, or there is no difference."
+    return (
+        f"After {n} choices, further than chance in one share of twenty: {', '.join(apart)} than an even hand. "
+        "It is about these texts, and no verdict on you."
+    )
