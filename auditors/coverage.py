@@ -119,6 +119,9 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     """Prompts of which the end was not compared."""
     unmatched: Share
     """Of the traffic that names an identity: what resembles no question of any suite."""
+    unmatched_distinct: Share
+    """The same with each draw counted once, by the mean weight of its exchanges: a client who repeats one prompt moves
+    the first and not this."""
     ordinary: Share
     """Of prompts that name no identity: what resembles a question all the same. How far chance goes."""
     threshold: Threshold | None = None

@@ -52,6 +52,7 @@ class Found(NamedTuple):
     """What `Coverage` says of the traffic."""
 
     unmatched: Share
+    distinct: Share
     at_lower: float | None
     """The same share if the threshold were at the lower end of its interval."""
     at_upper: float | None
@@ -80,6 +81,10 @@ class Traffic:
         """Share of the traffic in `among` (None: of all) that is in `chosen`."""
         return share_of(self.weights, self.units, chosen, among)
 
+    def distinct_share(self, chosen: NDArray[np.bool_]) -> Share:
+        """The same of all, each draw counted once: by the mean weight of its exchanges."""
+        return share_of(self.weights / np.bincount(self.units)[self.units], self.units, chosen)
+
     @property
     def largest_key_share(self) -> float:
         """Of the client key, or of those without one, that sent the most."""
@@ -97,6 +102,7 @@ class Traffic:
         lost = np.bincount(self.clusters, weights=self.weights * unmatched, minlength=len(clusters))
         return Found(
             unmatched=self.share(unmatched),
+            distinct=self.distinct_share(unmatched),
             at_lower=self.share(best < threshold.lower).value,
             at_upper=self.share(best < threshold.upper).value,
             suites=[self._suite(one, resembling[one.asked.suite]) for one in compared],

@@ -5,6 +5,7 @@ from litestar import Router
 from gateway.api.access import Access
 from gateway.console.alarms import AlarmsController
 from gateway.console.audits import AuditPagesController
+from gateway.console.coverage import CoverageController
 from gateway.console.entrance import HANDLERS, LoginController
 from gateway.console.exchanges import ExchangePagesController
 from gateway.console.fingerprints import FingerprintsController
@@ -17,7 +18,10 @@ from gateway.console.static_files import StaticController, to_the_console
 def console(access: Access) -> list[Router]:
     """What an error looks like is a page here."""
     with_text = [access.require_admin, access.require_some_key]
-    pages = [OverviewController, AlarmsController, AuditPagesController, FingerprintsController, SettingsController]
+    pages = [
+        *(OverviewController, AlarmsController, AuditPagesController, FingerprintsController, CoverageController),
+        SettingsController,
+    ]
     return [
         Router("/", route_handlers=[to_the_console, StaticController, LoginController]),
         Router("/", route_handlers=pages, guards=[access.require_reader], exception_handlers=HANDLERS),

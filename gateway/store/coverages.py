@@ -1,6 +1,7 @@
 """What no suite covers: the computations, and the sampled prompts that they are about."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -56,5 +57,5 @@ async def asked(database: Database, *, before: Asked | None, limit: int) -> list
         query = query.where(sa.tuple_(columns.received_at, columns.id) < place)
     query = query.order_by(columns.received_at.desc(), columns.id.desc()).limit(limit)
     async with database.read() as connection:
-        rows = (await connection.execute(query)).all()
+        rows: Sequence[sa.Row[Any]] = (await connection.execute(query)).all()
     return [Asked(exchange_of(row, database.texts), row.user_digest) for row in rows]

@@ -110,7 +110,7 @@ class CoveragePasses:
     async def _compared(self, prompts: Prompts, embedder: Embedder) -> Coverage:
         vectors = await embedded([one.text for one in prompts.naming], embedder, self._checkpoint)
         traffic = await in_thread(Traffic, prompts.naming, vectors)
-        enough = traffic.share(np.ones(len(vectors), dtype=np.bool_))
+        enough = traffic.distinct_share(np.ones(len(vectors), dtype=np.bool_))
         if enough.value is None:  # then no suite's questions need be embedded
             return _without_numbers(prompts, embedder.name, enough.reason or "", enough)
         asked = await in_thread(questions_of_all, self._data_dir, self._checkpoint)
@@ -127,6 +127,7 @@ class CoveragePasses:
             excluded=dict(prompts.excluded),
             n_cut=prompts.n_cut,
             unmatched=found.unmatched,
+            unmatched_distinct=found.distinct,
             ordinary=await in_thread(_ordinary, prompts.ordinary, ordinary, of_suites, threshold),
             threshold=msgspec.structs.replace(
                 threshold, unmatched_at_lower=found.at_lower, unmatched_at_upper=found.at_upper
@@ -211,6 +212,7 @@ def _ordinary(prompts: Sequence[Prompt], vectors: Vectors, of_suites: Sequence[V
 
 
 def _without_numbers(prompts: Prompts, embedder: str | None, reason: str, share: Share | None = None) -> Coverage:
+    none = _no_share(reason)
     return Coverage(
         at=time.time(),
         since=prompts.since,
@@ -218,8 +220,9 @@ def _without_numbers(prompts: Prompts, embedder: str | None, reason: str, share:
         n_read=prompts.n_read,
         excluded=dict(prompts.excluded),
         n_cut=prompts.n_cut,
-        unmatched=_no_share(reason) if share is None else msgspec.structs.replace(share, value=None),
-        ordinary=_no_share(reason),
+        unmatched=share or none,
+        unmatched_distinct=share or none,
+        ordinary=none,
         reason=reason,
     )
 
