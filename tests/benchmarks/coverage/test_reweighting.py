@@ -16,7 +16,7 @@ from tests.support.long import least_covered, repeated
 
 TOPICS = 3
 DIMENSIONS = 64
-OWN = Estimate(metric="rate", value=50.0)
+OWN = Estimate(metric="rate", value=50.0, n=400)
 
 
 def near(rng: np.random.Generator, topic: int, n: int) -> NDArray[np.float32]:
