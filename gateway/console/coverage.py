@@ -13,6 +13,8 @@ from gateway.console.showing import Asked, PageFrame
 from gateway.store import coverages
 
 TAB = "/console/coverage"
+MOST_SUITES = 3
+"""Named beside a cluster of prompts."""
 
 
 class CoverageController(Controller):
@@ -35,7 +37,7 @@ def _shown(found: Coverage) -> dict[str, Any]:
     weighted = sorted(found.reweighted, key=lambda one: (one.value is None, one.suite, one.model))
     return {
         "found": found,
-        "clusters": [(one, _plot(one.unmatched), _address(one)) for one in found.clusters],
+        "clusters": [(one, _asking(one), _plot(one.unmatched), _address(one)) for one in found.clusters],
         "suites": [(one, _plot(one.resembling)) for one in sorted(found.suites, key=_most_first)],
         "reweighted": weighted,
         "excluded": sorted(found.excluded.items(), key=lambda entry: -entry[1]),
@@ -44,6 +46,11 @@ def _shown(found: Coverage) -> dict[str, Any]:
 
 def _plot(share: Share) -> Any:
     return plot((0.0, 1.0), None, share.value, share.lower, share.upper)
+
+
+def _asking(cluster: TrafficCluster) -> list[tuple[str, float]]:
+    """The suites that ask most of it."""
+    return sorted(cluster.suites.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_SUITES]
 
 
 def _address(cluster: TrafficCluster) -> str:

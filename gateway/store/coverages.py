@@ -40,14 +40,6 @@ async def newest(database: Database) -> Coverage | None:
     return None if body is None else msgspec.json.decode(body, type=Coverage)
 
 
-async def newest_at(database: Database) -> float | None:
-    """When the newest was computed."""
-    query = sa.select(coverages.c.at).order_by(coverages.c.id.desc()).limit(1)
-    async with database.read() as connection:
-        at: float | None = (await connection.execute(query)).scalar()
-    return at
-
-
 async def asked(database: Database, *, before: Asked | None, limit: int) -> list[Asked]:
     """Stored exchanges that have their text, the newest first; `before`: those that come after this one."""
     columns = exchanges.c

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 PAGE = 50
 """Exchanges read in one step."""
 RETRY_SECONDS = 3600.0
-"""After which a computation that another auditor began, and did not finish, is begun again."""
+"""After which one is begun again that came to no number, or that another auditor began and did not finish."""
 MOST_RUNS = 40
 """Finished runs that are weighted anew, the newest."""
 NAME = "coverage"
@@ -70,10 +70,11 @@ class CoveragePasses:
         """One computation, if it is due; one that is stopped is due again at once. Raises StoreError."""
         if not self._every_seconds:
             return
-        newest, now = await coverages.newest_at(self._database), time.time()
-        if newest is not None and now - newest < self._every_seconds:
+        newest, now = await coverages.newest(self._database), time.time()
+        retry_seconds = min(self._every_seconds, RETRY_SECONDS)
+        if newest is not None and now - newest.at < (self._every_seconds if newest.reason is None else retry_seconds):
             return
-        if not await passes.take(self._database, NAME, min(self._every_seconds, RETRY_SECONDS), now):
+        if not await passes.take(self._database, NAME, retry_seconds, now):
             return
         try:
             found = await unless_stopped(self._stop, self._computed(), _stopped)

@@ -135,17 +135,24 @@ async def again(database: Database) -> None:
         await connection.execute(coverages.coverages.delete())
 
 
-async def test_it_waits_until_it_is_due(database: Database, tmp_path: Path) -> None:
-    """Once an interval, whoever comes first; never where it is switched off."""
+async def test_it_waits_until_it_is_due(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once an interval, whoever comes first; never where it is switched off. What came to no number is tried sooner."""
     await store(database, [asking("Who leads, women or men?")])
-    found: list[float | None] = []
-    for hours in (0.0, 24.0, 24.0):
-        await passes_of(database, tmp_path, None, coverage_every_hours=hours)()
-        found.append(await coverages.newest_at(database))
+    await passes_of(database, tmp_path, None, coverage_every_hours=0.0)()
+    never = await coverages.newest(database)
+    found = []
+    for _ in range(2):
+        await passes_of(database, tmp_path, None)()
+        found.append(await coverages.newest(database))
+    monkeypatch.setattr(passes, "RETRY_SECONDS", 0.0)
+    await passes_of(database, tmp_path, None)()
+    sooner = await coverages.newest(database)
 
-    assert found[0] is None
-    assert found[1] is not None
-    assert found[1] == found[2]
+    assert never is None
+    assert found[0] is not None
+    assert found[0] == found[1]
+    assert sooner is not None
+    assert sooner.at > found[0].at
 
 
 async def test_it_says_why_there_is_no_number(database: Database, tmp_path: Path) -> None:
@@ -250,7 +257,7 @@ async def test_a_stopped_one_is_due_again(database: Database, tmp_path: Path) ->
     await CoveragePasses(config, database, stop, embedder=loaded)()
     seconds = time.monotonic() - started
 
-    assert await coverages.newest_at(database) is None
+    assert await coverages.newest(database) is None
     assert seconds < 5
     assert (await computed(database, tmp_path, WordEmbedder())).unmatched.value == 1.0
 
