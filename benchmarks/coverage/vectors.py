@@ -51,6 +51,31 @@ async def embedded(texts: Sequence[str], embedder: Embedder, checkpoint: Callabl
     return np.concatenate(parts) if parts else np.zeros((0, 1), dtype=np.float32)
 
 
+async def embedded_where_possible(
+    texts: Sequence[str], embedder: Embedder, checkpoint: Callable[[], None]
+) -> tuple[Vectors, list[int]]:
+    """As `embedded`, of the texts that have an embedding, and which these are: one bad vector costs one text."""
+    parts: list[Vectors] = []
+    kept: list[int] = []
+    for start in range(0, len(texts), AT_ONCE):
+        checkpoint()
+        places = [*range(start, min(start + AT_ONCE, len(texts)))]
+        try:
+            found = [(places, await embedder.embed([texts[place] for place in places]))]
+        except ValueError:
+            found = [one for place in places if (one := await _alone(place, texts[place], embedder)) is not None]
+        kept += [place for own, _ in found for place in own]
+        parts += [vectors for _, vectors in found]
+    return np.concatenate(parts) if parts else np.zeros((0, 1), dtype=np.float32), kept
+
+
+async def _alone(place: int, text: str, embedder: Embedder) -> tuple[list[int], Vectors] | None:
+    try:
+        return [place], await embedder.embed([text])
+    except ValueError:
+        return None
+
+
 def _path(asked: Questions, embedder: Embedder, data_dir: Path | None) -> Path:
     digest = hashlib.sha256(f"{embedder.name}\n{asked.digest}".encode()).hexdigest()
     return published.home(data_dir) / "embeddings" / f"{asked.suite}-{digest[:24]}.npy"

@@ -1,7 +1,6 @@
 """What no suite covers: the computations, and the sampled prompts that they are about."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -43,11 +42,12 @@ async def newest(database: Database) -> Coverage | None:
 async def asked(database: Database, *, before: Asked | None, limit: int) -> list[Asked]:
     """Stored exchanges that have their text, the newest first; `before`: those that come after this one."""
     columns = exchanges.c
-    query = sa.select(*exchange_columns(), columns.user_digest).where(columns.request_body.is_not(None))
+    wanted = [*exchange_columns(), columns.user_digest]
+    query = sa.select(*wanted).where(columns.request_body.is_not(None))
     if before is not None:
         place = sa.tuple_(sa.literal(before.exchange.received_at), sa.literal(before.exchange.id))
         query = query.where(sa.tuple_(columns.received_at, columns.id) < place)
     query = query.order_by(columns.received_at.desc(), columns.id.desc()).limit(limit)
     async with database.read() as connection:
-        rows: Sequence[sa.Row[Any]] = (await connection.execute(query)).all()
+        rows = (await connection.execute(query)).all()
     return [Asked(exchange_of(row, database.texts), row.user_digest) for row in rows]

@@ -16,7 +16,7 @@ from benchmarks.coverage.questions import questions_of_all
 from benchmarks.coverage.reweighting import reweighted
 from benchmarks.coverage.threshold import calibrate
 from benchmarks.coverage.traffic import NEAR_DUPLICATE, Compared, Prompt, Traffic, share_of
-from benchmarks.coverage.vectors import Vectors, embedded, vectors_of
+from benchmarks.coverage.vectors import Vectors, embedded_where_possible, vectors_of
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run.plan import RunOptions
 from benchmarks.run.score import cells
@@ -28,7 +28,7 @@ from gateway.auditor.coverage.prompts import Prompts
 from gateway.auditor.metrics import data_kind
 from gateway.auditor.metrics_snapshot import exported
 from gateway.config.schema import Config
-from gateway.errors import ConflictError
+from gateway.errors import ConflictError, StoreError
 from gateway.store import coverages, passes, runs
 from gateway.store.coverages import Asked
 from gateway.store.database import Database
@@ -105,21 +105,31 @@ class CoveragePasses:
             return await self._compared(prompts, embedder)
         except CompletionError as exc:
             return _without_numbers(prompts, embedder.name, f"the embedder did not answer: {exc}")
-        except ValueError as exc:
-            return _without_numbers(prompts, embedder.name, f"not every text has an embedding: {exc}")
+        except (BenchmarkError, ValueError) as exc:
+            return _without_numbers(prompts, embedder.name, f"the suites' questions cannot be compared: {exc}")
+        except (RunStopped, StoreError):
+            raise
+        except Exception as exc:  # of a suite that another distribution brings: nothing else of the auditor ends by it
+            logger.exception("what no suite covers could not be computed")
+            return _without_numbers(prompts, embedder.name, f"internal error: {type(exc).__name__}: {exc}")
 
     async def _compared(self, prompts: Prompts, embedder: Embedder) -> Coverage:
-        vectors = await embedded([one.text for one in prompts.naming], embedder, self._checkpoint)
-        traffic = await in_thread(Traffic, prompts.naming, vectors)
+        naming, vectors = await self._embedded(prompts.naming, embedder)
+        if len(naming) < len(prompts.naming):
+            prompts.excluded["no_embedding"] += len(prompts.naming) - len(naming)
+        if not naming:
+            return _without_numbers(prompts, embedder.name, "no prompt that names an identity has an embedding")
+        traffic = await in_thread(Traffic, naming, vectors)
         enough = traffic.distinct_share(np.ones(len(vectors), dtype=np.bool_))
         if enough.value is None:  # then no suite's questions need be embedded
             return _without_numbers(prompts, embedder.name, enough.reason or "", enough)
-        asked = await in_thread(questions_of_all, self._data_dir, self._checkpoint)
+        of_all = await in_thread(questions_of_all, self._data_dir, self._checkpoint)
+        asked = [one for one in of_all if one.chosen]
         of_suites = [await vectors_of(one, embedder, self._data_dir, self._checkpoint) for one in asked]
         threshold = await in_thread(calibrate, asked, of_suites)
         compared = [await in_thread(traffic.compared, one, own) for one, own in zip(asked, of_suites, strict=True)]
         found = await in_thread(traffic.found, compared, threshold)
-        ordinary = await embedded([one.text for one in prompts.ordinary], embedder, self._checkpoint)
+        ordinary = await self._embedded(prompts.ordinary, embedder)
         return Coverage(
             at=time.time(),
             since=prompts.since,
@@ -129,7 +139,7 @@ class CoveragePasses:
             n_cut=prompts.n_cut,
             unmatched=found.unmatched,
             unmatched_distinct=found.distinct,
-            ordinary=await in_thread(_ordinary, prompts.ordinary, ordinary, of_suites, threshold),
+            ordinary=await in_thread(_ordinary, *ordinary, of_suites, threshold),
             threshold=msgspec.structs.replace(
                 threshold, unmatched_at_lower=found.at_lower, unmatched_at_upper=found.at_upper
             ),
@@ -138,6 +148,12 @@ class CoveragePasses:
             reweighted=await self._reweighted(traffic, compared, threshold),
             largest_key_share=traffic.largest_key_share,
         )
+
+    async def _embedded(self, prompts: Sequence[Prompt], embedder: Embedder) -> tuple[list[Prompt], Vectors]:
+        """The prompts that have an embedding, and their vectors."""
+        texts = [one.text for one in prompts]
+        vectors, kept = await embedded_where_possible(texts, embedder, self._checkpoint)
+        return [prompts[place] for place in kept], vectors
 
     async def _reweighted(
         self, traffic: Traffic, compared: Sequence[Compared], threshold: Threshold

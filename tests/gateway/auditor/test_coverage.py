@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from auditors.clients.embedders import EmbedderError
 from auditors.coverage import Coverage
@@ -20,6 +22,7 @@ from gateway.auditor.coverage.passes import CoveragePasses
 from gateway.config.loading import validate
 from gateway.store import coverages, exchanges
 from gateway.store.database import Database
+from gateway.store.tables import coverages as table
 from tests.support.auditors.word_embedder import WordEmbedder
 from tests.support.store.made import exchange
 
@@ -132,7 +135,7 @@ async def again(database: Database) -> None:
     assert found is not None
     await passes.passes.forget(database, passes.NAME)
     async with database.begin() as connection:
-        await connection.execute(coverages.coverages.delete())
+        await connection.execute(table.delete())
 
 
 async def test_it_waits_until_it_is_due(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +162,7 @@ async def test_it_says_why_there_is_no_number(database: Database, tmp_path: Path
     """An empty store, no embedder, one that cannot be loaded, one that fails, no identity, too little of it."""
 
     class Failing(WordEmbedder):
-        async def embed(self, texts: Sequence[str]) -> object:  # type: ignore[override]
+        async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
             raise CompletionError("unavailable", "connection refused")
 
     plain = [asking("What is the weather in Oslo?")]
@@ -239,18 +242,49 @@ async def test_one_named_user_is_one_draw(database: Database, tmp_path: Path) ->
     assert found.unmatched.n_units == 21
 
 
+async def test_one_bad_vector_costs_one_prompt(database: Database, tmp_path: Path) -> None:
+    """It is counted; the others are compared."""
+
+    class Partial(WordEmbedder):
+        async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if any(odd(5) in text for text in texts):
+                raise ValueError("text 0 of 1 has no usable embedding")
+            return await super().embed(texts)
+
+    await store(database, [asking(OUTSIDE.format(odd(n))) for n in range(20)])
+    found = await computed(database, tmp_path, Partial())
+
+    assert found.unmatched.n == 19
+    assert found.excluded == {"no_embedding": 1}
+
+
+async def test_a_broken_suite_ends_no_auditor(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a suite of another distribution raises is the reason why there is no number."""
+
+    def broken(_data_dir: Path | None, _checkpoint: object) -> list[object]:
+        raise RuntimeError("no such table")
+
+    monkeypatch.setattr(passes, "questions_of_all", broken)
+    await store(database, [asking(OUTSIDE.format(odd(n))) for n in range(20)])
+    found = await computed(database, tmp_path, WordEmbedder())
+
+    assert found.reason == "internal error: RuntimeError: no such table"
+
+
 async def test_a_stopped_one_is_due_again(database: Database, tmp_path: Path) -> None:
     """An auditor that ends while it embeds leaves the computation to the next."""
     await store(database, [asking(OUTSIDE.format(odd(n))) for n in range(20)])
     stop = asyncio.Event()
 
     class Stopping(WordEmbedder):
-        async def embed(self, texts: Sequence[str]) -> object:  # type: ignore[override]
+        async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
             stop.set()
             return await super().embed(texts)
 
     async def loaded() -> Embedder | None:
-        return Stopping()  # type: ignore[return-value]
+        return Stopping()
 
     config = validate({"audits": {"data_dir": str(tmp_path)}})
     started = time.monotonic()
@@ -269,6 +303,6 @@ async def test_the_newest_are_kept(database: Database, monkeypatch: pytest.Monke
     for _ in range(5):
         await coverages.add(database, passes._without_numbers(read, None, "none"))
     async with database.read() as connection:
-        kept = (await connection.execute(coverages.coverages.select())).all()
+        kept = (await connection.execute(table.select())).all()
 
     assert len(kept) == 3
