@@ -102,7 +102,7 @@ async def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             faults = {}
             for scheme in ("light", "dark"):
                 for width in (1440, 768, 400):
-                    page.theme(scheme)  # type: ignore[arg-type]
+                    page.theme(scheme)
                     page.size(width, 900)
                     page.open(f"{running.root}/console/coverage")
                     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -22,6 +22,7 @@ from gateway.auditor.coverage.passes import CoveragePasses
 from gateway.config.loading import validate
 from gateway.store import coverages, exchanges
 from gateway.store.database import Database
+from gateway.store.passes import forget
 from gateway.store.tables import coverages as table
 from tests.support.auditors.word_embedder import WordEmbedder
 from tests.support.store.made import exchange
@@ -133,7 +134,7 @@ async def again(database: Database) -> None:
     """As if it were due."""
     found = await coverages.newest(database)
     assert found is not None
-    await passes.passes.forget(database, passes.NAME)
+    await forget(database, passes.NAME)
     async with database.begin() as connection:
         await connection.execute(table.delete())
 
