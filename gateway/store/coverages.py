@@ -32,11 +32,14 @@ async def add(database: Database, found: Coverage) -> None:
 
 
 async def newest(database: Database) -> Coverage | None:
-    """None before the first computation."""
+    """None before the first computation, and where that was another version's, which is then due again."""
     query = sa.select(coverages.c.body).order_by(coverages.c.id.desc()).limit(1)
     async with database.read() as connection:
         body = (await connection.execute(query)).scalar()
-    return None if body is None else msgspec.json.decode(body, type=Coverage)
+    try:
+        return None if body is None else msgspec.json.decode(body, type=Coverage)
+    except msgspec.ValidationError:
+        return None
 
 
 async def asked(database: Database, *, before: Asked | None, limit: int) -> list[Asked]:

@@ -307,3 +307,11 @@ async def test_the_newest_are_kept(database: Database, monkeypatch: pytest.Monke
         kept = (await connection.execute(table.select())).all()
 
     assert len(kept) == 3
+
+
+async def test_another_versions_form_is_none(database: Database) -> None:
+    """It is computed again, and nothing that reads the newest fails."""
+    async with database.begin() as connection:
+        await connection.execute(table.insert().values(at=1.0, body='{"at": 1.0}'))
+
+    assert await coverages.newest(database) is None
