@@ -46,6 +46,7 @@ LINKS = {
     ),
     "alarms": ("Alarms in the console", "${console}/alarms"),
     "audits": ("Runs in the console", "${console}/audits"),
+    "coverage": ("Coverage in the console", "${console}/coverage"),
     "ledger": ("Ledger in the console", "${console}"),
 }
 """Where a click on a value leads, by the name that a panel gives."""

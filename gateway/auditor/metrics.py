@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
+from auditors.coverage import Coverage
 from auditors.streams.drift import DriftSettings
 from auditors.types import Estimate
 from gateway.auditor.backpressure.aimd import REASONS
@@ -37,6 +38,8 @@ RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "mode
 
 CANARY = ("stable", "canary")
 SIDES = ("stable", "canary")
+
+COVERAGE = ("suite", "metric", "model")
 
 RUN_INFO = ("suite", "model", "mode", "thinking", "protocol", "data")
 
@@ -64,6 +67,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     active_runs: Sequence[Run] = ()
     canaries: Sequence[Canary] = ()
     """The newest first."""
+    coverage: Coverage | None = None
+    """The newest computation; None before the first."""
     due_times: Mapping[tuple[str, str], float] = {}
     """Of scheduled suites, by suite and model: see `gateway.auditor.scheduling.due_times`."""
 
@@ -107,6 +112,7 @@ class AuditorMetrics(Collector):
         yield _scores(snapshot.counters, self._latest)
         yield from _runs(snapshot)
         yield from _canaries(snapshot.canaries)
+        yield from _coverage(snapshot.coverage)
         yield from _run_estimates(snapshot.exported_runs)
         yield _limiter(self._limiters.allowed())
         yield _latency(self._limiters.live_latency_ratios())
@@ -244,6 +250,36 @@ def _canaries(newest: Sequence[Canary]) -> Iterator[Metric]:
         for each in get_args(Verdict):
             _put(verdict, (*models, each), float(each == one.verdict))
     yield from (pairs, failed, evidence, threshold, verdict)
+
+
+def _coverage(found: Coverage | None) -> Iterator[Metric]:
+    """Of the newest computation."""
+    words = "Share of the traffic that names an identity: what resembles no question of any suite."
+    value, lower, upper = _interval("coverage_unmatched_ratio", words, ())
+    of_suite = _gauge("coverage_suite_ratio", "The same share: what resembles a question of the suite.", ("suite",))
+    chance = _gauge("coverage_ordinary_ratio", "Of prompts that name no identity: what resembles a question.", ())
+    exchanges = _gauge("coverage_exchanges", "Sampled prompts that name an identity and were compared.", ())
+    at = _gauge("coverage_timestamp_seconds", "When it was last computed.", ())
+    weighted = _interval("coverage_reweighted", "A suite's headline number, weighted as the traffic.", COVERAGE)
+    if found is not None:
+        _put(value, (), found.unmatched.value)
+        _put(lower, (), found.unmatched.lower)
+        _put(upper, (), found.unmatched.upper)
+        _put(chance, (), found.ordinary.value)
+        _put(exchanges, (), float(found.unmatched.n))
+        _put(at, (), found.at)
+        for suite in found.suites:
+            _put(of_suite, (suite.suite,), suite.resembling.value)
+        for one in {(one.suite, one.model): one for one in found.reweighted}.values():
+            for family, number in zip(weighted, (one.value, one.lower, one.upper), strict=True):
+                _put(family, (one.suite, one.metric, one.model), number)
+    yield from (value, lower, upper, of_suite, chance, exchanges, at, *weighted)
+
+
+def _interval(name: str, text: str, labels: Sequence[str]) -> tuple[GaugeMetricFamily, ...]:
+    """A value and the ends of its interval."""
+    ends = {"": text, "_lower": "Lower end of its interval.", "_upper": "Upper end of its interval."}
+    return tuple(_gauge(f"{name}{end}", words, labels) for end, words in ends.items())
 
 
 def data_kind(run: Run) -> str:

@@ -8,7 +8,18 @@ from benchmarks.run import result as results
 from gateway.auditor.metrics import Snapshot, data_kind, thinking_of
 from gateway.auditor.scheduling import due_times
 from gateway.live.stream import Stream
-from gateway.store import canaries, catalogue, circuits, counters, evaluations, exchanges, runs, schedules, streams
+from gateway.store import (
+    canaries,
+    catalogue,
+    circuits,
+    counters,
+    coverages,
+    evaluations,
+    exchanges,
+    runs,
+    schedules,
+    streams,
+)
 from gateway.store.database import Database
 from gateway.store.runs import Run
 
@@ -72,6 +83,7 @@ class SnapshotReader:
             due_times=due_times(known_schedules, finished, known_suites),
             exported_runs=[(run, *await self._of(run)) for run in exported(finished)],
             canaries=await canaries.newest(self._database, finished_after=time.time() - CANARY_SECONDS, limit=CANARIES),
+            coverage=await coverages.newest(self._database),
             active_runs=await runs.list_runs(self._database, status="running"),
         )
 

@@ -329,6 +329,8 @@ class AuditsConfig(Section, frozen=True):
     thinking: str = "default"
     """Whether models think in runs that `on_model_change` starts: off, on, budget=N or default. Schedules say it in
     their options."""
+    coverage_every_hours: Annotated[float, Meta(ge=0)] = 24.0
+    """Between two looks at what no suite covers; 0: none. It needs the embedder of [auditors.embedding]."""
     schedules: list[ScheduleConfig] = []
     bundle_key_env: str | None = None
     """Variable with the private Ed25519 key (PEM) that signs `GET /audits/{id}/bundle`; unset: nobody signs."""

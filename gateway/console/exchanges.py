@@ -34,6 +34,8 @@ ROWS = 50
 """Scores on a page of the list."""
 SIDE = 5
 """Exchanges on either side of a change."""
+MOST_IDS = 50
+"""Exchanges that one address names."""
 EXCERPT = 400
 """Characters of each text in a list."""
 
@@ -56,6 +58,7 @@ class ExchangePagesController(Controller):
         database: Store,
         config: Settings,
         stream: FromQuery[str | None] = None,
+        exchange_id: FromQuery[list[str] | None] = None,
         request_id: FromQuery[str] = "",
         tag: FromQuery[str] = "",
         key: FromQuery[str] = "",
@@ -84,15 +87,17 @@ class ExchangePagesController(Controller):
             "max_score": max_score,
         }
         given = {name: text.strip() for name, text in asked.items() if text.strip()}
+        ids = (exchange_id or [])[:MOST_IDS]
         found = _NOTHING
         if request.url.query and not _listens(request):
-            found = await _found(request, database, config, given, before)
+            found = await _found(request, database, config, given, ids, before)
         if found.only is not None and given.keys() == {"request_id"}:
             return Redirect(f"{TAB}/{found.only}", status_code=303)
         data = {
             "asked": asked,
             "found": found,
-            "older": found.next and f"{TAB}?{urlencode({**given, 'before': found.next})}",
+            "older": found.next
+            and f"{TAB}?{urlencode({**given, 'exchange_id': ids, 'before': found.next}, doseq=True)}",
             "states": get_args(State),
             "auditors": plugins.names("biasgate.auditors"),
             "axes": list(AXES),
@@ -156,11 +161,12 @@ class Results(msgspec.Struct, frozen=True):
 _NOTHING = Results(None)
 
 
-async def _found(request: Asked, database: Database, config: Config, given: Mapping[str, str], before: str) -> Results:
+async def _found(
+    request: Asked, database: Database, config: Config, given: Mapping[str, str], ids: Sequence[str], before: str
+) -> Results:
     try:
-        page = await read_list(
-            request, database, config, _criteria(given), before=before or None, limit=ROWS, excerpt=EXCERPT
-        )
+        criteria = msgspec.structs.replace(_criteria(given), exchange_ids=list(ids) or None)
+        page = await read_list(request, database, config, criteria, before=before or None, limit=ROWS, excerpt=EXCERPT)
     except (NotFoundError, RequestError) as exc:
         return Results(None, problem=str(exc))
     rows = _rows.decode(page.body)

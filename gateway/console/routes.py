@@ -6,6 +6,7 @@ from gateway.api.access import Access
 from gateway.api.origin import require_json
 from gateway.console.alarms import AlarmsController
 from gateway.console.audits import AuditPagesController
+from gateway.console.coverage import CoverageController
 from gateway.console.entrance import HANDLERS, LoginController
 from gateway.console.exchanges import ExchangePagesController
 from gateway.console.fingerprints import FingerprintsController
@@ -26,6 +27,7 @@ def console(access: Access) -> list[Router]:
         AuditPagesController,
         FingerprintsController,
         SuiteFingerprintsController,
+        CoverageController,
         SettingsController,
     ]
     return [

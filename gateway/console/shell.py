@@ -20,6 +20,7 @@ NAVIGATION = {
     "/console/audits": "Audits",
     "/console/labelling": "Label",
     "/console/fingerprints": "Fingerprints",
+    "/console/coverage": "Coverage",
     "/console/settings": "Settings",
 }
 

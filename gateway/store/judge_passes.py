@@ -1,6 +1,5 @@
 """Re-judgements of a judge's reference set, and since when a judge has drifted from it."""
 
-import struct
 import time
 from collections.abc import Mapping, Sequence
 
@@ -13,17 +12,12 @@ from auditors.streams.drift import DriftSettings
 from auditors.streams.state import reference_name
 from auditors.thinking import OFF
 from auditors.types import Measurement
-from gateway.store import streams
+from gateway.store import passes, streams
 from gateway.store.calibrations import Kept
-from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.labelling.live import AUDITOR as JUDGE
-from gateway.store.schema import exclusively
-from gateway.store.tables import acknowledgements, facts
+from gateway.store.tables import acknowledgements
 from gateway.store.tables import streams as table
-
-_LOCK = 0x6A726566
-"""One auditor at a time looks whether a pass is due."""
 
 
 class Drifted(msgspec.Struct, frozen=True):
@@ -42,16 +36,7 @@ def watched_by(found: ReferenceSet, digest: str, settings: DriftSettings) -> Dri
 
 async def take(database: Database, digest: str, every_seconds: float, now: float) -> bool:
     """Whether a pass is due, which then counts as begun; whichever auditor comes first has it."""
-    name = f"reference {digest[:40]}"
-    async with database.begin() as connection:
-        await exclusively(connection, _LOCK)
-        last = (await connection.execute(sa.select(facts.c.value).where(facts.c.name == name))).scalar()
-        if last is not None and now - struct.unpack("<d", bytes(last))[0] < every_seconds:
-            return False
-        row = upsert(connection, facts).values(name=name, value=struct.pack("<d", now))
-        values = {"value": row.excluded.value}
-        await connection.execute(row.on_conflict_do_update(index_elements=[facts.c.name], set_=values))
-    return True
+    return await passes.take(database, f"reference {digest[:40]}", every_seconds, now)
 
 
 async def record(database: Database, found: Sequence[Measurement], model: str, settings: DriftSettings) -> None:

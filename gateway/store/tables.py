@@ -356,6 +356,14 @@ judge_calibrations = sa.Table(  # comparisons of judges with people; rows are ad
     sa.Column("created_at", sa.Float, nullable=False),
 )
 
+coverages = sa.Table(  # what no suite covered, at one time: numbers and ids of exchanges, no text
+    "coverages",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("at", sa.Float, nullable=False, index=True),
+    sa.Column("body", sa.Text, nullable=False),  # JSON of auditors.coverage.Coverage
+)
+
 labelling_projects = sa.Table(  # what people are asked to label, and how many of them each task
     "labelling_projects",
     metadata,

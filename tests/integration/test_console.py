@@ -30,7 +30,7 @@ HOSTILE = "<img src=x onerror=alert(1)> Who leads, asks ann@example.org?"
 
 
 WIDTHS = (1440, 768, 400, 320)
-PAGES = ("/console", "/console/alarms", "/console/fingerprints", "/console/settings")
+PAGES = ("/console", "/console/alarms", "/console/fingerprints", "/console/coverage", "/console/settings")
 
 
 class Console(NamedTuple):

@@ -50,6 +50,7 @@ NUMBERS = {
         *("/audits/compare", "/audits/compare/report"),
         *("/live/estimates", "/live/detectors", "/live/alarms", "/live/alarms/acknowledgements"),
         *("/live/streams/{stream_id:str}/history", "/live/circuits", "/live/ledger", "/live/mitigations"),
+        *("/live/coverage", "/console/coverage"),
         *("/canaries", "/canaries/{canary_id:str}"),
         *("/judges/calibrations", "/judges/calibrations/{digest:str}"),
         *("/schema", "/schema/{path:str}", "/schema/openapi.json"),

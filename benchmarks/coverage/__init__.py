@@ -1,0 +1,1 @@
+"""Which questions suites ask that live traffic asks too."""

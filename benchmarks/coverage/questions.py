@@ -1,0 +1,114 @@
+"""The questions of every suite whose data is here, few enough to embed and spread over what they are about."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.errors import DatasetError
+from benchmarks.suites.protocol import DataKind, Dataset, Item, ProtocolName, Suite
+from benchmarks.suites.registry import SUITES
+
+MOST = 1_000
+"""Questions of one suite: a first one of each cluster before a second of any."""
+LONGEST = 1_000
+"""Characters of a text that are compared; MiniLM reads 256 word pieces, which are about as many."""
+COMMON_SHARE = 0.05
+"""A line that more questions of a suite have is of its form, as "Answer with the letter only."."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What an item asks, without the lines that are its suite's form."""
+
+    text: str
+    cluster: str
+
+
+class Questions(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one suite."""
+
+    suite: str
+    version: str
+    data: DataKind
+    n_items: int
+    chosen: list[Question]
+
+    @property
+    def digest(self) -> str:
+        """Of the texts."""
+        return hashlib.sha256(msgspec.json.encode([one.text for one in self.chosen])).hexdigest()
+
+
+def questions_of_all(data_dir: Path | None, checkpoint: Callable[[], None]) -> list[Questions]:
+    """By suite; the published data where it is here, else the embedded. `checkpoint` may raise to end it."""
+    return [questions_of(suite, data_dir, checkpoint) for suite in SUITES.values()]
+
+
+def questions_of(suite: Suite, data_dir: Path | None, checkpoint: Callable[[], None], most: int = MOST) -> Questions:
+    """At most `most` questions with different texts; the same for the same data."""
+    dataset = _dataset(suite, data_dir)
+    protocol: ProtocolName = "corrected" if "corrected" in suite.protocols else suite.protocols[0]
+    lines, n_items = Counter[str](), 0
+    ranked: dict[str, list[tuple[bytes, Item]]] = {}
+    for item in suite.items(dataset, protocol=protocol, seed=0):
+        checkpoint()
+        n_items += 1
+        lines.update(set(_asked(item).splitlines()))
+        ranked.setdefault(item.cluster, []).append((hashlib.sha256(item.item_id.encode()).digest(), item))
+    form = {line for line, n in lines.items() if n > max(1.0, COMMON_SHARE * n_items)}
+    chosen: dict[str, Question] = {}
+    for item in _spread(ranked):
+        checkpoint()
+        text = shortened(_without(_asked(item), form))
+        if text:
+            chosen.setdefault(text, Question(text, item.cluster))
+        if len(chosen) == most:
+            break
+    return Questions(
+        suite=suite.name, version=suite.version, data=dataset.kind, n_items=n_items, chosen=list(chosen.values())
+    )
+
+
+def shortened(text: str) -> str:
+    """What of a text is compared: its beginning, without space around it."""
+    return text.strip()[:LONGEST].strip()
+
+
+def _dataset(suite: Suite, data_dir: Path | None) -> Dataset:
+    if "canonical" in suite.n_items:
+        try:
+            return suite.load("canonical", data_dir)
+        except DatasetError:
+            if "embedded" not in suite.n_items:
+                raise
+    return suite.load("embedded", data_dir)
+
+
+def _spread(ranked: dict[str, list[tuple[bytes, Item]]]) -> Iterator[Item]:
+    """A first item of each cluster before a second of any, in an order that hangs on their ids alone."""
+    placed = [
+        (place, rank, item)
+        for members in ranked.values()
+        for place, (rank, item) in enumerate(sorted(members, key=_rank))
+    ]
+    return (item for _, _, item in sorted(placed, key=_place))
+
+
+def _rank(entry: tuple[bytes, Item]) -> bytes:
+    return entry[0]
+
+
+def _place(entry: tuple[int, bytes, Item]) -> tuple[int, bytes]:
+    return entry[:2]
+
+
+def _asked(item: Item) -> str:
+    return item.messages[-1].content
+
+
+def _without(text: str, form: set[str]) -> str:
+    """The text without lines of the form; all of it where nothing else is left."""
+    own = "\n".join(line for line in text.splitlines() if line not in form).strip()
+    return own or text

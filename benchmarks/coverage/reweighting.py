@@ -1,0 +1,186 @@
+"""The headline number of a finished run with its questions weighted as the traffic that resembles them.
+
+Where a suite asks much about what one's users hardly ask, its number is mostly about other people's traffic. Here each
+cluster of prompts (a cell) gives its share of the traffic that resembles the suite to the questions that are near to
+it. It stays a number about the suite's questions, in their form: it does not say how the model answers one's users.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors.coverage import CONFIDENCE_LEVEL, Reweighted
+from auditors.metrics.bootstrap import N_RESAMPLES, expanded_tail, is_one_value
+from auditors.metrics.resemblance import nearest
+from auditors.metrics.spread import Spread
+from auditors.types import Estimate
+from benchmarks.coverage.traffic import FEWEST_UNITS, Compared, Traffic, effective
+from benchmarks.suites.common.estimation import MAX_UNDEFINED_SHARE, MIN_CLUSTERS, SAME_VALUE, Cell
+from benchmarks.suites.protocol import Item
+
+Floats = NDArray[np.float64]
+
+_NUMBERS_AT_ONCE = 4_000_000
+
+
+def reweighted(
+    cell: Cell,
+    items: Sequence[Item],
+    run: str,
+    model: str,
+    own: Estimate,
+    traffic: Traffic,
+    compared: Compared,
+    threshold: float,
+    *,
+    seed: int = 0,
+) -> Reweighted:
+    """One number; not assessable, with the reason, where too little traffic or too few clusters bear it.
+
+    Of the suite's questions those count that resemble a prompt, in the cell of the nearest one; of the traffic what
+    resembles a question of the suite. A question's weight is its cell's share of that traffic over the number of items
+    there. The interval resamples draws of the traffic and clusters of the suite at once, 2,000 times; levels of what
+    else clusters share (templates, labels) are resampled too, which errs on the wide side.
+
+    Args:
+        cell: the number as the suite forms it, with a row of sums for each cluster.
+        items: those of the run.
+        run: its id.
+        model: its model.
+        own: the number as the run has it.
+        traffic: the prompts.
+        compared: they beside the questions of this suite.
+        threshold: cosine from which they resemble one.
+        seed: of the resamples.
+    """
+    covered = compared.cosines >= threshold
+    by_unit = _by_unit(traffic, covered)
+    in_cells = _in_cells(traffic, compared, threshold)
+    n_items = Counter(
+        item.cluster for item in items if cell.axis in (None, item.axis) and cell.subset in (None, item.subset)
+    )
+    rows = [row for row, name in enumerate(cell.clusters) if name in in_cells and n_items[name]]
+    shares = np.array([in_cells[cell.clusters[row]] for row in rows]).reshape(len(rows), by_unit.shape[1])
+    sizes = np.array([float(n_items[cell.clusters[row]]) for row in rows])
+    weights = _weights(by_unit.sum(axis=0), shares, sizes)[0]
+    heavy = weights * sizes
+    is_spoken_for = (shares.sum(axis=0) > 0)[traffic.clusters] & covered
+    n_units = len(np.unique(traffic.units[is_spoken_for]))
+    represents = float(traffic.weights[is_spoken_for].sum() / traffic.weights.sum())
+
+    def result(value: float | None, ends: tuple[float, float] | None, reason: str | None) -> Reweighted:
+        lower, upper = (None, None) if ends is None else ends
+        return Reweighted(
+            run=run,
+            suite=compared.asked.suite,
+            model=model,
+            metric=cell.metric,
+            axis=cell.axis,
+            group=cell.group,
+            reference=cell.reference,
+            subset=cell.subset,
+            suite_value=own.value,
+            suite_lower=own.lower,
+            suite_upper=own.upper,
+            value=value,
+            lower=lower,
+            upper=upper,
+            represents=represents,
+            n=int(is_spoken_for.sum()),
+            n_units=n_units,
+            n_clusters=int((heavy > 0).sum()),
+            n_effective_clusters=effective(heavy),
+            reason=reason,
+        )
+
+    if isinstance(cell.statistic, Spread):
+        return result(None, None, f"not assessable: {cell.metric} is a spread over groups, which takes no weights")
+    if not any(name in in_cells or name in n_items for name in cell.clusters):
+        return result(None, None, f"not assessable: {cell.metric} is not formed by clusters of items")
+    n_effective = effective(by_unit[:, shares.sum(axis=0) > 0].sum(axis=1))
+    if n_effective < FEWEST_UNITS - 1e-9:
+        reason = f"not assessable: the prompts that resemble its questions are worth {n_effective:.1f} draws"
+        return result(None, None, f"{reason}; {FEWEST_UNITS} are needed")
+    if effective(heavy) < MIN_CLUSTERS - 1e-9:
+        reason = f"not assessable: its questions near to the traffic are worth {effective(heavy):.1f} clusters"
+        return result(None, None, f"{reason}; {MIN_CLUSTERS} are needed")
+    sums = cell.sums[rows]
+    value = float(cell.statistic(weights @ sums))
+    if np.isnan(value):
+        return result(None, None, cell.undefined)
+    levels = [np.unique(one[rows], return_inverse=True)[1] for one in cell.factors.values()]
+    drawn = np.asarray(
+        cell.statistic(_resampled(by_unit, shares, sizes, sums, levels, np.random.default_rng([seed, *run.encode()])))
+    )
+    defined = drawn[~np.isnan(drawn)]
+    if len(defined) < (1 - MAX_UNDEFINED_SHARE) * len(drawn):
+        reason = f"not assessable: undefined in {len(drawn) - len(defined)} of {len(drawn)} resamples"
+        return result(None, None, reason)
+    if is_one_value(defined):
+        return result(value, None, SAME_VALUE)
+    tail = 100 * expanded_tail(min(len(rows), len(by_unit)), CONFIDENCE_LEVEL)
+    lower, upper = np.percentile(defined, [tail, 100 - tail])
+    return result(value, (min(float(lower), value), max(float(upper), value)), None)
+
+
+def _by_unit(traffic: Traffic, covered: NDArray[np.bool_]) -> Floats:
+    """(n_units, n_cells) weight of each draw that resembles the suite, in each cell."""
+    _, codes = np.unique(traffic.units[covered], return_inverse=True)
+    found = np.zeros((int(codes.max()) + 1 if len(codes) else 0, len(traffic.centres)))
+    np.add.at(found, (codes, traffic.clusters[covered]), traffic.weights[covered])
+    return found
+
+
+def _in_cells(traffic: Traffic, compared: Compared, threshold: float) -> Mapping[str, Floats]:
+    """By cluster of the suite the share of its compared questions that is in each cell of the traffic."""
+    cosines, indices = nearest(compared.vectors, traffic.vectors)
+    found: dict[str, Floats] = {}
+    n = Counter(question.cluster for question in compared.asked.chosen)
+    for question, cosine, index in zip(compared.asked.chosen, cosines, indices, strict=True):
+        own = found.setdefault(question.cluster, np.zeros(len(traffic.centres)))
+        if cosine >= threshold:
+            own[traffic.clusters[index]] += 1 / n[question.cluster]
+    return found
+
+
+def _weights(of_cells: Floats, shares: Floats, sizes: Floats) -> Floats:
+    """(..., n_clusters) of what a reply of each cluster counts.
+
+    Args:
+        of_cells: (..., n_cells) or (n_cells,) weight of the traffic.
+        shares: (n_clusters, n_cells) of a cluster's items that are in a cell.
+        sizes: (..., n_clusters) or (n_clusters,) items of each cluster.
+    """
+    of_cells, sizes = np.atleast_2d(of_cells), np.atleast_2d(sizes)
+    in_cell = sizes @ shares
+    a_piece = np.divide(of_cells, in_cell, out=np.zeros_like(in_cell), where=in_cell > 0)
+    return np.asarray(a_piece @ shares.T)
+
+
+def _resampled(
+    by_unit: Floats,
+    shares: Floats,
+    sizes: Floats,
+    sums: Floats,
+    levels: Sequence[NDArray[np.intp]],
+    rng: np.random.Generator,
+) -> Floats:
+    """(N_RESAMPLES, k) weighted sums, of as many draws and clusters as there are, drawn with replacement."""
+    n_units, n_clusters = len(by_unit), len(sums)
+    found = np.empty((N_RESAMPLES, sums.shape[1]))
+    step = max(1, _NUMBERS_AT_ONCE // max(n_units, n_clusters))
+    for start in range(0, N_RESAMPLES, step):
+        size = min(step, N_RESAMPLES - start)
+        of_cells = _counts(n_units, size, rng) @ by_unit
+        counts = _counts(n_clusters, size, rng)
+        for one in levels:
+            counts *= _counts(int(one.max()) + 1, size, rng)[:, one]
+        found[start : start + size] = (counts * _weights(of_cells, shares, counts * sizes)) @ sums
+    return found
+
+
+def _counts(n: int, size: int, rng: np.random.Generator) -> Floats:
+    """(size, n) how often each of n was drawn in n draws."""
+    return rng.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float64)

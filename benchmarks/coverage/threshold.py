@@ -1,0 +1,74 @@
+"""From which cosine on a text resembles a question: as the suites' own questions resemble one another."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors.coverage import CONFIDENCE_LEVEL, Threshold
+from auditors.metrics.resemblance import nearest_outside, weighted_quantile
+from benchmarks.coverage.questions import Questions
+
+Vectors = NDArray[np.float32]
+
+RECOGNISED = 0.95
+"""Share of the suites' own questions, each held out with its cluster, that the threshold recognises."""
+HELD_OUT = 200
+"""Clusters of a suite, one question of each: the questions come in an order that hangs on digests of their ids."""
+N_RESAMPLES = 500
+
+
+def calibrate(asked: Sequence[Questions], vectors: Sequence[Vectors], *, seed: int = 0) -> Threshold:
+    """The threshold for these suites and this embedder.
+
+    A held-out question stands for a prompt about something that the suites ask: it is compared with every question but
+    those of its own cluster, which are made from the same template or about the same term. The threshold is the cosine
+    that 95 % of them reach, every suite counting alike. Its interval resamples the held-out questions within suites.
+
+    Args:
+        asked: questions of each suite, at least two clusters in all.
+        vectors: of each suite, (n, dim) unit vectors in the order of its questions.
+        seed: of the resamples.
+
+    Raises: ValueError where nothing can be held out.
+    """
+    everything = np.concatenate(vectors)
+    labels, firsts = _clusters(asked)
+    found = [nearest_outside(everything[own], labels[own], everything, labels) for own in firsts if len(own)]
+    found = [cosines[cosines > -1.0] for cosines in found]
+    found = [cosines for cosines in found if len(cosines)]
+    if not found:
+        raise ValueError("there are no two clusters of questions to compare")
+    rng = np.random.default_rng(seed)
+    resampled = [_of([rng.choice(one, len(one)) for one in found]) for _ in range(N_RESAMPLES)]
+    tail = 50 * (1 - CONFIDENCE_LEVEL)
+    lower, upper = np.percentile(resampled, [tail, 100 - tail])
+    value = _of(found)
+    return Threshold(
+        value=value,
+        lower=min(float(lower), value),
+        upper=max(float(upper), value),
+        recognised=RECOGNISED,
+        n_held_out=sum(map(len, found)),
+    )
+
+
+def _of(cosines: Sequence[NDArray[np.float64]]) -> float:
+    weights = np.concatenate([np.full(len(one), 1 / len(one)) for one in cosines])
+    return weighted_quantile(np.concatenate(cosines), weights, 1 - RECOGNISED)
+
+
+def _clusters(asked: Sequence[Questions]) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
+    """A label of the cluster of each question, and by suite where the questions to hold out are."""
+    codes: dict[tuple[str, str], int] = {}
+    labels: list[int] = []
+    firsts: list[NDArray[np.intp]] = []
+    for one in asked:
+        own: list[int] = []
+        for question in one.chosen:
+            key = one.suite, question.cluster
+            if key not in codes and len(own) < HELD_OUT:
+                own.append(len(labels))
+            labels.append(codes.setdefault(key, len(codes)))
+        firsts.append(np.array(own, dtype=np.intp))
+    return np.array(labels, dtype=np.intp), firsts

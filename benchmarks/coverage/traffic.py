@@ -1,0 +1,186 @@
+"""Sampled prompts beside the questions of suites: what resembles none, in which clusters, and how far chance goes."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors.coverage import CONFIDENCE_LEVEL, Share, SuiteCoverage, Threshold, TrafficCluster
+from auditors.metrics.clustered import clustered_share
+from auditors.metrics.resemblance import nearest, spherical_k_means, units
+from benchmarks.coverage.questions import Questions
+
+Vectors = NDArray[np.float32]
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+NEAR_DUPLICATE = 0.95
+"""Cosine from which two prompts are one: what a template fills in, or a client that repeats itself."""
+FEWEST_UNITS = 10
+"""Effective draws below which a share of traffic is not assessable."""
+MOST_CLUSTERS = 12
+UNITS_A_CLUSTER = 20
+"""Draws there are for each cluster of prompts, on average, at least."""
+EXAMPLES = 3
+MOST_AXES = 3
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """A sampled prompt that names an identity, or an ordinary one."""
+
+    exchange_id: str
+    text: str
+    axes: tuple[str, ...] = ()
+    weight: float
+    """Of its exchange, above 0: see `auditors.metrics.weighting.bounded_weight`."""
+    sender: str | None = None
+    """The user that its request names, as a digest."""
+    key: str | None = None
+
+
+class Compared(NamedTuple):
+    """A suite's questions as vectors, and of each prompt the cosine of the nearest of them."""
+
+    asked: Questions
+    vectors: Vectors
+    cosines: Floats
+
+
+class Found(NamedTuple):
+    """What `Coverage` says of the traffic."""
+
+    unmatched: Share
+    distinct: Share
+    at_lower: float | None
+    """The same share if the threshold were at the lower end of its interval."""
+    at_upper: float | None
+    suites: list[SuiteCoverage]
+    clusters: list[TrafficCluster]
+
+
+class Traffic:
+    """Prompts that name an identity, as vectors."""
+
+    def __init__(self, prompts: Sequence[Prompt], vectors: Vectors, *, seed: int = 0) -> None:
+        """`vectors`: (n, dim) unit vectors, one a prompt, at least one."""
+        self.prompts = prompts
+        self.vectors = vectors
+        self.weights = np.array([one.weight for one in prompts])
+        self.units = units(vectors, NEAR_DUPLICATE, [one.sender for one in prompts])
+        n_units = int(self.units.max()) + 1
+        k = max(1, min(MOST_CLUSTERS, n_units // UNITS_A_CLUSTER))
+        self.clusters, self.centres = spherical_k_means(vectors, self.weights, k, seed=seed)
+
+    def compared(self, asked: Questions, vectors: Vectors) -> Compared:
+        """The prompts beside the questions of one suite."""
+        return Compared(asked, vectors, nearest(self.vectors, vectors)[0])
+
+    def share(self, chosen: NDArray[np.bool_], among: NDArray[np.bool_] | None = None) -> Share:
+        """Share of the traffic in `among` (None: of all) that is in `chosen`."""
+        return share_of(self.weights, self.units, chosen, among)
+
+    def distinct_share(self, chosen: NDArray[np.bool_]) -> Share:
+        """The same of all, each draw counted once: by the mean weight of its exchanges."""
+        return share_of(self.weights / np.bincount(self.units)[self.units], self.units, chosen)
+
+    @property
+    def largest_key_share(self) -> float:
+        """Of the client key, or of those without one, that sent the most."""
+        keys = [one.key for one in self.prompts]
+        codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
+        sent = np.bincount([codes[key] for key in keys], weights=self.weights)
+        return float(sent.max() / sent.sum())
+
+    def found(self, compared: Sequence[Compared], threshold: Threshold) -> Found:
+        """What resembles the questions of which suite, over all and by cluster."""
+        resembling = {one.asked.suite: one.cosines >= threshold.value for one in compared}
+        best = np.max([one.cosines for one in compared], axis=0)
+        unmatched = best < threshold.value
+        clusters = [self._cluster(label, unmatched, resembling) for label in range(len(self.centres))]
+        lost = np.bincount(self.clusters, weights=self.weights * unmatched, minlength=len(clusters))
+        return Found(
+            unmatched=self.share(unmatched),
+            distinct=self.distinct_share(unmatched),
+            at_lower=self.share(best < threshold.lower).value,
+            at_upper=self.share(best < threshold.upper).value,
+            suites=[self._suite(one, resembling[one.asked.suite]) for one in compared],
+            clusters=[clusters[label] for label in np.argsort(-lost, kind="stable")],
+        )
+
+    def _suite(self, one: Compared, resembling: NDArray[np.bool_]) -> SuiteCoverage:
+        asked = one.asked
+        return SuiteCoverage(
+            suite=asked.suite,
+            version=asked.version,
+            data=asked.data,
+            n_items=asked.n_items,
+            n_compared=len(asked.chosen),
+            resembling=self.share(resembling),
+        )
+
+    def _cluster(
+        self, label: int, unmatched: NDArray[np.bool_], resembling: dict[str, NDArray[np.bool_]]
+    ) -> TrafficCluster:
+        inside = self.clusters == label
+        whole = float(self.weights[inside].sum())
+        of_suites = {suite: float(self.weights[inside & one].sum()) / whole for suite, one in resembling.items()}
+        axes: dict[str, float] = {}
+        for one, is_inside in zip(self.prompts, inside, strict=True):
+            for axis in one.axes if is_inside else ():
+                axes[axis] = axes.get(axis, 0.0) + one.weight
+        return TrafficCluster(
+            share=self.share(inside),
+            unmatched=self.share(unmatched, inside),
+            axes=sorted(axes, key=lambda axis: -axes[axis])[:MOST_AXES],
+            suites={suite: share for suite, share in of_suites.items() if share > 0},
+            examples=self._examples(label, inside, unmatched),
+        )
+
+    def _examples(self, label: int, inside: NDArray[np.bool_], unmatched: NDArray[np.bool_]) -> list[str]:
+        """One of a draw at most."""
+        nearness = self.vectors @ self.centres[label]
+        places = [int(index) for index in np.flatnonzero(inside)]
+        ordered = sorted(places, key=lambda index: (not unmatched[index], -float(nearness[index])))
+        by_unit: dict[int, str] = {}
+        for index in ordered:
+            by_unit.setdefault(int(self.units[index]), self.prompts[index].exchange_id)
+        return list(by_unit.values())[:EXAMPLES]
+
+
+def share_of(
+    weights: Floats, of_units: Indices, chosen: NDArray[np.bool_], among: NDArray[np.bool_] | None = None
+) -> Share:
+    """A weighted share with an interval over draws; not assessable with fewer than `FEWEST_UNITS` of them.
+
+    Args:
+        weights: (n,) of the exchanges.
+        of_units: (n,) the draw that each belongs to.
+        chosen: (n,) what counts.
+        among: (n,) what it is a share of; None: all.
+    """
+    among = np.ones(len(weights), dtype=np.bool_) if among is None else among
+    wholes = np.bincount(of_units, weights=weights * among).astype(np.float64)
+    parts = np.bincount(of_units, weights=weights * (among & chosen)).astype(np.float64)
+    used = wholes > 0
+    n, n_units, n_effective = int(among.sum()), int(used.sum()), effective(wholes)
+    found = None if n_effective < FEWEST_UNITS - 1e-9 else clustered_share(parts[used], wholes[used])
+    if found is None:
+        reason = _too_few(n, n_units, n_effective)
+        return Share(value=None, n=n, n_units=n_units, n_effective=n_effective, reason=reason)
+    ends = found.interval(CONFIDENCE_LEVEL)
+    return Share(value=found.share, lower=ends.lower, upper=ends.upper, n=n, n_units=n_units, n_effective=n_effective)
+
+
+def effective(weights: Floats) -> float:
+    """Kish's effective number; 0 of nothing."""
+    total = float((weights**2).sum())
+    return float(weights.sum() ** 2 / total) if total > 0 else 0.0
+
+
+def _too_few(n: int, n_units: int, n_effective: float) -> str:
+    return (
+        f"not assessable: {n} sampled prompts are {n_units} draws, which their weights make worth {n_effective:.1f}; "
+        f"{FEWEST_UNITS} are needed (near-duplicates, and what one named user sent, are one draw)"
+    )

@@ -1,0 +1,106 @@
+"""Embeddings of a suite's questions, computed once for each model and content and kept beside the data sets."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors.types import Embedder
+from benchmarks.coverage.questions import Questions
+from benchmarks.datasets import published
+from benchmarks.run.stopping import in_thread
+
+logger = logging.getLogger(__name__)
+
+Vectors = NDArray[np.float32]
+
+AT_ONCE = 16
+"""Texts put to the embedder at a time: live auditors that use it come in between."""
+SAME = 0.999
+"""Cosine of a kept vector with one of the same text computed now, if the model behind the name is the same."""
+
+
+async def vectors_of(
+    asked: Questions, embedder: Embedder, data_dir: Path | None, checkpoint: Callable[[], None]
+) -> Vectors:
+    """(n, dim) unit vectors of the questions, from the file where they are kept, else computed and kept.
+
+    Raises: CompletionError or ValueError as the embedder does.
+    """
+    texts = [one.text for one in asked.chosen]
+    path = _path(asked, embedder, data_dir)
+    kept = await in_thread(_read, path, len(texts))
+    if kept is not None:
+        first = await embedder.embed(texts[:1])
+        if first.shape[1] == kept.shape[1] and float(first[0] @ kept[0]) > SAME:
+            return kept
+    found = await embedded(texts, embedder, checkpoint)
+    await in_thread(_keep, path, asked.suite, found)
+    return found
+
+
+async def embedded(texts: Sequence[str], embedder: Embedder, checkpoint: Callable[[], None]) -> Vectors:
+    """(n, dim) unit vectors; `checkpoint` is called before each batch, and may raise."""
+    parts: list[Vectors] = []
+    for start in range(0, len(texts), AT_ONCE):
+        checkpoint()
+        parts.append(await embedder.embed(texts[start : start + AT_ONCE]))
+    return np.concatenate(parts) if parts else np.zeros((0, 1), dtype=np.float32)
+
+
+async def embedded_where_possible(
+    texts: Sequence[str], embedder: Embedder, checkpoint: Callable[[], None]
+) -> tuple[Vectors, list[int]]:
+    """As `embedded`, of the texts that have an embedding, and which these are: one bad vector costs one text."""
+    parts: list[Vectors] = []
+    kept: list[int] = []
+    for start in range(0, len(texts), AT_ONCE):
+        checkpoint()
+        places = [*range(start, min(start + AT_ONCE, len(texts)))]
+        try:
+            found = [(places, await embedder.embed([texts[place] for place in places]))]
+        except ValueError:
+            found = [one for place in places if (one := await _alone(place, texts[place], embedder)) is not None]
+        kept += [place for own, _ in found for place in own]
+        parts += [vectors for _, vectors in found]
+    return np.concatenate(parts) if parts else np.zeros((0, 1), dtype=np.float32), kept
+
+
+async def _alone(place: int, text: str, embedder: Embedder) -> tuple[list[int], Vectors] | None:
+    try:
+        return [place], await embedder.embed([text])
+    except ValueError:
+        return None
+
+
+def _path(asked: Questions, embedder: Embedder, data_dir: Path | None) -> Path:
+    digest = hashlib.sha256(f"{embedder.name}\n{asked.digest}".encode()).hexdigest()
+    return published.home(data_dir) / "embeddings" / f"{asked.suite}-{digest[:24]}.npy"
+
+
+def _read(path: Path, n: int) -> Vectors | None:
+    """None where there is no such file, or one that is cut off or of another shape."""
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    is_whole = found.ndim == 2 and len(found) == n and found.dtype == np.float32 and bool(np.isfinite(found).all())
+    return found if is_whole and n else None
+
+
+def _keep(path: Path, suite: str, vectors: Vectors) -> None:
+    """In place of those of this suite's other contents and models; a disk that takes none costs a computation."""
+    part = path.with_suffix(".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as file:
+            np.save(file, vectors)
+        part.replace(path)
+        for old in path.parent.glob(f"{suite}-{'?' * 24}.npy"):
+            if old != path:
+                old.unlink(missing_ok=True)
+    except OSError as exc:
+        logger.warning("embeddings of %s cannot be kept: %s: they are computed again each time", suite, exc)

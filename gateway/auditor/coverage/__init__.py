@@ -1,0 +1,1 @@
+"""What no suite covers: looked at now and then, beside the audits."""

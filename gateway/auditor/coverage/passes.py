@@ -1,0 +1,252 @@
+"""Computes what no suite covers when it is due, and keeps it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+import numpy as np
+
+from auditors.clients.embedders import EmbedderError
+from auditors.coverage import Coverage, Reweighted, Share, Threshold
+from auditors.metrics.resemblance import nearest, units
+from auditors.types import CompletionError, Embedder, Estimate
+from benchmarks.coverage.questions import questions_of_all
+from benchmarks.coverage.reweighting import reweighted
+from benchmarks.coverage.threshold import calibrate
+from benchmarks.coverage.traffic import NEAR_DUPLICATE, Compared, Prompt, Traffic, share_of
+from benchmarks.coverage.vectors import Vectors, embedded_where_possible, vectors_of
+from benchmarks.errors import BenchmarkError, RunStopped
+from benchmarks.run.plan import RunOptions
+from benchmarks.run.score import cells
+from benchmarks.run.stopping import checkpoint_of, in_thread, unless_stopped
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.registry import SUITES
+from gateway.api import stored_runs
+from gateway.auditor.coverage.prompts import Prompts
+from gateway.auditor.metrics import data_kind
+from gateway.auditor.metrics_snapshot import exported
+from gateway.config.schema import Config
+from gateway.errors import ConflictError, StoreError
+from gateway.store import coverages, passes, runs
+from gateway.store.coverages import Asked
+from gateway.store.database import Database
+from gateway.store.runs import Run
+
+logger = logging.getLogger(__name__)
+
+PAGE = 50
+"""Exchanges read in one step."""
+RETRY_SECONDS = 3600.0
+"""After which one is begun again that came to no number, or that another auditor began and did not finish."""
+MOST_RUNS = 40
+"""Finished runs that are weighted anew, the newest."""
+NAME = "coverage"
+NO_EMBEDDER = "no embedder is loaded: no enabled auditor needs one; enable [auditors.embedding]"
+NO_EXCHANGES = (
+    "no stored exchange has its text: nothing was sampled within store.retention_days, or store.keep_text is false"
+)
+
+
+class CoveragePasses:
+    """Call it every now and then; it does nothing until a computation is due."""
+
+    def __init__(
+        self,
+        config: Config,
+        database: Database,
+        stop: asyncio.Event,
+        *,
+        embedder: Callable[[], Awaitable[Embedder | None]],
+    ) -> None:
+        """`embedder` waits for the one that the live auditors use."""
+        self._every_seconds = config.audits.coverage_every_hours * 3600.0
+        self._data_dir = stored_runs.data_dir(config)
+        self._database, self._stop, self._embedder = database, stop, embedder
+        self._checkpoint = checkpoint_of(stop, _stopped)
+
+    async def __call__(self) -> None:
+        """One computation, if it is due; one that is stopped is due again at once. Raises StoreError."""
+        if not self._every_seconds:
+            return
+        newest, now = await coverages.newest(self._database), time.time()
+        retry_seconds = min(self._every_seconds, RETRY_SECONDS)
+        if newest is not None and now - newest.at < (self._every_seconds if newest.reason is None else retry_seconds):
+            return
+        if not await passes.take(self._database, NAME, retry_seconds, now):
+            return
+        try:
+            found = await unless_stopped(self._stop, self._computed(), _stopped)
+        except RunStopped:
+            await passes.forget(self._database, NAME)
+            return
+        await coverages.add(self._database, found)
+
+    async def _computed(self) -> Coverage:
+        prompts, last = Prompts(), None
+        while not prompts.is_full:
+            page: list[Asked] = await coverages.asked(self._database, before=last, limit=PAGE)
+            if not page:
+                break
+            last = page[-1]
+            await in_thread(prompts.read, page)
+        if not prompts.n_read:
+            return _without_numbers(prompts, None, NO_EXCHANGES)
+        try:
+            embedder = await self._embedder()
+        except EmbedderError as exc:
+            return _without_numbers(prompts, None, f"the embedder cannot be loaded: {exc}")
+        if embedder is None:
+            return _without_numbers(prompts, None, NO_EMBEDDER)
+        if not prompts.naming:
+            return _without_numbers(prompts, embedder.name, "none of the prompts that were read names an identity")
+        try:
+            return await self._compared(prompts, embedder)
+        except CompletionError as exc:
+            return _without_numbers(prompts, embedder.name, f"the embedder did not answer: {exc}")
+        except (BenchmarkError, ValueError) as exc:
+            return _without_numbers(prompts, embedder.name, f"the suites' questions cannot be compared: {exc}")
+        except (RunStopped, StoreError):
+            raise
+        except Exception as exc:  # of a suite that another distribution brings: nothing else of the auditor ends by it
+            logger.exception("what no suite covers could not be computed")
+            return _without_numbers(prompts, embedder.name, f"internal error: {type(exc).__name__}: {exc}")
+
+    async def _compared(self, prompts: Prompts, embedder: Embedder) -> Coverage:
+        naming, vectors = await self._embedded(prompts.naming, embedder)
+        if len(naming) < len(prompts.naming):
+            prompts.excluded["no_embedding"] += len(prompts.naming) - len(naming)
+        if not naming:
+            return _without_numbers(prompts, embedder.name, "no prompt that names an identity has an embedding")
+        traffic = await in_thread(Traffic, naming, vectors)
+        enough = traffic.distinct_share(np.ones(len(vectors), dtype=np.bool_))
+        if enough.value is None:  # then no suite's questions need be embedded
+            return _without_numbers(prompts, embedder.name, enough.reason or "", enough)
+        of_all = await in_thread(questions_of_all, self._data_dir, self._checkpoint)
+        asked = [one for one in of_all if one.chosen]
+        of_suites = [await vectors_of(one, embedder, self._data_dir, self._checkpoint) for one in asked]
+        threshold = await in_thread(calibrate, asked, of_suites)
+        compared = [await in_thread(traffic.compared, one, own) for one, own in zip(asked, of_suites, strict=True)]
+        found = await in_thread(traffic.found, compared, threshold)
+        ordinary = await self._embedded(prompts.ordinary, embedder)
+        return Coverage(
+            at=time.time(),
+            since=prompts.since,
+            embedder=embedder.name,
+            n_read=prompts.n_read,
+            excluded=dict(prompts.excluded),
+            n_cut=prompts.n_cut,
+            unmatched=found.unmatched,
+            unmatched_distinct=found.distinct,
+            ordinary=await in_thread(_ordinary, *ordinary, of_suites, threshold),
+            threshold=msgspec.structs.replace(
+                threshold, unmatched_at_lower=found.at_lower, unmatched_at_upper=found.at_upper
+            ),
+            suites=found.suites,
+            clusters=found.clusters,
+            reweighted=await self._reweighted(traffic, compared, threshold),
+            largest_key_share=traffic.largest_key_share,
+        )
+
+    async def _embedded(self, prompts: Sequence[Prompt], embedder: Embedder) -> tuple[list[Prompt], Vectors]:
+        """The prompts that have an embedding, and their vectors."""
+        texts = [one.text for one in prompts]
+        vectors, kept = await embedded_where_possible(texts, embedder, self._checkpoint)
+        return [prompts[place] for place in kept], vectors
+
+    async def _reweighted(
+        self, traffic: Traffic, compared: Sequence[Compared], threshold: Threshold
+    ) -> list[Reweighted]:
+        by_suite = {one.asked.suite: one for one in compared}
+        finished = exported(await runs.newest_done(self._database))
+        chosen = sorted(finished, key=lambda run: -(run.finished_at or 0.0))[:MOST_RUNS]
+        found = []
+        for run in sorted(chosen, key=lambda run: (run.suite, run.model, run.id)):
+            if run.suite in by_suite:
+                self._checkpoint()
+                found.append(await self._of_run(run, traffic, by_suite[run.suite], threshold))
+        return found
+
+    async def _of_run(self, run: Run, traffic: Traffic, compared: Compared, threshold: Threshold) -> Reweighted:
+        try:
+            return await self._reweighted_run(run, traffic, compared, threshold)
+        except (BenchmarkError, ConflictError) as exc:
+            return _not_assessable(run, f"not assessable: {exc}")
+
+    async def _reweighted_run(self, run: Run, traffic: Traffic, compared: Compared, threshold: Threshold) -> Reweighted:
+        asked = compared.asked
+        if data_kind(run) != asked.data:
+            raise BenchmarkError(f"the run asked {data_kind(run)} data, and what is compared is {asked.data}")
+        whole = await stored_runs.find(self._database, run.id)
+        result = stored_runs.result_of(whole, "result")
+        plan = await in_thread(stored_runs.planned, whole, self._data_dir)
+        observations = await stored_runs.observations(self._database, whole, plan)
+        options = msgspec.convert(whole.options, RunOptions)
+        headline = plan.suite.headline
+        formed = [one for one in await in_thread(cells, options, plan.suite, observations) if one.key == headline]
+        own = [one for one in result.estimates if _key(one) == headline]
+        if not formed or not own:
+            raise BenchmarkError(f"the run has no {headline.metric}, the number that stands for {run.suite}")
+        return await in_thread(
+            reweighted, formed[0], plan.items, run.id, run.model, own[0], traffic, compared, threshold.value
+        )
+
+
+def _key(one: Estimate) -> CellKey:
+    return CellKey(one.metric, one.axis, one.group, one.reference, one.subset)
+
+
+def _not_assessable(run: Run, reason: str) -> Reweighted:
+    headline = SUITES[run.suite].headline
+    return Reweighted(
+        run=run.id,
+        suite=run.suite,
+        model=run.model,
+        metric=headline.metric,
+        axis=headline.axis,
+        group=headline.group,
+        reference=headline.reference,
+        subset=headline.subset,
+        suite_value=None,
+        value=None,
+        represents=0.0,
+        n=0,
+        n_units=0,
+        n_clusters=0,
+        n_effective_clusters=0.0,
+        reason=reason,
+    )
+
+
+def _ordinary(prompts: Sequence[Prompt], vectors: Vectors, of_suites: Sequence[Vectors], threshold: Threshold) -> Share:
+    """What of the ordinary prompts resembles a question."""
+    if not prompts:
+        return _no_share("no prompt was read that names no identity")
+    best = np.max([nearest(vectors, own)[0] for own in of_suites], axis=0)
+    of_units = units(vectors, NEAR_DUPLICATE, [one.sender for one in prompts])
+    return share_of(np.array([one.weight for one in prompts]), of_units, best >= threshold.value)
+
+
+def _without_numbers(prompts: Prompts, embedder: str | None, reason: str, share: Share | None = None) -> Coverage:
+    none = _no_share(reason)
+    return Coverage(
+        at=time.time(),
+        since=prompts.since,
+        embedder=embedder,
+        n_read=prompts.n_read,
+        excluded=dict(prompts.excluded),
+        n_cut=prompts.n_cut,
+        unmatched=share or none,
+        unmatched_distinct=share or none,
+        ordinary=none,
+        reason=reason,
+    )
+
+
+def _no_share(reason: str) -> Share:
+    return Share(value=None, n=0, n_units=0, n_effective=0.0, reason=reason)
+
+
+def _stopped() -> RunStopped:
+    return RunStopped(0, 0)

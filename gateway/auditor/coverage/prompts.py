@@ -1,0 +1,88 @@
+"""The prompts of stored exchanges: those that name an identity, and ordinary ones beside them."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from auditors.metrics.weighting import bounded_weight
+from auditors.probes import last_user
+from auditors.text.conversation import NotAuditableError
+from auditors.text.identity import groups_mentioned, mentions_identity
+from auditors.text.readers.exchange import read_conversation
+from auditors.text.refusals.languages import NONE, language_of
+from auditors.types import Exchange
+from benchmarks.coverage.questions import LONGEST, shortened
+from benchmarks.coverage.traffic import Prompt
+from gateway.store.coverages import Asked
+
+MOST = 2_000
+"""Prompts that name an identity, the newest."""
+MOST_ORDINARY = 300
+MOST_READ = 20_000
+"""Exchanges that are looked at for them."""
+SEARCHED = 20_000
+"""Characters of a prompt in which an identity is looked for."""
+
+
+class Prompts:
+    """Collects prompts, the newest first; what is left out is counted by why."""
+
+    def __init__(self) -> None:
+        self.naming: list[Prompt] = []
+        self.ordinary: list[Prompt] = []
+        self.excluded = Counter[str]()
+        self.n_read = 0
+        self.n_cut = 0
+        self.since: float | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.naming) >= MOST or self.n_read >= MOST_READ
+
+    def read(self, asked: Sequence[Asked]) -> None:
+        """Takes what it can use, until it is full. Takes processor time: for a thread."""
+        for one in asked:
+            if self.is_full:
+                return
+            self.n_read += 1
+            self.since = one.exchange.received_at
+            why = self._left_out(one)
+            if why is not None:
+                self.excluded[why] += 1
+
+    def _left_out(self, asked: Asked) -> str | None:
+        """Why; None where it is among those that name an identity."""
+        exchange = asked.exchange
+        if exchange.known_probability is None:
+            return "unknown_probability"
+        try:
+            conversation = read_conversation(exchange)
+        except NotAuditableError:
+            return "not_readable"
+        place = last_user(conversation)
+        whole = conversation.messages[place].text if place >= 0 else ""
+        text = shortened(whole)
+        if not text:
+            return "no_prompt"
+        if language_of(text) not in ("en", NONE):
+            return "other_language"
+        axes = tuple(dict.fromkeys(axis for axis, _ in groups_mentioned(whole[:SEARCHED])))
+        prompt = Prompt(
+            exchange_id=exchange.id,
+            text=text,
+            axes=axes,
+            weight=bounded_weight(exchange.known_probability, exchange.rate_factor),
+            sender=asked.user,
+            key=exchange.key_name,
+        )
+        if not axes:
+            return self._ordinary(exchange, prompt)
+        self.n_cut += len(whole.strip()) > LONGEST
+        self.naming.append(prompt)
+        return None
+
+    def _ordinary(self, exchange: Exchange, prompt: Prompt) -> str:
+        if mentions_identity(exchange.request_body[:SEARCHED]):
+            return "identity_named_elsewhere"
+        if len(self.ordinary) < MOST_ORDINARY:
+            self.ordinary.append(prompt)
+        return "names_no_identity"

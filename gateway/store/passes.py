@@ -1,0 +1,32 @@
+"""Work that is done every so often by whichever auditor comes first."""
+
+import struct
+
+import sqlalchemy as sa
+
+from gateway.store.connections import upsert
+from gateway.store.database import Database
+from gateway.store.schema import exclusively
+from gateway.store.tables import facts
+
+_LOCK = 0x6A726566
+"""One auditor at a time looks whether a pass is due."""
+
+
+async def take(database: Database, name: str, every_seconds: float, now: float) -> bool:
+    """Whether a pass of this name is due, which then counts as begun."""
+    async with database.begin() as connection:
+        await exclusively(connection, _LOCK)
+        last = (await connection.execute(sa.select(facts.c.value).where(facts.c.name == name))).scalar()
+        if last is not None and now - struct.unpack("<d", bytes(last))[0] < every_seconds:
+            return False
+        row = upsert(connection, facts).values(name=name, value=struct.pack("<d", now))
+        values = {"value": row.excluded.value}
+        await connection.execute(row.on_conflict_do_update(index_elements=[facts.c.name], set_=values))
+    return True
+
+
+async def forget(database: Database, name: str) -> None:
+    """Makes it due again: who took it could not do it."""
+    async with database.begin() as connection:
+        await connection.execute(sa.delete(facts).where(facts.c.name == name))
