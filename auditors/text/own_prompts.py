@@ -16,8 +16,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from auditors.text.identity import GROUPS
-from auditors.text.swaps.lexicon import SWAPPED
+from auditors.text.identity import AXES, GROUPS
 from auditors.types import Message
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -144,12 +143,12 @@ def _faults(one: _Line) -> Iterator[str]:
     if len(given) != 1:
         yield f"has {' and '.join(given) or 'none of prompt, messages, swaps'}: give exactly one"
         return
-    if one.axis is not None and one.axis not in SWAPPED:
-        yield f'axis "{one.axis}" is none: use one of {", ".join(SWAPPED)}'
+    if one.axis is not None and one.axis not in AXES:
+        yield f'axis "{one.axis}" is none: use one of {", ".join(AXES)}'
         return
     for name in ("swaps", "groups"):
         if getattr(one, name) is not None and one.axis is None:
-            yield f"{name} needs axis, one of {', '.join(SWAPPED)}"
+            yield f"{name} needs axis, one of {', '.join(AXES)}"
             return
     if one.swaps is not None:
         if one.groups is not None:

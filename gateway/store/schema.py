@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.errors import StoreError
 from gateway.store.connections import Connections
 
-VERSION = "0017"
+VERSION = "0023"
 """The newest revision under migrations/versions; a test keeps the two together."""
 
 _ADVISORY_LOCK = 0x62696173  # "bias": one number all processes agree on
