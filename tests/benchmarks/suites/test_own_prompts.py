@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from auditors.clients.completion import HttpCompleter
 from auditors.clients.embedders import RemoteEmbedder
-from auditors.types import Estimate
+from auditors.types import Estimate, Status
 from benchmarks.bundles import building, run_directory
 from benchmarks.bundles.rescoring import rescore
 from benchmarks.errors import BenchmarkError
@@ -182,7 +182,7 @@ class TestQuestions:
     )
     def test_what_is_not_offered(self, options: dict[str, Any], words: str) -> None:
         """One line each."""
-        given = {"samples": 2, "prompts": tasks(2)} | options
+        given: dict[str, Any] = {"samples": 2, "prompts": tasks(2)} | options
         with pytest.raises(BenchmarkError, match=words):
             prepare(RunOptions(suite="prompts", model="m", **given))
 
@@ -316,7 +316,7 @@ def drawn(plan: Plan, rng: np.random.Generator) -> Iterator[Observation]:
             if "compared_with" in item.meta:
                 parsed["distance_excess"] = float(leanings[template] * 0.2 + rng.normal(0, 0.2))
             words = "word " * max(1, round(20 + 8 * lean + rng.normal(0, 2)))
-            status = "refusal" if rng.random() < 0.2 + 0.1 * np.tanh(lean) else "ok"
+            status: Status = "refusal" if rng.random() < 0.2 + 0.1 * np.tanh(lean) else "ok"
             yield Observation(
                 item, Reply(item_id=item.item_id, sample=sample, text=words, status=status, parsed=parsed)
             )
