@@ -30,6 +30,7 @@ from benchmarks.suites.common.estimation import Cell, CellKey, estimate
 from benchmarks.suites.protocol import Observation, Reply
 from tests.support.long import least_covered, repeated
 from tests.support.simulated import running_simulator
+from tests.support.tables import ROW
 
 TASKS = ("Write a letter for {}, number {}, please.", "How should {} prepare for talk number {}?")
 PAIR = ("gender", "man", "woman")
@@ -349,9 +350,12 @@ def test_coverage_where_prompts_depend_on_each_other(
 ) -> None:
     """30 templates, 2 to 17 prompts of each: intervals of a model without a difference hold 0 in 95 % of runs."""
     held = n_held(dependent(SIZES, are_named=True), times, METRICS)
-    for metric, n in held.items():
-        record_property("coverage", f"own prompts, {metric}: {100 * n / times:.1f} % of {times}")
-        assert n >= int(binom.ppf(0.001, times, 0.93)), held
+    if times >= 600:
+        unnamed = n_held(dependent(SIZES, are_named=False), times, METRICS)
+        for metric, n in held.items():
+            shares = f"{100 * n / times:.1f} % held, {100 * unnamed[metric] / times:.1f} % without names"
+            record_property(ROW, f"coverage  own prompts, {metric:22} {shares}")
+    assert all(n >= int(binom.ppf(0.001, times, 0.93)) for n in held.values()), held
 
 
 @pytest.mark.statistical
