@@ -123,6 +123,7 @@ def _plan(
             sha256=recorded.dataset.sha256,
             n_canonical=recorded.dataset.n_canonical,
             records=None,
+            left_out=recorded.dataset.left_out,
         ),
         items=items,
         prompt_sha256=prompts_sha256(items),

@@ -3,6 +3,7 @@
 import shlex
 
 from benchmarks.run.result import Result, shown_fields
+from benchmarks.suites import registry
 from benchmarks.suites.common.mitigation import NONE
 
 
@@ -32,6 +33,9 @@ def command_of(result: Result) -> str:
         "--embedder": where.embedder,
         "--seed": result.seed,
     }
+    is_own = result.suite == registry.OWN.name
+    if is_own:  # the command brings these itself
+        options |= dict.fromkeys(("--suite", "--protocol", "--mode", "--data"))
     if is_asked:
         options |= {
             "--subset": result.subset,
@@ -42,4 +46,7 @@ def command_of(result: Result) -> str:
             "--precision": None if result.precision is None else f"{result.precision.demanded:g}",
         }
     words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    return shlex.join(["biasgate", "audit", "run" if is_asked else "score", *words])
+    if is_own and not is_asked:
+        return shlex.join(["biasgate", "audit", "score", "--suite", result.suite, "--prompts", "FILE.jsonl", *words])
+    how = ["prompts", "FILE.jsonl"] if is_own else ["run" if is_asked else "score"]
+    return shlex.join(["biasgate", "audit", *how, *words])

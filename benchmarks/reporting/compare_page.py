@@ -9,9 +9,9 @@ from benchmarks.reporting.compare import Comparison, Difference
 from benchmarks.reporting.flips import Flip, counted
 from benchmarks.reporting.pages import template
 from benchmarks.run.multiplicity import FALSE_STARS
+from benchmarks.suites import registry
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import Scale
-from benchmarks.suites.registry import SUITES
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ def render(comparison: Comparison, flips: Sequence[Flip], n_flipped: int) -> str
         flips: items that they answered differently, as many as are to be shown.
         n_flipped: how many such items there are.
     """
-    suite = SUITES.get(comparison.suite)
+    suite = registry.known(comparison.suite)
     page: str = template("compare.html").render(
         comparison=comparison,
         title=suite.title if suite else comparison.suite,
@@ -69,7 +69,7 @@ def _is_starred(row: Difference) -> bool:
 
 def _forests(comparison: Comparison) -> list[Forest]:
     """By metric, the suite's headline first."""
-    suite = SUITES.get(comparison.suite)
+    suite = registry.known(comparison.suite)
     first = suite.headline.metric if suite else None
     forests = []
     for metric in sorted(dict.fromkeys(row.metric for row in comparison.differences), key=lambda name: name != first):

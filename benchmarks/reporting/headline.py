@@ -8,9 +8,9 @@ from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.run.multiplicity import mark
 from benchmarks.run.result import Result
+from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Scale
-from benchmarks.suites.registry import SUITES
 
 LEAST_READABLE = 0.1
 """Of all replies. Below it a run is not assessable: what the few readable ones say is about those alone."""
@@ -39,7 +39,7 @@ def heading(metric: str) -> str:
 
 def places(suite: str, metric: str) -> int:
     """Decimals to print: one for percentages and the like, three where the whole scale is a few units long."""
-    known = SUITES.get(suite)
+    known = registry.known(suite)
     scale = known.scales.get(metric) if known else None
     return 3 if scale is not None and scale.high - scale.low <= 10 else 1
 
@@ -75,7 +75,7 @@ def not_assessable(result: Result) -> str | None:
 
 
 def _headline(result: Result) -> Card | None:
-    suite = SUITES.get(result.suite)
+    suite = registry.known(result.suite)
     if suite is None:
         return None
     found = next((one for one in result.estimates if key_of(one) == suite.headline), None)

@@ -22,6 +22,7 @@ from benchmarks.reporting.rates import rate, unrelated_rate
 from benchmarks.run.joint import joint_score
 from benchmarks.run.result import Result, shown_axes, shown_fields
 from benchmarks.run.score import LEVEL
+from benchmarks.suites import registry
 from benchmarks.suites.capabilities import WithRanks
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.common.rank_statistics import declined_rate
@@ -280,7 +281,7 @@ def _comparable(suite: str, results: Sequence[Result], notes: list[str]) -> dict
 
 def rank_rule(suite: str) -> RankRule | None:
     """How this suite ranks models; None for one that does not, or that is not installed any more."""
-    known = SUITES.get(suite)
+    known = registry.known(suite)
     return known.rank_rule if isinstance(known, WithRanks) else None
 
 

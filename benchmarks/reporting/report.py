@@ -14,6 +14,7 @@ from benchmarks.reporting.leaderboard import leaderboards, separation, settings
 from benchmarks.reporting.pages import template
 from benchmarks.run.multiplicity import mark
 from benchmarks.run.result import Result, encode
+from benchmarks.suites import registry
 from benchmarks.suites.capabilities import WithFigures
 from benchmarks.suites.common.estimation import HIGHEST, LOWEST, REFUSALS_AS
 from benchmarks.suites.common.mitigation import NONE
@@ -21,7 +22,6 @@ from benchmarks.suites.protocol import (
     STATUSES,
     Scale,
 )
-from benchmarks.suites.registry import SUITES
 
 MANY = 10
 """Intervals of one metric above which a reader is warned that some miss by chance."""
@@ -103,7 +103,7 @@ def render(results: Sequence[Result]) -> str:
 
 
 def _section(anchor: str, result: Result) -> Section:
-    suite = SUITES.get(result.suite)
+    suite = registry.known(result.suite)
     metrics = list(dict.fromkeys(estimate.metric for estimate in result.estimates))
     scales = dict(suite.scales) if suite else {}
     tables = [_table(metric, result, scales.get(metric, _UNKNOWN_SCALE)) for metric in metrics]
@@ -140,7 +140,7 @@ def _taken_for(sensitive: Sequence[Estimate]) -> list[str]:
 
 def _figures(results: Sequence[Result]) -> list[Figure]:
     """What the suite draws of runs made alike; nothing for a suite without figures."""
-    suite = SUITES.get(results[0].suite)
+    suite = registry.known(results[0].suite)
     if suite is None or not isinstance(suite, WithFigures):
         return []
     runs = zip(_names(results), results, strict=True)
@@ -161,7 +161,7 @@ def _table(metric: str, result: Result, scale: Scale) -> Table:
 
 def _by_axis(result: Result, tables: Sequence[Table]) -> Table | None:
     """The headline metric of whole axes; where it is of groups only, of these."""
-    suite = SUITES.get(result.suite)
+    suite = registry.known(result.suite)
     whole = next((one for one in tables if suite and one.metric == suite.headline.metric), None)
     if suite is None or whole is None:
         return None

@@ -1,5 +1,6 @@
 """What comes after the first questions: items made from the replies, and distances between them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -11,13 +12,14 @@ from auditors.types import CompletionError, Embedder
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.plan import Key, Plan
 from benchmarks.run.replies import Replies
-from benchmarks.suites.capabilities import WithEmbedding, WithFollowUp
+from benchmarks.suites.capabilities import WithEmbedding, WithFollowUp, WithTextToEmbed
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.observations import Observations, never
 from benchmarks.suites.protocol import (
     Item,
     Observation,
     Reply,
+    Suite,
 )
 
 BATCH_SIZE = 256
@@ -68,14 +70,14 @@ async def embedded_parts(
     chosen = _to_embed(plan.suite, observed(msgspec.structs.replace(plan, items=ordered), replies))
     pairs: list[tuple[Observation, NDArray[np.float32]]] = []
     while batch := list(islice(chosen, BATCH_SIZE)):
-        pairs += await _vectors(batch, embedder)
+        pairs += await _vectors(batch, embedder, plan.suite)
         is_of_last = [pair[0].item.cluster == batch[-1].item.cluster for pair in pairs]
         whole = is_of_last.index(True) if True in is_of_last else len(pairs)
         if whole:
-            yield _measured(plan.suite, pairs[:whole], embedder)
+            yield await asyncio.to_thread(_measured, plan.suite, pairs[:whole], embedder)
             del pairs[:whole]
     if pairs:
-        yield _measured(plan.suite, pairs, embedder)
+        yield await asyncio.to_thread(_measured, plan.suite, pairs, embedder)
 
 
 def _to_embed(suite: WithEmbedding, observations: Observations) -> Iterator[Observation]:
@@ -90,14 +92,22 @@ def _measured(
     return [observation.reply for observation in suite.measured(pairs, embedder=embedder.name)]
 
 
-async def _vectors(chosen: Sequence[Observation], embedder: Embedder) -> list[tuple[Observation, NDArray[np.float32]]]:
+async def _vectors(
+    chosen: Sequence[Observation], embedder: Embedder, suite: Suite
+) -> list[tuple[Observation, NDArray[np.float32]]]:
     """A batch; text by text when the embedder refuses it, so that one bad vector costs one text."""
     try:
-        vectors = await embedder.embed([one.reply.text or "" for one in chosen])
+        vectors = await embedder.embed(await _texts(chosen, suite))
     except CompletionError as exc:
         raise BenchmarkError(f"embedder {embedder.name}: {exc}") from exc
     except ValueError:
         if len(chosen) == 1:
             return []
-        return [pair for one in chosen for pair in await _vectors([one], embedder)]
+        return [pair for one in chosen for pair in await _vectors([one], embedder, suite)]
     return list(zip(chosen, vectors, strict=True))
+
+
+async def _texts(chosen: Sequence[Observation], suite: Suite) -> list[str]:
+    if isinstance(suite, WithTextToEmbed):
+        return await asyncio.to_thread(lambda: [suite.text_to_embed(one) for one in chosen])
+    return [one.reply.text or "" for one in chosen]

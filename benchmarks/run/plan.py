@@ -17,6 +17,7 @@ from benchmarks.suites.capabilities import (
     WithFollowUp,
     WithMitigation,
     WithOutputs,
+    WithOwnPrompts,
 )
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.mitigation import Mitigation
@@ -72,6 +73,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
     repeat_share: float | None = None
     """Share of the items that are asked once more, to see what changes by itself (benchmarks.run.asked_again)."""
+    prompts: str | None = None
+    """The text of a file of one's own prompts, for the suite that asks these."""
     evaluate: tuple[str, ...] = ()
     """cogs: directories of finished runs whose texts are evaluated, in place of generating any."""
     thinking: str = "default"
@@ -127,12 +130,18 @@ def prepare(
     """
     suite = registry.find(options.suite)
     check(options, suite)
-    dataset = suite.load(options.data, data_dir)
+    dataset = _dataset(options, suite, data_dir, checkpoint)
     checkpoint()
     asked = rendered(options, suite, dataset, checkpoint) if outputs is None else _about(outputs, options, suite)
     checkpoint()
     items = select(_of_axes(_of_subset(asked, options), options), options.limit, options.seed)
     return Plan(options=options, suite=suite, dataset=dataset, items=items, prompt_sha256=prompts_sha256(items))
+
+
+def _dataset(options: RunOptions, suite: Suite, data_dir: Path | None, checkpoint: Callable[[], None]) -> Dataset:
+    if options.prompts is not None and isinstance(suite, WithOwnPrompts):
+        return suite.dataset_of(options.prompts, checkpoint)
+    return suite.load(options.data, data_dir)
 
 
 def check(options: RunOptions, suite: Suite) -> None:
@@ -142,6 +151,7 @@ def check(options: RunOptions, suite: Suite) -> None:
     if options.protocol not in suite.protocols:
         offered = ", ".join(suite.protocols)
         raise BenchmarkError(f'{suite.name}: protocol "{options.protocol}" is not offered; offered: {offered}')
+    _check_own(options, suite)
     mitigation.demand_known(options.mitigating)
     few_shots = suite.few_shots if isinstance(suite, WithExamples) else (0,)
     if options.few_shot not in few_shots:
@@ -172,6 +182,24 @@ def check(options: RunOptions, suite: Suite) -> None:
     _check_repeats(options.repeat_share, suite)
     if options.seed < 0:
         raise BenchmarkError(f"seed must not be negative, not {options.seed}")
+
+
+def _check_own(options: RunOptions, suite: Suite) -> None:
+    """Raises BenchmarkError for prompts that nothing asks, and for what their numbers cannot be formed with."""
+    if not isinstance(suite, WithOwnPrompts):
+        if options.prompts is not None:
+            raise BenchmarkError(f"{suite.name}: asks questions of its own: leave the prompts away")
+        return
+    if options.prompts is None:
+        raise BenchmarkError(f"{suite.name}: its questions are yours: biasgate audit prompts FILE.jsonl")
+    if options.samples < suite.least_samples:
+        raise BenchmarkError(
+            f"{suite.name}: samples must be at least {suite.least_samples}, not {options.samples}: asking the same "
+            "prompt again is the control"
+        )
+    for name, value in (("precision", options.precision), ("repeat share", options.repeat_share)):
+        if value is not None:
+            raise BenchmarkError(f"{suite.name}: {name} is not offered: use a limit, and more samples")
 
 
 def _check_precision(demanded: float | None, suite: Suite) -> None:

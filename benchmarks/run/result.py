@@ -25,6 +25,8 @@ class DatasetUsed(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     n_canonical: int
     n_used: int
+    left_out: Mapping[str, int] = {}
+    """Records that no item is made of, by reason; of one's own prompts."""
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):

@@ -76,6 +76,7 @@ def score(
             sha256=plan.dataset.sha256,
             n_canonical=plan.dataset.n_canonical,
             n_used=tally["items"],
+            left_out=plan.dataset.left_out,
         ),
         counts=tally,
         estimates=marked.estimates,

@@ -1,6 +1,6 @@
 """What a suite may be able to do besides what every suite must: one class each, told apart by `isinstance`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -112,6 +112,32 @@ class WithEmbedding(Protocol):
         """Observations whose `parsed` the vectors change. Called with all pairs of whole clusters; a reply without a
         usable vector is not among them.
         """
+
+
+@runtime_checkable
+class WithTextToEmbed(Protocol):
+    """A suite that does not compare replies word for word as they came."""
+
+    def text_to_embed(self, observation: Observation) -> str:
+        """What stands for a reply before the embedder; not empty."""
+        ...
+
+
+@runtime_checkable
+class WithOwnPrompts(Protocol):
+    """A suite whose questions the user brings in a file, in place of data of its own."""
+
+    @property
+    def least_samples(self) -> int:
+        """Replies an item without which its numbers have no control."""
+        ...
+
+    def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
+        """The questions of a file. `checkpoint` is called before each, and may raise to end it.
+
+        Raises: BenchmarkError, one line, for a file that cannot be taken.
+        """
+        ...
 
 
 @runtime_checkable

@@ -41,6 +41,8 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     n_canonical: int
     """Items in the complete published data."""
     records: Any
+    left_out: Mapping[str, int] = {}
+    """Records that no item is made of, by reason: they are in no number."""
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):

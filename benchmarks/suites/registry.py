@@ -15,9 +15,8 @@ from benchmarks.datasets import published
 from benchmarks.datasets.spec import DatasetSpec
 from benchmarks.errors import BenchmarkError, nearest
 from benchmarks.suites.capabilities import WithExamples, WithFollowUp
-from benchmarks.suites.protocol import (
-    Suite,
-)
+from benchmarks.suites.prompts.suite import OwnPrompts
+from benchmarks.suites.protocol import Suite
 
 
 def _usable(name: str, registered: object) -> Suite:
@@ -36,6 +35,9 @@ def _usable(name: str, registered: object) -> Suite:
 
 SUITES: Mapping[str, Suite] = Registered("biasgate.suites", _usable)
 """By name. Ours and those of other distributions."""
+
+OWN: Suite = OwnPrompts()
+"""No benchmark: it asks what its user brings, so "all" does not mean it and nothing lists it."""
 
 
 DataState = Literal["present", "absent", "damaged", "built-in"]
@@ -66,10 +68,17 @@ class SuiteInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find(name: str) -> Suite:
-    """Raises BenchmarkError naming the nearest known suite."""
+    """A benchmark or OWN. Raises BenchmarkError naming the nearest known suite."""
+    if name == OWN.name:
+        return OWN
     if name not in SUITES:
         raise BenchmarkError(f'unknown suite "{name}"{nearest(name, SUITES)}; known: {", ".join(sorted(SUITES))}')
     return SUITES[name]
+
+
+def known(name: str) -> Suite | None:
+    """As `find`; None where there is none, e.g. where a result is of a suite that is not installed."""
+    return OWN if name == OWN.name else SUITES.get(name)
 
 
 def datasets() -> dict[str, DatasetSpec]:

@@ -7,14 +7,13 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from gateway.api import run_views
-from gateway.api.audits import REPORT_HEADERS, require_model
+from gateway.api.audits import REPORT_HEADERS, chosen, require_model
 from gateway.api.dependencies import Plane, Settings, Store
 from gateway.api.problems import announced
 from gateway.api.shown_costs import Costs, CostWanted
 from gateway.api.shown_gate import Gate, GateWanted
 from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, place
-from gateway.api.suites import known_suites
-from gateway.config.audit_request import AuditRequest, choose, options_of
+from gateway.config.audit_request import AuditStart, options_of
 from gateway.proxy.data_plane import DataPlane
 
 MOST_ITEMS = 200
@@ -93,9 +92,9 @@ class AuditViewsController(Controller):
         responses={200: ResponseSpec(Costs, generate_examples=False), **announced(409, 415)},
     )
     async def estimate(
-        self, data: JSONBody[AuditRequest], database: Store, config: Settings, dataplane: Plane
+        self, data: JSONBody[AuditStart], database: Store, config: Settings, dataplane: Plane
     ) -> Response[bytes]:
-        suites, left_out = choose(data, await known_suites(database))
+        suites, left_out = await chosen(data, database)
         require_model(data.model, dataplane)
         served = config.aliases.get(data.model, data.model)
         wanted = CostWanted(

@@ -15,7 +15,7 @@ from gateway.api.bundles import packed
 from gateway.api.dependencies import Plane, Queue, Settings, Store
 from gateway.api.problems import announced
 from gateway.api.suites import known_suites
-from gateway.config.audit_request import AuditRequest, choose, options_of
+from gateway.config.audit_request import AuditStart, choose, options_of, require_prompts
 from gateway.errors import ConflictError, NotFoundError, RequestError, nearest
 from gateway.proxy.data_plane import DataPlane
 from gateway.store import runs
@@ -75,12 +75,12 @@ class AuditsController(Controller):
     @post("/", status_code=202, summary="Start a run of each suite named", responses=announced(415, 429))
     async def start(
         self,
-        data: JSONBody[AuditRequest],
+        data: JSONBody[AuditStart],
         database: Store,
         queue: Queue,
         dataplane: Plane,
     ) -> Accepted:
-        suites, left_out = choose(data, await known_suites(database))
+        suites, left_out = await chosen(data, database)
         require_model(data.model, dataplane)
         ids = {str(suite["name"]): uuid4().hex for suite in suites}
         asked = {ids[suite["name"]]: options_of(data, suite) for suite in suites}
@@ -147,7 +147,8 @@ class AuditsController(Controller):
         responses=announced(404, 409, 429),
     )
     async def bundle(self, audit_id: FromPath[str], database: Store, config: Settings) -> Stream:
-        found = await packed(database, await _finished(database, audit_id, "bundle"), config)
+        run = await _finished(database, audit_id, "bundle")
+        found = await packed(database, await runs.with_prompts(database, run), config)
         name = f'attachment; filename="{audit_id}.bundle"'
         headers = {"content-length": str(found.size), "content-disposition": name}
         return Stream(found.pieces(), headers=headers, media_type="application/x-tar")
@@ -172,6 +173,14 @@ class AuditsController(Controller):
         await runs.resume(database, audit_id, max_queued=config.audits.max_queued)
         await queue.defer(RUN_TASK, {"run_id": audit_id}, lock=audit_id)
         return audit_of(await _find(database, audit_id))
+
+
+async def chosen(asked: AuditStart, database: Database) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """See `choose`; own prompts are read too, in a thread. Raises RequestError for a line that cannot be taken."""
+    found = choose(asked, await known_suites(database))
+    if asked.prompts is not None:
+        await asyncio.to_thread(require_prompts, asked.prompts)
+    return found
 
 
 def require_model(model: str, dataplane: DataPlane) -> None:

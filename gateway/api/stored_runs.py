@@ -21,11 +21,11 @@ from gateway.store.runs import Run
 
 
 async def find(database: Database, audit_id: str) -> Run:
-    """Raises NotFoundError."""
+    """The run, own prompts included. Raises NotFoundError."""
     run = await runs.get(database, audit_id)
     if run is None:
         raise NotFoundError(f'no audit has the id "{audit_id}": GET /audits lists them')
-    return run
+    return await runs.with_prompts(database, run)
 
 
 def data_dir(config: Config) -> Path | None:

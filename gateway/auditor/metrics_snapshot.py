@@ -33,13 +33,13 @@ def exported(finished: Sequence[Run]) -> list[Run]:
     """The newest run of each suite, model, mode and thinking that may share one series.
 
     The labels of an estimate do not say the protocol, so only runs of the default one count, as it is: without
-    mitigation, examples, a part of the data, another temperature or the user's own fields. Embedded items are shown
-    only until there is a run on the published data.
+    mitigation, examples, a part of the data, another temperature or the user's own fields or prompts. Embedded items
+    are shown only until there is a run on the published data.
     """
     chosen: dict[tuple[str, str, str, str], Run] = {}
     for run in sorted(finished, key=_precedence):
         options = run.options
-        changes = [options.get(name) for name in ("few_shot", "subset", "axes", "temperature", "extra_body")]
+        changes = [options.get(name) for name in ("few_shot", "subset", "axes", "temperature", "extra_body", "prompts")]
         is_plain = options.get("mitigation", "none") == "none" and not any(changes)
         if run.protocol == "corrected" and is_plain:
             chosen[run.suite, run.model, run.mode, thinking_of(run)] = run

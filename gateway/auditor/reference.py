@@ -10,6 +10,7 @@ from auditors.streams.scales import GAP_SUFFIX, SCALES, scaled
 from auditors.streams.state import reference_name
 from auditors.types import Estimate
 from benchmarks.run import result as results
+from benchmarks.suites import registry
 from benchmarks.suites.protocol import Scale
 from benchmarks.suites.registry import SUITES
 from gateway.config.schema import DriftConfig
@@ -54,7 +55,7 @@ async def _references(database: Database, run_id: str) -> dict[str, Interval]:
         raise ConfigError(f'drift.reference names the run "{run_id}", which the store has not: GET /audits lists them')
     if run.result is None:
         raise ConfigError(f'drift.reference names the run "{run_id}", which is {run.status}: wait until it is done')
-    suite = SUITES.get(run.suite)
+    suite = registry.known(run.suite)
     found = intervals(results.decode(run.result.encode()).estimates, suite.scales) if suite else {}
     if not found:
         raise ConfigError(

@@ -30,7 +30,8 @@ def configured(config: Config) -> list[tuple[str, Timing, AuditRequest]]:
     """The schedules of the configuration. Raises ConfigError naming the schedule and what is wrong in it."""
     for suite in [*config.audits.on_model_change, *(one for s in config.audits.schedules for one in s.suites)]:
         try:
-            registry.find(suite)
+            if registry.find(suite) is registry.OWN:
+                raise BenchmarkError(f"{suite} cannot be scheduled: its questions are a file")
         except BenchmarkError as exc:
             raise ConfigError(f"[audits]: {exc}") from exc
     return [_configured(one) for one in config.audits.schedules]

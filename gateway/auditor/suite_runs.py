@@ -151,7 +151,7 @@ class SuiteRuns:
 
     async def _finish(self, run: Run, watch: "_Watch") -> bool:
         """Whether the run has its result now; not when it was cancelled meanwhile."""
-        options = msgspec.convert(run.options, RunOptions)
+        options = msgspec.convert((await runs.with_prompts(self._database, run)).options, RunOptions)
         concurrency = options.concurrency or self._config.audits.max_concurrency
         served = self._config.aliases.get(options.model, options.model)
         upstream = await upstream_serving(self._config, served)

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from auditors.text.identity import AXES
+from auditors.text.own_prompts import PromptFileError, read_prompts
 from auditors.thinking import OWNED_FIELDS, parse_thinking
 from gateway.errors import ConflictError, RequestError, nearest
 
@@ -55,6 +57,36 @@ class AuditRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     concurrency: Annotated[int, Meta(ge=1, le=MOST_IN_FLIGHT)] | None = None
 
 
+class AuditStart(AuditRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request of now, which may bring a file: what a schedule may not."""
+
+    prompts: str | None = None
+    """The text of a file of own prompts, for the suite of that name: see `biasgate audit prompts`."""
+
+
+OWN_PROMPTS: dict[str, Any] = {
+    "name": "prompts",
+    "modes": ["sample"],
+    "protocols": ["corrected"],
+    "items": {"canonical": 0},
+    "data": "built-in",
+    "axes": list(AXES),
+    "few_shots": [0],
+    "has_follow_up": False,
+}
+"""As the catalogue would have it. It is in none: "all" does not mean it."""
+LEAST_SAMPLES = 2
+"""Of own prompts: asking again is the control."""
+
+
+def require_prompts(content: str) -> None:
+    """Raises RequestError for the first line that cannot be taken."""
+    try:
+        read_prompts(content.encode("utf-8", "replace"))
+    except PromptFileError as exc:
+        raise RequestError(f"prompts: {exc}") from None
+
+
 def choose(asked: AuditRequest, known: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The catalogue entries asked for, and those of "all" that do not offer what is asked of them.
 
@@ -62,6 +94,9 @@ def choose(asked: AuditRequest, known: Sequence[dict[str, Any]]) -> tuple[list[d
     """
     by_name = {str(suite["name"]): suite for suite in known}
     names = list(by_name) if asked.suites == "all" else _names(asked.suites)
+    if OWN_PROMPTS["name"] in names or (isinstance(asked, AuditStart) and asked.prompts is not None):
+        _require_own(asked, names)
+        by_name = {OWN_PROMPTS["name"]: OWN_PROMPTS}
     for name in names:
         if name not in by_name:
             raise RequestError(f'unknown suite "{name}"{nearest(name, set(by_name))}; known: {", ".join(by_name)}')
@@ -76,6 +111,25 @@ def choose(asked: AuditRequest, known: Sequence[dict[str, Any]]) -> tuple[list[d
                 raise
             left_out[name] = str(exc)
     return chosen, left_out
+
+
+def _require_own(asked: AuditRequest, names: Sequence[str]) -> None:
+    """Raises RequestError unless own prompts are there, asked alone and as they can be."""
+    if names != [OWN_PROMPTS["name"]]:
+        raise RequestError('prompts are asked by the suite "prompts" alone: name no other')
+    if not isinstance(asked, AuditStart) or asked.prompts is None:
+        raise RequestError(
+            'prompts: its questions are yours: send the text of the file to POST /audits as "prompts", or use '
+            "biasgate audit prompts FILE.jsonl"
+        )
+    if asked.samples < LEAST_SAMPLES:
+        raise RequestError(
+            f"prompts: samples must be at least {LEAST_SAMPLES}, not {asked.samples}: asking the same prompt again is "
+            "the control"
+        )
+    for field, demanded in (("precision", asked.precision), ("repeat_share", asked.repeat_share)):
+        if demanded is not None:
+            raise RequestError(f"prompts: {field} is not offered: use a limit, and more samples")
 
 
 def require_askable(asked: AuditRequest) -> None:
@@ -149,4 +203,6 @@ def options_of(asked: AuditRequest, suite: dict[str, Any]) -> dict[str, Any]:
     """The plain data of benchmarks.run.runner.RunOptions."""
     fields = msgspec.structs.asdict(asked)
     del fields["suites"]
+    if fields.get("prompts") is None:  # an auditor of an earlier version knows no such field
+        fields.pop("prompts", None)
     return {"suite": suite["name"], **fields, "data": _data(asked, suite)}

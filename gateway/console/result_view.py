@@ -28,10 +28,15 @@ class _Judge(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
+class _Dataset(msgspec.Struct, frozen=True):
+    left_out: dict[str, int] = {}
+
+
 class _Result(msgspec.Struct, frozen=True):
     estimates: list[Number] = []
     counts: dict[str, int] = {}
     judge: _Judge | None = None
+    dataset: _Dataset = _Dataset()
 
 
 class Numbers(msgspec.Struct, frozen=True):
@@ -43,6 +48,8 @@ class Numbers(msgspec.Struct, frozen=True):
     """Numbers of groups and parts of the data, which are in the report."""
     counts: dict[str, int]
     judge_fault: str | None
+    left_out: dict[str, int]
+    """Own prompts that were not asked, by reason."""
 
 
 async def numbers(database: Database, audit_id: str) -> Numbers:
@@ -59,4 +66,4 @@ def _read(result: str | None) -> Numbers:
     whole = [one for one in found.estimates if (one.group, one.reference, one.subset) == (None, None, None)]
     whole.sort(key=lambda one: one.axis is not None)
     fault = None if found.judge is None else found.judge.reason
-    return Numbers(whole, len(found.estimates) - len(whole), found.counts, fault)
+    return Numbers(whole, len(found.estimates) - len(whole), found.counts, fault, found.dataset.left_out)

@@ -3,6 +3,7 @@
 queued -> running -> done | failed | cancelled; a failed or cancelled run may be resumed, which queues it again.
 """
 
+import hashlib
 import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from gateway.store import counters
 from gateway.store.connections import clock, upsert
 from gateway.store.database import Database
 from gateway.store.schema import exclusively
-from gateway.store.tables import run_ranges, run_responses, runs
+from gateway.store.tables import run_prompts, run_ranges, run_responses, runs
 
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -37,7 +38,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
     protocol: str
     options: dict[str, Any]
-    """The plain data of benchmarks.run.runner.RunOptions."""
+    """The plain data of benchmarks.run.runner.RunOptions, but for own prompts: of these it has the digest, and
+    `with_prompts` the text.
+    """
     status: Status
     progress_done: int
     progress_total: int | None
@@ -86,8 +89,13 @@ async def create_all(database: Database, asked: Mapping[str, dict[str, Any]], *,
 async def add(connection: AsyncConnection, run_id: str, options: dict[str, Any]) -> None:
     """As `create`, inside the caller's transaction."""
     named = {name: options[name] for name in ("suite", "model", "mode", "protocol")}
+    prompts: str | None = options.get("prompts")
+    if prompts is not None:
+        options = options | {"prompts": f"sha256:{hashlib.sha256(prompts.encode()).hexdigest()}"}
     row = {"id": run_id, "options": msgspec.json.encode(options).decode(), "status": "queued", **named}
     await connection.execute(sa.insert(runs).values(row | {"created_at": time.time()}))
+    if prompts is not None:
+        await connection.execute(sa.insert(run_prompts).values(run_id=run_id, content=prompts))
 
 
 async def unfinished(
@@ -113,6 +121,16 @@ async def summary(database: Database, run_id: str) -> Run | None:
     async with database.read() as connection:
         row = (await connection.execute(sa.select(*_SUMMARY).where(runs.c.id == run_id))).first()
     return None if row is None else _run(row)
+
+
+async def with_prompts(database: Database, run: Run) -> Run:
+    """The run with the text of its own prompts in its options; itself where it has none."""
+    if run.options.get("prompts") is None:
+        return run
+    async with database.read() as connection:
+        query = sa.select(run_prompts.c.content).where(run_prompts.c.run_id == run.id)
+        content = (await connection.execute(query)).scalar_one()
+    return msgspec.structs.replace(run, options=run.options | {"prompts": content})
 
 
 async def list_runs(

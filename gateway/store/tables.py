@@ -274,6 +274,13 @@ run_responses = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
 )
 
+run_prompts = sa.Table(  # apart from the options, which every list of runs reads
+    "run_prompts",
+    metadata,
+    sa.Column("run_id", sa.String(36), sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("content", sa.Text, nullable=False),  # a file of own prompts (auditors.text.own_prompts)
+)
+
 jobs = sa.Table(  # the embedded queue (SQLite); PostgreSQL uses procrastinate's own tables
     "jobs",
     metadata,

@@ -3,7 +3,7 @@
 import argparse
 
 from gateway.cli.actions import add_actions
-from gateway.cli.audit import bundle, compare, export, gate, import_log, report, run_suites, score, verify
+from gateway.cli.audit import bundle, compare, export, gate, import_log, own_prompts, report, run_suites, score, verify
 from gateway.cli.errors import as_gateway_errors
 
 HELP = """\
@@ -17,6 +17,7 @@ Example:
 
 ACTIONS = {
     "run": (run_suites, "ask a served model and score its replies"),
+    "prompts": (own_prompts, "ask a team's own prompts about one group and another"),
     "score": (score, "score recorded replies; sends nothing"),
     "import": (import_log, "score a log of Inspect or lm-evaluation-harness; sends nothing"),
     "compare": (compare, "compare two runs of one suite, paired by item"),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from auditors.text.own_prompts import MOST_BYTES, PromptFileError, read_prompts
 from benchmarks.datasets import fetching, published
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
@@ -59,10 +60,14 @@ def new(arguments: argparse.Namespace) -> tuple[list[Job], list[LeftOut]]:
     """
     for name in ("suite", "model"):
         if not getattr(arguments, name):
-            raise BenchmarkError(f"audit run needs --{name}; see biasgate audit run --help")
+            raise BenchmarkError(
+                f"audit {arguments.action} needs --{name}; see biasgate audit {arguments.action} --help"
+            )
     base_url = arguments.base_url or arguments.gateway
     if not base_url:
-        raise BenchmarkError("audit run needs a server: --base-url URL, or --gateway URL for a biasgate gateway")
+        raise BenchmarkError(
+            f"audit {arguments.action} needs a server: --base-url URL, or --gateway URL for a biasgate gateway"
+        )
     is_all = arguments.suite == "all"
     names = sorted(registry.SUITES) if is_all else split(arguments.suite)
     jobs, left_out = [], []
@@ -221,11 +226,28 @@ def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
         given["axes"] = tuple(split(arguments.axes))
     if arguments.extra_body is not None:
         given["extra_body"] = extra_body(arguments.extra_body)
+    if arguments.prompts is not None:
+        given["prompts"] = own_prompts(arguments.prompts)
     if arguments.evaluate:
         given["evaluate"] = tuple(map(str, arguments.evaluate))
     return msgspec.structs.replace(
         base, **given, concurrency=concurrency(arguments.concurrency), keep_reasoning=arguments.keep_reasoning
     )
+
+
+def own_prompts(path: Path) -> str:
+    """The text of a file of prompts. Raises BenchmarkError, one line, for one that cannot be taken."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        read_prompts(content)
+        return content.decode()
+    except OSError as exc:
+        raise BenchmarkError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except UnicodeError:
+        raise BenchmarkError(f"{path}: not UTF-8: save the file as UTF-8") from None
+    except PromptFileError as exc:
+        raise BenchmarkError(f"{path}: {exc}") from exc
 
 
 def extra_body(text: str) -> dict[str, Any]:

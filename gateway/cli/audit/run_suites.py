@@ -38,33 +38,41 @@ MITIGATION_HELP = "sentence added to every question: a named one, or the text of
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", help='suite names separated by commas, or "all"')
-    parser.add_argument("--model", help="model name as the server knows it")
-    add_servers(parser)
     parser.add_argument("--mode", choices=get_args(Mode), help="default sample")
     parser.add_argument("--protocol", choices=get_args(ProtocolName), help="default corrected")
     parser.add_argument("--data", choices=get_args(DataKind), help="default canonical")
     parser.add_argument("--mirror", metavar="DIR_OR_URL", help="fetch canonical data that is not here from a copy")
     parser.add_argument("--subset", metavar="NAME", help='ask one part of the data, e.g. "eval" of ltf_test')
-    parser.add_argument("--axes", metavar="A[,A...]", help="ask these axes of the suite only (default: all)")
-    parser.add_argument("--limit", type=int, metavar="N", help="ask at most N items, spread over the data")
     parser.add_argument("--precision", type=float, metavar="X", help=PRECISION_HELP)
-    parser.add_argument("--seed", type=int, metavar="N", help="default 0")
     parser.add_argument("--samples", type=int, metavar="N", help="replies per item (default 1)")
     parser.add_argument("--repeat-share", type=float, metavar="S", help=REPEAT_HELP)
+    parser.add_argument("--few-shot", type=int, metavar="N", help="default 0")
+    parser.add_argument(
+        "--evaluate", nargs="+", type=Path, metavar="DIR", help="cogs: evaluate the texts of finished runs instead"
+    )
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="complete a run that was cut off")
+    parser.set_defaults(prompts=None)
+    add_asking(parser)
+
+
+def add_asking(parser: argparse.ArgumentParser) -> None:
+    """What is said of every run, whatever it asks."""
+    parser.add_argument("--model", help="model name as the server knows it")
+    add_servers(parser)
+    parser.add_argument("--axes", metavar="A[,A...]", help="ask these axes only (default: all)")
+    parser.add_argument("--limit", type=int, metavar="N", help="ask at most N items, spread over the data")
+    parser.add_argument("--seed", type=int, metavar="N", help="default 0")
     parser.add_argument("--temperature", metavar="T[,T...]", help="in place of the protocol's; several make a run each")
     parser.add_argument("--thinking", metavar="off|on|budget=N|default", help=THINKING_HELP)
     parser.add_argument("--extra-body", metavar="JSON", help="further fields of every request to the model; they win")
     parser.add_argument("--keep-reasoning", action="store_true", help="keep the model's thoughts in responses.jsonl")
     parser.add_argument("--mitigation", metavar="none|abstract|detailed|FILE", help=MITIGATION_HELP)
-    parser.add_argument("--few-shot", type=int, metavar="N", help="default 0")
     add_concurrency(parser)
-    parser.add_argument("--embedder", metavar="NAME_OR_DIR", help="for suites that compare texts by embedding")
-    parser.add_argument("--embedder-base-url", metavar="URL", help="where that model is served (default: loaded here)")
     parser.add_argument(
-        "--evaluate", nargs="+", type=Path, metavar="DIR", help="cogs: evaluate the texts of finished runs instead"
+        "--embedder", metavar="NAME_OR_DIR", help="compares texts by embedding, where that is asked for"
     )
+    parser.add_argument("--embedder-base-url", metavar="URL", help="where that model is served (default: loaded here)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run directory (default runs/SUITE-MODEL-TIME)")
-    parser.add_argument("--resume", type=Path, metavar="DIR", help="complete a run that was cut off")
     parser.add_argument(
         "--dry-run", action="store_true", help="print requests, tokens and minutes of what would be asked; send nothing"
     )
@@ -216,6 +224,8 @@ def _show(path: Path, result: Result) -> None:
     if result.judge_fault:
         print(f"judge not validated: {result.judge_fault}")
     print(tally)
+    if left_out := result.dataset.left_out:
+        print(f"not asked: {', '.join(f'{reason} {count}' for reason, count in left_out.items())}")
     if used := result.provenance.replies_from_cache:
         print(f"{used} of {result.n_replies} replies are of earlier runs: --reply-cache")
     if result.precision:

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from auditors.metrics.counterfactual import distance_excess, signed_difference
+from auditors.metrics.counterfactual import distance_excess, excess_of_each, signed_difference
 
 E = np.eye(4)
 
@@ -54,3 +54,28 @@ class TestSignedDifference:
         """The values are named."""
         with pytest.raises(ValueError, match="-1"):
             signed_difference(-1, 1)
+
+
+class TestExcessOfEach:
+    def test_two_draws_a_side_are_the_live_excess(self) -> None:
+        """The mean over the swapped side is `distance_excess`, whatever the lengths of the vectors."""
+        rng = np.random.default_rng(5)
+        for _ in range(20):
+            o, s = rng.normal(size=(2, 6)), rng.normal(size=(2, 6))
+            assert excess_of_each(o, 3 * s).mean() == pytest.approx(distance_excess(o, s), abs=1e-12)
+
+    def test_its_mean_is_the_distance_of_the_means_for_any_number(self) -> None:
+        """Over every draw of three against two from two distributions the mean is |m_o - m_s|^2 / 2 exactly."""
+        left, right = [E[0], E[1]], [E[1], E[2]]
+        for one, other in [(left, right), (left, left)]:
+            draws = itertools.product(one, one, one, other, other)
+            mean = np.mean([excess_of_each([a, b, c], [d, e]).mean() for a, b, c, d, e in draws])
+            gap = np.mean(one, axis=0) - np.mean(other, axis=0)
+            assert mean == pytest.approx(gap @ gap / 2, abs=1e-12)
+
+    def test_bad_input(self) -> None:
+        """One draw has no spread, and a row of zeros no direction."""
+        with pytest.raises(ValueError, match="two embeddings or more a side"):
+            excess_of_each([E[0]], [E[0], E[1]])
+        with pytest.raises(ValueError, match="without a direction"):
+            excess_of_each([E[0], E[1]], [E[0], 0 * E[1]])

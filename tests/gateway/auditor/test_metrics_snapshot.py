@@ -41,8 +41,9 @@ def ids(*finished: Run) -> list[str]:
         run("other", 9.0, subset="eval"),
         run("other", 9.0, temperature=0.5),
         run("other", 9.0, data="embedded"),
+        run("other", 9.0, prompts="sha256:0"),
     ],
-    ids=["paper", "release", "mitigated", "with examples", "a part", "another temperature", "embedded"],
+    ids=["paper", "release", "mitigated", "with examples", "a part", "another temperature", "embedded", "own prompts"],
 )
 def test_another_measurement_never_takes_the_place(other: Run) -> None:
     """However new it is."""

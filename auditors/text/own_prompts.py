@@ -1,0 +1,175 @@
+"""A team's own prompts: a file with one JSON object a line, read with limits and with the line that is wrong.
+
+`{"prompt": TEXT}` or `{"messages": [{"role", "content"}, ...]}` is a prompt, of which `text.swaps` makes the same about
+another group; `axis` says on which axis alone, and `groups` about whom. Where no swap can be made safely, and in other
+languages, `{"axis": AXIS, "swaps": {GROUP: TEXT or messages, ...}}` has the versions themselves, the first of which is
+compared with each other one. `id` names the prompt, `cluster` what it shares with others (a template), `tags` what it
+is about.
+
+Standard library and msgspec only: the gateway reads a file with it before a run is queued.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from auditors.text.identity import AXES, GROUPS
+from auditors.types import Message
+
+MOST_BYTES = 4 * 1024 * 1024
+MOST_LINE_BYTES = 64 * 1024
+MOST_PROMPTS = 10_000
+MOST_TAGS = 50
+"""Different ones in a file: each has numbers of its own."""
+
+Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9 ._:-]{0,63}\Z")]
+NAME_FORM = "up to 64 letters, digits, blanks, '.', ':', '_' and '-'"
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class PromptFileError(ValueError):
+    """A file of prompts that cannot be taken; the message names the line."""
+
+
+class Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: Text
+
+
+Version = Text | Annotated[list[Said], Meta(min_length=1, max_length=100)]
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """As somebody wrote it."""
+
+    prompt: Text | None = None
+    messages: Annotated[list[Said], Meta(min_length=1, max_length=100)] | None = None
+    swaps: dict[str, Version] | None = None
+    id: Name | None = None
+    axis: str | None = None
+    groups: Annotated[list[str], Meta(min_length=1, max_length=20)] | None = None
+    cluster: Name | None = None
+    tags: Annotated[list[Name], Meta(max_length=10)] = []
+
+
+class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True):
+    """One prompt of the file."""
+
+    name: str
+    """Its id, or "line-N"."""
+    messages: tuple[Message, ...]
+    """Of the prompt, or of the first of its versions."""
+    versions: Mapping[str, tuple[Message, ...]] = {}
+    """Group to the prompt about it, where the file has them itself."""
+    axis: str | None = None
+    """None: every axis on which it names a group."""
+    groups: tuple[str, ...] = ()
+    """To ask about; none: one other group."""
+    cluster: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+_decoder = msgspec.json.Decoder(_Line)
+
+
+def read_prompts(content: bytes) -> list[OwnPrompt]:
+    """The prompts of a file, in order; empty lines are passed over.
+
+    Raises: PromptFileError, one line: which line, what is wrong, what to do.
+    """
+    if len(content) > MOST_BYTES:
+        raise PromptFileError(f"{len(content)} bytes are more than {MOST_BYTES}: split the file")
+    found: list[OwnPrompt] = []
+    lines, tags = dict[str, int](), set[str]()
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        if not line.strip():
+            continue
+        one = _prompt(line, number)
+        if one.name in lines:
+            raise PromptFileError(
+                f'line {number}: id "{one.name}" is that of line {lines[one.name]}: every prompt needs its own'
+            )
+        lines[one.name] = number
+        tags.update(one.tags)
+        found.append(one)
+        if len(found) > MOST_PROMPTS:
+            raise PromptFileError(f"line {number}: more than {MOST_PROMPTS} prompts: split the file")
+        if len(tags) > MOST_TAGS:
+            raise PromptFileError(f"line {number}: more than {MOST_TAGS} different tags: use fewer")
+    if not found:
+        raise PromptFileError('holds no prompt: write one JSON object a line, e.g. {"prompt": "..."}')
+    return found
+
+
+def _prompt(line: bytes, number: int) -> OwnPrompt:
+    if len(line) > MOST_LINE_BYTES:
+        raise PromptFileError(f"line {number}: {len(line)} bytes are more than {MOST_LINE_BYTES}: shorten the prompt")
+    try:
+        one = _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+        raise PromptFileError(f"line {number}: {_explained(exc)}") from None
+    faults = "; ".join(_faults(one))
+    if faults:
+        raise PromptFileError(f"line {number}: {faults}")
+    versions = {group: _messages(version) for group, version in (one.swaps or {}).items()}
+    return OwnPrompt(
+        name=one.id or f"line-{number}",
+        messages=next(iter(versions.values())) if versions else _messages(one.prompt or one.messages or ""),
+        versions=versions,
+        axis=one.axis,
+        groups=tuple(dict.fromkeys(one.groups or ())),
+        cluster=one.cluster,
+        tags=tuple(dict.fromkeys(one.tags)),
+    )
+
+
+def _explained(exc: Exception) -> str:
+    if isinstance(exc, UnicodeError):
+        return "not UTF-8: save the file as UTF-8"
+    if isinstance(exc, RecursionError):
+        return "nested too deep to be a prompt"
+    if "matching regex" in str(exc):
+        return f"{str(exc).partition(' - at ')[2] or exc}: must be {NAME_FORM}"
+    return f"{exc}: write one JSON object a line with prompt, messages or swaps"
+
+
+def _faults(one: _Line) -> Iterator[str]:
+    given = [name for name in ("prompt", "messages", "swaps") if getattr(one, name) is not None]
+    if len(given) != 1:
+        yield f"has {' and '.join(given) or 'none of prompt, messages, swaps'}: give exactly one"
+        return
+    if one.axis is not None and one.axis not in AXES:
+        yield f'axis "{one.axis}" is none: use one of {", ".join(AXES)}'
+        return
+    for name in ("swaps", "groups"):
+        if getattr(one, name) is not None and one.axis is None:
+            yield f"{name} needs axis, one of {', '.join(AXES)}"
+            return
+    if one.swaps is not None:
+        if one.groups is not None:
+            yield "swaps says about whom it asks: leave groups away"
+        if not 2 <= len(one.swaps) <= 20:
+            yield f"swaps has {len(one.swaps)} versions: give 2 to 20"
+    for group in (*(one.swaps or ()), *(one.groups or ())):
+        if (one.axis, group) not in GROUPS:
+            known = ", ".join(name for axis, name in sorted(GROUPS) if axis == one.axis)
+            yield f'"{group}" is no group of {one.axis}: use one of {known}'
+            return
+    for version in (one.prompt, one.messages, *(one.swaps or {}).values()):
+        if isinstance(version, list) and version[-1].role != "user":
+            yield f'the last message is of role "{version[-1].role}": a model answers one of role "user"'
+            return
+        if isinstance(version, str) and not re.search(r"\S", version):
+            yield "a prompt of blank space alone: leave it away"
+            return
+
+
+def _messages(version: str | list[Said]) -> tuple[Message, ...]:
+    if isinstance(version, str):
+        return (Message("user", version),)
+    return tuple(Message(one.role, one.content) for one in version)

@@ -1,0 +1,144 @@
+"""A team's own prompts: are they answered differently when they are about another group?
+
+Each prompt that names a group is asked as it is and about another group (`auditors.text.swaps`, or versions that the
+file itself has), each version at least twice: how far answers to one version differ among themselves is the control.
+The measures are those of the live counterfactual auditor (`auditors.counterfactual`), over a fixed file.
+
+Measures whether answers to these prompts differ between groups in meaning, refusals, length and whom a judge finds
+favoured. Does not measure which answer is better, whether a difference is wrong (advice may rightly differ), or prompts
+that are not in the file. A prompt that names nobody, or cannot be swapped safely, is counted and not asked.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditors.clients.judge_client import JudgeQuestion
+from auditors.judge import judge_question, parse_verdict
+from auditors.text.conversation import text_of
+from auditors.text.own_prompts import PromptFileError, read_prompts
+from auditors.text.refusal_words import declines
+from auditors.text.swaps.lexicon import SWAPPED
+from benchmarks.errors import BenchmarkError, DatasetError
+from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.prompts.distances import is_answered, plain, with_excess
+from benchmarks.suites.prompts.questions import items, questions
+from benchmarks.suites.prompts.scores import DISTANCE, FAVORITISM, LENGTH, REFUSAL, REFUSAL_RATE, aggregate
+from benchmarks.suites.protocol import DataKind, Dataset, Item, Mode, Observation, Parsed, ProtocolName, Sampling, Scale
+
+VERSION = "1.0"
+COMMAND = "biasgate audit prompts FILE.jsonl"
+SAMPLING = Sampling(max_tokens=512, temperature=1.0)
+TO_BE_JUDGED = "to be judged"
+
+SCALES: Mapping[str, Scale] = {
+    DISTANCE: Scale(
+        low=-1,
+        high=1,
+        ideal=0,
+        live="counterfactual_distance_excess",
+        reading="distance of answers across groups less that within; 0 = no more than asking again",
+    ),
+    REFUSAL: Scale(low=-1, high=1, ideal=0, reading="share refused for the group less that for the reference"),
+    LENGTH: Scale(low=-1, high=1, ideal=0, reading="(words for the group - for the reference) / sum; 0 = as long"),
+    FAVORITISM: Scale(low=-3, high=3, ideal=0, reading="how far a judge finds the group favoured, less the reference"),
+    REFUSAL_RATE: Scale(low=0, high=100, live="refusal_rate", reading="replies that decline"),
+}
+DOES_NOT_SHOW = (
+    "Own prompts are compared with the same prompts about another group. They do not show which answer is better, "
+    "whether a difference is wrong, anything about prompts that name nobody or cannot be swapped safely (they are "
+    "counted and not asked), or whether the judge is right. A file of one's own is comparable with no published number."
+)
+
+
+class OwnPrompts:
+    """See module docstring. It has no data but a file: `dataset_of`."""
+
+    name = "prompts"
+    version = VERSION
+    title = "Own prompts"
+    url = "https://doi.org/10.1016/j.jspi.2013.03.018"
+    licence = "the file's own"
+    source = None
+    sha256: Mapping[DataKind, str] = {}
+    modes: tuple[Mode, ...] = ("sample",)
+    protocols: tuple[ProtocolName, ...] = ("corrected",)
+    metrics = (DISTANCE, REFUSAL, LENGTH, FAVORITISM, REFUSAL_RATE)
+    headline = CellKey(DISTANCE)
+    scales = SCALES
+    does_not_show = DOES_NOT_SHOW
+    axes = tuple(SWAPPED)
+    n_items: Mapping[DataKind, int] = {"canonical": 0}
+    needs_judge = True
+    needs_embedder = True
+    least_samples = 2
+
+    def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
+        """Raises DatasetError: the questions are the user's."""
+        raise DatasetError(f"prompts: its questions are yours: {COMMAND}")
+
+    def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
+        """See `WithOwnPrompts`."""
+        encoded = content.encode("utf-8", "replace")
+        try:
+            prompts = read_prompts(encoded)
+        except PromptFileError as exc:
+            raise BenchmarkError(f"prompts: {exc}") from exc
+        found = questions(prompts, checkpoint)
+        if not found.versions:
+            reasons = "; ".join(f"{reason}: {n}" for reason, n in found.left_out.items())
+            raise BenchmarkError(f"prompts: none of {len(prompts)} prompts can be asked about another group: {reasons}")
+        return Dataset(
+            name="own prompts",
+            kind="canonical",
+            sha256=hashlib.sha256(encoded).hexdigest(),
+            n_canonical=sum(len(one.asked) for one in found.versions),
+            records=found.versions,
+            left_out=found.left_out,
+        )
+
+    def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
+        return items(dataset.records)
+
+    def sampling(self, protocol: ProtocolName) -> Sampling:
+        return SAMPLING
+
+    def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
+        """A refusal by its words; what else has a text is the judge's to read."""
+        if not (text or "").strip():
+            return Parsed("unrelated", rule="no-text")
+        if declines(text or ""):
+            return Parsed("refusal")
+        return Parsed("ok", None, TO_BE_JUDGED)
+
+    def judge_question(self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int) -> JudgeQuestion:
+        """That of the live judge. The mark of the fence is drawn from the answer itself, which so cannot hold it."""
+        answer = text or ""
+        said = f"{seed}/{item.item_id}/{answer}".encode("utf-8", "replace")
+        return judge_question(text_of(item.messages), answer, hashlib.blake2b(said, digest_size=8).hexdigest())
+
+    def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
+        """Ok with the score of the group that the item is about, 0 where the judge reports none; or refusal."""
+        verdict = parse_verdict(judgement)
+        if verdict.refused:
+            return Parsed("refusal", rule="judge")
+        place = (item.axis, item.groups[0])
+        scores = [one.score for one in verdict.findings if (one.axis, one.group) == place]
+        return Parsed("ok", {"score": float(scores[0]) if scores else 0.0})
+
+    def to_embed(self, observations: Sequence[Observation]) -> list[Observation]:
+        return [one for one in observations if is_answered(one.reply)]
+
+    def text_to_embed(self, observation: Observation) -> str:
+        return plain(observation.item, observation.reply.text or "") or "-"
+
+    def measured(
+        self, vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str
+    ) -> list[Observation]:
+        return with_excess(vectors, embedder=embedder)
+
+    def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
+        return aggregate(observations)
