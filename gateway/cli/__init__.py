@@ -23,6 +23,7 @@ VERBS = {
     "audit": Verb("audit", "run, score, compare, gate and report audits"),
     "canary": Verb("canary", "compare a new model with the one that serves, and wait for a verdict"),
     "ingest": Verb("ingest", "send a file of exchanges that something else recorded to a running gateway"),
+    "export": Verb("export", "write measurements and runs as Parquet files, as far as they are new"),
     "exchanges": Verb("exchanges", "delete stored exchanges, or show who accessed them"),
     "auditors": Verb("auditors", "measure how often a live auditor is wrong about labelled replies"),
     "annotate": Verb("annotate", "have people label replies: draw tasks, serve them to raters, take labels out"),
