@@ -29,6 +29,7 @@ VERBS = {
     "annotate": Verb("annotate", "have people label replies: draw tasks, serve them to raters, take labels out"),
     "judge": Verb("judge", "compare a judge with people's labels"),
     "mitigate": Verb("mitigate", "fine-tune a model against bias (REGARD-FT), or train a filter"),
+    "plan": Verb("plan", "what traffic of a given size needs, and what is full first"),
     "config": Verb("config", "check a configuration and print what holds"),
     "store": Verb("store", "upgrade the store's schema, as every start does"),
     "deploy": Verb("deploy", "write the files to run it with: compose, systemd, Helm, alerts, dashboards"),

@@ -10,7 +10,7 @@ from gateway.errors import ConfigError
 
 HELP = """\
 What is there already is left alone: run it again after whatever stopped it. With [export] url the auditor does the same
-by itself. Needs the extra "export", and for an address such as s3:// the package that fsspec names (docs/export.md).
+by itself. Needs the extra "export", and for s3:// and the like the package that fsspec names (docs/operations.md).
 
 Example:
   biasgate export --to /srv/biasgate-export

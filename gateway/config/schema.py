@@ -382,7 +382,7 @@ class IngestConfig(Section, frozen=True):
 
 
 class ExportConfig(Section, frozen=True):
-    """Measurements and runs as Parquet files (docs/export.md)."""
+    """Measurements and runs as Parquet files (docs/operations.md)."""
 
     url: str | None = None
     """A directory, or an address that fsspec knows, such as "s3://bucket/biasgate"; unset: none."""
