@@ -162,7 +162,13 @@ async def test_row_that_was_under_way_is_not_passed_over(
 ) -> None:
     """A lower id whose transaction ends after a higher one's is waited for, holds up no writer, and is there once."""
     late = Database(database.url, database.texts)
-    values = {"auditor": "judge", "auditor_version": "1", "metric": "favoritism", "model": "late", "status": "ok"}
+    values: dict[str, Any] = {
+        "auditor": "judge",
+        "auditor_version": "1",
+        "metric": "favoritism",
+        "model": "late",
+        "status": "ok",
+    }
     values |= {"inclusion_probability": 1.0, "created_at": NOON}
     async with late.begin() as connection:
         await insert_rows(connection, measurements, [values])  # draws an id
