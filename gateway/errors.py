@@ -13,6 +13,10 @@ class StoreError(GatewayError):
     """The database cannot be used: unreachable, locked, read-only, or of another schema version."""
 
 
+class ExportError(GatewayError):
+    """An export that its address does not take, or that cannot be written here."""
+
+
 class RequestError(GatewayError):
     """A request of the control plane, or of a schedule, whose values cannot work."""
 

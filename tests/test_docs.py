@@ -46,6 +46,7 @@ SECTIONS: dict[str, type[schema.Section]] = {
     "[mitigation.query_filter]": schema.QueryFilterConfig,
     "[mitigation.response_filter]": schema.ResponseFilterConfig,
     "[ingest]": schema.IngestConfig,
+    "[export]": schema.ExportConfig,
     "[telemetry]": schema.TelemetryConfig,
 }
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])

@@ -44,6 +44,15 @@ COVERAGE = ("suite", "metric", "model")
 RUN_INFO = ("suite", "model", "mode", "thinking", "protocol", "data")
 
 
+class Exporting(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the export to `export.url` is. Times are Unix seconds."""
+
+    done_at: float | None
+    """When it last held what the store held."""
+    due_at: float
+    """By when something should have arrived, or nothing been found to bring."""
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What the store held when it was last read."""
 
@@ -69,6 +78,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The newest first."""
     coverage: Coverage | None = None
     """The newest computation; None before the first."""
+    export: Exporting | None = None
+    """None where nothing is exported."""
     due_times: Mapping[tuple[str, str], float] = {}
     """Of scheduled suites, by suite and model: see `gateway.auditor.scheduling.due_times`."""
 
@@ -113,6 +124,7 @@ class AuditorMetrics(Collector):
         yield from _runs(snapshot)
         yield from _canaries(snapshot.canaries)
         yield from _coverage(snapshot.coverage)
+        yield from _export(snapshot)
         yield from _run_estimates(snapshot.exported_runs)
         yield _limiter(self._limiters.allowed())
         yield _latency(self._limiters.live_latency_ratios())
@@ -229,6 +241,17 @@ def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]
             _put(lower, labels, one.lower)
             _put(upper, labels, one.upper)
     yield from (value, lower, upper, info, validated)
+
+
+def _export(snapshot: Snapshot) -> Iterator[Metric]:
+    yield _counter(snapshot, "export_rows", "Rows written to exports.", ("dataset",))
+    yield _counter(snapshot, "exports", "Passes of exports by what came of them.", ("outcome",))
+    success = _gauge("export_last_success_timestamp_seconds", "When an export last held all there was.", ())
+    due = _gauge("export_due_timestamp_seconds", "By when the export should have moved on.", ())
+    if snapshot.export is not None:
+        _put(success, (), snapshot.export.done_at)
+        _put(due, (), snapshot.export.due_at)
+    yield from (success, due)
 
 
 def _canaries(newest: Sequence[Canary]) -> Iterator[Metric]:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from auditors.types import Estimate
 from benchmarks.run import result as results
-from gateway.auditor.metrics import Snapshot, data_kind, thinking_of
+from gateway.auditor.metrics import Exporting, Snapshot, data_kind, thinking_of
 from gateway.auditor.scheduling import due_times
+from gateway.config.schema import ExportConfig
 from gateway.live.stream import Stream
 from gateway.store import (
     canaries,
@@ -16,6 +17,7 @@ from gateway.store import (
     coverages,
     evaluations,
     exchanges,
+    exports,
     runs,
     schedules,
     streams,
@@ -57,8 +59,9 @@ def _version(stream: Stream | None) -> tuple[float, float | None] | None:
 class SnapshotReader:
     """Remembers the estimates of finished runs, which never change, and streams until they do; reads the rest anew."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, export: ExportConfig | None = None) -> None:
         self._database = database
+        self._export = export or ExportConfig()
         self._streams: dict[str, Stream] = {}
         self._listed: Sequence[Stream] = ()
         self._stamp: tuple[object, ...] | None = None
@@ -82,10 +85,18 @@ class SnapshotReader:
             finished_runs=finished,
             due_times=due_times(known_schedules, finished, known_suites),
             exported_runs=[(run, *await self._of(run)) for run in exported(finished)],
+            export=await self._exporting(),
             canaries=await canaries.newest(self._database, finished_after=time.time() - CANARY_SECONDS, limit=CANARIES),
             coverage=await coverages.newest(self._database),
             active_runs=await runs.list_runs(self._database, status="running"),
         )
+
+    async def _exporting(self) -> Exporting | None:
+        if self._export.url is None:
+            return None
+        found = await exports.progress(self._database, self._export.url)
+        due_at = (found.moved_at or found.since or time.time()) + self._export.every_hours * 3600.0
+        return Exporting(done_at=found.done_at, due_at=due_at)
 
     async def _streams_now(self) -> Sequence[Stream]:
         stamp = await streams.stamp(self._database)

@@ -218,6 +218,13 @@ def _cross_check(config: Config, where: str) -> None:
             f'{where}: telemetry.evaluation_signal is "{config.telemetry.evaluation_signal}", but nobody is there to '
             "take it: set telemetry.otlp_endpoint"
         )
+    if (address := config.export.url) is not None and not address.strip():
+        raise ConfigError(f"{where}: export.url is empty: name a directory or an address, or leave it out")
+    if address is not None and "@" in address.partition("://")[2].partition("/")[0]:
+        raise ConfigError(
+            f'{where}: export.url "{mask_url(address)}" names a user: leave the credentials to the environment of the '
+            "auditor, as fsspec and its stores read them"
+        )
     for schedule in config.audits.schedules:
         if [one.name for one in config.audits.schedules].count(schedule.name) > 1:
             raise ConfigError(f'{where}: two schedules are named "{schedule.name}": give each its own name')

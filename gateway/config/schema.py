@@ -418,6 +418,15 @@ class IngestConfig(Section, frozen=True):
     """How long part of an exchange waits for the rest."""
 
 
+class ExportConfig(Section, frozen=True):
+    """Measurements and runs as Parquet files (docs/operations.md)."""
+
+    url: str | None = None
+    """A directory, or an address that fsspec knows, such as "s3://bucket/biasgate"; unset: none."""
+    every_hours: Annotated[float, Meta(ge=1 / 60)] = 1.0
+    """Between two times at which the auditor brings what is new."""
+
+
 class TelemetryConfig(Section, frozen=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "console"] = "auto"
@@ -450,6 +459,7 @@ class Config(Section, frozen=True):
     audits: AuditsConfig = AuditsConfig()
     mitigation: list[MitigationConfig] = []
     ingest: IngestConfig = IngestConfig()
+    export: ExportConfig = ExportConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
 
     def secret(self, variable: str | None) -> str | None:

@@ -38,7 +38,7 @@ HELD_KEYS = {
 """Section to keys that a running gateway keeps: they are built into sockets, processes or the store."""
 
 AUDITOR_SECTIONS = frozenset(
-    {"server", "store", "upstreams", "aliases", "sampling", "auditors", "drift", "audits", "telemetry"}
+    {"server", "store", "upstreams", "aliases", "sampling", "auditors", "drift", "audits", "export", "telemetry"}
 )
 """Sections that the auditor works by; when one changes, it is started again."""
 

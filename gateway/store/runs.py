@@ -326,7 +326,7 @@ async def replace_result(database: Database, run_id: str, *, result: str, report
     """Gives a finished run the result it has together with another one."""
     mine = sa.update(runs).where(runs.c.id == run_id, runs.c.status == "done")
     async with database.begin() as connection:
-        await connection.execute(mine.values(result=result, report=report))
+        await connection.execute(mine.values(result=result, report=report, heartbeat_at=time.time()))  # see exports
 
 
 async def fail(database: Database, run_id: str, error: str, *, claim: str | None = None) -> bool:

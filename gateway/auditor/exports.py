@@ -1,0 +1,90 @@
+"""Brings new measurements and runs to `export.url` when it is time, in a thread, one auditor of all at a time."""
+
+import asyncio
+import logging
+import time
+import uuid
+from importlib.util import find_spec
+
+from benchmarks.run.stopping import in_thread
+from gateway.config.effective import mask_url
+from gateway.config.schema import Config
+from gateway.errors import BusyError, ConfigError, StoreError
+from gateway.export.passes import Brought, StoppedError, bring
+from gateway.store import exports
+from gateway.store.connections import Connections
+from gateway.store.database import Database
+from gateway.store.exports import Progress
+
+logger = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 300.0
+"""After a pass that failed, or sooner where passes are more frequent."""
+GRACE_SECONDS = 5.0
+"""For a pass to see that it is to stop. One that hangs is left alone: another auditor goes on where it was."""
+
+
+class Exports:
+    """Call it every now and then; it does nothing until a pass is due."""
+
+    def __init__(self, config: Config, database: Database, stop: asyncio.Event) -> None:
+        """Raises ConfigError where what writes the files is not installed."""
+        self._url, self._every_seconds = config.export.url, config.export.every_hours * 3600.0
+        self._database, self._stop = database, stop
+        if self._url is not None and (find_spec("pyarrow") is None or find_spec("fsspec") is None):
+            raise ConfigError('export.url needs pyarrow and fsspec: pip install "biasgate[export]", or leave it out')
+
+    async def __call__(self) -> None:
+        """One pass, if it is due. Raises StoreError."""
+        if self._url is None:
+            return
+        progress = await exports.progress(self._database, self._url)
+        if time.time() < self._due_at(progress):
+            return
+        passing = asyncio.create_task(in_thread(self._pass, self._url))
+        stopping = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({passing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not passing.done():
+                await asyncio.wait({passing}, timeout=GRACE_SECONDS)
+        finally:
+            stopping.cancel()
+        if passing.done():
+            self._tell(passing, was_failing=progress.error is not None)
+        else:
+            passing.cancel()
+
+    def _due_at(self, progress: Progress) -> float:
+        if progress.owner is not None and progress.until > time.time():
+            return progress.until
+        if progress.error is not None:
+            return (progress.tried_at or 0.0) + min(AGAIN_SECONDS, self._every_seconds)
+        return (progress.done_at or 0.0) + self._every_seconds
+
+    def _pass(self, url: str) -> Brought:
+        async def passing() -> Brought:
+            database = Connections(self._database.url)  # of the thread's own event loop
+            try:
+                return await bring(database, url, uuid.uuid4().hex, is_stopped=self._stop.is_set)
+            finally:
+                await database.close()
+
+        return asyncio.run(passing())
+
+    def _tell(self, passing: "asyncio.Task[Brought]", *, was_failing: bool) -> None:
+        """In the log. Raises StoreError."""
+        url = mask_url(self._url or "")
+        try:
+            brought = passing.result()
+        except (BusyError, StoppedError):
+            return
+        except StoreError:
+            raise
+        except Exception as exc:  # whatever a file system may raise: audits go on
+            logger.warning("not exported to %s, tried again: %s", url, exc)
+            return
+        if was_failing:
+            logger.warning("exports to %s work again", url)
+        logger.info(
+            "exported to %s: %s", url, ", ".join(f"{n} {name}" for name, n in brought.rows.items()) or "nothing"
+        )

@@ -1,0 +1,141 @@
+"""Where an export goes: a directory, or any address that fsspec knows. A file is there as a whole or not at all."""
+
+import io
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any
+
+import msgspec
+
+from gateway.config.effective import mask_url
+from gateway.errors import ExportError
+
+VERSION = 1
+"""Of the layout: folders, names and columns."""
+MARKER = "_biasgate.json"
+UNFINISHED = "_unfinished"
+"""Folder of files that are being written. Readers of Parquet pass over names that begin so."""
+
+
+class _Marker(msgspec.Struct):
+    export: str
+    layout: int
+
+
+class Address:
+    """An opened address. Its calls block, so call them where nobody else waits. All of them raise ExportError."""
+
+    def __init__(self, address: str) -> None:
+        """Opens nothing there yet."""
+        self._shown = mask_url(address)
+        with self.told():
+            try:
+                from fsspec.core import url_to_fs
+            except ModuleNotFoundError as exc:
+                raise ExportError('exporting needs fsspec and pyarrow: pip install "biasgate[export]"') from exc
+            self._files, root = url_to_fs(address)
+            self._root = str(root).rstrip("/")
+
+    def __str__(self) -> str:
+        return self._shown
+
+    def export_id(self) -> str | None:
+        """Of the export that writes here; none where nobody has."""
+        with self.told():
+            try:
+                content: bytes = self._files.cat_file(self._path(MARKER))
+            except FileNotFoundError:
+                return None
+        try:
+            marker = msgspec.json.decode(content, type=_Marker)
+        except msgspec.DecodeError as exc:
+            raise ExportError(f"{self._shown}/{MARKER} is not ours: name an empty directory") from exc
+        if marker.layout != VERSION:
+            raise ExportError(
+                f"{self._shown} has layout {marker.layout}, this biasgate writes {VERSION}: name an empty directory"
+            )
+        return marker.export
+
+    def begin(self, export_id: str) -> None:
+        """Makes the address this export's. Only an empty one can be."""
+        with self.told():
+            self._files.invalidate_cache()
+            try:
+                there = [str(name).rsplit("/", 1)[-1] for name in self._files.ls(self._root, detail=False)]
+            except (FileNotFoundError, NotADirectoryError):
+                there = []
+        if left := sorted(set(there) - {UNFINISHED, ""}):
+            raise ExportError(f'{self._shown} has "{left[0]}", which no export of this store wrote: name an empty one')
+        with self.writing(MARKER) as file:
+            file.write(msgspec.json.encode(_Marker(export_id, VERSION)))
+
+    def forget_unfinished(self) -> None:
+        """Removes what a writer that died had begun. One that lives on fails, and its files do not appear."""
+        with self.told(), suppress(FileNotFoundError):
+            self._files.rm(self._path(UNFINISHED), recursive=True)
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        """A file that takes the place of the one of this name once the block has ended well."""
+        begun = self.begun(name)
+        try:
+            yield begun.file
+            begun.finish()
+        except BaseException:
+            begun.abandon()
+            raise
+
+    def begun(self, name: str) -> "BegunFile":
+        return BegunFile(self, self._files, self._path(UNFINISHED), self._path(name))
+
+    def remove(self, name: str) -> None:
+        with self.told(), suppress(FileNotFoundError):
+            self._files.rm_file(self._path(name))
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Turns whatever goes wrong into an ExportError: every file system raises its own errors."""
+        try:
+            yield
+        except ExportError:
+            raise
+        except Exception as exc:
+            said = " ".join(str(exc).split()) or type(exc).__name__
+            raise ExportError(f"export to {self._shown}: {said[:300]}") from exc
+
+
+class BegunFile:
+    """A file that nobody sees yet."""
+
+    def __init__(self, address: Address, files: Any, folder: str, path: str) -> None:
+        self._address, self._files, self._path = address, files, path
+        self._hidden = f"{folder}/{uuid.uuid4().hex}"
+        with address.told():
+            files.makedirs(folder, exist_ok=True)
+            self.file: IO[bytes] = files.open(self._hidden, "wb")
+
+    def finish(self) -> None:
+        """Puts it in the place of the one of its name."""
+        with self._address.told():
+            _to_disk(self.file)
+            self.file.close()
+            self._files.makedirs(self._path.rpartition("/")[0], exist_ok=True)
+            self._files.mv(self._hidden, self._path)
+
+    def abandon(self) -> None:
+        with suppress(Exception):
+            self.file.close()
+        with suppress(Exception):
+            self._files.rm_file(self._hidden)
+
+
+def _to_disk(file: Any) -> None:
+    """What the store then counts as exported must outlive a loss of power, where a disk is ours."""
+    file.flush()
+    with suppress(AttributeError, io.UnsupportedOperation, OSError):
+        os.fsync(file.fileno())

@@ -1,0 +1,272 @@
+"""One pass of an export: brings to an address what is not there yet, in parts that can each be written again.
+
+Measurements never change: a part is planned in the store before it is written, and counts once its files are there.
+Whoever comes after a kill finds the plan and writes the same files. Runs do change: a day of them is written anew.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from benchmarks.run import result as results
+from benchmarks.run.result import Result
+from gateway.errors import ExportError, GatewayError, StoreError
+from gateway.export.address import Address, BegunFile
+from gateway.export.parquet import ParquetFile
+from gateway.store import counters, exports
+from gateway.store.connections import Connections
+from gateway.store.exports import LEASE_SECONDS, LostLeaseError, Measured, Progress, day_of
+
+ROWS_IN_PART = 1_000_000
+ROWS_AT_ONCE = 10_000
+"""In memory, and in a row group."""
+MOST_OPEN = 16
+"""Files of days at a time; parts are made in the order of ids, so a day is seldom met again."""
+
+
+class StoppedError(GatewayError):
+    """The pass was told to stop. The next one goes on where it was."""
+
+
+class Brought(msgspec.Struct):
+    """What a pass has written: rows by data set."""
+
+    rows: dict[str, int]
+    files: int = 0
+
+
+async def bring(
+    database: Connections, url: str, owner: str, *, is_stopped: Callable[[], bool] = lambda: False
+) -> Brought:
+    """Makes the address hold what the store holds.
+
+    Args:
+        database: of this event loop, which nobody else waits for: files are written in it.
+        url: a directory, or an address that fsspec knows.
+        owner: who writes, unlike any other.
+        is_stopped: looked at between pages.
+
+    Raises: BusyError while another process exports there, StoppedError, ExportError or StoreError.
+    """
+    progress = await exports.take(database, url, owner, now=time.time())
+    one = _Pass(database, url, owner, progress, is_stopped)
+    try:
+        brought = await one.run()
+    except LostLeaseError:
+        raise
+    except StoppedError:
+        await one.leave()
+        raise
+    except Exception as exc:
+        with suppress(StoreError):  # then the store is what is wrong
+            await one.leave(str(exc))
+        raise
+    await one.leave()
+    return brought
+
+
+class _Pass:
+    def __init__(
+        self,
+        database: Connections,
+        url: str,
+        owner: str,
+        progress: Progress,
+        is_stopped: Callable[[], bool],
+    ) -> None:
+        self._database, self._url, self._owner = database, url, owner
+        self._progress, self._is_stopped = progress, is_stopped
+        self._noted_at = time.monotonic()
+        self._brought = Brought(rows={})
+
+    async def run(self) -> Brought:
+        self._address = Address(self._url)
+        there = self._address.export_id()
+        if there is not None and there != self._progress.id:
+            raise ExportError(f"{self._address} holds the export of another store: name an empty directory")
+        if there is None:  # the first, or somebody has emptied it
+            begun = Progress(id=uuid.uuid4().hex, since=self._progress.since, tried_at=self._progress.tried_at)
+            await self._note(msgspec.structs.replace(begun, owner=self._owner))
+            self._address.begin(str(begun.id))
+        self._address.forget_unfinished()
+        await self._bring_measurements()
+        await self._bring_runs()
+        now = time.time()
+        done = msgspec.structs.replace(self._progress, moved_at=now, done_at=now, error=None)
+        await self._note(done, raised={(exports.PASSES, ("done",)): 1.0})
+        return self._brought
+
+    async def leave(self, error: str | None = None) -> None:
+        """Lets others write."""
+        outcome = {"owner": None, "until": 0.0} | ({} if error is None else {"error": error})
+        raised: counters.Increments = {} if error is None else {(exports.PASSES, ("failed",)): 1.0}
+        changed = msgspec.structs.replace(self._progress, **outcome)
+        await exports.keep(self._database, self._url, self._owner, changed, raised=raised)
+
+    async def _bring_measurements(self) -> None:
+        upto = await exports.settled(self._database)
+        while True:
+            after, last = self._progress.measured, self._progress.planned
+            if last is None:
+                last = await exports.end_of_part(self._database, after=after, upto=upto, rows=ROWS_IN_PART)
+                if last is None:
+                    return
+                await self._note(msgspec.structs.replace(self._progress, planned=last))
+            n = await self._part(after, last)
+            done = msgspec.structs.replace(self._progress, measured=last, planned=None, moved_at=time.time())
+            await self._came(done, "measurements", n)
+
+    async def _part(self, after: int, last: int) -> int:
+        n, name = 0, f"part-{last:015}"
+        with _Files(self._address, "measurements", name) as files:
+            while rows := await exports.measured(self._database, after=after, upto=last, limit=ROWS_AT_ONCE):
+                for day, of_day in _by_day(rows):
+                    files.add(day, [_measurement(one) for one in of_day])
+                n, after = n + len(rows), rows[-1].id
+                await self._sign_of_life()
+            self._brought.files += files.finish()
+        return n
+
+    async def _bring_runs(self) -> None:
+        wanted = await exports.days_of_runs(self._database)
+        for day in sorted({*wanted, *self._progress.days}):
+            if wanted.get(day) == self._progress.days.get(day):
+                continue
+            n = await self._day(day) if day in wanted else self._without(day)
+            days = {**self._progress.days, day: wanted[day]} if day in wanted else dict(self._progress.days)
+            if day not in wanted:
+                del days[day]
+            changed = msgspec.structs.replace(self._progress, days=days, moved_at=time.time())
+            await self._came(changed, "runs", n)
+
+    async def _day(self, day: str) -> int:
+        n = 0
+        with (
+            _Files(self._address, "runs", "runs") as files,
+            _Files(self._address, "run_estimates", "runs") as estimates,
+        ):
+            async for rows in exports.runs_of(self._database, day):
+                found = [(row, results.decode(row.result.encode()) if row.result else None) for row in rows]
+                files.add(day, [_run(row, result) for row, result in found])
+                if of_runs := [one for row, result in found if result for one in _estimates(row, result)]:
+                    estimates.add(day, of_runs)
+                n += len(rows)
+                await self._sign_of_life()
+            written = estimates.finish()
+            if not written:
+                self._address.remove(f"run_estimates/day={day}/runs.parquet")
+            self._brought.files += written + files.finish()
+        return n
+
+    def _without(self, day: str) -> int:
+        for dataset in ("runs", "run_estimates"):
+            self._address.remove(f"{dataset}/day={day}/runs.parquet")
+        return 0
+
+    async def _sign_of_life(self) -> None:
+        if self._is_stopped():
+            raise StoppedError("the export was told to stop: the next one goes on where it was")
+        if time.monotonic() - self._noted_at > LEASE_SECONDS / 10:
+            await self._note(self._progress)
+
+    async def _came(self, changed: Progress, dataset: str, n: int) -> None:
+        """Notes what has been written."""
+        await self._note(changed, raised={(exports.ROWS, (dataset,)): float(n)} if n else {})
+        self._brought.rows[dataset] = self._brought.rows.get(dataset, 0) + n
+
+    async def _note(self, changed: Progress, *, raised: counters.Increments | None = None) -> None:
+        self._progress = await exports.keep(self._database, self._url, self._owner, changed, raised=raised)
+        self._noted_at = time.monotonic()
+
+
+class _Files:
+    """Files of one part, one for each day; in the face of an exception those not yet there never will be."""
+
+    def __init__(self, address: Address, dataset: str, name: str) -> None:
+        self._address, self._dataset, self._name = address, dataset, name
+        self._open: dict[str, tuple[BegunFile, ParquetFile]] = {}
+        self._begun: dict[str, int] = {}
+        self._finished = 0
+
+    def __enter__(self) -> "_Files":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for begun, parquet in self._open.values():
+            with suppress(Exception):  # its file may be what has failed
+                parquet.close()
+            begun.abandon()
+
+    def add(self, day: str, rows: Sequence[Sequence[Any]]) -> None:
+        """A row group of a day."""
+        found = self._open.pop(day, None)
+        if found is None:
+            if len(self._open) >= MOST_OPEN:
+                self._finish(next(iter(self._open)))
+            nth = self._begun[day] = self._begun.get(day, 0) + 1
+            suffix = "" if nth == 1 else f"-{nth}"
+            begun = self._address.begun(f"{self._dataset}/day={day}/{self._name}{suffix}.parquet")
+            try:
+                found = begun, ParquetFile(begun.file, self._dataset)
+            except BaseException:
+                begun.abandon()
+                raise
+        self._open[day] = found  # the last one used
+        with self._address.told():
+            found[1].add(rows)
+
+    def finish(self) -> int:
+        """How many files are there now."""
+        for day in list(self._open):
+            self._finish(day)
+        return self._finished
+
+    def _finish(self, day: str) -> None:
+        begun, parquet = self._open[day]
+        with self._address.told():
+            parquet.close()
+        begun.finish()
+        del self._open[day]
+        self._finished += 1
+
+
+def _by_day(rows: Iterable[Measured]) -> list[tuple[str, list[Measured]]]:
+    found: dict[str, list[Measured]] = {}
+    for one in rows:
+        found.setdefault(day_of(one.created_at), []).append(one)
+    return sorted(found.items())
+
+
+def _measurement(one: Measured) -> list[Any]:
+    judge = one.judge
+    stamp = [None] * 4 if judge is None else [judge.model, judge.prompt_sha256, judge.fingerprint, judge.thinking]
+    at = one._fields.index("judge")
+    return [*one[:at], *stamp, *one[at + 1 :]]
+
+
+def _run(row: Any, result: Result | None) -> list[Any]:
+    options: dict[str, Any] = msgspec.json.decode(row.options)
+    kind = result.dataset.kind if result else options.get("data", "canonical")
+    counts = {} if result is None else {name: n for name, n in result.counts.items() if name != "items"}
+    return [
+        *(row.id, row.suite, result and result.suite_version, row.model, row.mode, row.protocol, kind),
+        *(result and result.dataset.sha256, options.get("mitigation", "none"), options.get("thinking", "default")),
+        *(result and result.provenance.judged_by, row.status, result and result.counts.get("items")),
+        *(sum(counts.values()) if result else None, counts.get("ok"), result and result.provenance.requests),
+        *(result and result.provenance.seconds, row.created_at, row.started_at, row.finished_at),
+    ]
+
+
+def _estimates(row: Any, result: Result) -> list[list[Any]]:
+    return [
+        [
+            *(row.id, row.suite, row.model, row.mode, row.protocol, one.metric, one.axis, one.group, one.reference),
+            *(one.subset, one.value, one.lower, one.upper, one.confidence_level, one.method, one.n, one.n_excluded),
+            *(one.reason, row.created_at),
+        ]
+        for one in result.estimates
+    ]

@@ -1,0 +1,1 @@
+"""What traffic of a given size needs, from what was measured: docs/scaling.md."""

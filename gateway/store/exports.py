@@ -1,0 +1,249 @@
+"""How far an export to an address has come, who writes there now, and the rows that it takes."""
+
+import asyncio
+import calendar
+import hashlib
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditors.types import JudgeStamp
+from gateway.errors import BusyError, StoreError
+from gateway.store import counters
+from gateway.store.connections import Connections, upsert
+from gateway.store.schema import exclusively
+from gateway.store.tables import facts, measurements, runs
+
+ROWS, PASSES = "export_rows", "exports"
+"""Counters: rows by data set, passes by what came of them."""
+LEASE_SECONDS = 600.0
+"""After so long without a sign of life somebody else may write."""
+PATIENCE_SECONDS = 60.0
+"""For transactions under way that may still bring lower ids."""
+RUNS_AT_ONCE = 20
+VERSIONS_AT_ONCE = 1000
+_LOCK = 0x6578706F  # "expo"
+_DAY = 86400.0
+_ENDED = ("done", "failed", "cancelled")
+# Whoever writes measurements holds this lock from before an id is drawn until its transaction has ended.
+_WRITERS = sa.text(
+    "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'"
+    " AND relation = to_regclass('measurements')"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one address. Times are Unix seconds."""
+
+    id: str | None = None
+    """Of this export, which its address knows too; none before the first."""
+    measured: int = 0
+    """All measurements up to this id are there."""
+    planned: int | None = None
+    """Up to which id the part reaches that is being written, or was when its writer died."""
+    days: dict[str, str] = {}
+    """Of each UTC day whose runs are there: a digest of what they were."""
+    since: float | None = None
+    """When it was first tried."""
+    moved_at: float | None = None
+    """When something last arrived, or nothing was left to bring."""
+    done_at: float | None = None
+    """When a pass last came to its end."""
+    tried_at: float | None = None
+    error: str | None = None
+    """Why the last pass failed; none since it has not."""
+    owner: str | None = None
+    """Who writes now,"""
+    until: float = 0.0
+    """unless it is past this time."""
+
+
+class LostLeaseError(StoreError):
+    """Somebody else writes by now: this one was silent for too long."""
+
+
+async def progress(database: Connections, address: str) -> Progress:
+    """As it stands; what holds of an address that nothing was written to is the default."""
+    async with database.read() as connection:
+        return await _get(connection, _name(address))
+
+
+async def failing(database: Connections, *, tried_after: float) -> list[Progress]:
+    """Of addresses tried since this Unix time whose last pass has failed."""
+    query = sa.select(facts.c.value).where(facts.c.name.like("export %")).order_by(facts.c.name)
+    async with database.read() as connection:
+        found = [msgspec.json.decode(row.value, type=Progress) for row in await connection.execute(query)]
+    return [one for one in found if one.error is not None and (one.tried_at or 0.0) > tried_after]
+
+
+async def take(database: Connections, address: str, owner: str, *, now: float) -> Progress:
+    """Lets one write to an address at a time. Raises BusyError while another does."""
+    name = _name(address)
+    async with database.begin() as connection:
+        await exclusively(connection, _LOCK)
+        found = await _get(connection, name)
+        if found.owner is not None and found.until > now:
+            raise BusyError("another process exports there now, or died there within the last ten minutes: wait for it")
+        mine = msgspec.structs.replace(
+            found, owner=owner, until=now + LEASE_SECONDS, tried_at=now, since=found.since or now
+        )
+        await _put(connection, name, mine)
+    return mine
+
+
+async def keep(
+    database: Connections, address: str, owner: str, changed: Progress, *, raised: counters.Increments | None = None
+) -> Progress:
+    """Notes how far it has come, which is a sign of life too. Raises LostLeaseError, and then nothing is noted."""
+    name, now = _name(address), time.time()
+    async with database.begin() as connection:
+        await exclusively(connection, _LOCK)
+        if (await _get(connection, name)).owner != owner:
+            raise LostLeaseError("another process has taken over the export: nothing is lost or doubled")
+        kept = changed if changed.owner is None else msgspec.structs.replace(changed, until=now + LEASE_SECONDS)
+        await _put(connection, name, kept)
+        await counters.add(connection, raised or {})
+    return kept
+
+
+async def settled(database: Connections) -> int:
+    """An id up to which no measurement is still to come. Raises StoreError when somebody has been writing for too long.
+
+    Ids are drawn before their transactions end, so the highest that is seen is not enough: on PostgreSQL those that
+    write at that moment are waited for, and hold up nobody.
+    """
+    async with database.read() as connection:
+        newest = int((await connection.execute(sa.select(sa.func.max(measurements.c.id)))).scalar() or 0)
+    if database.dialect == "sqlite":  # writers are alone, and what is seen has ended
+        return newest
+    writing, deadline = await _writers(database), time.monotonic() + PATIENCE_SECONDS
+    while writing:
+        if time.monotonic() > deadline:
+            raise StoreError(
+                f"store {database.masked_url}: a transaction has been writing measurements for {PATIENCE_SECONDS:g} s: "
+                "see pg_stat_activity"
+            )
+        await asyncio.sleep(0.05)
+        writing &= await _writers(database)
+    return newest
+
+
+async def end_of_part(database: Connections, *, after: int, upto: int, rows: int) -> int | None:
+    """The id with which a part of so many measurements ends; none when there are none."""
+    columns = measurements.c
+    part = sa.select(columns.id).where(columns.id > after, columns.id <= upto).order_by(columns.id).limit(rows)
+    async with database.read() as connection:
+        found: int | None = (await connection.execute(sa.select(sa.func.max(part.subquery().c.id)))).scalar()
+    return found
+
+
+class Measured(NamedTuple):
+    """One measurement, without its texts: a reason may quote what somebody wrote."""
+
+    id: int
+    exchange_id: str | None
+    auditor: str
+    auditor_version: str
+    metric: str
+    axis: str | None
+    group: str | None
+    reference: str | None
+    model: str
+    value: float | None
+    status: str
+    judge: JudgeStamp | None
+    inclusion_probability: float
+    rate_factor: float
+    weight: float
+    created_at: float
+    stream: str | None
+
+
+async def measured(database: Connections, *, after: int, upto: int, limit: int) -> list[Measured]:
+    """A page of measurements, by id."""
+    columns = measurements.c
+    shown = [
+        *(columns.id, columns.exchange_id, columns.auditor, columns.auditor_version, columns.metric, columns.axis),
+        *(columns.group_name, columns.reference_name, columns.model, columns.value, columns.status, columns.judge),
+        *(columns.inclusion_probability, columns.rate_factor, columns.weight, columns.created_at, columns.stream),
+    ]
+    query = sa.select(*shown).where(columns.id > after, columns.id <= upto).order_by(columns.id).limit(limit)
+    async with database.read() as connection:
+        rows = (await connection.execute(query)).all()
+    return [Measured(*row)._replace(judge=_stamp(row.judge)) for row in rows]
+
+
+async def days_of_runs(database: Connections) -> dict[str, str]:
+    """Of each UTC day on which runs were asked for that have ended: a digest that changes when one of them does."""
+    columns = runs.c
+    place = sa.tuple_(columns.created_at, columns.id)
+    versions = [columns.status, columns.finished_at, columns.heartbeat_at, sa.func.length(columns.result)]
+    query = sa.select(columns.created_at, columns.id, *versions).where(columns.status.in_(_ENDED))
+    page = query.order_by(columns.created_at, columns.id).limit(VERSIONS_AT_ONCE)
+    digests: dict[str, Any] = {}
+    rest: sa.ColumnElement[bool] = sa.true()
+    while True:
+        async with database.read() as connection:
+            rows = (await connection.execute(page.where(rest))).all()
+        for row in rows:
+            digests.setdefault(day_of(row.created_at), hashlib.sha256()).update(repr(tuple(row)).encode())
+        if len(rows) < VERSIONS_AT_ONCE:
+            return {day: digest.hexdigest()[:16] for day, digest in digests.items()}
+        rest = place > (rows[-1].created_at, rows[-1].id)
+
+
+async def runs_of(database: Connections, day: str) -> AsyncIterator[Sequence[Any]]:
+    """Rows of the runs that were asked for on a UTC day and have ended, in pages."""
+    columns = runs.c
+    begin = float(_start_of(day))
+    place = sa.tuple_(columns.created_at, columns.id)
+    shown = [column for column in columns if column.name not in ("report", "error")]
+    within = (columns.created_at >= begin) & (columns.created_at < begin + _DAY) & columns.status.in_(_ENDED)
+    page = sa.select(*shown).where(within).order_by(columns.created_at, columns.id).limit(RUNS_AT_ONCE)
+    rest: sa.ColumnElement[bool] = sa.true()
+    while True:
+        async with database.read() as connection:
+            rows = (await connection.execute(page.where(rest))).all()
+        if rows:
+            yield rows
+        if len(rows) < RUNS_AT_ONCE:
+            return
+        rest = place > (rows[-1].created_at, rows[-1].id)
+
+
+def day_of(at: float) -> str:
+    """The UTC day of a Unix time, as 2026-11-25."""
+    return time.strftime("%Y-%m-%d", time.gmtime(at))
+
+
+def _start_of(day: str) -> int:
+    return calendar.timegm(time.strptime(day, "%Y-%m-%d"))
+
+
+async def _writers(database: Connections) -> set[str]:
+    async with database.read() as connection:
+        return set((await connection.execute(_WRITERS)).scalars())
+
+
+def _name(address: str) -> str:
+    return f"export {hashlib.sha256(address.encode()).hexdigest()[:40]}"
+
+
+async def _get(connection: AsyncConnection, name: str) -> Progress:
+    found = (await connection.execute(sa.select(facts.c.value).where(facts.c.name == name))).scalar()
+    return Progress() if found is None else msgspec.json.decode(found, type=Progress)
+
+
+async def _put(connection: AsyncConnection, name: str, changed: Progress) -> None:
+    row = upsert(connection, facts).values(name=name, value=msgspec.json.encode(changed))
+    values = {"value": row.excluded.value}
+    await connection.execute(row.on_conflict_do_update(index_elements=[facts.c.name], set_=values))
+
+
+def _stamp(judge: str | None) -> JudgeStamp | None:
+    return None if judge is None else msgspec.json.decode(judge, type=JudgeStamp)
