@@ -66,7 +66,7 @@ def _inside(window: Window, ids: Sequence[str] | None) -> sa.Select[tuple[str, s
     chosen = chosen.where(columns.stream.is_not(None) if ids is None else columns.stream.in_(ids))
     if window.audits is None:
         return chosen.where(columns.created_at >= time.time() - window.seconds)
-    newest = sa.func.row_number().over(partition_by=columns.stream, order_by=columns.id.desc())
+    newest = sa.func.row_number().over(partition_by=columns.stream, order_by=(columns.created_at.desc(), columns.id.desc()))
     ranked = chosen.add_columns(newest.label("place")).subquery()
     return sa.select(ranked).where(ranked.c.place <= window.audits)
 

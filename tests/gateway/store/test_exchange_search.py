@@ -28,7 +28,7 @@ async def stored(database: Database, number: int, *found: Measurement | AuditFai
 
 async def found(database: Database, **criteria: Any) -> list[tuple[str, float | None]]:
     """Exchange and value of each row."""
-    rows = await exchange_search.search(database, Criteria(**criteria))
+    rows = (await exchange_search.search(database, Criteria(**criteria))).rows
     return [(one.exchange.id, one.score.value if one.score else None) for one in rows]
 
 
@@ -117,7 +117,7 @@ async def test_pages_leave_out_and_repeat_nothing(database: Database) -> None:
     pages: list[list[Found]] = []
     while not pages or pages[-1]:
         before = pages[-1][-1].place if pages else None
-        pages.append(await exchange_search.search(database, Criteria(), before=before, limit=5))
+        pages.append(list((await exchange_search.search(database, Criteria(), before=before, limit=5)).rows))
         await stored(database, 100 + len(pages))
     rows = [(one.exchange.id, one.score and one.score.auditor) for page in pages for one in page]
     expected = {
@@ -197,7 +197,7 @@ async def test_a_page_is_read_off_an_index(database: Database, criteria: dict[st
 async def test_the_whole_exchange_comes_back(database: Database) -> None:
     """What was stored of it is found again, unsealed, with its state and score."""
     one = await stored(database, 1, measurement(2.0, detail={"mentioned": True}))
-    [row] = await exchange_search.search(database, Criteria(exchange_ids=["e1"]))
+    [row] = (await exchange_search.search(database, Criteria(exchange_ids=["e1"]))).rows
     assert row.exchange == one
     assert (row.stored.state, row.stored.settled_at, row.stored.redactions) == ("queued", None, {})
     assert row.score is not None
