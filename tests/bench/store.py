@@ -64,8 +64,11 @@ SELECT CASE WHEN linked >= 0 THEN md5('exchange' || (linked / CAST(:per_exchange
     s.metric, s.axis, s.group_name, s.model, CASE WHEN n % 20 > 0 THEN (n * 7919 % 1000) / 1000.0 END,
     CASE WHEN n % 20 > 0 THEN 'ok' ELSE 'error' END, CASE WHEN n % 20 = 0 THEN 'no answer' END,
     CASE WHEN linked >= 0 THEN '{{"words": "' || repeat('x', 100) || '"}}' END, 0.1, 1, 1, start + n * step + 30, s.key
-FROM given, generate_series(first, last) AS n, LATERAL (SELECT n - CAST(:first_linked AS bigint) AS linked) AS from_then,
-    LATERAL (SELECT CASE WHEN n % 10 < 3 THEN 0 ELSE (n * 31 + n / 10) % CAST(:n_streams AS bigint) END AS number) AS one
+FROM given, generate_series(first, last) AS n,
+    LATERAL (SELECT n - CAST(:first_linked AS bigint) AS linked) AS from_then,
+    LATERAL (
+        SELECT CASE WHEN n % 10 < 3 THEN 0 ELSE (n * 31 + n / 10) % CAST(:n_streams AS bigint) END AS number
+    ) AS one
 JOIN bench_streams AS s USING (number)
 """
 

@@ -12,9 +12,9 @@ branch_labels = None
 depends_on = None
 
 _FUNCTION = """
-CREATE FUNCTION unlink_measurements() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION unlink_measurements() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
-    UPDATE measurements SET exchange_id = NULL WHERE exchange_id IN (SELECT id FROM gone);
+    UPDATE measurements SET exchange_id = NULL WHERE exchange_id = ANY (ARRAY(SELECT id FROM gone));
     RETURN NULL;
 END $$
 """
