@@ -22,7 +22,7 @@ from gateway.store.tables import exchange_audits, exchanges, measurements, waiti
 SKEW_SECONDS = 86_400.0
 """By how much clocks of gateways and auditors may differ without a score missing from a list."""
 WAIT_SECONDS = 86_400.0
-"""Between the receipt of an exchange and its audits, where examples are looked for."""
+"""Between receipt and audit, where examples are looked for first."""
 LOOK_SECONDS = 0.1
 """After which a page ends where it is."""
 FIRST_LOOK, MORE = 500, 4
@@ -71,6 +71,7 @@ class Place(NamedTuple):
 
     received_at: float
     exchange_id: str
+    """"" for the end of a part: nothing is left of that instant."""
     measurement_id: int
     """0 for an exchange without a score."""
 
@@ -178,7 +179,7 @@ async def search(database: Database, criteria: Criteria, *, before: Place | None
     """
     rows: list[sa.Row[Any]] = []
     end, look, started = None, FIRST_LOOK, time.monotonic()
-    at_most = math.inf if before is None else before.received_at
+    at_most = math.inf if before is None else before.received_at if before.exchange_id else _before(before.received_at)
     async with database.read() as connection:
         while True:
             span = None if criteria.is_indexed else await _span(connection, at_most, look)
@@ -194,7 +195,7 @@ async def search(database: Database, criteria: Criteria, *, before: Place | None
             if time.monotonic() - started > LOOK_SECONDS:
                 end = Place(span.start, "", 0)
                 break
-            at_most, look = math.nextafter(span.start, -math.inf), look * MORE
+            at_most, look = _before(span.start), look * MORE
     stored = await load(database, {row.e_id for row in rows})
     found = [
         Found(place=_place(row), stored=stored[row.e_id], score=None if row.m_id is None else _score(row))
@@ -202,6 +203,10 @@ async def search(database: Database, criteria: Criteria, *, before: Place | None
         if row.e_id in stored  # deleted in between
     ]
     return Part(found, end)
+
+
+def _before(at: float) -> float:
+    return math.nextafter(at, -math.inf)
 
 
 async def _span(connection: AsyncConnection, at_most: float, look: int) -> Span | None:
@@ -230,21 +235,25 @@ async def of_stream(
         database: the store.
         stream: its id.
         received_from: only those received at this Unix time or later.
-        received_before: only those received before this Unix time, and audited at most WAIT_SECONDS after it.
+        received_before: only those received before this Unix time; of these first the ones audited soon after.
         limit: at most so many.
     """
     columns, received_at = measurements.c, exchanges.c.received_at
     of_it = [columns.stream == stream, columns.value.is_not(None), columns.exchange_id.is_not(None)]
     query = sa.select(columns.exchange_id).join(exchanges, exchanges.c.id == columns.exchange_id).where(*of_it)
-    if received_before is not None:
-        query = query.where(received_at < received_before, columns.created_at < received_before + WAIT_SECONDS)
+    query = query.order_by(columns.created_at.desc(), columns.id.desc()).limit(limit)
     async with database.read() as connection:
         oldest = (await connection.execute(sa.select(sa.func.min(received_at)))).scalar()
         if oldest is None:
             return []
         start = oldest if received_from is None else max(oldest, received_from)
         query = query.where(received_at >= start, columns.created_at >= start - SKEW_SECONDS)
-        query = query.order_by(columns.created_at.desc(), columns.id.desc()).limit(limit)
+        if received_before is not None:
+            query = query.where(received_at < received_before)
+            soon = query.where(columns.created_at < received_before + WAIT_SECONDS)
+            found = list((await connection.execute(soon)).scalars())
+            if len(found) == limit:
+                return list(dict.fromkeys(found))
         return list(dict.fromkeys((await connection.execute(query)).scalars()))
 
 
