@@ -154,7 +154,7 @@ async def _rows(
     )
     shown = Shown(excerpt)
     rows: dict[str, list[ShownExchange]] = {}
-    for found in await exchange_search.search(database, criteria, limit=len(ids) * MOST_SCORES):
+    for found in (await exchange_search.search(database, criteria, limit=len(ids) * MOST_SCORES)).rows:
         rows.setdefault(found.exchange.id, []).append(shown.row(found))
     return rows
 

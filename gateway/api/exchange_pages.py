@@ -43,7 +43,7 @@ class Page(msgspec.Struct, frozen=True):
     body: bytes
     ids: list[str]
     next: Place | None
-    """Where it goes on; None at the end of the list."""
+    """Where it goes on, be the page full or not; None at the end of the list."""
     has_request: bool
     """Whether the request id that was asked for stands for any exchange, whatever the other criteria; else True."""
 
@@ -60,8 +60,8 @@ async def make_record(config: Config, exchange_id: str) -> bytes:
 
 async def _page(database: Database, _config: Config, wanted: Wanted) -> Page:
     criteria = wanted.criteria
-    found = await exchange_search.search(database, criteria, before=wanted.before, limit=wanted.limit + 1)
-    is_more, found = len(found) > wanted.limit, found[: wanted.limit]
+    part = await exchange_search.search(database, criteria, before=wanted.before, limit=wanted.limit + 1)
+    is_more, found = len(part.rows) > wanted.limit, part.rows[: wanted.limit]
     unscored = [one.stored for one in found if one.score is None]
     reasons = await _reasons(database, unscored)
     shown = Shown(wanted.excerpt)
@@ -70,7 +70,7 @@ async def _page(database: Database, _config: Config, wanted: Wanted) -> Page:
     return Page(
         body=msgspec.json.encode(rows),
         ids=[one.id for one in rows],
-        next=found[-1].place if is_more else None,
+        next=found[-1].place if is_more else part.end,
         has_request=asked is None or bool(rows) or await exchange_search.has_request(database, asked),
     )
 

@@ -20,7 +20,7 @@ from gateway.store.exchange_search import Criteria, Place
 
 log = structlog.get_logger(__name__)
 
-_PLACE = re.compile(r"([0-9.e+-]{1,30}),([^,\x00]{1,36}),([0-9]{1,18})")
+_PLACE = re.compile(r"([0-9.e+-]{1,30}),([^,\x00]{0,36}),([0-9]{1,18})")
 
 
 async def read_list(

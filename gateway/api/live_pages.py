@@ -9,6 +9,7 @@ from litestar import Response
 from auditors.nearest_identity import DISTANCE, SCORE
 from auditors.streams.calibration import Pair
 from auditors.streams.drift import DriftSettings
+from auditors.streams.state import StreamKey
 from gateway.api.live_alarms import Alarm, alarm_of, exchanges_link
 from gateway.live.detectors import ShownDetector, shown_detector
 from gateway.live.estimates import (
@@ -61,15 +62,20 @@ async def estimates(database: Database, selection: Selection) -> Response[bytes]
 async def window_estimates(database: Database, selection: Selection, window: Window, asked: str) -> Response[bytes]:
     """Over the audits of a window, written as it was asked for."""
     listed = await stream_pages.heads(database, selection)
-    is_filtered = any((selection.model, selection.axis, selection.auditor))
-    sums = await windows.sums(database, window, [one.id for one in listed] if is_filtered else None)
-    found = await in_turns(lambda one: window_estimate_of(one, sums.get(one.id, WindowSums()), asked), listed)
+    page = listed[selection.offset : selection.offset + selection.limit]
+    scored = {_axis_of(one.key) for one in page if one.key.metric == SCORE and not one.key.group}
+    beside = [one for one in listed if one.key.metric == DISTANCE and _axis_of(one.key) in scored]
+    needed = list({one.id: one for one in (*page, *beside)}.values())
+    # A time reads fewer measurements than there are streams; a number of each is read stream by stream.
+    are_few = window.audits is not None or len(needed) < len(listed) or _is_filtered(selection)
+    sums = await windows.sums(database, window, _ids(needed) if are_few else None)
+    made = await in_turns(lambda one: window_estimate_of(one, sums.get(one.id, WindowSums()), asked), needed)
     distances: dict[Axis, list[LiveEstimate]] = {}
-    for one in found:
+    for stream, one in zip(needed, made, strict=True):
         if one.metric == DISTANCE:
-            distances.setdefault(_axis_of(one), []).append(one)
-    page = found[selection.offset : selection.offset + selection.limit]
-    return _answer(len(found), await in_turns(partial(_encoded, distances), page))
+            distances.setdefault(_axis_of(stream.key), []).append(one)
+    shown = list(zip(page, made, strict=False))  # `needed` begins with the page
+    return _answer(len(listed), await in_turns(partial(_encoded, distances), shown))
 
 
 async def detectors(database: Database, selection: Selection, settings: DriftSettings) -> Response[bytes]:
@@ -103,13 +109,18 @@ async def alarms(database: Database, selection: Selection, settings: DriftSettin
 Axis = tuple[str | None, ...]
 
 
-def _axis_of(one: LiveEstimate) -> Axis:
-    return one.auditor, one.axis, one.model, one.instrument
+def _is_filtered(selection: Selection) -> bool:
+    return any((selection.model, selection.axis, selection.auditor))
 
 
-def _encoded(distances: dict[Axis, list[LiveEstimate]], one: LiveEstimate) -> bytes:
+def _axis_of(key: StreamKey) -> Axis:
+    return key.auditor, key.axis, key.model, key.instrument
+
+
+def _encoded(distances: dict[Axis, list[LiveEstimate]], shown: tuple[Stream, LiveEstimate]) -> bytes:
+    stream, one = shown
     if one.metric == SCORE and one.group is None:
-        one = with_most_normal(one, distances.get(_axis_of(one), []))
+        one = with_most_normal(one, distances.get(_axis_of(stream.key), []))
     return msgspec.json.encode(one)
 
 

@@ -12,7 +12,7 @@ from gateway.auditor.clients import Requests
 from gateway.config.schema import Config
 from gateway.jobs import JobQueue
 from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB
-from gateway.store import canaries, catalogue, circuits, counters, exchanges, ingested, run_ranges, runs
+from gateway.store import canaries, catalogue, circuits, counters, exchanges, ingested, partitions, run_ranges, runs
 from gateway.store.circuits import WaitingAudit
 from gateway.store.database import Database
 
@@ -63,12 +63,15 @@ async def give_up(database: Database, config: Config, end: Callable[[WaitingAudi
 
 
 async def retire(database: Database, config: Config) -> None:
-    """Expires exchanges that waited too long and deletes those past `store.retention_days`."""
+    """Expires exchanges that waited too long, and deletes exchanges and measurements that are past their days."""
     now, keeps = time.time(), config.store.retention_days * 86400.0
     patience = min(MAX_WAIT_SECONDS, keeps)
     await exchanges.expire(database, received_before=now - patience, keep_text=config.store.keeps_text)
     await exchanges.delete_old(database, received_before=now - keeps)
     await ingested.forget(database, before=now - keeps)
+    await partitions.prepare(database)
+    if (days := config.store.measurement_retention_days) is not None:
+        await partitions.retire(database, recorded_before=now - days * 86400.0)
 
 
 async def publish_catalogue(database: Database, suites: Callable[[], list[registry.SuiteInfo]]) -> None:

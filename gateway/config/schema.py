@@ -90,6 +90,8 @@ class StoreConfig(Section, frozen=True):
     """sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DB."""
     retention_days: Annotated[float, Meta(gt=0)] = 30.0
     """Sampled exchanges older than this are deleted by the auditor; measurements stay."""
+    measurement_retention_days: Annotated[float, Meta(ge=1)] | None = None
+    """Measurements older than this are deleted by the auditor, a day (UTC) at a time; unset: none are."""
     keep_text: bool | Literal["never"] = True
     """False: text is dropped from the store once audited. never: until then, under a key held in memory only."""
     redact: list[Redacted] = msgspec.field(

@@ -11,6 +11,8 @@ from gateway.store import counters
 from gateway.store.database import Database
 from gateway.store.tables import exchange_audits, exchanges, measurements
 
+CLOCK_SECONDS = 3600.0
+"""By how much a host's clock may be set while it records an audit."""
 COUNTER = "evaluation_events"
 """Of events by what became of them."""
 
@@ -49,18 +51,18 @@ async def take(database: Database, *, now: float, limit: int, seconds: float) ->
     Nobody else gets them for so many seconds; then they are due again, so that a sender's death loses none.
     """
     columns = exchange_audits.c
-    due = sa.select(columns.exchange_id, columns.auditor).where(columns.send_at <= now).order_by(columns.send_at)
+    due = sa.select(columns.exchange_id, columns.auditor, columns.finished_at).where(columns.send_at <= now)
     async with database.begin() as connection:
-        query = due.limit(limit).with_for_update(skip_locked=True)
-        taken = [Audit(*row) for row in await connection.execute(query)]
-        if not taken:
+        query = due.order_by(columns.send_at).limit(limit).with_for_update(skip_locked=True)
+        rows = (await connection.execute(query)).all()
+        if not rows:
             return [], []
+        taken = [Audit(row.exchange_id, row.auditor) for row in rows]
         await connection.execute(sa.update(exchange_audits).where(_are(taken)).values(send_at=now + seconds))
-    asked = sa.tuple_(measurements.c.exchange_id, measurements.c.auditor).in_(taken)
     query = (
         sa.select(measurements, exchanges.c.request_id, exchanges.c.traceparent)
         .join(exchanges, exchanges.c.id == measurements.c.exchange_id)
-        .where(asked)
+        .where(*_measured(taken, [row.finished_at for row in rows]))
         .order_by(measurements.c.id)
     )
     async with database.read() as connection:
@@ -87,17 +89,17 @@ async def drop(database: Database, *, finished_before: float, at_most: int, limi
     At most `limit` of them a call. Returns how many events are lost; the counter has them.
     """
     columns = exchange_audits.c
-    waiting = sa.select(columns.exchange_id, columns.auditor).where(columns.send_at.is_not(None))
+    waiting = sa.select(columns.exchange_id, columns.auditor, columns.finished_at).where(columns.send_at.is_not(None))
     newest_first = waiting.order_by(columns.finished_at.desc())
     async with database.begin() as connection:
         old = waiting.where(columns.finished_at < finished_before).limit(limit)
-        lost = {Audit(*row) for row in await connection.execute(old)}
-        lost |= {Audit(*row) for row in await connection.execute(newest_first.offset(at_most).limit(limit))}
-        if not lost:
+        rows = [*await connection.execute(old)]
+        rows += await connection.execute(newest_first.offset(at_most).limit(limit))  # sorted whole, for a count
+        if not rows:
             return 0
-        lists = list(lost)
-        asked = sa.tuple_(measurements.c.exchange_id, measurements.c.auditor).in_(lists)
-        n = (await connection.execute(sa.select(sa.func.count()).select_from(measurements).where(asked))).scalar_one()
+        lists = list({Audit(row.exchange_id, row.auditor) for row in rows})
+        asked = _measured(lists, [row.finished_at for row in rows])
+        n = (await connection.execute(sa.select(sa.func.count()).select_from(measurements).where(*asked))).scalar_one()
         await connection.execute(sa.update(exchange_audits).where(_are(lists)).values(send_at=None))
         await counters.add(connection, {(COUNTER, ("dropped",)): n})
         return int(n)
@@ -109,6 +111,13 @@ async def oldest(database: Database) -> float | None:
     async with database.read() as connection:
         found: float | None = (await connection.execute(query)).scalar_one()
         return found
+
+
+def _measured(audits: Sequence[Audit], finished: Sequence[float]) -> list[sa.ColumnElement[bool]]:
+    """Of measurements: they are of these audits, which were finished, and recorded, at these times."""
+    columns = measurements.c
+    at = columns.created_at.between(min(finished) - CLOCK_SECONDS, max(finished) + CLOCK_SECONDS)
+    return [sa.tuple_(columns.exchange_id, columns.auditor).in_(audits), at]
 
 
 def _are(audits: Sequence[Audit]) -> sa.ColumnElement[bool]:

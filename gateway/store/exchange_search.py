@@ -1,19 +1,32 @@
 """Stored exchanges, found by what names them or by how they were scored: newest first, in pages, scored or not.
 
-A request id is a client's choice: it may stand for any number of exchanges.
+A request id is a client's choice: it may stand for any number of exchanges. What no index finds is looked for among the
+newest exchanges, then among older ones, for a moment: a page may end before it is full, and says where to go on.
 """
 
+import math
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.types import Exchange, Status
 from gateway.privacy.texts import Texts
 from gateway.store.database import Database
 from gateway.store.exchanges import UNREDACTABLE, State, exchange_columns, exchange_of, fitted
 from gateway.store.tables import exchange_audits, exchanges, measurements, waiting_audits
+
+SKEW_SECONDS = 86_400.0
+"""By how much clocks of gateways and auditors may differ without a score missing from a list."""
+WAIT_SECONDS = 86_400.0
+"""Between receipt and audit, where examples are looked for first."""
+LOOK_SECONDS = 0.1
+"""After which a page ends where it is."""
+FIRST_LOOK, MORE = 500, 4
+"""Exchanges that are looked at first, and by how much the number grows."""
 
 
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +56,12 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
         """Then exchanges without such a score are left out."""
         return any(getattr(self, name) is not None for name in _OF_SCORES)
 
+    @property
+    def is_indexed(self) -> bool:
+        """Whether an index finds the exchanges, however few they are among all."""
+        given = {name for name in self.__struct_fields__ if getattr(self, name) is not None}
+        return bool(given & {"request_id", "exchange_ids"}) or given == {"state"}
+
 
 _OF_SCORES = ("auditor", "metric", "axis", "group", "min_score", "max_score")
 
@@ -52,8 +71,17 @@ class Place(NamedTuple):
 
     received_at: float
     exchange_id: str
+    """"" for the end of a part: nothing is left of that instant."""
     measurement_id: int
     """0 for an exchange without a score."""
+
+
+class Span(NamedTuple):
+    """Exchanges received at these Unix times, both included, and until when all of them were settled."""
+
+    start: float
+    end: float
+    settled: float
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +149,14 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return self.stored.exchange
 
 
+class Part(msgspec.Struct, frozen=True):
+    """Rows of a search."""
+
+    rows: Sequence[Found]
+    end: Place | None
+    """How far was looked; None where nothing is left, and where `rows` are as many as were asked for."""
+
+
 _MEASUREMENT_ID = sa.func.coalesce(measurements.c.id, 0)
 _ORDER = (exchanges.c.received_at, exchanges.c.id, _MEASUREMENT_ID)
 _JSON = ("judge", "detail")
@@ -132,9 +168,7 @@ _SCORE_COLUMNS = [
 ]
 
 
-async def search(
-    database: Database, criteria: Criteria, *, before: Place | None = None, limit: int = 100
-) -> list[Found]:
+async def search(database: Database, criteria: Criteria, *, before: Place | None = None, limit: int = 100) -> Part:
     """The newest rows: one for each score, and one for an exchange that has none unless the criteria are about scores.
 
     Args:
@@ -143,18 +177,48 @@ async def search(
         before: only what comes after this place in the list; None from its beginning.
         limit: rows at most.
     """
-    query = places(criteria).limit(limit)
-    if before is not None:
-        # The first condition alone can be read off an index.
-        query = query.where(exchanges.c.received_at <= before.received_at, sa.tuple_(*_ORDER) < sa.tuple_(*before))
+    rows: list[sa.Row[Any]] = []
+    end, look, started = None, FIRST_LOOK, time.monotonic()
+    at_most = math.inf if before is None else before.received_at if before.exchange_id else _before(before.received_at)
     async with database.read() as connection:
-        rows = (await connection.execute(query)).all()
+        while True:
+            span = None if criteria.is_indexed else await _span(connection, at_most, look)
+            if span is not None or criteria.is_indexed:
+                query = places(criteria, span).limit(limit - len(rows))
+                if before is not None:
+                    # The first condition alone can be read off an index.
+                    query = query.where(exchanges.c.received_at <= before.received_at)
+                    query = query.where(sa.tuple_(*_ORDER) < sa.tuple_(*before))
+                rows += (await connection.execute(query)).all()
+            if span is None or len(rows) >= limit:
+                break
+            if time.monotonic() - started > LOOK_SECONDS:
+                end = Place(span.start, "", 0)
+                break
+            at_most, look = _before(span.start), look * MORE
     stored = await load(database, {row.e_id for row in rows})
-    return [
+    found = [
         Found(place=_place(row), stored=stored[row.e_id], score=None if row.m_id is None else _score(row))
         for row in rows
         if row.e_id in stored  # deleted in between
     ]
+    return Part(found, end)
+
+
+def _before(at: float) -> float:
+    return math.nextafter(at, -math.inf)
+
+
+async def _span(connection: AsyncConnection, at_most: float, look: int) -> Span | None:
+    """So many exchanges, the newest that were received at this Unix time or before; None where there are none."""
+    columns = exchanges.c
+    settled = sa.func.coalesce(columns.settled_at, math.inf).label("settled_at")
+    newest = sa.select(columns.received_at, settled).where(columns.received_at <= at_most)
+    newest = newest.order_by(columns.received_at.desc()).limit(look)
+    found = newest.subquery().c
+    ends = sa.func.min(found.received_at), sa.func.max(found.received_at), sa.func.max(found.settled_at)
+    row = (await connection.execute(sa.select(*ends))).one()
+    return None if row[0] is None else Span(*row)
 
 
 async def of_stream(
@@ -165,28 +229,32 @@ async def of_stream(
     received_before: float | None = None,
     limit: int,
 ) -> list[str]:
-    """Ids of stored exchanges with a value in this stream, the newest first.
+    """Ids of stored exchanges with a value in this stream, the newest audits first.
 
     Args:
         database: the store.
         stream: its id.
         received_from: only those received at this Unix time or later.
-        received_before: only those received before this Unix time.
+        received_before: only those received before this Unix time; of these first the ones audited soon after.
         limit: at most so many.
     """
-    columns = measurements.c
-    # Not the bare column: by its index SQLite would look through the whole stream for each exchange.
-    is_of_it = sa.func.coalesce(columns.stream, "") == stream
-    of_it = [columns.exchange_id == exchanges.c.id, is_of_it, columns.value.is_not(None)]
-    query = sa.select(exchanges.c.id).select_from(exchanges.outerjoin(measurements, sa.and_(*of_it)))
-    query = query.where(_MEASUREMENT_ID > 0)  # see `places`
-    if received_from is not None:
-        query = query.where(exchanges.c.received_at >= received_from)
-    if received_before is not None:
-        query = query.where(exchanges.c.received_at < received_before)
+    columns, received_at = measurements.c, exchanges.c.received_at
+    of_it = [columns.stream == stream, columns.value.is_not(None), columns.exchange_id.is_not(None)]
+    query = sa.select(columns.exchange_id).join(exchanges, exchanges.c.id == columns.exchange_id).where(*of_it)
+    query = query.order_by(columns.created_at.desc(), columns.id.desc()).limit(limit)
     async with database.read() as connection:
-        found = await connection.execute(query.order_by(*(one.desc() for one in _ORDER)).limit(limit))
-        return list(dict.fromkeys(found.scalars()))
+        oldest = (await connection.execute(sa.select(sa.func.min(received_at)))).scalar()
+        if oldest is None:
+            return []
+        start = oldest if received_from is None else max(oldest, received_from)
+        query = query.where(received_at >= start, columns.created_at >= start - SKEW_SECONDS)
+        if received_before is not None:
+            query = query.where(received_at < received_before)
+            soon = query.where(columns.created_at < received_before + WAIT_SECONDS)
+            found = list((await connection.execute(soon)).scalars())
+            if len(found) == limit:
+                return list(dict.fromkeys(found))
+        return list(dict.fromkeys((await connection.execute(query)).scalars()))
 
 
 async def has_request(database: Database, request_id: str) -> bool:
@@ -235,15 +303,17 @@ async def audits(database: Database, ids: Collection[str]) -> dict[str, list[Aud
     return found
 
 
-def places(criteria: Criteria) -> sa.Select[Any]:
-    """Ids and scores in order, without any text, so that what is sorted is small."""
+def places(criteria: Criteria, span: Span | None = None) -> sa.Select[Any]:
+    """Ids and scores in order, without any text, so that what is sorted is small; of exchanges of this span."""
     columns = exchanges.c
-    joined = exchanges.outerjoin(measurements, sa.and_(*_score_conditions(criteria)))
+    joined = exchanges.outerjoin(measurements, sa.and_(*_score_conditions(criteria, span)))
     query = sa.select(columns.id.label("e_id"), columns.received_at.label("e_received_at"), *_SCORE_COLUMNS)
     query = query.select_from(joined).order_by(*(one.desc() for one in _ORDER))
     if criteria.is_about_scores:
         # An inner join would begin with the scores, of which there are many more, and sort them for one page.
         query = query.where(_MEASUREMENT_ID > 0)
+    if span is not None:
+        query = query.where(columns.received_at.between(span.start, span.end))
     for name, given in (
         ("request_id", criteria.request_id),
         ("tag", criteria.tag),
@@ -260,9 +330,13 @@ def places(criteria: Criteria) -> sa.Select[Any]:
     return query
 
 
-def _score_conditions(criteria: Criteria) -> list[sa.ColumnElement[bool]]:
+def _score_conditions(criteria: Criteria, span: Span | None) -> list[sa.ColumnElement[bool]]:
     columns = measurements.c
     found = [columns.exchange_id == exchanges.c.id, columns.value.is_not(None)]
+    if span is not None:  # on PostgreSQL, these days' partitions only
+        found.append(columns.created_at >= span.start - SKEW_SECONDS)
+        if math.isfinite(span.settled):
+            found.append(columns.created_at <= span.settled + SKEW_SECONDS)
     for name, given in (
         ("auditor", criteria.auditor),
         ("metric", criteria.metric),

@@ -28,6 +28,8 @@ deleted on request before its audit."""
 
 UNREDACTABLE = "unredactable"
 """Counted among the redactions: all the text was dropped, because redacting it took too long."""
+IDS_AT_ONCE = 500
+"""Exchanges that one statement deletes."""
 TEXT_SECONDS = 1.0
 SECONDS_PER_BYTE = 2e-6
 """Processor time for redacting and sealing one exchange; ten times what the slowest texts known take."""
@@ -254,19 +256,24 @@ async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[
     """Settles what was queued, then deletes rows and every word that hangs on them."""
     waiting = [*which, exchanges.c.state == "queued"]
     withdrawn, moved = await _settle(connection, waiting, "opted_out", keep_text=False)
-    gone = sa.select(exchanges.c.id).where(*which)
+    chosen = sa.select(exchanges.c.id).where(*which).order_by(exchanges.c.id).with_for_update()
+    gone = list((await connection.execute(chosen)).scalars())
+    for first in range(0, len(gone), IDS_AT_ONCE):
+        await _forget(connection, gone[first : first + IDS_AT_ONCE])
+    await _count(connection, "opted_out", len(withdrawn), moved)
+    return len(gone)
+
+
+async def _forget(connection: AsyncConnection, ids: Sequence[str]) -> None:
     words: Sequence[tuple[sa.Table, dict[str, None]]] = (
-        (measurements, {"reason": None, "detail": None}),
+        (measurements, {"reason": None, "detail": None, "exchange_id": None}),
         (annotations, {"note": None}),
     )
     for table, emptied in words:
-        await connection.execute(sa.update(table).where(table.c.exchange_id.in_(gone)).values(emptied))
-    await connection.execute(
-        sa.update(streams).where(streams.c.alarm_exchange_id.in_(gone)).values(alarm_exchange_id=None)
-    )
-    deleted = (await connection.execute(sa.delete(exchanges).where(*which))).rowcount
-    await _count(connection, "opted_out", len(withdrawn), moved)
-    return deleted
+        await connection.execute(sa.update(table).where(table.c.exchange_id.in_(ids)).values(emptied))
+    alarmed = streams.c.alarm_exchange_id.in_(ids)
+    await connection.execute(sa.update(streams).where(alarmed).values(alarm_exchange_id=None))
+    await connection.execute(sa.delete(exchanges).where(exchanges.c.id.in_(ids)))
 
 
 async def _count(connection: AsyncConnection, outcome: State, number: int, moved: ledger.Deltas) -> None:

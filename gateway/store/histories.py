@@ -57,24 +57,24 @@ async def read(database: Database, stream: str, window: Window | None = None) ->
     asked = window or Window(audits=None, seconds=math.inf)
     limit = MOST_READ if asked.audits is None else min(asked.audits, MOST_READ)
     since = time.time() - asked.seconds if asked.audits is None and asked.seconds < math.inf else 0.0
-    mine = sa.select(columns.id, columns.created_at).where(columns.stream == stream)
-    newest = mine.order_by(columns.id.desc()).limit(limit).subquery().c
-    ends = [end(one) for one in (newest.id, newest.created_at) for end in (sa.func.min, sa.func.max)]
+    place = columns.created_at, columns.id
+    mine = sa.select(*place).where(columns.stream == stream, columns.created_at >= since)
+    newest_first = mine.order_by(*(one.desc() for one in place)).limit(limit)
+    newest = newest_first.subquery().c
     async with database.read() as connection:
-        inside = sa.select(sa.func.count(), *ends).where(newest.created_at >= since)
-        n, first, last, start, end = (await connection.execute(inside)).one()
+        inside = sa.select(sa.func.count(), sa.func.min(newest.created_at), sa.func.max(newest.created_at))
+        n, start, end = (await connection.execute(inside)).one()
         if not n:
             return None
-        older = mine.where(columns.id < first).order_by(columns.id.desc()).limit(1)
-        before = (await connection.execute(older)).first()
-        is_within_reach = asked.audits is None or asked.audits > MOST_READ
+        at_start = sa.select(sa.func.min(newest.id)).where(newest.created_at == start)
+        first = (start, (await connection.execute(at_start)).scalar_one())
+        older = mine.where(columns.created_at <= start, sa.tuple_(*place) < sa.tuple_(*first)).limit(1)
+        is_cut = (asked.audits is None or asked.audits > MOST_READ) and (
+            await connection.execute(older)
+        ).first() is not None
         length = length_of(start, end, n)
-        rows = await _sums(connection, stream, (first, last), since, length)
-    return Read(
-        length=length,
-        periods=_periods(rows),
-        is_cut=is_within_reach and before is not None and before.created_at >= since,
-    )
+        rows = await _sums(connection, stream, first, end, length)
+    return Read(length=length, periods=_periods(rows), is_cut=is_cut)
 
 
 def length_of(start: float, end: float, n: int) -> int:
@@ -91,7 +91,7 @@ def length_of(start: float, end: float, n: int) -> int:
 
 
 async def _sums(
-    connection: AsyncConnection, stream: str, ids: tuple[int, int], since: float, length: int
+    connection: AsyncConnection, stream: str, first: tuple[float, int], end: float, length: int
 ) -> Sequence[sa.Row[Any]]:
     columns = measurements.c
     place = columns.created_at / float(length)
@@ -99,7 +99,8 @@ async def _sums(
     period = sa.cast(sa.func.floor(place) if connection.dialect.name == "postgresql" else place, sa.BigInteger)
     number = period.label("number")
     query = sa.select(number, columns.metric, columns.status, sa.func.count(), *totals_of(columns))
-    chosen = query.where(columns.stream == stream, columns.id.between(*ids), columns.created_at >= since)
+    chosen = query.where(columns.stream == stream, columns.created_at.between(first[0], end))
+    chosen = chosen.where(sa.tuple_(columns.created_at, columns.id) >= sa.tuple_(*first))
     grouped = chosen.group_by(number, columns.metric, columns.status).order_by(number)
     return (await connection.execute(grouped)).all()
 

@@ -118,7 +118,7 @@ waiting_audits = sa.Table(  # an audit that a server failed, or that its open ci
     sa.Index("ix_waiting_audits_auditor_server", "auditor", "server"),
 )
 
-measurements = sa.Table(
+measurements = sa.Table(  # on PostgreSQL by day, with the keys that gateway.store.partitions names
     "measurements",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
@@ -144,7 +144,7 @@ measurements = sa.Table(
         "exchange_id", "auditor", "metric", "axis", "group_name", "reference_name", name="uq_measurements_one"
     ),
     sa.Index("ix_measurements_series", "auditor", "metric", "axis", "group_name", "model", "created_at"),
-    sa.Index("ix_measurements_stream", "stream", "id"),
+    sa.Index("ix_measurements_history", "stream", "created_at", "id"),
     sa.Index("ix_measurements_created_at", "created_at"),
 )
 

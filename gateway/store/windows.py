@@ -13,7 +13,13 @@ from auditors.streams.scales import scale_of
 from gateway.live.stream import WindowSums
 from gateway.live.turns import in_turns
 from gateway.store.database import Database
-from gateway.store.tables import measurements
+from gateway.store.tables import measurements, streams
+
+_COLUMNS = [
+    *(measurements.c[name] for name in ("stream", "metric", "status", "value")),
+    *(measurements.c[name] for name in ("inclusion_probability", "rate_factor", "weight")),
+]
+"""Of which sums are made."""
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -28,7 +34,7 @@ async def sums(database: Database, window: Window, ids: Sequence[str] | None = N
 
     `ids` are the streams that are asked for, None for all.
     """
-    inside = _inside(window, ids).subquery()
+    inside = (_newest_of_each if database.dialect == "postgresql" and window.audits and ids else _inside)(window, ids)
     totals = totals_of(inside.c)
     query = sa.select(inside.c.stream, inside.c.metric, inside.c.status, sa.func.count(), *totals)
     found: dict[str, WindowSums] = {}
@@ -59,16 +65,26 @@ def totals_of(columns: ColumnCollection[str, Any]) -> list[sa.ColumnElement[Any]
     return [sa.func.count(v), *(sa.func.sum(term) for term in (known, known * known, w * v, w * v * v))]
 
 
-def _inside(window: Window, ids: Sequence[str] | None) -> sa.Select[tuple[str, str, str, float, float, float, float]]:
+def _newest_of_each(window: Window, ids: Sequence[str] | None) -> sa.FromClause:
+    """Read off the index of each stream, however many measurements it has: SQLite cannot be told so."""
+    asked = sa.select(streams.c.key).where(streams.c.key.in_(ids or [])).subquery().c
+    mine = sa.select(*_COLUMNS).where(measurements.c.stream == asked.key)
+    newest = mine.order_by(measurements.c.created_at.desc(), measurements.c.id.desc()).limit(window.audits)
+    found = newest.correlate(asked.key.table).lateral()
+    return sa.select(found).select_from(asked.key.table.join(found, sa.true())).subquery()
+
+
+def _inside(window: Window, ids: Sequence[str] | None) -> sa.FromClause:
     columns = measurements.c
-    weighing = columns.inclusion_probability, columns.rate_factor, columns.weight
-    chosen = sa.select(columns.stream, columns.metric, columns.status, columns.value, *weighing)
+    chosen = sa.select(*_COLUMNS)
     chosen = chosen.where(columns.stream.is_not(None) if ids is None else columns.stream.in_(ids))
     if window.audits is None:
-        return chosen.where(columns.created_at >= time.time() - window.seconds)
-    newest = sa.func.row_number().over(partition_by=columns.stream, order_by=columns.id.desc())
+        return chosen.where(columns.created_at >= time.time() - window.seconds).subquery()
+    newest = sa.func.row_number().over(
+        partition_by=columns.stream, order_by=(columns.created_at.desc(), columns.id.desc())
+    )
     ranked = chosen.add_columns(newest.label("place")).subquery()
-    return sa.select(ranked).where(ranked.c.place <= window.audits)
+    return sa.select(ranked).where(ranked.c.place <= window.audits).subquery()
 
 
 def on_unit_scale(metric: str, n: int, w: float, ww: float, wv: float, wvv: float) -> WeightedSums:

@@ -39,7 +39,7 @@ async def fill(database: Database, n_measurements: int) -> str:
                 sa.insert(measurements),
                 [_measurement(dict(rows[0] if of_one else rows[n % len(rows)]), at + n, n) for n in range(BATCH)],
             )
-        await connection.execute(sa.insert(runs), [_run(number) for number in range(N_RUNS)])
+        await connection.execute(sa.insert(runs), [run_row(number) for number in range(N_RUNS)])
     return str(rows[0]["key"])
 
 
@@ -50,7 +50,7 @@ def _measurement(stream: dict[str, object], at: float, number: int) -> dict[str,
     return same | mine | weights | {"reference_name": f"{at}-{number}", "auditor_version": "1", "judge": ""}
 
 
-def _run(number: int) -> dict[str, object]:
+def run_row(number: int) -> dict[str, object]:
     about = {"suite": "example", "model": f"model-{number % 50:02}", "mode": "sample", "protocol": "corrected"}
     times = {"created_at": time.time() - number, "started_at": time.time(), "finished_at": time.time() - number}
     options = msgspec.json.encode(about | {"seed": number}).decode()

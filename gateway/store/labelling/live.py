@@ -24,7 +24,7 @@ async def draw(database: Database, *, n: int, seed: int, model: str | None = Non
     """
     columns = measurements.c
     query = (
-        sa.select(measurements.c.id)
+        sa.select(measurements.c.id, measurements.c.created_at)
         .select_from(measurements.join(exchanges, columns.exchange_id == exchanges.c.id))
         .where(columns.auditor == AUDITOR, columns.metric == METRIC, columns.value.is_not(None))
         .where(exchanges.c.request_body.is_not(None), exchanges.c.response_body.is_not(None))
@@ -34,12 +34,13 @@ async def draw(database: Database, *, n: int, seed: int, model: str | None = Non
     if model is not None:
         query = query.where(columns.model == model)
     async with database.read() as connection:
-        ids = list((await connection.execute(query)).scalars())
+        ids = [tuple(row) for row in await connection.execute(query)]
         if len(ids) < n:
             raise RequestError(f"{len(ids)} scores of the {AUDITOR} have a text that is still stored: ask for no more")
         drawn = random.Random(f"{seed}/live labelling").sample(ids, n)
-        rows = {row.id: row for row in await connection.execute(sa.select(measurements).where(columns.id.in_(drawn)))}
-    return [_task(rows[one], n / len(ids)) for one in drawn]
+        asked = columns.id.in_([one for one, _ in drawn]), columns.created_at.in_({at for _, at in drawn})
+        rows = {row.id: row for row in await connection.execute(sa.select(measurements).where(*asked))}
+    return [_task(rows[one], n / len(ids)) for one, _ in drawn]
 
 
 def _task(row: sa.Row[tuple[object, ...]], drawn_with: float) -> Task:

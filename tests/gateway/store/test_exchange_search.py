@@ -28,7 +28,7 @@ async def stored(database: Database, number: int, *found: Measurement | AuditFai
 
 async def found(database: Database, **criteria: Any) -> list[tuple[str, float | None]]:
     """Exchange and value of each row."""
-    rows = await exchange_search.search(database, Criteria(**criteria))
+    rows = (await exchange_search.search(database, Criteria(**criteria))).rows
     return [(one.exchange.id, one.score.value if one.score else None) for one in rows]
 
 
@@ -117,7 +117,7 @@ async def test_pages_leave_out_and_repeat_nothing(database: Database) -> None:
     pages: list[list[Found]] = []
     while not pages or pages[-1]:
         before = pages[-1][-1].place if pages else None
-        pages.append(await exchange_search.search(database, Criteria(), before=before, limit=5))
+        pages.append(list((await exchange_search.search(database, Criteria(), before=before, limit=5)).rows))
         await stored(database, 100 + len(pages))
     rows = [(one.exchange.id, one.score and one.score.auditor) for page in pages for one in page]
     expected = {
@@ -127,6 +127,22 @@ async def test_pages_leave_out_and_repeat_nothing(database: Database) -> None:
     assert set(rows) == expected
     times = [one.exchange.received_at for page in pages for one in page]
     assert times == sorted(times, reverse=True)
+
+
+async def test_a_page_ends_early_where_little_fits(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how far it has looked, and from there on the rest is found: once, though many came at one instant."""
+    monkeypatch.setattr(exchange_search, "FIRST_LOOK", 4)
+    monkeypatch.setattr(exchange_search, "LOOK_SECONDS", -1.0)
+    for number in range(30):
+        await stored(database, number, measurement(float(number % 10 == 0)), received_at=float(number // 3))
+    rows: list[Found] = []
+    parts, before = 0, None
+    while parts == 0 or before is not None:
+        part = await exchange_search.search(database, Criteria(min_score=1.0), before=before, limit=50)
+        rows += part.rows
+        parts, before = parts + 1, part.end
+    assert [one.exchange.id for one in rows] == ["e20", "e10", "e0"]
+    assert parts > 5
 
 
 @pytest.mark.parametrize("request_id", ["'; DROP TABLE exchanges; --", "x" * 200, "%", "\x00", "'", '"'])
@@ -141,14 +157,16 @@ async def test_an_odd_request_id_is_only_a_text(database: Database, request_id: 
 
 async def test_exchanges_of_a_stream_on_either_side_of_a_moment(database: Database) -> None:
     """Newest first; another stream's, those without a value and deleted ones are not among them."""
+    start = time.time() - 60
     for number in range(6):
-        await stored(database, number, measurement(1.0), measurement(1.0, auditor="other"))
-    await stored(database, 6, measurement(None))
-    await stored(database, 7, measurement(1.0, group="men"))
+        at = start + number
+        await stored(database, number, measurement(1.0), measurement(1.0, auditor="other"), received_at=at)
+    await stored(database, 6, measurement(None), received_at=start + 6)
+    await stored(database, 7, measurement(1.0, group="men"), received_at=start + 7)
     await exchanges.delete(database, request_id="r1")
     stream = stream_key(measurement(1.0), "m").id
-    assert await exchange_search.of_stream(database, stream, received_from=3.0, limit=2) == ["e5", "e4"]
-    assert await exchange_search.of_stream(database, stream, received_before=3.0, limit=9) == ["e2", "e0"]
+    assert await exchange_search.of_stream(database, stream, received_from=start + 3, limit=2) == ["e5", "e4"]
+    assert await exchange_search.of_stream(database, stream, received_before=start + 3, limit=9) == ["e2", "e0"]
     assert await exchange_search.of_stream(database, "absent", limit=9) == []
 
 
@@ -197,7 +215,7 @@ async def test_a_page_is_read_off_an_index(database: Database, criteria: dict[st
 async def test_the_whole_exchange_comes_back(database: Database) -> None:
     """What was stored of it is found again, unsealed, with its state and score."""
     one = await stored(database, 1, measurement(2.0, detail={"mentioned": True}))
-    [row] = await exchange_search.search(database, Criteria(exchange_ids=["e1"]))
+    [row] = (await exchange_search.search(database, Criteria(exchange_ids=["e1"]))).rows
     assert row.exchange == one
     assert (row.stored.state, row.stored.settled_at, row.stored.redactions) == ("queued", None, {})
     assert row.score is not None

@@ -28,5 +28,5 @@ async def scores_of(
 ) -> list[Scored]:
     """Scores, those of the newest exchange first."""
     criteria = Criteria(auditor=auditor, exchange_ids=exchange_ids)
-    found = await exchange_search.search(database, criteria, limit=limit)
+    found = (await exchange_search.search(database, criteria, limit=limit)).rows
     return [Scored(one.exchange, one.score) for one in found if one.score is not None]

@@ -1,0 +1,154 @@
+"""Measurements by day (UTC) on PostgreSQL: partitions made ahead of time, dropped when they are old. SQLite has none.
+
+A row belongs to the day of its `created_at`, by the clock of the auditor that recorded it. What no partition takes goes
+to `measurements_other`, so that none is lost when nobody has made the partition or a clock is wrong. What was there
+before there were partitions is one partition without a beginning.
+"""
+
+import logging
+import math
+import re
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.errors import StoreError
+from gateway.store.connections import Connections
+from gateway.store.schema import exclusively
+from gateway.store.tables import measurements
+
+logger = logging.getLogger(__name__)
+
+A_DAY = 86_400
+DAYS_AHEAD = 7
+MOST_AT_ONCE = 10_000
+"""Rows that one pass deletes one by one: of SQLite, or of a partition that is not of one day."""
+LOCK_SECONDS = 2
+"""How long a change of partitions waits for whoever works with them, and keeps others waiting meanwhile."""
+NOT_ON_POSTGRESQL = frozenset(
+    {
+        "fk_measurements_exchange_id",  # a trigger unlinks measurements, once for all exchanges of a statement
+        "uq_measurements_one",  # no key without the day; exchange_audits is the guard
+        "ix_measurements_series",
+        "ix_measurements_created_at",  # the primary key begins with it
+    }
+)
+"""Keys of the table that PostgreSQL's partitions lack."""
+
+_OTHER = "measurements_other"
+_LOCK = 0x70617274
+_IS_LOCKED = "55P03"
+_PARTITIONS = sa.text(
+    "SELECT relname, pg_get_expr(relpartbound, pg_class.oid) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid"
+    " WHERE inhparent = 'measurements'::regclass"
+)
+_BOUNDS = re.compile(r"FOR VALUES FROM \((?:MINVALUE|'([0-9.e+]+)')\) TO \('([0-9.e+]+)'\)")
+
+
+class Partition(NamedTuple):
+    """Measurements recorded from `start` until just before `end`, Unix seconds."""
+
+    name: str
+    start: float
+    end: float
+
+
+async def prepare(database: Connections, *, since: float | None = None) -> None:
+    """Makes the partitions that are missing, from this Unix time (None: yesterday) until DAYS_AHEAD from now.
+
+    Rows of their days that had to go elsewhere move into them.
+    """
+    if database.dialect == "sqlite":
+        return
+    now = time.time()
+    days = range(_day(now - A_DAY if since is None else since), _day(now) + DAYS_AHEAD * A_DAY + 1, A_DAY)
+    async with database.read() as connection:
+        if not _missing(days, await listed(connection)):
+            return
+    async with database.begin() as connection:
+        await exclusively(connection, _LOCK)
+        await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
+        await connection.execute(sa.text(f"LOCK TABLE {_OTHER} IN ACCESS EXCLUSIVE MODE"))
+        for start in _missing(days, await listed(connection)):
+            await _make(connection, start)
+    async with database.begin() as connection:
+        await connection.execute(sa.text("ANALYZE measurements"))  # autovacuum only looks at single partitions
+
+
+async def retire(database: Connections, *, recorded_before: float) -> None:
+    """Deletes the days that ended before this Unix time: whole partitions, and up to MOST_AT_ONCE other rows."""
+    before = _day(recorded_before)
+    if database.dialect == "sqlite":
+        await _delete(database, measurements, before)
+        return
+    async with database.read() as connection:
+        found = await listed(connection)
+    for one in found:
+        if one.end <= before and not await _drop(database, one):
+            return  # the next pass goes on
+    for name in [one.name for one in found if one.start < before < one.end] + [_OTHER]:
+        await _delete(database, sa.table(name, *map(sa.column, ("created_at", "id"))), before)
+
+
+async def listed(connection: AsyncConnection) -> list[Partition]:
+    """All but the one for whatever has no other, in order of time."""
+    found = []
+    for name, expression in await connection.execute(_PARTITIONS):
+        if bounds := _BOUNDS.fullmatch(expression):
+            found.append(Partition(name, float(bounds[1] or -math.inf), float(bounds[2])))
+    return sorted(found, key=lambda one: one.start)
+
+
+def _missing(days: range, found: Sequence[Partition]) -> list[int]:
+    return [start for start in days if not any(one.start < start + A_DAY and start < one.end for one in found)]
+
+
+async def _make(connection: AsyncConnection, start: int) -> None:
+    end = start + A_DAY
+    name = time.strftime("measurements_d%Y%m%d", time.gmtime(start))
+    for statement in (
+        f"CREATE TABLE {name} (LIKE measurements INCLUDING DEFAULTS)",
+        f"WITH moved AS (DELETE FROM {_OTHER} WHERE created_at >= {start} AND created_at < {end} RETURNING *)"  # noqa: S608 - numbers and names of our own
+        f" INSERT INTO {name} SELECT * FROM moved",
+        f"ALTER TABLE measurements ATTACH PARTITION {name} FOR VALUES FROM ({start}) TO ({end})",
+    ):
+        await connection.execute(sa.text(statement))
+
+
+async def _drop(database: Connections, one: Partition) -> bool:
+    """False where somebody worked with it for longer than LOCK_SECONDS."""
+    try:
+        async with database.begin() as connection:
+            await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
+            if one.start == -math.inf:  # it has a foreign key, and writers lock exchanges first
+                await connection.execute(sa.text("LOCK TABLE exchanges IN ACCESS EXCLUSIVE MODE"))
+            await connection.execute(sa.text(f"DROP TABLE IF EXISTS {one.name}"))
+    except StoreError as exc:
+        if not _is_locked(exc):
+            raise
+        return False
+    logger.info("measurements until %s are deleted", time.strftime("%Y-%m-%d", time.gmtime(one.end - 1)))
+    return True
+
+
+async def _delete(database: Connections, table: sa.TableClause, before: float) -> None:
+    columns = table.c
+    key = sa.tuple_(columns.created_at, columns.id)
+    oldest = sa.select(columns.created_at, columns.id).where(columns.created_at < before)
+    oldest = oldest.order_by(columns.created_at, columns.id).limit(MOST_AT_ONCE)
+    async with database.begin() as connection:
+        await connection.execute(sa.delete(table).where(key.in_(oldest)))
+
+
+def _is_locked(exc: StoreError) -> bool:
+    cause = exc.__cause__
+    return isinstance(cause, DBAPIError) and getattr(cause.orig, "sqlstate", None) == _IS_LOCKED
+
+
+def _day(at: float) -> int:
+    """When the day of this Unix time began."""
+    return math.floor(at / A_DAY) * A_DAY
