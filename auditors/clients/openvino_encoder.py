@@ -34,6 +34,16 @@ class ConversionError(Exception):
     """A model that OpenVINO cannot take over; the message says why."""
 
 
+def without_telemetry() -> Any:
+    """The package; imported in any other way it calls its maker. Raises ConversionError where it is missing."""
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # as if it were not installed
+    try:
+        import openvino
+    except ImportError as exc:
+        raise ConversionError('backend "openvino" needs its package: pip install "biasgate[openvino]"') from exc
+    return openvino
+
+
 def move_to_openvino(model: "SentenceTransformer", threads: int) -> None:
     """Replaces the forward pass of the model's encoder.
 
@@ -43,11 +53,7 @@ def move_to_openvino(model: "SentenceTransformer", threads: int) -> None:
 
     Raises: ConversionError when the package is missing, the model cannot be converted, or its distances change.
     """
-    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # else importing it calls Intel's server
-    try:
-        import openvino
-    except ImportError as exc:
-        raise ConversionError('backend "openvino" needs its package: pip install "biasgate[openvino]"') from exc
+    openvino = without_telemetry()
     expected = _distances(model)
     try:
         encoder: Any = model[0].auto_model

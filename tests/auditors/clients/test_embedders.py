@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import openvino
 import pytest
 
 from auditors.clients.embedders import (
@@ -23,7 +22,7 @@ from auditors.clients.embedders import (
     normalised,
     verify_sha256,
 )
-from auditors.clients.openvino_encoder import TOLERANCE
+from auditors.clients.openvino_encoder import TOLERANCE, without_telemetry
 from auditors.metrics.dispersion import cosine_distance
 from auditors.types import CompletionError, Embedder
 from tests.support.auditors.scripted import Asked, Reply, scripted_server
@@ -116,6 +115,7 @@ class TestOpenVino:
 
     def test_other_distances_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """With weights in half precision, as OpenVINO stores them, it would be another instrument."""
+        openvino = without_telemetry()
         compile_model = openvino.Core.compile_model
 
         def halved(core: Any, model: Any, device: str, settings: dict[str, Any]) -> Any:
