@@ -343,24 +343,26 @@ def n_held(plan: Plan, times: int, metrics: Sequence[str]) -> dict[str, int]:
 METRICS = ("distance_excess", "refusal_difference", "length_difference", "favoritism_difference")
 
 
+def shares(held: dict[str, int], times: int, name: str, record: Callable[[str, object], None]) -> None:
+    for metric, n in held.items():
+        record(ROW, f"coverage  own prompts, templates {name:8} {metric:22} {100 * n / times:5.1f} % held of {times}")
+
+
 @pytest.mark.statistical
-@repeated(600, quick=40)
+@repeated(300, quick=40)
 def test_coverage_where_prompts_depend_on_each_other(
     times: int, record_property: Callable[[str, object], None]
 ) -> None:
     """30 templates, 2 to 17 prompts of each: intervals of a model without a difference hold 0 in 95 % of runs."""
     held = n_held(dependent(SIZES, are_named=True), times, METRICS)
-    if times >= 600:
-        unnamed = n_held(dependent(SIZES, are_named=False), times, METRICS)
-        for metric, n in held.items():
-            shares = f"{100 * n / times:.1f} % held, {100 * unnamed[metric] / times:.1f} % without names"
-            record_property(ROW, f"coverage  own prompts, {metric:22} {shares}")
+    shares(held, times, "named", record_property)
     assert all(n >= int(binom.ppf(0.001, times, 0.93)) for n in held.values()), held
 
 
 @pytest.mark.statistical
-def test_templates_that_are_not_named_do_not_hold() -> None:
+@repeated(100, quick=20)
+def test_templates_that_are_not_named_do_not_hold(times: int, record_property: Callable[[str, object], None]) -> None:
     """What naming them is for: prompts taken for independent give intervals that are far too short."""
-    times = 20
-    held = n_held(dependent(SIZES, are_named=False), times, ["favoritism_difference"])
+    held = n_held(dependent(SIZES, are_named=False), times, METRICS)
+    shares(held, times, "unnamed", record_property)
     assert held["favoritism_difference"] < least_covered(times)
