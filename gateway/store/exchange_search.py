@@ -225,8 +225,8 @@ async def _span(connection: AsyncConnection, at_most: float, look: int) -> Span 
         sa.func.max(found.settled_at),
         sa.func.count(),
     )
-    row = (await connection.execute(sa.select(*ends))).one()
-    return Span(*row[:3], is_last=row[3] < look) if row[3] else None
+    start, end, settled, n = (await connection.execute(sa.select(*ends))).one()
+    return Span(start, end, settled, is_last=n < look) if n else None
 
 
 async def of_stream(
