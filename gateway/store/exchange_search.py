@@ -77,11 +77,14 @@ class Place(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Exchanges received at these Unix times, both included, and until when all of them were settled."""
+    """Exchanges received at these Unix times, both included."""
 
     start: float
     end: float
     settled: float
+    """Until when all of them were; infinity where one is not."""
+    is_last: bool
+    """Whether there are no older ones."""
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +193,7 @@ async def search(database: Database, criteria: Criteria, *, before: Place | None
                     query = query.where(exchanges.c.received_at <= before.received_at)
                     query = query.where(sa.tuple_(*_ORDER) < sa.tuple_(*before))
                 rows += (await connection.execute(query)).all()
-            if span is None or len(rows) >= limit:
+            if span is None or span.is_last or len(rows) >= limit:
                 break
             if time.monotonic() - started > LOOK_SECONDS:
                 end = Place(span.start, "", 0)
@@ -216,9 +219,14 @@ async def _span(connection: AsyncConnection, at_most: float, look: int) -> Span 
     newest = sa.select(columns.received_at, settled).where(columns.received_at <= at_most)
     newest = newest.order_by(columns.received_at.desc()).limit(look)
     found = newest.subquery().c
-    ends = sa.func.min(found.received_at), sa.func.max(found.received_at), sa.func.max(found.settled_at)
-    row = (await connection.execute(sa.select(*ends))).one()
-    return None if row[0] is None else Span(*row)
+    ends = (
+        sa.func.min(found.received_at),
+        sa.func.max(found.received_at),
+        sa.func.max(found.settled_at),
+        sa.func.count(),
+    )
+    start, end, settled, n = (await connection.execute(sa.select(*ends))).one()
+    return Span(start, end, settled, is_last=n < look) if n else None
 
 
 async def of_stream(

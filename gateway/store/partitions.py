@@ -38,6 +38,8 @@ NOT_ON_POSTGRESQL = frozenset(
     }
 )
 """Keys of the table that PostgreSQL's partitions lack."""
+ONLY_ON_POSTGRESQL = frozenset({"ix_measurements_id"})
+"""An index where SQLite has the primary key: the order in which an export reads."""
 
 _OTHER = "measurements_other"
 _LOCK = 0x70617274

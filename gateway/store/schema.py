@@ -11,7 +11,7 @@ from gateway.store.connections import Connections
 
 VERSION = "0024"
 """The newest revision under migrations/versions; a test keeps the two together."""
-_APART = ("0020",)
+_APART = ("0020", "0021")
 """Revisions whose locks are let go before the next begins: together they could deadlock with whoever writes."""
 
 _ADVISORY_LOCK = 0x62696173  # "bias": one number all processes agree on

@@ -149,3 +149,15 @@ async def test_audits_are_recorded_while_partitions_come_and_go(database: Databa
     assert not await store.record(database, one, "judge", [measurement(1.0)], 0.1, probability=0.5, settings=SETTINGS)
     assert len(await times(database)) == 1
     assert await times(database, "measurements_other") == []
+
+
+@on_postgres
+async def test_an_export_reads_in_the_order_of_ids_without_sorting(database: Database) -> None:
+    """Over all days, by an index: what comes after an id is not the whole table."""
+    await partitions.prepare(database)
+    async with database.read() as connection:
+        await connection.execute(sa.text("SET LOCAL enable_seqscan = off"))
+        query = "EXPLAIN SELECT id FROM measurements WHERE id > 5 ORDER BY id LIMIT 10"
+        plan = [str(row[0]) for row in await connection.execute(sa.text(query))]
+    assert any("Merge Append" in line for line in plan), plan
+    assert not any(line.strip().startswith(("->  Sort", "->  Seq Scan")) for line in plan), plan

@@ -20,6 +20,7 @@ _AHEAD = 7
 _INDEXED_BEFORE = (
     "CREATE UNIQUE INDEX pk_measurements_before ON measurements (created_at, id)",
     "CREATE INDEX ix_measurements_before_history ON measurements (stream, created_at, id)",
+    "CREATE INDEX ix_measurements_before_id ON measurements (id)",
 )
 _RENAMED = (
     "LOCK TABLE measurements IN ACCESS EXCLUSIVE MODE",
@@ -35,6 +36,7 @@ _PARTITIONED = (
     "ALTER TABLE measurements ADD CONSTRAINT pk_measurements PRIMARY KEY (created_at, id)",
     "CREATE INDEX ix_measurements_history ON measurements (stream, created_at, id)",
     "CREATE INDEX ix_measurements_exchange_id ON measurements (exchange_id)",
+    "CREATE INDEX ix_measurements_id ON measurements (id)",
     "ALTER SEQUENCE measurements_id_seq OWNED BY measurements.id",
     "CREATE TABLE measurements_other PARTITION OF measurements DEFAULT",
 )
