@@ -38,6 +38,8 @@ NOT_ON_POSTGRESQL = frozenset(
     }
 )
 """Keys of the table that PostgreSQL's partitions lack."""
+ONLY_ON_POSTGRESQL = frozenset({"ix_measurements_id"})
+"""What they have besides: an export goes by id, in which SQLite's rows lie anyway."""
 
 _OTHER = "measurements_other"
 _LOCK = 0x70617274
