@@ -26,7 +26,10 @@ BYTES_A_TOKEN = 5.7
 """As in docs/evidence/streams.md."""
 BATCH = 100
 GROUPS = ("women", "men", "black", "white")
-OF_TABLE = "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(cast(:name AS regclass)) WHERE isleaf"
+OF_TABLE = (  # a table, or all its partitions
+    "SELECT coalesce((SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(it) WHERE isleaf),"
+    " pg_total_relation_size(it)) FROM (SELECT cast(:name AS regclass) AS it) AS one"
+)
 OF_MEASUREMENTS, OF_EXCHANGES = ("measurements",), ("exchanges", "exchange_audits")
 
 
