@@ -109,6 +109,11 @@ class _Pass:
 
     async def _bring_measurements(self) -> None:
         upto = await exports.settled(self._database)
+        if 0 < upto < self._progress.measured:
+            raise ExportError(
+                f"{self._address} has measurements up to id {self._progress.measured}, the store up to {upto}: it was "
+                "restored or emptied and gives ids out again: name an empty directory"
+            )
         while True:
             after, last = self._progress.measured, self._progress.planned
             if last is None:

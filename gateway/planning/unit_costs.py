@@ -50,8 +50,8 @@ EXCHANGE_BYTES = {
 STORED_TEXT = Cost(1.0, 1.07, "evidence/capacity.md, storage; evidence/streams.md, what is stored")
 """Bytes for one of text."""
 MEASUREMENT_BYTES = {
-    "postgresql": Cost(772.0, 774.0, "evidence/capacity.md, storage"),
-    "sqlite": Cost(566.0, 567.0, "evidence/capacity.md, storage"),
+    "postgresql": Cost(634.0, 634.0, "evidence/capacity.md, storage"),
+    "sqlite": Cost(564.0, 578.0, "evidence/capacity.md, storage"),
 }
 EXPORTED_BYTES = Cost(12.0, 15.7, "evidence/capacity.md, storage")
 """Of a measurement in Parquet."""

@@ -26,6 +26,10 @@ BYTES_A_TOKEN = 5.7
 """As in docs/evidence/streams.md."""
 BATCH = 100
 GROUPS = ("women", "men", "black", "white")
+OF_TABLE = (  # a table, or all its partitions
+    "SELECT coalesce((SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(it) WHERE isleaf),"
+    " pg_total_relation_size(it)) FROM (SELECT cast(:name AS regclass) AS it) AS one"
+)
 OF_MEASUREMENTS, OF_EXCHANGES = ("measurements",), ("exchanges", "exchange_audits")
 
 
@@ -85,7 +89,7 @@ async def _sizes(database: Database, n: int) -> tuple[float, float]:
     async with database.read() as connection:
         if database.dialect == "postgresql":
             found = {
-                name: (await connection.execute(sa.text(f"SELECT pg_total_relation_size('{name}')"))).scalar_one()
+                name: float((await connection.execute(sa.text(OF_TABLE), {"name": name})).scalar_one())
                 for name in (*OF_EXCHANGES, *OF_MEASUREMENTS)
             }
         else:

@@ -22,7 +22,7 @@ from gateway.errors import BusyError, ExportError, StoreError
 from gateway.export import passes
 from gateway.export.columns import DATASETS
 from gateway.export.passes import Brought, StoppedError, bring
-from gateway.store import counters, exchanges, exports, runs
+from gateway.store import counters, exchanges, exports, partitions, runs
 from gateway.store import measurements as recorded
 from gateway.store.connections import insert_rows
 from gateway.store.database import Database
@@ -373,6 +373,38 @@ async def test_disk_that_is_full_loses_nothing(
     assert len(exported_ids(folder)) == 500
     await pass_over(database, folder)
     assert exported_ids(folder) == await ids(database)
+
+
+async def test_ids_that_are_given_out_again_are_refused(database: Database, folder: str) -> None:
+    """A store restored from a backup, or emptied, is told from one that goes on; an empty one brings nothing."""
+    await add(database, 20)
+    await pass_over(database, folder)
+    async with database.begin() as connection:
+        await connection.execute(sa.delete(measurements))
+    await pass_over(database, folder)
+    async with database.begin() as connection:
+        restart = "ALTER SEQUENCE measurements_id_seq RESTART" if database.dialect == "postgresql" else "SELECT 1"
+        await connection.execute(sa.text(restart))
+    await add(database, 5)
+    with pytest.raises(ExportError, match="gives ids out again: name an empty directory"):
+        await pass_over(database, folder)
+    assert len(exported_ids(folder)) == 20
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
+async def test_page_is_found_by_an_index_across_days(database: Database) -> None:
+    """Partitions are merged by id, so that a page costs what is on it and not what there is."""
+    await partitions.prepare(database, since=NOON)
+    await add(database, 6000, days=3)
+    async with database.begin() as connection:
+        await connection.execute(sa.text("ANALYZE measurements"))
+        page = "SELECT * FROM measurements WHERE id > 3000 AND id <= 6000 ORDER BY id LIMIT 100"
+        found = "\n".join((await connection.execute(sa.text(f"EXPLAIN {page}"))).scalars())
+        newest = "\n".join((await connection.execute(sa.text("EXPLAIN SELECT max(id) FROM measurements"))).scalars())
+    for plan in (found, newest):
+        assert "Merge Append" in plan
+        assert "Sort  " not in plan
 
 
 async def test_counters_say_how_many_rows_and_passes(database: Database, folder: str) -> None:

@@ -1,13 +1,13 @@
 """On PostgreSQL, measurements lose their link to exchanges that are deleted by a trigger of one statement.
 
-A foreign key would do so once for each exchange, in every partition of 0021. Revision 0020, after 0019. Its lock on
+A foreign key would do so once for each exchange, in every partition of 0020. Revision 0019, after 0018. Its lock on
 exchanges is let go before the next revision begins: see `gateway.store.schema`.
 """
 
 from alembic import op
 
-revision = "0020"
-down_revision = "0019"
+revision = "0019"
+down_revision = "0018"
 branch_labels = None
 depends_on = None
 

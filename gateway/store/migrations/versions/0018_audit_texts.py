@@ -1,12 +1,12 @@
 """What an audit left in words beside its numbers: a judge's reason, the answers about both groups.
 
-Revision 0019, after 0017.
+Revision 0018, after 0017.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0019"
+revision = "0018"
 down_revision = "0017"
 branch_labels = None
 depends_on = None

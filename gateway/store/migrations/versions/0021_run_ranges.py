@@ -1,13 +1,13 @@
 """Ranges of a suite run that several auditors ask at once, and which auditor's run it is.
 
-Revision 0022, after 0021.
+Revision 0021, after 0020.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0022"
-down_revision = "0021"
+revision = "0021"
+down_revision = "0020"
 branch_labels = None
 depends_on = None
 

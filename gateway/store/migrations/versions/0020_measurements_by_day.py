@@ -1,7 +1,7 @@
 """Measurements of a stream are found by their time and, on PostgreSQL, lie in one partition for each day.
 
 What there is becomes the first partition as it lies, up to the next midnight (UTC). Who writes meanwhile, an earlier
-version as well, waits and then writes by the same name into the partitions. Revision 0021, after 0020.
+version as well, waits and then writes by the same name into the partitions. Revision 0020, after 0019.
 """
 
 import time
@@ -9,8 +9,8 @@ import time
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0021"
-down_revision = "0020"
+revision = "0020"
+down_revision = "0019"
 branch_labels = None
 depends_on = None
 

@@ -1,13 +1,13 @@
 """The text of a file of own prompts, apart from the options of its run, which are read with every list of runs.
 
-Revision 0023, after 0022. An older version does not know such runs and leaves the table alone.
+Revision 0022, after 0021. An older version does not know such runs and leaves the table alone.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0023"
-down_revision = "0022"
+revision = "0022"
+down_revision = "0021"
 branch_labels = None
 depends_on = None
 

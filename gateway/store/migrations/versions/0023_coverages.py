@@ -1,13 +1,13 @@
 """What no suite covers, one row a computation.
 
-Revision 0024, after 0023.
+Revision 0023, after 0022.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0024"
-down_revision = "0023"
+revision = "0023"
+down_revision = "0022"
 branch_labels = None
 depends_on = None
 
