@@ -63,6 +63,7 @@ def test_few_or_even_choices_are_not_enough() -> None:
 
 
 def test_a_text_that_was_not_there_is_refused() -> None:
+    """With the task, and how many texts it has."""
     tasks = [task(number) for number in range(LEAST_CHOICES)]
     with pytest.raises(RequestError, match=r'task "t0" has 3 texts: there is no number 4'):
         _polygon(tasks, dict.fromkeys((one.id for one in tasks), 4))

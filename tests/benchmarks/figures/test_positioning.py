@@ -49,6 +49,7 @@ def test_a_model_without_a_score_has_no_point_there() -> None:
 
 
 def test_without_any_score_it_says_so() -> None:
+    """In place of an empty plot."""
     assert "no model has a score" in "".join(drawn([Line(name="one", points=(None, None))]).itertext())
 
 

@@ -72,6 +72,7 @@ def test_what_chance_makes_of_neutral_is_no_finding() -> None:
 
 
 def test_nothing_is_said_of_a_model_that_cannot_be_read() -> None:
+    """One reply of a hundred is no number of the model, whatever it says."""
     run = finished("crows_pairs", "mute", [ss(None, 90.0, 80.0, 99.0)], counts={"items": 100, "ok": 1, "malformed": 99})
     assert cells(only_way(run))["mute", "all axes"][0] == "not enough data: NOT ASSESSABLE: 99.0 % malformed, n = 100"
 
