@@ -150,6 +150,8 @@ async def _locked(connection: AsyncConnection, ids: Set[str]) -> dict[str, dict[
 async def _insert(connection: AsyncConnection, recordings: Sequence[Recording]) -> None:
     if not recordings:
         return
+    for one in recordings:
+        _refuse_twice(one)
     await insert_rows(connection, exchange_audits, [_audit_row(one) for one in recordings])
     by_auditor: dict[str, list[str]] = {}
     for one in recordings:
@@ -159,6 +161,18 @@ async def _insert(connection: AsyncConnection, recordings: Sequence[Recording]) 
     rows = [_row(found, one.exchange, one.probability) for one in recordings for found in one.found]
     await insert_rows(connection, measurements, rows)
     await insert_rows(connection, audit_texts, [_text_row(one, one.text) for one in recordings if one.text])
+
+
+def _refuse_twice(recording: Recording) -> None:
+    """An auditor's measurement of a group against another is unique; partitions have no key that says so."""
+    compared = Counter(
+        (one.metric, one.axis, one.group, one.reference)
+        for one in recording.found
+        if None not in (one.axis, one.group, one.reference)
+    )
+    for key, count in compared.items():
+        if count > 1:
+            raise ValueError(f"auditor {recording.auditor}: measurement {key} is not unique: there are {count}")
 
 
 def _audited(one: Recording) -> streams.Audited:
