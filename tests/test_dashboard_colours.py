@@ -33,6 +33,7 @@ HEALTHY = {
     'biasgate_canary_verdict{stable="m", canary="n", verdict="promote"}': "1x480",
     'biasgate_canary_verdict{stable="m", canary="n", verdict="rollback"}': "0x480",
     'biasgate_audit_due_timestamp_seconds{suite="bbq", model="m"}': "86400x480",
+    'biasgate_export_due_timestamp_seconds{instance="a"}': "86400x480",
 }
 """Eight hours in which nothing is wrong; that vLLM's own metrics cannot be had harms no client."""
 

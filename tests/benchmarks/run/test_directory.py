@@ -68,7 +68,7 @@ async def test_a_finished_directory_has_the_files_of_the_contract(tmp_path: Path
         "estimates",
         "provenance",
     }
-    assert result["dataset"].keys() == {"name", "kind", "sha256", "n_canonical", "n_used"}
+    assert result["dataset"].keys() == {"name", "kind", "sha256", "n_canonical", "n_used", "left_out"}
     assert result["provenance"].keys() >= {"biasgate", "base_url_host", "fingerprints", "embedder", "judge"}
     assert all((entry["value"] is None) <= bool(entry["reason"]) for entry in result["estimates"])
 

@@ -18,6 +18,7 @@ IN_PROVENANCE = {
     "judge_model": "its stamp says who judged what",
     "embedder": "by its own name",
     "evaluate": "the generators' names are in the item ids and in extra.by_generator",
+    "prompts": "their digest is the data set's",
     "mitigation_text": "its hash is in the mitigation's name",
 }
 
