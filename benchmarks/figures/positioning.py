@@ -92,9 +92,9 @@ def _draw_block(picture: Element, aspects: Sequence[str], lines: Sequence[Line],
         add(picture, "line", class_="ring", x1=LEFT, x2=width - RIGHT, y1=y, y2=y)
         text(picture, LEFT - 6, y + 4, number(level, places), size=10, class_="soft", text_anchor="end")
     for at, aspect in enumerate(aspects):
-        for line_of, words in enumerate(wrapped(aspect, column - 4, 10, most=2)):
+        for line_of, words in enumerate(wrapped(aspect, column, 9, most=2)):
             y = down.start + 16 + 12 * line_of
-            drawn = text(picture, LEFT + (at + 0.5) * column, y, words, size=10, class_="strong", text_anchor="middle")
+            drawn = text(picture, LEFT + (at + 0.5) * column, y, words, size=9, class_="strong", text_anchor="middle")
             hint(drawn, aspect)
     beside = min(BESIDE, (column - 10) / max(1, len(lines)))
     for series, line in enumerate(lines):

@@ -38,15 +38,13 @@ logger = logging.getLogger(__name__)
 
 PAGE = 50
 """Exchanges read in one step."""
-RETRY_SECONDS = 3600.0
+RETRY_SECONDS = 600.0
 """After which one is begun again that came to no number, or that another auditor began and did not finish."""
 MOST_RUNS = 40
 """Finished runs that are weighted anew, the newest."""
 NAME = "coverage"
 NO_EMBEDDER = "no embedder is loaded: no enabled auditor needs one; enable [auditors.embedding]"
-NO_EXCHANGES = (
-    "no stored exchange has its text: nothing was sampled within store.retention_days, or store.keep_text is false"
-)
+NO_EXCHANGES = "no stored exchange has its text: nothing was sampled yet, or store.keep_text is false"
 
 
 class CoveragePasses:
