@@ -30,7 +30,7 @@ check: .venv/.dev  ## lint, format, types, direction of imports and circles of t
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/import_circles.py biasgate gateway auditors benchmarks tests/support
 
-test: .venv/.dev  ## every area, without GPU, network and real vLLM: under ten minutes on two cores (PYTEST_ARGS="-n 0 -k relay")
+test: .venv/.dev  ## every area, without GPU, network and real vLLM: some twenty minutes on two cores (PYTEST_ARGS="-n 0 -k relay")
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long and not network and not gpu and not vllm" $(PYTEST_ARGS)
 
 test-long: .venv/.dev  ## the long simulations and live runs that `make test` leaves out
