@@ -122,6 +122,12 @@ OUTCOMES = {
 }
 
 
+async def has_asked(url: str, outcomes: set[str]) -> bool:
+    """Whether requests of judges are counted with these outcomes, and no other."""
+    found = [labels for name, labels in await metrics(url) if name.endswith("judge_requests_total")]
+    return {dict(labels)["outcome"] for labels in found} == outcomes
+
+
 @pytest.mark.parametrize("how", but_long(SICK, quick="answers 500"))
 async def test_exchanges_wait_for_a_sick_judge(how: str, database: Database, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing fails, the other auditor goes on, metrics and /readyz say so; once it is well each is measured, once."""
@@ -146,16 +152,13 @@ async def test_exchanges_wait_for_a_sick_judge(how: str, database: Database, cap
         await settled(database, audited=N)
         await until(partial(exposes, url, labelled("auditor_circuit_open", auditor="judge"), 0))
         assert (await readiness(url))[0] == 200
-        outcomes = {
-            dict(labels)["outcome"] for name, labels in await metrics(url) if name.endswith("judge_requests_total")
-        }
+        await until(partial(has_asked, url, {OUTCOMES[how], "ok"}))
 
     assert said[labelled("auditor_circuit_open", auditor="refusal")] == 0
     assert (status, checks["store"], alive) == (503, "ok", {"status": "ok"})
     expected = rf"circuit open since \d\d:\d\d UTC, {N} exchanges wait, last error: .*{ERRORS[how]} \(auditors.judge\)"
     assert re.fullmatch(expected, checks["judge"])
     assert "leaders" not in checks["judge"]
-    assert outcomes == {OUTCOMES[how], "ok"}
     assert audited_once(await scores_of(database, limit=1000), batch)
     assert {one.state.n_missing for one in await streams.list_streams(database)} == {0}
     logged = [record.getMessage().split(" after ")[0] for record in caplog.records if record.name == watched.__name__]
