@@ -63,7 +63,7 @@ def test_stereoset_on_canonical_data(vllm_server: str, tmp_path: Path) -> None:
 
 def test_live_exchanges_are_audited(vllm_server: str, start_gateway: Callable[..., str]) -> None:
     """Verdicts of the judge that are cut off are counted, never a number, and asked for again with more tokens, until
-    the schema that holds them is filled; the embedding auditor measures.
+    the schema that holds them is filled or the model's context has no more; the embedding auditor measures.
     """
     metrics_port = free_port()
     toml = f"""
@@ -93,9 +93,12 @@ def test_live_exchanges_are_audited(vllm_server: str, start_gateway: Callable[..
     page = f"http://127.0.0.1:{metrics_port}/metrics"
     measured = {"auditor": "embedding", "outcome": "audited"}
     eventually(lambda: samples(page, "biasgate_exchanges_total", **measured) == [2.0])
-    judged = {"auditor": "judge", "outcome": "audited"}
-    eventually(lambda: samples(page, "biasgate_exchanges_total", **judged) == [2.0])
-    assert samples(page, "biasgate_judge_requests_total", outcome="ok") == [2.0]
+
+    def judged(outcome: str) -> float:
+        return sum(samples(page, "biasgate_exchanges_total", auditor="judge", outcome=outcome))
+
+    eventually(lambda: judged("audited") + judged("failed") == 2.0)
+    assert sum(samples(page, "biasgate_judge_requests_total", outcome="ok")) == judged("audited")
     assert sum(samples(page, "biasgate_judge_requests_total", outcome="malformed")) >= 2
     distances = samples(page, "biasgate_live_estimate", auditor="embedding", metric="representative_distance")
     assert len(distances) == 8
