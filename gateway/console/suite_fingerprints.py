@@ -97,8 +97,7 @@ class SuiteFingerprintsController(Controller):
         async def build() -> View:
             shown = await fingerprints.now(config)
             title, part = _part(shown.parts, suite)
-            # Rendered by Jinja2, which has escaped what is in it.
-            data = {"shown": shown, "suite": suite, "part": Markup(part)}  # noqa: S704
+            data = {"shown": shown, "suite": suite, "part": Markup(part)}  # noqa: S704 - Jinja2 has escaped what is in it
             return View(template="suite_fingerprints_page.html", title=title, tab="/console/fingerprints", data=data)
 
         return await pages.shown(request, build)

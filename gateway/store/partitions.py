@@ -114,7 +114,7 @@ async def _make(connection: AsyncConnection, start: int) -> None:
     name = time.strftime("measurements_d%Y%m%d", time.gmtime(start))
     for statement in (
         f"CREATE TABLE {name} (LIKE measurements INCLUDING DEFAULTS)",
-        f"WITH moved AS (DELETE FROM {_OTHER} WHERE created_at >= {start} AND created_at < {end} RETURNING *)"  # noqa: S608 - numbers and names of our own
+        f"WITH moved AS (DELETE FROM {_OTHER} WHERE created_at >= {start} AND created_at < {end} RETURNING *)"  # noqa: S608 - names and numbers of our own
         f" INSERT INTO {name} SELECT * FROM moved",
         f"ALTER TABLE measurements ATTACH PARTITION {name} FOR VALUES FROM ({start}) TO ({end})",
     ):

@@ -1,4 +1,4 @@
-# ruff: noqa: T201 - names of our own; a report is printed
+# ruff: noqa: T201 - a report is printed
 """Times of every page and list over a PostgreSQL full of measurements.
 
 `python -m tests.bench.store [--measurements N]`, 200,000 of them where nothing is said.

@@ -166,4 +166,4 @@ def test_what_writes_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The auditor does not start, and says what to install."""
     monkeypatch.setattr(scheduled, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match=r'pip install "biasgate\[export\]"'):
-        Exports(config("x"), None, asyncio.Event())  # type: ignore[arg-type]  # it is not reached
+        Exports(config("x"), None, asyncio.Event())  # type: ignore[arg-type]  # the store is not reached
