@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from auditors.metrics.clustered import clustered_share, degrees_of_freedom
 from benchmarks.run.plan import Key, Plan
@@ -123,7 +123,7 @@ def _headline(plan: Plan, pairs: list[Pair]) -> HeadlineNoise:
         return HeadlineNoise(metric=metric, standard_deviation=deviation, reason=reason)
     degrees = degrees_of_freedom(moved)
     lower, upper = (
-        deviation * math.sqrt(degrees / float(chi2.ppf(tail, degrees))) for tail in ((1 + LEVEL) / 2, (1 - LEVEL) / 2)
+        deviation * math.sqrt(degrees / float(chdtri(degrees, tail))) for tail in ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     )
     return HeadlineNoise(
         metric=metric,

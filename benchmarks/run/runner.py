@@ -18,8 +18,9 @@ from auditors.thinking import OFF
 from auditors.types import Completer, Embedder, JudgeForm, JudgeStamp
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import asked_again
-from benchmarks.run.ask import AUTO_CONCURRENCY, Answer, Progress, answerer, ask
+from benchmarks.run.ask import AUTO_CONCURRENCY, Progress, ask
 from benchmarks.run.ask import assist as ask_ranges
+from benchmarks.run.asker import Answer, answerer
 from benchmarks.run.embedding import EmbeddedBeside
 from benchmarks.run.follow_up import extend_plan
 from benchmarks.run.garbage import no_full_collections, set_aside

@@ -8,7 +8,7 @@ import pytest
 
 from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError, DatasetError, RunStopped
-from benchmarks.run.ask import GIVE_UP_AFTER
+from benchmarks.run.asker import GIVE_UP_AFTER
 from benchmarks.run.runner import (
     AUTO_CONCURRENCY,
     Plan,

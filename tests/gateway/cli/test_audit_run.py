@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -315,13 +316,14 @@ async def test_an_unknown_model_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
-async def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    """It says what became of the first requests, and how to go on."""
-    code, _, err = await command(*stereoset(f"http://127.0.0.1:{free_port()}", "--out", str(tmp_path / "run")))
+@pytest.mark.parametrize(("more", "which"), [((), "first 20"), (("--limit", "6"), "6")])
+async def test_a_server_that_is_not_there_is_one_line(tmp_path: Path, more: Sequence[str], which: str) -> None:
+    """It says what became of the first requests, or of all where there are few, and how to go on."""
+    code, _, err = await command(*stereoset(f"http://127.0.0.1:{free_port()}", *more, "--out", str(tmp_path / "run")))
 
     assert code == 2
     last = err.strip().splitlines()[-1]
-    assert "none of the first 20 requests to the model server was answered" in last
+    assert f"none of the {which} requests to the model server was answered" in last
     assert "--resume" in last
 
 
