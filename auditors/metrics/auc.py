@@ -5,7 +5,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtri
-from scipy.stats import rankdata
 
 from auditors.metrics.intervals import Interval
 
@@ -37,9 +36,9 @@ def clustered_auc(
     if min(with_m, with_n) < 2:
         return None
     # A rank among all less that among one's own counts those of the other label below, ties half.
-    below = rankdata(values)
-    below[positive] -= rankdata(values[positive])
-    below[~positive] -= rankdata(values[~positive])
+    below = _ranks(values)
+    below[positive] -= _ranks(values[positive])
+    below[~positive] -= _ranks(values[~positive])
     shares = np.where(positive, below / n, 1 - below / m)
     area = float(shares[positive].mean())
     if area in (0.0, 1.0):
@@ -56,3 +55,9 @@ def clustered_auc(
     error = math.sqrt(max(variance, 0.0)) / (area * (1 - area))
     half = float(ndtri((1 + confidence_level) / 2)) * error
     return area, Interval(float(expit(logit(area) - half)), float(expit(logit(area) + half)))
+
+
+def _ranks(values: Floats) -> Floats:
+    """Places from 1 in ascending order; equal values share the mean of theirs."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[inverse]

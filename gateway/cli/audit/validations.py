@@ -6,10 +6,7 @@ from pathlib import Path
 
 from auditors.judge_validation import Validation
 from benchmarks.run import judge_validation
-from gateway.cli.annotate.opening import opened
 from gateway.errors import GatewayError
-from gateway.store import calibrations, judge_passes
-from gateway.store.calibrations import BY_DIGEST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +24,11 @@ def find(arguments: argparse.Namespace) -> Validation | None:
     named = arguments.judge_validation
     if named is None:
         return None
+    # A store takes a quarter of a second to import, and most commands need none.
+    from gateway.cli.annotate.opening import opened
+    from gateway.store import calibrations, judge_passes
+    from gateway.store.calibrations import BY_DIGEST
+
     if not named.startswith(BY_DIGEST):
         return judge_validation.read(Path(named))
     if arguments.store is None and arguments.config is None:
