@@ -54,7 +54,8 @@ class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fault(self) -> str | None:
         """Why its numbers say nothing about the model, or rest on what is not known to hold."""
-        return not_assessable(self.result) or self.result.thinking_fault or self.result.judge_fault
+        judge = f"judge not validated: {self.result.judge_fault}" if self.result.judge_fault else None
+        return not_assessable(self.result) or self.result.thinking_fault or judge
 
     @property
     def when(self) -> str:

@@ -66,12 +66,13 @@ class AlarmsController(Controller):
             selection = Selection(alarmed=True, limit=MOST, offset=offset)
             found = await live_pages.detectors(database, selection, settings_of(drift))
             watched = await live_pages.detectors(database, Selection(limit=MOST, offset=offset), settings_of(drift))
-            detectors = _detectors.decode(watched.content)
+            detectors = sorted(_detectors.decode(watched.content), key=lambda one: one.state != "alarm")
             entries = await acknowledgements.entries(database, limit=20)
             data = {
                 "alarms": [(one, sentence(one)) for one in _detectors.decode(found.content)],
                 "is_unknown_series": labels["metric"] is not None,
-                "detectors": [(one, subject(one), reference_plot(one)) for one in detectors],
+                "detectors": [(one, subject(one), reference_plot(one)) for one in detectors if one.state != "learning"],
+                "learning": [(one, subject(one)) for one in detectors if one.state == "learning"],
                 "n_detectors": int(watched.headers[live_pages.TOTAL]),
                 "offset": offset,
                 "most": MOST,

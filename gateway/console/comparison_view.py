@@ -86,6 +86,9 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True):
 
     metric: str
     rows: list[tuple[Difference, Markup]]
+    """What is whole, over all axes or starred; all, where nothing is."""
+    parts: list[tuple[Difference, Markup]]
+    """The others, folded."""
     digits: int
     n_left_out: int
     """Numbers of groups and parts without a star, which are in the JSON and the report."""
@@ -119,9 +122,12 @@ def _forest(metric: str, rows: Sequence[Difference]) -> Forest:
     ends = [abs(end) for row in shown for end in (row.difference, row.lower, row.upper) if end is not None]
     widest = max(ends, default=0.0) or 1.0
     scale = (-widest, widest)
+    first = [row for row in shown if row.is_whole or row.is_starred or row.axis is None] or shown
+    drawn_rows = [(row, plot(scale, 0.0, row.difference, row.lower, row.upper)) for row in shown]
     return Forest(
         metric=metric,
-        rows=[(row, plot(scale, 0.0, row.difference, row.lower, row.upper)) for row in shown],
+        rows=[one for one in drawn_rows if one[0] in first],
+        parts=[one for one in drawn_rows if one[0] not in first],
         digits=max(0, 2 - math.floor(math.log10(widest))),
         n_left_out=len(rows) - len(shown),
     )

@@ -56,13 +56,21 @@ def _drawn(encoded: bytes) -> dict[str, "list[Figure]"]:
     for one in of_models:
         if one.group is not None and one.axis is not None and scale_of(one.metric).neutral is not None:
             by_metric.setdefault(one.metric, []).append(one)
-    maps = [_map(metric, found) for metric, found in by_metric.items() if any(one.value is not None for one in found)]
+    known = [one for one in by_metric.items() if any(estimate.value is not None for estimate in one[1])]
+    known.sort(key=lambda one: not any(map(_is_off, one[1])))  # those that say something come first
+    maps = [_map(metric, found, is_first=at == 0) for at, (metric, found) in enumerate(known)]
     shares = [one for one in of_models if one.metric == SHARES]
     return {"maps": maps, "polygons": [_polygon(shares)] if shares else []}
 
 
-def _map(metric: str, found: Sequence[LiveEstimate]) -> "Figure":
-    """One metric: a row a model, a column a group."""
+def _is_off(one: LiveEstimate) -> bool:
+    """Whether its interval leaves out the neutral value."""
+    neutral = scale_of(one.metric).neutral
+    return None not in (neutral, one.lower, one.upper) and not one.lower <= neutral <= one.upper  # type: ignore[operator]  # none is None
+
+
+def _map(metric: str, found: Sequence[LiveEstimate], *, is_first: bool) -> "Figure":
+    """One metric: a row a model, a column a group. The first of a page says what hatching means."""
     from benchmarks.figures import distances  # a worker starts without the benchmarks
     from benchmarks.figures.figure import Figure, Part, Picture
     from benchmarks.figures.svg import in_both_widths
@@ -83,10 +91,8 @@ def _map(metric: str, found: Sequence[LiveEstimate]) -> "Figure":
     farthest = max(distances.reach(drawn), LEAST_REACH * (scale_of(metric).high - scale_of(metric).low))
     svg = in_both_widths(lambda width: distances.draw(drawn, label=title, farthest=farthest, width=width))
     picture = Picture(title="", reading="", svg=svg)
-    reading = "Colours are distances from neutral, in the metric's own unit; hatched cells may as well be neutral."
-    return Figure(
-        title=title, reading=reading, keys=distances.legend(drawn, farthest), parts=(Part(pictures=(picture,)),)
-    )
+    keys = distances.legend(drawn, farthest)
+    return Figure(title=title, reading="", keys=keys if is_first else keys[:1], parts=(Part(pictures=(picture,)),))
 
 
 def _cell(one: LiveEstimate | None) -> Any:

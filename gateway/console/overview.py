@@ -28,7 +28,7 @@ MOST_STREAMS = 200
 MOST_SUITES = 50
 MOST_ALARMS = 20
 OUTCOMES = {
-    "audited": "audited",
+    "audited": "",
     "queued": "waiting for an auditor",
     "sampled_out": "not drawn by the sampling rate",
     "filtered": "left out by configuration: endpoint, size or status",

@@ -1,4 +1,4 @@
-"""The numbers of a finished run as its page shows them: those of whole axes, from its result.json."""
+"""The numbers of a finished run as its page shows them: of all axes and of each, from its result.json."""
 
 import asyncio
 
@@ -22,6 +22,11 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
     n: int = 0
     n_excluded: int = 0
     reason: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Of an axis, or of all; of these also by the parts that a suite tells apart, which may be all it scores."""
+        return (self.group, self.reference) == (None, None) and None in (self.axis, self.subset)
 
 
 class _Judge(msgspec.Struct, frozen=True):
@@ -63,7 +68,7 @@ def _read(result: str | None) -> Numbers:
         found: _Result = msgspec.json.decode(result or "{}", type=_Result)
     except msgspec.DecodeError:
         found = _Result()
-    whole = [one for one in found.estimates if (one.group, one.reference, one.subset) == (None, None, None)]
+    whole = [one for one in found.estimates if one.is_whole]
     whole.sort(key=lambda one: one.axis is not None)
     fault = None if found.judge is None else found.judge.reason
     return Numbers(whole, len(found.estimates) - len(whole), found.counts, fault, found.dataset.left_out)

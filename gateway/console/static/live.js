@@ -28,6 +28,7 @@ function replace(node, { digest, html }) {
   node.querySelectorAll(".scroll").forEach((one, at) => scrolled[at] && one.scrollTo(...scrolled[at]));
   if (again) node.querySelector(again)?.focus({ preventScroll: true });
   showTimes(node);
+  nameCells(node);
   if (node.querySelector("[data-reload]")) location.reload(); // what is made once can be made now
 }
 
@@ -104,6 +105,20 @@ function showTimes(root) {
   }
 }
 
+// On a narrow window each row stands as a block: its cells say which column they are of (style.css).
+function nameCells(root) {
+  for (const table of root.querySelectorAll(".scroll > table")) {
+    const columns = [...table.querySelectorAll("thead th")].map((cell) => cell.textContent.trim());
+    for (const { cells } of table.tBodies[0].rows) {
+      let at = 0;
+      for (const cell of cells) {
+        if (cell.tagName === "TD" && cell.colSpan < columns.length) cell.dataset.column = columns[at] ?? "";
+        at += cell.colSpan;
+      }
+    }
+  }
+}
+
 byId("log-out")?.addEventListener("click", async () => {
   await call(SESSION, { method: "DELETE" }).catch(() => undefined);
   location.assign("/console/login");
@@ -120,4 +135,5 @@ const forgetKey = () => location.hash.startsWith("#key=") && history.replaceStat
 addEventListener("hashchange", forgetKey);
 forgetKey();
 showTimes(document);
+nameCells(document);
 listen();
