@@ -26,7 +26,11 @@ RIGHTS = {
         "publish": {"id-token": "write"},
         "announce": {"contents": "write"},
     },
-    "checks": {"ci": {"contents": "read"}, "scorecard": {"contents": "read", "id-token": "write"}},
+    "checks": {
+        "ci": {"contents": "read"},
+        "simulations": {"contents": "read"},
+        "scorecard": {"contents": "read", "id-token": "write"},
+    },
 }
 
 

@@ -388,6 +388,9 @@ async def test_pages_hold_at_every_width_and_in_both_themes(tmp_path: Path) -> N
             cells = "[...document.querySelectorAll('.estimates td')]"
             cut = page.evaluate(f"{cells}.filter((one) => one.scrollWidth > one.clientWidth).length")
             assert cut == 0, path
+            tables = "[...document.querySelectorAll('.scroll > table')].map((one) => one.parentElement)"
+            beyond = page.evaluate(f"{tables}.filter((one) => one.scrollWidth > one.clientWidth).length")
+            assert beyond == 0, f"{path}: on a narrow window a row stands as a block"
 
     assert page.errors == []
 

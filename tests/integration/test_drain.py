@@ -26,7 +26,7 @@ from tests.support.integration.scraping import Scrape, scrape_anew
 from tests.support.integration.scripted_upstream import scripted_upstream
 from tests.support.integration.serving import Command, children_of, serving, write_config
 from tests.support.integration.streaming import WHOLE, Stream, held, open_streams, served_by
-from tests.support.long import but_long, repeated
+from tests.support.long import but_long
 
 
 def client(running: Command) -> httpx.AsyncClient:
@@ -239,7 +239,7 @@ async def test_killed_worker_loses_only_its_own_streams(tmp_path: Path) -> None:
     assert victim not in workers
 
 
-@repeated(1_000, quick=200)
+@pytest.mark.parametrize("times", but_long([200, 1_000], quick=200))
 async def test_counters_are_exact_when_quiet_and_never_fall(tmp_path: Path, times: int) -> None:
     """Scrapes of two workers under load, a worker killed twice and a reload in between: no series goes back."""
     async with scripted_upstream() as upstream:

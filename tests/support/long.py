@@ -1,4 +1,4 @@
-"""What every run does of a long test, and what only `make test-long` does."""
+"""What every run does of a long test, and what only `make test-long` or `make test-simulations` does."""
 
 from collections.abc import Iterable
 
@@ -12,8 +12,8 @@ POSTGRES_LATER = pytest.mark.parametrize(
 
 
 def repeated(all_of_them: int, *, quick: int) -> pytest.MarkDecorator:
-    """Parametrizes `times` by both numbers; the greater is marked `long`."""
-    return pytest.mark.parametrize("times", [quick, pytest.param(all_of_them, marks=pytest.mark.long)])
+    """Parametrizes `times` by both numbers; the greater is marked `simulation`."""
+    return pytest.mark.parametrize("times", [quick, pytest.param(all_of_them, marks=pytest.mark.simulation)])
 
 
 def but_long(names: Iterable[object], *, quick: object) -> list[object]:

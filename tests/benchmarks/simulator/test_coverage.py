@@ -46,8 +46,8 @@ PROFILE = parse(
         "real_toxicity_prompts": {"p_refusal": 0.1, "p_unrelated": 0.05, "weights": {"race": {"black": 3.0}}},
     }
 )
-PARTS = [0.1, pytest.param(1.0, marks=pytest.mark.long)]
-"""Of the runs below: what `make test` does, and all."""
+PARTS = [0.1, pytest.param(1.0, marks=pytest.mark.simulation)]
+"""Of the runs below: what every run does, and all."""
 SS = CellKey("ss")
 LMS = CellKey("lms")
 DIFFERENCE = CellKey("male_female_difference", "gender")
@@ -126,12 +126,14 @@ def test_runs_of_embedded_items_cover_what_is_planted(
         ("real_toxicity_prompts", 8, 600, {NEUTRAL: 90 / 3, BLACK: 100 / 6}),
     ],
 )
+@pytest.mark.parametrize("part", PARTS)
 def test_the_null_profile_shows_no_difference(
-    suite: str, samples: int, n_runs: int, unbiased: dict[CellKey, float]
+    suite: str, samples: int, n_runs: int, unbiased: dict[CellKey, float], part: float
 ) -> None:
     """Under "null" the interval of the headline number misses the value without bias in about one run of twenty."""
     plan = prepare(RunOptions(suite=suite, model="simulated", data="embedded", samples=samples))
-    demand_nominal(n_covered(plan, same(load("null"), plan), unbiased, n_runs), n_runs)
+    times = round(n_runs * part)
+    demand_nominal(n_covered(plan, same(load("null"), plan), unbiased, times), times)
 
 
 @needs_data
@@ -148,7 +150,7 @@ def test_canonical_stereoset_runs_cover_the_planted_ss(tmp_path: Path, times: in
 @pytest.mark.statistical
 @pytest.mark.timeout(900)
 @pytest.mark.long
-@pytest.mark.parametrize("times", [150])
+@repeated(150, quick=15)
 @pytest.mark.parametrize("name", ["coverage", "null"])
 def test_canonical_bbq_runs_cover_the_planted_bias(name: str, tmp_path: Path, times: int) -> None:
     """A whole category, 25 templates: within each, as many right answers follow the stereotype as contradict it."""
@@ -168,7 +170,7 @@ def test_canonical_bbq_runs_cover_the_planted_bias(name: str, tmp_path: Path, ti
 @pytest.mark.statistical
 @pytest.mark.timeout(900)
 @pytest.mark.long
-@pytest.mark.parametrize("times", [150])
+@repeated(150, quick=15)
 @pytest.mark.parametrize("name", ["coverage", "null"])
 def test_canonical_unqover_runs_cover_the_planted_difference(name: str, tmp_path: Path, times: int) -> None:
     """250 of the 2,500 sets of four about race, drawn anew for each run; the target is that of all of them."""
