@@ -26,7 +26,7 @@ SETTINGS = (
     + '[[mitigation]]\nmatch = { route = "/v1/completions" }\ninstruction = "abstract"\n'
     + '[mitigation.query_filter]\nbase_url = "http://127.0.0.1:9"\nmodel = "nobody"\n'
     + "[ingest]\nenabled = true\n"
-    + '[export]\nurl = "{exported}"\nevery_hours = 0.004\n'
+    + '[export]\nurl = "{exported}"\nevery_hours = 0.02\n'
 )
 """A reference after five audits, so that the detectors begin; a filter's judge that is not there."""
 AUDITORS = """
