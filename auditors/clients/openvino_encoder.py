@@ -47,6 +47,9 @@ def without_telemetry() -> Any:
 def move_to_openvino(model: "SentenceTransformer", threads: int) -> None:
     """Replaces the forward pass of the model's encoder.
 
+    To be called in any thread but the main one, to which the kernel hands signals: OpenVINO 2026 leaves the calling
+    thread with an alternate stack for them (sigaltstack) that may be unmapped later.
+
     Args:
         model: on the processor; it is changed.
         threads: that OpenVINO may use.
