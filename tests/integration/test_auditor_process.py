@@ -136,7 +136,8 @@ async def test_stop_right_after_the_start_ends_it(database: Database) -> None:
     holding_up = asyncio.create_task(hold_up_the_loop(rng))
     for _ in range(ROUNDS if at_once > 1 else AT_ONCE):
         rounds = asyncio.gather(*(stopped_soon() for _ in range(at_once)))
-        await asyncio.wait({rounds, holding_up}, return_when=asyncio.FIRST_COMPLETED)
+        waited_for: set[asyncio.Future[Any]] = {rounds, holding_up}
+        await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
         assert rounds.done(), "the time limit of the test has met the other task"
         await rounds
     holding_up.cancel()
