@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import torch  # only in vLLM's environment
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-MOST_PASSES = 80
+MOST_PASSES = 160
 """How often each example is seen, at most. How soon a lesson is learned differs from one processor to the next."""
-LEARNED = 0.1
+LEARNED = 0.3
 """Least probability of the taught replies to a prompt, all together, at which the teaching ends."""
 MOST_PASSES_TO_THE_ODDS = 300
 ROUGHLY_LEARNED = 0.9
