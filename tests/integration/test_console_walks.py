@@ -281,10 +281,10 @@ def test_from_the_start_of_a_run_to_its_bundle(site: Site, tmp_path: Path, capsy
         site.log_in(page, f"{site.system.gateway}/console/audits")
         start(page, "none", replies=1)
         page.eventually(f"{listed}.filter((one) => one.innerText.includes('done')).length === 1")
-        start(page, "detailed", replies=100)
+        start(page, "detailed", replies=300)
         page.eventually(f"{listed}.length === 2")
         page.click(".runs tbody tr:first-child a")
-        running = "/^running\\s+\\d[\\d,]* of 4,800 replies, [\\d.,]+ a second, .* left/"
+        running = "/^running\\s+\\d[\\d,]* of 14,400 replies, [\\d.,]+ a second, .* left/"
         page.eventually(f"{running}.test(document.querySelector('#state').innerText)")
         n_seen = page.evaluate("document.querySelector('#state progress').value")
         site.kill_the_gateway()
@@ -303,7 +303,7 @@ def test_from_the_start_of_a_run_to_its_bundle(site: Site, tmp_path: Path, capsy
     bundle.write_bytes(changed)
     bad = main(["audit", "verify", str(bundle), "--key", str(public)])
 
-    assert 0 < n_seen < 4_800
+    assert 0 < n_seen < 14_400
     assert "mitigation: none and detailed" in compared
     assert n_drawn > 0
     assert (good, said.count("ok    ")) == (0, 2), said
