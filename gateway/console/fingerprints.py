@@ -13,7 +13,7 @@ from gateway.api.dependencies import Store
 from gateway.console.affinity_polygon import Identity, affinity_polygon
 from gateway.console.rendering import View, words
 from gateway.console.showing import Asked, PageFrame
-from gateway.live.estimates import LiveEstimate
+from gateway.live.estimates import LiveEstimate, leaves_out_neutral
 from gateway.store.stream_pages import Selection
 
 if TYPE_CHECKING:
@@ -57,16 +57,10 @@ def _drawn(encoded: bytes) -> dict[str, "list[Figure]"]:
         if one.group is not None and one.axis is not None and scale_of(one.metric).neutral is not None:
             by_metric.setdefault(one.metric, []).append(one)
     known = [one for one in by_metric.items() if any(estimate.value is not None for estimate in one[1])]
-    known.sort(key=lambda one: not any(map(_is_off, one[1])))  # those that say something come first
+    known.sort(key=lambda one: not any(map(leaves_out_neutral, one[1])))  # those that say something come first
     maps = [_map(metric, found, is_first=at == 0) for at, (metric, found) in enumerate(known)]
     shares = [one for one in of_models if one.metric == SHARES]
     return {"maps": maps, "polygons": [_polygon(shares)] if shares else []}
-
-
-def _is_off(one: LiveEstimate) -> bool:
-    """Whether its interval leaves out the neutral value."""
-    neutral = scale_of(one.metric).neutral
-    return None not in (neutral, one.lower, one.upper) and not one.lower <= neutral <= one.upper  # type: ignore[operator]  # none is None
 
 
 def _map(metric: str, found: Sequence[LiveEstimate], *, is_first: bool) -> "Figure":

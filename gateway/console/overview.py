@@ -17,7 +17,7 @@ from gateway.console.interval_figure import plot
 from gateway.console.rendering import View
 from gateway.console.showing import Asked, PageFrame
 from gateway.live.detectors import Detectors
-from gateway.live.estimates import LiveEstimate
+from gateway.live.estimates import LiveEstimate, leaves_out_neutral
 from gateway.live.settings import settings_of
 from gateway.store import ledger, runs, schedules
 from gateway.store.database import Database
@@ -86,8 +86,6 @@ class Table(msgspec.Struct, frozen=True):
     metric: str
     axis: str | None
     model: str
-    neutral: float | None
-    """Value of no bias; None where the metric has none."""
     rows: list[tuple[LiveEstimate, Markup]]
     """Each with its interval drawn."""
     sampling: str = ""
@@ -96,7 +94,7 @@ class Table(msgspec.Struct, frozen=True):
     @property
     def is_urgent(self) -> bool:
         """Whether one of them drifted, or is known to be off the neutral value."""
-        return min(_urgency(one, self.neutral) for one, _ in self.rows) < 2
+        return min(_urgency(one) for one, _ in self.rows) < 2
 
 
 def _tables(estimates: Sequence[LiveEstimate]) -> list[Table]:
@@ -109,15 +107,14 @@ def _tables(estimates: Sequence[LiveEstimate]) -> list[Table]:
     for (model, auditor, metric, axis, sampling), rows in found.items():
         neutral = scale_of(metric).neutral
         drawn = [(one, plot(one.range, neutral, one.value, one.lower, one.upper)) for one in rows]
-        tables.append(Table(auditor, metric, axis or None, model, neutral, drawn, sampling))
-    return sorted(tables, key=lambda table: min(_urgency(one, table.neutral) for one, _ in table.rows))
+        tables.append(Table(auditor, metric, axis or None, model, drawn, sampling))
+    return sorted(tables, key=lambda table: min(_urgency(one) for one, _ in table.rows))
 
 
-def _urgency(one: LiveEstimate, neutral: float | None) -> int:
+def _urgency(one: LiveEstimate) -> int:
     if one.alarm:
         return 0
-    is_off = neutral is not None and one.lower is not None and one.upper is not None
-    return 1 if is_off and not one.lower <= neutral <= one.upper else 2  # type: ignore[operator]  # is_off
+    return 1 if leaves_out_neutral(one) else 2
 
 
 class LedgerShare(msgspec.Struct, frozen=True):

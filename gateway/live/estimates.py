@@ -250,3 +250,11 @@ def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str
         alarm=stream.alarm_since is not None,
         updated_at=stream.updated_at,
     )
+
+
+def leaves_out_neutral(one: LiveEstimate) -> bool:
+    """Whether the interval excludes the metric's neutral value; False where there is no interval or no such value."""
+    neutral = scale_of(one.metric).neutral
+    if neutral is None or one.lower is None or one.upper is None:
+        return False
+    return not one.lower <= neutral <= one.upper
