@@ -15,7 +15,11 @@ from tests.vllm.conftest import MODEL
 
 
 async def test_an_equal_canary_on_vllm_is_promoted(vllm_server: str, tmp_path: Path) -> None:
-    """No pair fails, each side answers four times a pair, and growth by the smallest difference is excluded."""
+    """Both sides answer, every pair that they answer counts, and growth by the smallest difference is excluded.
+
+    Random weights end an answer before its first word once in 2,000 (the vocabulary), so in 320 answers more than twice
+    once in 2,000 times: such a pair is to be counted as malformed, and not to be compared.
+    """
     database = await Database.open(f"sqlite:///{tmp_path / 'biasgate.db'}")
     off = {"enabled": False}
     async with running_simulator() as embedder:
@@ -48,10 +52,14 @@ async def test_an_equal_canary_on_vllm_is_promoted(vllm_server: str, tmp_path: P
     await database.close()
     assert found.verdict == "promote", found.reasons  # an equal one is rolled back once in fifty at most
     assert found.findings is not None
-    assert found.findings.failed == {}
-    assert found.findings.n_compared == found.findings.n_pairs >= 20
+    failed = found.findings.failed
+    assert set(failed) <= {"stable: malformed", "canary: malformed"}
+    assert sum(failed.values()) <= 2
+    n_pairs, n_compared = found.findings.n_pairs, found.findings.n_compared
+    assert n_pairs >= 20
+    assert max(failed.values(), default=0) <= n_pairs - n_compared <= sum(failed.values())
     assert all(one.upper < 0.8 for one in found.findings.gaps)
     words, seconds, _ = found.findings.beside
-    assert words.n == seconds.n == found.findings.n_pairs
+    assert words.n == seconds.n == n_compared
     assert found.plan is not None
     assert found.plan.fingerprints["stable"] == found.plan.fingerprints["canary"]
