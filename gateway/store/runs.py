@@ -230,6 +230,8 @@ async def heartbeat(
         return status
 
 
+LAST_SAMPLE = 2**31 - 1
+"""Larger than the number of any sample."""
 Response = tuple[str, int, str, str]
 """(item_id, sample, status, JSON line) of a reply."""
 
@@ -296,25 +298,42 @@ async def responses(
 
 async def responses_to(database: Database, run_id: str, item_ids: Sequence[str]) -> list[str]:
     """JSON lines of all replies to these items so far."""
-    columns = run_responses.c
-    query = sa.select(columns.body).where(columns.run_id == run_id, columns.item_id.in_(item_ids))
     async with database.read() as connection:
-        return list((await connection.execute(query)).scalars())
+        return [row.body for row in await _to_items(connection, run_id, item_ids)]
 
 
 async def responses_at(database: Database, run_id: str, places: Sequence[tuple[str, int]]) -> list[str]:
     """JSON lines of the replies in these places (item_id, sample), at most PAGE that follow one another in a run."""
-    columns = run_responses.c
     wanted = set(places)
     samples = [sample for _, sample in wanted]
-    query = sa.select(columns.item_id, columns.sample, columns.body).where(
-        columns.run_id == run_id,
-        columns.item_id.in_(sorted({item_id for item_id, _ in wanted})),
-        columns.sample.between(min(samples), max(samples)),
-    )
+    item_ids = sorted({item_id for item_id, _ in wanted})
     async with database.read() as connection:
-        rows = (await connection.execute(query)).all()
+        rows = await _to_items(connection, run_id, item_ids, min(samples), max(samples))
     return [row.body for row in rows if (row.item_id, row.sample) in wanted]
+
+
+async def _to_items(
+    connection: AsyncConnection, run_id: str, item_ids: Sequence[str], first: int = 0, last: int = LAST_SAMPLE
+) -> Sequence[sa.Row[Any]]:
+    """item_id, sample and body of replies to these items, samples `first` to `last`."""
+    columns = run_responses.c
+    query: sa.Executable = sa.select(columns.item_id, columns.sample, columns.body).where(
+        columns.run_id == run_id, columns.item_id.in_(item_ids), columns.sample.between(first, last)
+    )
+    given: dict[str, Any] = {}
+    if connection.dialect.name == "postgresql":
+        query = _TO_ITEMS
+        given = {"run_id": run_id, "items": msgspec.json.encode(item_ids).decode(), "first": first, "last": last}
+    return (await connection.execute(query, given)).all()
+
+
+_TO_ITEMS = sa.text(
+    "SELECT found.item_id, found.sample, found.body FROM json_array_elements_text(CAST(:items AS json)) AS asked (id),"
+    " LATERAL (SELECT item_id, sample, body FROM run_responses"
+    " WHERE run_id = :run_id AND item_id = asked.id AND sample BETWEEN :first AND :last OFFSET 0) AS found"
+)
+"""Item by item off the key, which OFFSET 0 makes sure of: planned while the table is new, `item_id IN (...)` reads all
+replies that the run has."""
 
 
 async def finish(database: Database, run_id: str, *, result: str, report: str, claim: str | None = None) -> bool:

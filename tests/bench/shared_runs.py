@@ -5,8 +5,10 @@ A model that answers at once shares the processors with the auditors and Postgre
 do. With --seconds an auditor waits for its 16 requests in flight, as for a real model. Costs are processor time, from a
 tenth to nine tenths of the run, of all auditors together.
 
-Example:
+Examples:
   python -m tests.bench.shared_runs --auditors 1 2 4 --samples 200
+  python -m tests.bench.shared_runs --auditors 3 --samples 1 --mirror DIRECTORY              # BBQ's 58,492 items
+  python -m tests.bench.shared_runs --auditors 3 --samples 171 --mirror DIRECTORY --until 1000000  # of 10 million
 """
 
 import argparse
@@ -21,6 +23,11 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from benchmarks.datasets import fetching
+from benchmarks.suites import registry
+from benchmarks.suites.bbq.suite import SOURCE
+from benchmarks.suites.protocol import DataKind
+from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.tables import run_responses
 from tests.support.integration.running_suites import ask_for_run, await_status
@@ -28,8 +35,7 @@ from tests.support.integration.serving import command
 from tests.support.postgres import Scratch
 from tests.support.processes import free_port, running
 
-ITEMS = 100
-"""Built-in items of BBQ."""
+SUITE = "bbq"
 TICK = os.sysconf("SC_CLK_TCK")
 
 CONFIG = """
@@ -59,45 +65,63 @@ class Moment(NamedTuple):
     process_seconds: float
 
 
-async def measured(n_auditors: int, samples: int, upstream: str, home: Path, scratch: Scratch) -> str:
+async def measured(
+    n_auditors: int, data: DataKind, samples: int, until: int | None, upstream: str, home: Path, scratch: Scratch
+) -> str:
     """One run, in a line."""
+    planned = registry.SUITES[SUITE].n_items[data] * samples
+    asked = min(planned, until or planned)
     database = await Database.open(scratch.emptied(keep_tables=True))
     path = home / f"{n_auditors}.toml"
     path.write_text(CONFIG.format(url=database.url, upstream=upstream))
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
+        environ = {"BIASGATE_HOME": str(home)}
         auditors = [
-            await stack.enter_async_context(command("auditor", "--config", str(path))) for _ in range(n_auditors)
+            await stack.enter_async_context(command("auditor", "--config", str(path), environ=environ))
+            for _ in range(n_auditors)
         ]
         for one in auditors:
             await one.line("ready")
         pids = [one.process.pid for one in auditors]
         began = time.perf_counter()
-        run_id = await ask_for_run(database, suite="bbq", model="m", samples=samples)
-        first = await _moment(database, run_id, pids, at_least=ITEMS * samples // 10)
-        last = await _moment(database, run_id, pids, at_least=ITEMS * samples * 9 // 10)
-        run = await await_status(database, run_id, "done", "failed")
-        seconds = time.perf_counter() - began
+        run_id = await ask_for_run(database, suite=SUITE, model="m", data=data, samples=samples)
+        first = await _moment(database, run_id, pids, at_least=asked // 10)
+        peaks_before = [_peak_megabytes(pid) for pid in pids]
+        last = await _moment(database, run_id, pids, at_least=asked * 9 // 10)
+        if asked < planned:
+            await runs.cancel(database, run_id)
+            end = f"cancelled after {last.replies:,} of {planned:,} replies"
+        else:
+            run = await await_status(database, run_id, "done", "failed")
+            if run.status != "done":
+                raise SystemExit(f"the run failed: {run.error}")
+            end = f"{planned:,} replies in {time.perf_counter() - began:.1f} s with score and report"
         peaks = [_peak_megabytes(pid) for pid in pids]
-    if run.status != "done":
-        raise SystemExit(f"the run failed: {run.error}")
     n = last.replies - first.replies
     loop, process = (last.loop_seconds - first.loop_seconds) / n, (last.process_seconds - first.process_seconds) / n
     return (
         f"{n_auditors} auditor(s): {n / (last.at - first.at):6,.0f} requests/s, {1000 * loop:.3f} ms of the loop a "
-        f"request (aim 0.3), {1000 * process:.3f} ms of the whole process; {ITEMS * samples:,} replies in "
-        f"{seconds:.1f} s with score and report; peak {' + '.join(f'{one:.0f}' for one in peaks)} MB"
+        f"request (aim 0.3), {1000 * process:.3f} ms of the whole process; {end}; "
+        f"peak {_sum(peaks_before)} MB at {first.replies:,} replies, {_sum(peaks)} MB at the end"
     )
+
+
+def _sum(megabytes: list[float]) -> str:
+    return " + ".join(f"{one:.0f}" for one in megabytes)
 
 
 async def _moment(database: Database, run_id: str, pids: list[int], *, at_least: int) -> Moment:
     query = sa.select(sa.func.count()).where(run_responses.c.run_id == run_id)
     while True:
-        async with database.read() as connection:
-            replies = int((await connection.execute(query)).scalar() or 0)
-        if replies >= at_least:
+        run = await runs.get(database, run_id)
+        if run is not None and run.progress_done >= at_least:
+            async with database.read() as connection:
+                replies = int((await connection.execute(query)).scalar() or 0)
             loops, processes = zip(*(_processor_seconds(pid) for pid in pids), strict=True)
             return Moment(time.perf_counter(), replies, sum(loops), sum(processes))
+        if run is not None and run.status not in ("queued", "running"):
+            raise SystemExit(f"the run is {run.status} after {run.progress_done:,} replies: {run.error}")
         await asyncio.sleep(0.2)
 
 
@@ -119,7 +143,9 @@ def _peak_megabytes(pid: int) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.shared_runs", description=__doc__)
     parser.add_argument("--auditors", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--samples", type=int, default=200, help="of each of the 100 built-in items of BBQ")
+    parser.add_argument("--samples", type=int, default=200, help="of each item of BBQ")
+    parser.add_argument("--mirror", help="BBQ's published items from here instead of its 100 built-in ones")
+    parser.add_argument("--until", type=int, help="cancel the run at nine tenths of so many replies")
     parser.add_argument("--seconds", type=float, default=0.0, help="until the model answers")
     arguments = parser.parse_args()
     scratch, port = Scratch(), free_port()
@@ -130,8 +156,12 @@ def main() -> int:
             tempfile.TemporaryDirectory() as home,
             running(model, ready_url=f"{upstream}/v1/models", log=Path(home) / "model.log"),
         ):
+            if arguments.mirror:
+                os.environ["BIASGATE_HOME"] = home
+                fetching.fetch(SOURCE, mirror=arguments.mirror)
+            data: DataKind = "canonical" if arguments.mirror else "embedded"
             for number in arguments.auditors:
-                line = measured(number, arguments.samples, upstream, Path(home), scratch)
+                line = measured(number, data, arguments.samples, arguments.until, upstream, Path(home), scratch)
                 print(asyncio.run(line), flush=True)
     finally:
         scratch.drop()

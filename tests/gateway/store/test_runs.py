@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from gateway.errors import BusyError, ConflictError, NotFoundError
 from gateway.store import catalogue, counters, runs
@@ -230,3 +231,28 @@ async def test_catalogue_is_replaced_as_a_whole(database: Database) -> None:
     await catalogue.publish(database, [{"name": "b", "modes": ["sample"]}, {"name": "a"}])
     await catalogue.publish(database, [{"name": "b", "modes": ["exact"]}])
     assert await catalogue.read(database) == [{"name": "b", "modes": ["exact"]}]
+
+
+async def test_replies_to_some_items(database: Database) -> None:
+    """Those of every sample, or those in given places; an item without a reply has none."""
+    run = await running(database)
+    replies = [(item, sample, "ok", f"{item}{sample}") for item in ("a", "b", 'c"') for sample in range(3)]
+    await runs.append_responses(database, run, replies)
+    assert sorted(await runs.responses_to(database, "r", ["a", 'c"', "none"])) == sorted(
+        f"{item}{sample}" for item in ("a", 'c"') for sample in range(3)
+    )
+    assert await runs.responses_to(database, "other", ["a"]) == []
+    assert sorted(await runs.responses_at(database, "r", [("a", 2), ("b", 0), ("none", 1)])) == ["a2", "b0"]
+
+
+@pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+async def test_replies_are_found_by_their_items_in_a_new_table(database: Database) -> None:
+    """A plan that is made while nothing is known of the table, and kept, must not read the whole run for each range."""
+    given = {"run_id": "r", "items": '["a", "b"]', "first": 0, "last": 5}
+    async with database.read() as connection:
+        await connection.execute(sa.text("SET LOCAL plan_cache_mode = force_generic_plan"))
+        plan = (await connection.execute(sa.text(f"EXPLAIN {runs._TO_ITEMS.text}"), given)).scalars().all()
+    [condition] = [line for line in plan if "Index Cond" in line]
+    assert "run_id" in condition
+    assert "item_id" in condition
+    assert not any("Filter" in line for line in plan)
