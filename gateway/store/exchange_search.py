@@ -24,9 +24,11 @@ SKEW_SECONDS = 86_400.0
 WAIT_SECONDS = 86_400.0
 """Between receipt and audit, where examples are looked for first."""
 LOOK_SECONDS = 0.1
-"""After which a page ends where it is."""
+"""After about which a page ends where it is."""
 FIRST_LOOK, MORE = 500, 4
-"""Exchanges that are looked at first, and by how much the number grows."""
+"""Exchanges that are looked at first, and by how much the number grows at most."""
+WORTH_A_LOOK = 0.2
+"""Share of LOOK_SECONDS that must be left for another look."""
 
 
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +187,7 @@ async def search(database: Database, criteria: Criteria, *, before: Place | None
     at_most = math.inf if before is None else before.received_at if before.exchange_id else _before(before.received_at)
     async with database.read() as connection:
         while True:
+            began = time.monotonic()
             span = None if criteria.is_indexed else await _span(connection, at_most, look)
             if span is not None or criteria.is_indexed:
                 query = places(criteria, span).limit(limit - len(rows))
@@ -195,10 +198,12 @@ async def search(database: Database, criteria: Criteria, *, before: Place | None
                 rows += (await connection.execute(query)).all()
             if span is None or span.is_last or len(rows) >= limit:
                 break
-            if time.monotonic() - started > LOOK_SECONDS:
+            now = time.monotonic()
+            left = LOOK_SECONDS - (now - started)
+            if left < LOOK_SECONDS * WORTH_A_LOOK:
                 end = Place(span.start, "", 0)
                 break
-            at_most, look = _before(span.start), look * MORE
+            at_most, look = _before(span.start), math.ceil(look * min(MORE, left / (now - began)))  # as long as this
     stored = await load(database, {row.e_id for row in rows})
     found = [
         Found(place=_place(row), stored=stored[row.e_id], score=None if row.m_id is None else _score(row))

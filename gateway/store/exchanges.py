@@ -29,7 +29,7 @@ deleted on request before its audit."""
 UNREDACTABLE = "unredactable"
 """Counted among the redactions: all the text was dropped, because redacting it took too long."""
 IDS_AT_ONCE = 500
-"""Exchanges that one statement deletes."""
+"""Exchanges that one statement deletes, and that a transaction of the maintenance expires or deletes."""
 TEXT_SECONDS = 1.0
 SECONDS_PER_BYTE = 2e-6
 """Processor time for redacting and sealing one exchange; ten times what the slowest texts known take."""
@@ -171,17 +171,29 @@ async def count_waiting(database: Database, *, at_most: int) -> int:
 
 async def expire(database: Database, *, received_before: float, keep_text: bool) -> int:
     """Gives up on exchanges that waited too long for an auditor, but not for its server. Returns how many."""
-    too_old = [exchanges.c.received_at < received_before, ~circuits.waits()]
-    async with database.begin() as connection:
-        expired, moved = await _settle(connection, too_old, "expired", keep_text=keep_text)
-        await _count(connection, "expired", len(expired), moved)
-        return len(expired)
+    too_old = (exchanges.c.received_at < received_before, exchanges.c.state == "queued", ~circuits.waits())
+    expired = 0
+    while True:
+        async with database.begin() as connection:
+            if chosen := await _oldest(connection, too_old):
+                found, moved = await _settle(connection, [exchanges.c.id.in_(chosen)], "expired", keep_text=keep_text)
+                await _count(connection, "expired", len(found), moved)
+        expired += len(chosen)
+        if len(chosen) < IDS_AT_ONCE:
+            return expired
 
 
 async def delete_old(database: Database, *, received_before: float) -> int:
     """Deletes settled exchanges older than this Unix time; their numbers and counts stay. Returns how many."""
-    async with database.begin() as connection:
-        return await _delete(connection, [exchanges.c.received_at < received_before, exchanges.c.state != "queued"])
+    too_old = (exchanges.c.received_at < received_before, exchanges.c.state != "queued")
+    deleted = 0
+    while True:
+        async with database.begin() as connection:
+            if chosen := await _oldest(connection, too_old):
+                await _forget(connection, chosen)
+        deleted += len(chosen)
+        if len(chosen) < IDS_AT_ONCE:
+            return deleted
 
 
 async def delete(
@@ -250,6 +262,14 @@ async def _settle(
         moved[row.stratum, "queued"] -= 1
         moved[row.stratum, state] += 1
     return [row.id for row in found], moved
+
+
+async def _oldest(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> list[str]:
+    """Ids of up to IDS_AT_ONCE of these exchanges, locked. What somebody else works on is left to them, or for later:
+    several auditors share the work, and none waits.
+    """
+    query = sa.select(exchanges.c.id).where(*which).order_by(exchanges.c.received_at).limit(IDS_AT_ONCE)
+    return list((await connection.execute(query.with_for_update(of=exchanges, skip_locked=True))).scalars())
 
 
 async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> int:

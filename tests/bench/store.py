@@ -142,7 +142,7 @@ async def paths(database: Database) -> list[str]:
         f"/console/exchanges?{scored}&min_score=5",
         f"/console/exchanges/{row.id}",
         "/console/fingerprints",
-        "/console/raters",
+        "/console/fingerprints/raters",
         "/console/settings",
         "/live/exchanges?limit=200",
         f"/live/exchanges?before={row.received_at!r},{row.id},0",
