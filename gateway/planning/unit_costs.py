@@ -22,14 +22,14 @@ RELAY_EVENT = Cost(11.0e-6, 19.8e-6, "evidence/performance.md, streams: 200 and 
 COPY = Cost(150e-6, 270e-6, "evidence/performance.md, storing copies")
 """Processor seconds of a writer for a sampled copy that is not streamed."""
 COPY_EVENT = Cost(3.73e-6, 3.80e-6, "evidence/streams.md, one event: folded, then redacted")
-AUDIT = Cost(2.3e-3, 2.8e-3, "evidence/scaling.md, transactions: one to four auditors")
+AUDIT = Cost(2.0e-3, 2.8e-3, "evidence/scaling.md, transactions: one to four auditors")
 """Processor seconds of an auditor for an exchange that a judge answers at once."""
 EMBEDDING = Cost(0.332, 0.64, "evidence/scaling.md, the local embedder; evidence/performance.md, memory of an auditor")
 """Processor seconds for the nine answers of an exchange, by the local embedder on one thread."""
-POSTGRES_EXCHANGE = Cost(0.4e-3, 0.4e-3, "evidence/scaling.md, transactions")
+POSTGRES_EXCHANGE = Cost(0.4e-3, 0.6e-3, "evidence/scaling.md, transactions")
 """Processor seconds of PostgreSQL for an exchange that is settled."""
 SETTLED = {
-    "postgresql": Cost(275.0, 480.0, "evidence/scaling.md, transactions: one to four auditors on two shared cores"),
+    "postgresql": Cost(275.0, 609.0, "evidence/scaling.md, transactions: one to four auditors on two shared cores"),
     "sqlite": Cost(226.0, 226.0, "evidence/scaling.md, transactions"),
 }
 """Exchanges a second that one store was seen to settle where all move the same streams; more was not tried."""

@@ -49,8 +49,8 @@ class Traffic:
             await asyncio.sleep(0.1)
 
     async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        due = time.monotonic()
         while True:
-            began = time.monotonic()
             writer.write(_REQUEST)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -58,7 +58,8 @@ class Traffic:
             if not head.startswith(b"http/1.1 200"):
                 raise ValueError(head[:40])
             self.answered += 1
-            await asyncio.sleep(max(0.0, self._pause - (time.monotonic() - began)))
+            due = max(due + self._pause, time.monotonic())  # what came too late is not made up for
+            await asyncio.sleep(due - time.monotonic())
 
 
 @asynccontextmanager
