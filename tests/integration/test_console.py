@@ -120,7 +120,7 @@ async def test_an_alarm_is_understood_and_acknowledged(tmp_path: Path) -> None:
 
 async def test_a_dashboards_link_finds_the_series(tmp_path: Path) -> None:
     """Labels of a series, those it lacks left as Grafana leaves them, lead to its page through the entrance; those of
-    no series are said to be so.
+    no series are said to be so, above the alarms, with what learns folded.
     """
     async with console(tmp_path) as shown:
         names = ("auditor", "metric", "axis", "group", "model")
@@ -129,9 +129,17 @@ async def test_a_dashboards_link_finds_the_series(tmp_path: Path) -> None:
         found = shown.page.evaluate("location.pathname")
         shown.page.open(f"{shown.root}/console/alarms?{urllib.parse.urlencode(labels | {'model': 'gone'})}")
         said = shown.page.text(".notice")
+        [row] = shown.page.evaluate("[...document.querySelectorAll('.detectors tbody tr')].map(row => row.className)")
+        learning = "document.querySelector('#learning-details')"
+        is_open = shown.page.evaluate(f"{learning}.open")
+        shown.page.click("#learning-details summary")
+        rows = f"[...{learning}.querySelectorAll('li')]"
+        n_learning = shown.page.evaluate(f"{rows}.filter(one => one.offsetHeight).length")
 
     assert found == shown.alarm_path
     assert said.startswith("There is no series with these labels")
+    assert (row, is_open) == ("alarmed", False)
+    assert n_learning > 1
 
 
 async def test_only_what_changes_is_replaced(tmp_path: Path) -> None:
