@@ -399,6 +399,7 @@ async def test_pages_hold_at_every_width_and_in_both_themes(tmp_path: Path) -> N
             tables = "[...document.querySelectorAll('.scroll > table')].map((one) => one.parentElement)"
             beyond = page.evaluate(f"{tables}.filter((one) => one.scrollWidth > one.clientWidth).length")
             assert beyond == 0, f"{path}: on a narrow window a row stands as a block"
+            assert page.squeezed() == 0, f"{path}: a bar needs room on a narrow window"
 
     assert page.errors == []
 

@@ -102,6 +102,11 @@ class Page:
         """Shows pages as to somebody who prefers this."""
         self._do(lambda: self._page.emulate_media(color_scheme=scheme))
 
+    def squeezed(self) -> int:
+        """How many bars in tables have less than 60 px, of those that are to be seen."""
+        bars = "[...document.querySelectorAll('.scroll svg.plot')].filter((one) => one.checkVisibility())"
+        return int(self.evaluate(f"{bars}.filter((one) => one.getBoundingClientRect().width < 60).length"))
+
     def faults(self) -> list[str]:
         """What axe-core holds against the page under WCAG 2.2 A and AA: rule and element of each."""
         options = {"runOnly": {"type": "tag", "values": WCAG}, "resultTypes": ["violations"]}
