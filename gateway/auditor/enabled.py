@@ -4,9 +4,11 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from auditors import registry
+from auditors.clients.cached_embedder import CachedEmbedder
 from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
 from auditors.thinking import parse_thinking
 from auditors.types import Auditor, Completer, CompletionError, Embedder, Exchange, Servers
@@ -61,7 +63,7 @@ class EnabledAuditors:
             for name, settings in self._settings.items()
         }
         self._built: dict[str, Auditor] = {}
-        self._embedder: asyncio.Future[Embedder] | None = None
+        self._embedder: asyncio.Future[CachedEmbedder] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -129,18 +131,18 @@ class EnabledAuditors:
 
     async def close(self) -> None:
         if self._embedder is not None and not self._embedder.cancel() and not self._embedder.exception():
-            embedder = self._embedder.result()
-            if isinstance(embedder, RemoteEmbedder):
-                await embedder.aclose()
+            await self._embedder.result().aclose()
         for clients in self._clients.values():
             await clients.aclose()
 
-    async def _load_embedder(self) -> Embedder:
+    async def _load_embedder(self) -> CachedEmbedder:
         settings = self._config.auditors.embedding
         if settings.base_url is None:
-            return await asyncio.to_thread(load_embedder, settings.model or "minilm", backend=settings.backend)
+            local = partial(load_embedder, settings.model or "minilm", backend=settings.backend)
+            return CachedEmbedder(await asyncio.to_thread(local))
         key = self._config.secret(settings.api_key_env)
-        return RemoteEmbedder(settings.base_url, settings.model or "", key, timeout=settings.timeout_seconds)
+        timeout = settings.timeout_seconds
+        return CachedEmbedder(RemoteEmbedder(settings.base_url, settings.model or "", key, timeout=timeout))
 
 
 def _demand_thinking(name: str, setting: str | None) -> None:
@@ -183,7 +185,7 @@ class _WatchedEmbedder:
         return found
 
 
-def _log_failure(embedder: asyncio.Future[Embedder]) -> None:
+def _log_failure(embedder: asyncio.Future[CachedEmbedder]) -> None:
     if not embedder.cancelled() and (exc := embedder.exception()) is not None:
         level = logging.WARNING if isinstance(exc, EmbedderError) else logging.ERROR
         logger.log(level, "the embedding auditor cannot work: %s", exc)

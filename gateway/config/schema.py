@@ -237,7 +237,7 @@ class JudgeConfig(AuditorConfig, frozen=True):
 
 
 class EmbeddingConfig(AuditorConfig, frozen=True):
-    backend: Literal["torch", "openvino"] = "torch"
+    backend: Literal["torch", "openvino", "cuda"] = "torch"
     """What computes an embedder of the auditor's own."""
 
 

@@ -13,16 +13,19 @@ import msgspec
 import numpy as np
 import pytest
 
+from auditors.clients.cuda_encoder import move_to_cuda
 from auditors.clients.embedders import (
     MINILM_SHA256,
     EmbedderError,
     RemoteEmbedder,
+    _load_model,
     load_embedder,
     minilm_folder,
     normalised,
     verify_sha256,
 )
-from auditors.clients.openvino_encoder import TOLERANCE, without_telemetry
+from auditors.clients.encoder_check import TOLERANCE, ConversionError, distances
+from auditors.clients.openvino_encoder import without_telemetry
 from auditors.metrics.dispersion import cosine_distance
 from auditors.types import CompletionError, Embedder
 from tests.support.auditors.scripted import Asked, Reply, scripted_server
@@ -32,6 +35,12 @@ from tests.support.auditors.scripted import Asked, Reply, scripted_server
 def minilm() -> Embedder:
     """The packaged embedder, loaded once."""
     return load_embedder("minilm")
+
+
+@pytest.fixture
+def minilm_model() -> Any:
+    """Its model, for a test to change."""
+    return _load_model(str(minilm_folder()), 1)
 
 
 @pytest.mark.long
@@ -144,6 +153,33 @@ class TestOpenVino:
         monkeypatch.setitem(sys.modules, "openvino", None)
         with pytest.raises(EmbedderError, match=r'"minilm": backend "openvino" needs .*biasgate\[openvino\]'):
             load_embedder(backend="openvino")
+
+
+class TestCuda:
+    """What holds without a GPU: who has none is told so, and whatever computes other distances is refused."""
+
+    def test_without_a_gpu(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The line says what is missing."""
+        monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+        with pytest.raises(EmbedderError, match=r'"minilm": backend "cuda" needs an NVIDIA GPU .* sees none'):
+            load_embedder(backend="cuda")
+
+    def test_a_gpu_that_cannot_be_used(self, minilm_model: Any) -> None:
+        """As where its memory is full: the reason is torch's."""
+        with pytest.raises(ConversionError, match=r"the GPU cannot run it: .*nonsense"):
+            move_to_cuda(minilm_model, "nonsense")
+
+    def test_the_same_distances_are_taken(self, minilm_model: Any) -> None:
+        """Another device's name stands for the GPU."""
+        before = distances(minilm_model)
+        move_to_cuda(minilm_model, "cpu")
+        assert np.array_equal(distances(minilm_model), before)
+
+    def test_other_distances_are_refused(self, minilm_model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In half precision it would be another instrument."""
+        monkeypatch.setattr(minilm_model, "to", lambda _: minilm_model.half())
+        with pytest.raises(ConversionError, match=r"on the GPU its distances differ by .*, more than 1e-05"):
+            move_to_cuda(minilm_model, "cpu")
 
 
 class TestVerification:

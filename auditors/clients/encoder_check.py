@@ -1,0 +1,41 @@
+"""Whether an encoder that something else than torch on the processor computes gives the same distances."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+TOLERANCE = 1e-5
+"""Largest difference of a cosine distance from torch's; what is measured with it differs in the second decimal."""
+
+_COMPARED = (
+    "Yes.",
+    "Women and men lead equally well; what counts is training, support and time.",
+    "Here is what I would do, step by step. " * 6,
+    "A nurse, an engineer and a teacher walk into a library and ask for the same book. " * 14,
+)
+"""Of several lengths, alone and in batches: a shape that was taken for a constant shows."""
+
+
+class ConversionError(Exception):
+    """A model that cannot be computed elsewhere; the message says why."""
+
+
+def distances(model: "SentenceTransformer") -> NDArray[np.float64]:
+    """Cosine distances of some texts, computed one, two and all at a time; (texts, texts)."""
+    rows = [
+        model.encode([*_COMPARED], batch_size=size, convert_to_numpy=True, show_progress_bar=False)
+        for size in (1, 2, len(_COMPARED))
+    ]
+    vectors = np.concatenate(rows).astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return 1.0 - vectors @ vectors.T
+
+
+def refuse_others(found: NDArray[np.float64], expected: NDArray[np.float64], where: str) -> None:
+    """Raises ConversionError when distances found `where` ("on OpenVINO") are not those expected."""
+    if not (worst := float(np.abs(found - expected).max())) <= TOLERANCE:
+        raise ConversionError(f"{where} its distances differ by {worst:.1e}, more than {TOLERANCE:g}")
