@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import msgspec
 
@@ -62,12 +63,19 @@ async def give_up(database: Database, config: Config, end: Callable[[WaitingAudi
         await end(one, hours)
 
 
-async def retire(database: Database, config: Config) -> None:
-    """Expires exchanges that waited too long, and deletes exchanges and measurements that are past their days."""
+async def retire(database: Database, config: Config, stop: asyncio.Event) -> None:
+    """Expires exchanges that waited too long, and deletes exchanges and measurements that are past their days.
+
+    However many exchanges there are, a stop is heeded between two transactions.
+    """
     now, keeps = time.time(), config.store.retention_days * 86400.0
     patience = min(MAX_WAIT_SECONDS, keeps)
-    await exchanges.expire(database, received_before=now - patience, keep_text=config.store.keeps_text)
-    await exchanges.delete_old(database, received_before=now - keeps)
+    keep_text = config.store.keeps_text
+    expire = partial(exchanges.expire, database, received_before=now - patience, keep_text=keep_text)
+    delete = partial(exchanges.delete_old, database, received_before=now - keeps)
+    for some in (expire, delete):
+        while await some() == exchanges.IDS_AT_ONCE and not stop.is_set():
+            pass
     await ingested.forget(database, before=now - keeps)
     await partitions.prepare(database)
     if (days := config.store.measurement_retention_days) is not None:

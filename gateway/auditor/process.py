@@ -190,7 +190,7 @@ class _Work:
             _every(COVERAGE_SECONDS, stop, coverage),
             _every(EVENTS_SECONDS, stop, self._events),
             _every(EXPORT_SECONDS, stop, self._exporting),
-            _every(RETIRE_SECONDS, stop, partial(maintenance.retire, database, config)),
+            _every(RETIRE_SECONDS, stop, partial(maintenance.retire, database, config, stop)),
             _every(auditors_seen.BEAT_SECONDS, stop, partial(auditors_seen.beat, database, self.name)),
             _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, heap.trim)),
         ]

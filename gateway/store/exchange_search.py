@@ -203,7 +203,8 @@ async def search(database: Database, criteria: Criteria, *, before: Place | None
             if left < LOOK_SECONDS * WORTH_A_LOOK:
                 end = Place(span.start, "", 0)
                 break
-            at_most, look = _before(span.start), math.ceil(look * min(MORE, left / (now - began)))  # as long as this
+            # As many as can be looked at in the time that is left, by how long this look took.
+            at_most, look = _before(span.start), math.ceil(look * min(MORE, left / (now - began)))
     stored = await load(database, {row.e_id for row in rows})
     found = [
         Found(place=_place(row), stored=stored[row.e_id], score=None if row.m_id is None else _score(row))

@@ -29,7 +29,7 @@ deleted on request before its audit."""
 UNREDACTABLE = "unredactable"
 """Counted among the redactions: all the text was dropped, because redacting it took too long."""
 IDS_AT_ONCE = 500
-"""Exchanges that one statement deletes, and that a transaction of the maintenance expires or deletes."""
+"""Exchanges that one statement deletes, and that one call of `expire` or `delete_old` takes."""
 TEXT_SECONDS = 1.0
 SECONDS_PER_BYTE = 2e-6
 """Processor time for redacting and sealing one exchange; ten times what the slowest texts known take."""
@@ -170,30 +170,28 @@ async def count_waiting(database: Database, *, at_most: int) -> int:
 
 
 async def expire(database: Database, *, received_before: float, keep_text: bool) -> int:
-    """Gives up on exchanges that waited too long for an auditor, but not for its server. Returns how many."""
+    """Gives up on up to IDS_AT_ONCE exchanges that waited too long for an auditor, but not for its server.
+
+    Returns: how many, the oldest; IDS_AT_ONCE where there may be more.
+    """
     too_old = (exchanges.c.received_at < received_before, exchanges.c.state == "queued", ~circuits.waits())
-    expired = 0
-    while True:
-        async with database.begin() as connection:
-            if chosen := await _oldest(connection, too_old):
-                found, moved = await _settle(connection, [exchanges.c.id.in_(chosen)], "expired", keep_text=keep_text)
-                await _count(connection, "expired", len(found), moved)
-        expired += len(chosen)
-        if len(chosen) < IDS_AT_ONCE:
-            return expired
+    async with database.begin() as connection:
+        if chosen := await _oldest(connection, too_old):
+            found, moved = await _settle(connection, [exchanges.c.id.in_(chosen)], "expired", keep_text=keep_text)
+            await _count(connection, "expired", len(found), moved)
+        return len(chosen)
 
 
 async def delete_old(database: Database, *, received_before: float) -> int:
-    """Deletes settled exchanges older than this Unix time; their numbers and counts stay. Returns how many."""
+    """Deletes up to IDS_AT_ONCE settled exchanges older than this Unix time; their numbers and counts stay.
+
+    Returns: how many, the oldest; IDS_AT_ONCE where there may be more.
+    """
     too_old = (exchanges.c.received_at < received_before, exchanges.c.state != "queued")
-    deleted = 0
-    while True:
-        async with database.begin() as connection:
-            if chosen := await _oldest(connection, too_old):
-                await _forget(connection, chosen)
-        deleted += len(chosen)
-        if len(chosen) < IDS_AT_ONCE:
-            return deleted
+    async with database.begin() as connection:
+        if chosen := await _oldest(connection, too_old):
+            await _forget(connection, chosen)
+        return len(chosen)
 
 
 async def delete(

@@ -141,23 +141,6 @@ async def test_retention_deletes_exchanges_and_keeps_measurements(database: Data
     assert (await counters.read(database), await ledger.counts(database)) == before
 
 
-async def test_several_auditors_share_what_is_past_its_days(database: Database) -> None:
-    """Each takes batch after batch, none takes what another has, and together they leave nothing."""
-    n, age = 2 * exchanges.IDS_AT_ONCE + 100, time.time() - 100
-    batch = [exchange(received_at=age) for _ in range(n)]
-    await exchanges.insert_batch(database, [*batch, exchange()], {("other", "queued"): n + 1})
-    before = time.time() - 50
-    expired = await asyncio.gather(
-        *(exchanges.expire(database, received_before=before, keep_text=True) for _ in range(3))
-    )
-    assert sum(expired) == n
-    assert await ledger.counts(database) == {("other", "queued"): 1, ("other", "expired"): n}
-    assert await counters.read(database) == {("exchanges", ("expired", "")): float(n)}
-    deleted = await asyncio.gather(*(exchanges.delete_old(database, received_before=before) for _ in range(3)))
-    assert sum(deleted) == n
-    assert await exchanges.load(database, [one.id for one in batch]) == []
-
-
 @pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
 async def test_retention_waits_for_nobody(database: Database) -> None:
     """An exchange that somebody works on is left for the next pass; the others go at once."""

@@ -1,5 +1,6 @@
 """Measurements by day: partitions made ahead and dropped when old, rows that have none, links of deleted exchanges."""
 
+import asyncio
 import time
 from typing import Any
 
@@ -98,13 +99,13 @@ async def test_the_auditors_pass_keeps_measurements_unless_told_otherwise(databa
     await exchanges.settle(database, "old", "audited", keep_text=True)
     await insert(database, row(now - 40 * A_DAY, "old"), row(now - 5.0))
 
-    await maintenance.retire(database, validate({}))
+    await maintenance.retire(database, validate({}), asyncio.Event())
     async with database.read() as connection:
         kept = (await connection.execute(sa.select(measurements.c.exchange_id, measurements.c.reason))).all()
     assert sorted(kept, key=str) == [(None, "some words"), (None, None)]
     assert await exchanges.get(database, "old") is None
 
-    await maintenance.retire(database, validate({"store": {"measurement_retention_days": 35}}))
+    await maintenance.retire(database, validate({"store": {"measurement_retention_days": 35}}), asyncio.Event())
     assert await times(database) == [pytest.approx(now - 5.0)]
 
 

@@ -1,5 +1,6 @@
 """Text in the store: redacted and sealed before it is written, opened by its keys only, deleted on request."""
 
+import asyncio
 import re
 import time
 from collections import Counter
@@ -277,7 +278,7 @@ async def test_the_retention_sweep_follows_the_configuration(database: Database)
         if request_id in ("ancient", "recent"):
             await measurements.record(database, one, "judge", [measurement()], 0.1, probability=0.5, settings=SETTINGS)
             await exchanges.settle(database, one.id, "audited", keep_text=True)
-    await maintenance.retire(database, validate({"store": {"retention_days": 7}}))
+    await maintenance.retire(database, validate({"store": {"retention_days": 7}}), asyncio.Event())
     assert [one.id for one in await exchanges.load(database, list(ages))] == ["recent", "fresh"]
     assert await ledger.counts(database) == {
         ("other", "audited"): 2,
