@@ -16,6 +16,7 @@ from benchmarks.run.client import open_client
 from benchmarks.run.exact.server import probe
 from benchmarks.run.plan import Plan
 from benchmarks.run.runner import RunOptions, ask, prepare
+from benchmarks.suites.common.accepted_answers import OPEN, Reading
 from benchmarks.suites.protocol import UNRELATED, UNRESOLVED, Item, ProtocolName, Reply, Sampling
 from tests.support.benchmarks.scripted import MemoryLog
 from tests.support.processes import free_port, running
@@ -106,6 +107,17 @@ async def answered(plan: Plan, url: str) -> list[Reply]:
         await completer.aclose()
 
 
+def begun_labels(plan: Plan, item: Item, texts: Mapping[str | None, int]) -> dict[str, int]:
+    """How many replies mode exact reads as each value: by their beginnings, so not what follows a settled answer."""
+    reading = Reading(plan.suite, item, plan.options.protocol)
+    found = Counter[str]()
+    for text, n in texts.items():
+        whole = text or ""
+        begun = (reading.begun(whole[:end]) for end in range(1, len(whole) + 1))
+        found[next((label for label in begun if label != OPEN), reading.finished(whole))] += n
+    return found
+
+
 def labels(plan: Plan, item: Item, texts: Mapping[str | None, float]) -> dict[str, float]:
     """Probability of each value, as the suite reads whole replies."""
     found: defaultdict[str, float] = defaultdict(float)
@@ -145,13 +157,16 @@ async def test_agrees_with_the_model_itself(suite: str, vllm_env: Path, taught_d
 
 @pytest.mark.parametrize("suite", SUITES)
 async def test_agrees_with_sampling(suite: str, taught_server: str) -> None:
-    """The share of sampled replies that are read as a value has an interval that meets what mode exact says."""
+    """The share of sampled replies that begin with a value has an interval that meets what mode exact says.
+
+    How many name a second one ("White and African-American") differs with what the processor made of the lessons.
+    """
     exact, sample = exam(suite, "corrected", mode="exact"), exam(suite, "corrected", samples=SAMPLES)
     replies = await answered(sample, taught_server)
     n_answers = 0.0
     for item, reply in zip(exact.items, await answered(exact, taught_server), strict=True):
         own = [one for one in replies if one.item_id == item.item_id]
-        drawn = labels(sample, item, Counter(one.text for one in own))
+        drawn = begun_labels(sample, item, Counter(one.text for one in own))
         found = dict(reply.choice_probabilities or {})
         unresolved = found.pop(UNRESOLVED)
         for label, p in found.items():
