@@ -118,9 +118,9 @@ async def test_a_filtered_arm_differs_as_planted(tmp_path: Path) -> None:
             effects = await system.get("/live/mitigations?policy=guarded&axis=gender")
             counted = (await system.http.get("/metrics")).text
     outcomes = dict(re.findall(r'action="response_filter",outcome="(\w+)",policy="guarded"} (\d+)', counted))
-    assert set(outcomes) == {"instructed", "clean", "held_back"}
+    assert {"instructed", "held_back"} <= set(outcomes) <= {"instructed", "clean", "held_back"}  # few are clean
     assert sum(map(int, outcomes.values())) == N
     (effect,) = [one for one in effects if (one["metric"], one["group"]) == ("favoritism", "man")]
-    assert effect["treated"]["n"] == int(outcomes["instructed"]) + int(outcomes["clean"])
+    assert effect["treated"]["n"] == int(outcomes["instructed"]) + int(outcomes.get("clean", 0))
     assert abs(effect["treated"]["mean"]) < 1e-9
     assert effect["lower"] <= -planted <= effect["upper"]
