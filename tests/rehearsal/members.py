@@ -19,6 +19,7 @@ from tests.rehearsal.places import Place
 from tests.support.integration.serving import children_of
 
 READY_SECONDS = 120.0
+ENDED_SECONDS = 120.0
 ROOT = Path(__file__).parents[2]
 POSTGRES_PORT, CABLE_PORT = 5433, 5434
 
@@ -163,10 +164,14 @@ class Postgres:
             (self._data / "postmaster.pid").unlink(missing_ok=True)
 
     async def restart(self) -> None:
-        """As an operator does: sessions are ended, and it writes all it has."""
+        """As an operator does: sessions are ended, it writes all it has. Raises RuntimeError when it does not end."""
         if self._server is not None:
             self._server.send_signal(signal.SIGINT)
-            await asyncio.to_thread(self._server.wait, 60)
+            try:
+                await asyncio.to_thread(self._server.wait, ENDED_SECONDS)
+            except subprocess.TimeoutExpired as exc:
+                left = [*map(_doing, _descendants(self._server.pid))]
+                raise RuntimeError(f"PostgreSQL has not ended after {ENDED_SECONDS:g} s: {left}") from exc
         self.start()
 
 
@@ -190,6 +195,14 @@ def _descendants(pid: int) -> Iterator[int]:
         for child in map(int, children.read_text().split()):
             yield child
             yield from _descendants(child)
+
+
+def _doing(pid: int) -> str:
+    """What a process calls itself, and what it waits for in the kernel."""
+    with contextlib.suppress(OSError):
+        folder = Path(f"/proc/{pid}")
+        return f"{(folder / 'cmdline').read_text().rstrip(chr(0))}: {(folder / 'wchan').read_text()}"
+    return "gone"
 
 
 def _answers(url: str) -> bool:
