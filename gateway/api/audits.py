@@ -18,7 +18,7 @@ from gateway.api.suites import known_suites
 from gateway.config.audit_request import AuditStart, choose, options_of, require_prompts
 from gateway.errors import ConflictError, NotFoundError, RequestError, nearest
 from gateway.proxy.data_plane import DataPlane
-from gateway.store import runs
+from gateway.store import run_responses, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run, Status
 
@@ -231,7 +231,7 @@ async def _follow(database: Database, audit_id: str) -> AsyncIterator[ServerSent
 
 
 async def _lines(database: Database, audit_id: str) -> AsyncIterator[bytes]:
-    async for bodies in runs.responses(database, audit_id):
+    async for bodies in run_responses.pages(database, audit_id):
         yield "".join(f"{body}\n" for body in bodies).encode()
 
 

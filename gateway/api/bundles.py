@@ -14,7 +14,7 @@ import msgspec
 from gateway.api.problems import UnavailableError
 from gateway.config.schema import Config
 from gateway.errors import BusyError, ConfigError
-from gateway.store import ledger, runs
+from gateway.store import ledger, run_responses
 from gateway.store.database import Database
 from gateway.store.runs import Run
 
@@ -75,7 +75,7 @@ async def packed(database: Database, run: Run, config: Config) -> Packed:
     with _turns.turn(), tempfile.TemporaryDirectory(prefix="biasgate-bundle-") as folder:
         replies = Path(folder) / "responses.jsonl"
         with replies.open("wb") as file:
-            async for bodies in runs.responses(database, run.id):
+            async for bodies in run_responses.pages(database, run.id):
                 await asyncio.to_thread(file.write, "".join(f"{body}\n" for body in bodies).encode())
         return Packed(await asyncio.to_thread(_pack, run, replies, _ledger(counts), pem))
 

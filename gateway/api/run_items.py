@@ -15,7 +15,7 @@ from gateway.api import stored_runs
 from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, OtherReply, ShownItem
 from gateway.config.schema import Config
 from gateway.errors import ConflictError
-from gateway.store import runs
+from gateway.store import run_responses
 from gateway.store.database import Database
 from gateway.store.runs import Run
 
@@ -78,12 +78,12 @@ async def _found(database: Database, wanted: ItemsWanted) -> tuple[Found, str | 
 
 
 async def _with_others(database: Database, wanted: ItemsWanted) -> AsyncIterator[Found]:
-    async for bodies in runs.responses(database, wanted.audit_id, after=wanted.after):
+    async for bodies in run_responses.pages(database, wanted.audit_id, after=wanted.after):
         replies = [_reply.decode(body) for body in bodies]
         others: Mapping[tuple[str, int], Reply] = {}
         if wanted.changed_from is not None:
             places = [(one.item_id, one.sample) for one in replies]
-            theirs = map(_reply.decode, await runs.responses_at(database, wanted.changed_from, places))
+            theirs = map(_reply.decode, await run_responses.at(database, wanted.changed_from, places))
             others = {(one.item_id, one.sample): one for one in theirs}
         yield [(one, others.get((one.item_id, one.sample))) for one in replies]
 

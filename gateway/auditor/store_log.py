@@ -7,7 +7,7 @@ import msgspec
 
 from benchmarks.run.log import Placed, ReplyLines
 from benchmarks.suites.protocol import Item, Reply
-from gateway.store import runs
+from gateway.store import run_responses
 from gateway.store.database import Database
 from gateway.store.runs import Run
 
@@ -27,7 +27,7 @@ class StoreLog:
 
     async def read(self) -> AsyncIterator[list[Placed]]:
         if not self._is_read:
-            async for bodies in runs.responses(self._database, self._run.id):
+            async for bodies in run_responses.pages(self._database, self._run.id):
                 self._lines.append([body.encode() for body in bodies])
             self._is_read = True
         for batch in self._lines.batches():
@@ -36,7 +36,7 @@ class StoreLog:
     async def append(self, replies: Sequence[Reply]) -> list[int]:
         lines = [msgspec.json.encode(one) for one in replies]
         rows = [(one.item_id, one.sample, one.status, line.decode()) for one, line in zip(replies, lines, strict=True)]
-        await runs.append_responses(self._database, self._run, rows)
+        await run_responses.append(self._database, self._run, rows)
         return self._lines.append(lines)
 
     def put(self, lines: Sequence[bytes]) -> list[int]:
@@ -45,7 +45,7 @@ class StoreLog:
 
     async def fetch(self, item_ids: Sequence[str]) -> list[Placed]:
         """What the store has of these items by now, from whatever auditor."""
-        bodies = await runs.responses_to(self._database, self._run.id, item_ids)
+        bodies = await run_responses.of_items(self._database, self._run.id, item_ids)
         places = self.put([body.encode() for body in bodies])
         return [(place, self._lines.reply(place)) for place in places]
 

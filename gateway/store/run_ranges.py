@@ -11,9 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from benchmarks.run.share import Asked, Range
+from gateway.store import run_responses
 from gateway.store.connections import clock, insert_rows
 from gateway.store.database import Database
-from gateway.store.runs import Response, Run, add_responses
+from gateway.store.run_responses import Response
+from gateway.store.runs import Run
 from gateway.store.tables import run_ranges, runs
 
 LEASE_SECONDS = 15.0
@@ -101,7 +103,7 @@ async def keep(
             (await connection.execute(mine.values(lease_until=now + LEASE_SECONDS).returning(_ranges.first))).scalars()
         )
         rows = [row for one, rows in zip(asked, responses, strict=True) if one.range.first in owned for row in rows]
-        await add_responses(connection, run, rows)
+        await run_responses.add(connection, run, rows)
         whole = [one.range.first for one in asked if one.is_whole and one.range.first in owned]
         if whole:
             done = (_ranges.run_id == run.id, _ranges.first.in_(whole))

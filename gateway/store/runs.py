@@ -1,4 +1,4 @@
-"""Suite runs: what was asked for, how far it is, every reply, and what came of it.
+"""Suite runs: what was asked for, how far it is, and what came of it; the replies are in `run_responses`.
 
 queued -> running -> done | failed | cancelled; a failed or cancelled run may be resumed, which queues it again.
 """
@@ -6,7 +6,7 @@ queued -> running -> done | failed | cancelled; a failed or cancelled run may be
 import hashlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -15,15 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.errors import BusyError, ConflictError, NotFoundError
 from gateway.store import counters
-from gateway.store.connections import clock, upsert
+from gateway.store.connections import clock
 from gateway.store.database import Database
 from gateway.store.schema import exclusively
-from gateway.store.tables import run_prompts, run_ranges, run_responses, runs
+from gateway.store.tables import run_prompts, run_ranges, runs
 
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
 
-PAGE = 1000
-"""Replies read at a time."""
 STALE_SECONDS = 60.0
 """A running run without a heartbeat for this long, by the database's clock, has lost its auditor, and may be claimed by
 another."""
@@ -228,112 +226,6 @@ async def heartbeat(
         change = sa.update(runs).where(*_mine(run_id, claim)).values(values)
         status: Status | None = (await connection.execute(change.returning(runs.c.status))).scalar()
         return status
-
-
-LAST_SAMPLE = 2**31 - 1
-"""Larger than the number of any sample."""
-Response = tuple[str, int, str, str]
-"""(item_id, sample, status, JSON line) of a reply."""
-
-
-async def append_responses(database: Database, run: Run, replies: Sequence[Response]) -> None:
-    """Keeps replies; one to the same (item_id, sample) replaces the earlier.
-
-    Args:
-        database: the store.
-        run: whose replies they are.
-        replies: in the order in which they came.
-    """
-    async with database.begin() as connection:
-        await add_responses(connection, run, replies)
-
-
-async def add_responses(connection: AsyncConnection, run: Run, replies: Sequence[Response]) -> None:
-    """As `append_responses`, inside the caller's transaction."""
-    asked: dict[tuple[str, tuple[str, ...]], float] = {}
-    for *_, status, _ in replies:
-        labels = (run.suite, run.model, status)
-        asked["audit_requests", labels] = asked.get(("audit_requests", labels), 0) + 1
-    newest = {(item_id, sample): body for item_id, sample, _, body in replies}
-    rows = [{"run_id": run.id, "item_id": key[0], "sample": key[1], "body": body} for key, body in newest.items()]
-    if not rows:
-        return
-    if connection.dialect.name == "postgresql":
-        await connection.execute(_ADD, {"run_id": run.id, "rows": msgspec.json.encode(rows).decode()})
-    else:
-        keys = [run_responses.c.run_id, run_responses.c.item_id, run_responses.c.sample]
-        row = upsert(connection, run_responses)
-        await connection.execute(row.on_conflict_do_update(index_elements=keys, set_={"body": row.excluded.body}), rows)
-    await counters.add(connection, asked)
-
-
-_ADD = sa.text(
-    "INSERT INTO run_responses (run_id, item_id, sample, body)"
-    " SELECT :run_id, item_id, sample, body"
-    " FROM json_to_recordset(CAST(:rows AS json)) AS rows(item_id text, sample integer, body text)"
-    " ON CONFLICT (run_id, item_id, sample) DO UPDATE SET body = excluded.body"
-)
-"""All in one statement with one parameter: a statement for each reply, or arrays, whose every byte the driver looks at,
-cost an auditor more than asking for it."""
-
-
-async def responses(
-    database: Database, run_id: str, *, after: tuple[str, int] | None = None
-) -> AsyncIterator[list[str]]:
-    """JSON lines of all replies so far, by item and sample, PAGE of them at a time; `after` an (item_id, sample)."""
-    columns = run_responses.c
-    key = sa.tuple_(columns.item_id, columns.sample)
-    query = sa.select(columns.item_id, columns.sample, columns.body).where(columns.run_id == run_id)
-    page = query.order_by(columns.item_id, columns.sample).limit(PAGE)
-    rest: sa.ColumnElement[bool] = sa.true() if after is None else key > after
-    while True:
-        async with database.read() as connection:
-            rows = (await connection.execute(page.where(rest))).all()
-        if rows:
-            yield [row.body for row in rows]
-        if len(rows) < PAGE:
-            return
-        rest = key > (rows[-1].item_id, rows[-1].sample)
-
-
-async def responses_to(database: Database, run_id: str, item_ids: Sequence[str]) -> list[str]:
-    """JSON lines of all replies to these items so far."""
-    async with database.read() as connection:
-        return [row.body for row in await _to_items(connection, run_id, item_ids)]
-
-
-async def responses_at(database: Database, run_id: str, places: Sequence[tuple[str, int]]) -> list[str]:
-    """JSON lines of the replies in these places (item_id, sample), at most PAGE that follow one another in a run."""
-    wanted = set(places)
-    samples = [sample for _, sample in wanted]
-    item_ids = sorted({item_id for item_id, _ in wanted})
-    async with database.read() as connection:
-        rows = await _to_items(connection, run_id, item_ids, min(samples), max(samples))
-    return [row.body for row in rows if (row.item_id, row.sample) in wanted]
-
-
-async def _to_items(
-    connection: AsyncConnection, run_id: str, item_ids: Sequence[str], first: int = 0, last: int = LAST_SAMPLE
-) -> Sequence[sa.Row[Any]]:
-    """item_id, sample and body of replies to these items, samples `first` to `last`."""
-    columns = run_responses.c
-    query: sa.Executable = sa.select(columns.item_id, columns.sample, columns.body).where(
-        columns.run_id == run_id, columns.item_id.in_(item_ids), columns.sample.between(first, last)
-    )
-    given: dict[str, Any] = {}
-    if connection.dialect.name == "postgresql":
-        query = _TO_ITEMS
-        given = {"run_id": run_id, "items": msgspec.json.encode(item_ids).decode(), "first": first, "last": last}
-    return (await connection.execute(query, given)).all()
-
-
-_TO_ITEMS = sa.text(
-    "SELECT found.item_id, found.sample, found.body FROM json_array_elements_text(CAST(:items AS json)) AS asked (id),"
-    " LATERAL (SELECT item_id, sample, body FROM run_responses"
-    " WHERE run_id = :run_id AND item_id = asked.id AND sample BETWEEN :first AND :last OFFSET 0) AS found"
-)
-"""Item by item off the key, which OFFSET 0 makes sure of: planned while the table is new, `item_id IN (...)` reads all
-replies that the run has."""
 
 
 async def finish(database: Database, run_id: str, *, result: str, report: str, claim: str | None = None) -> bool:

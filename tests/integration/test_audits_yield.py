@@ -18,7 +18,7 @@ from auditors.types import CompletionRequest, Message
 from benchmarks.run.client import GATEWAY_HEADERS, open_client
 from benchmarks.simulator.loading import load
 from benchmarks.simulator.profile import Latency
-from gateway.store import ledger, runs
+from gateway.store import ledger, run_responses
 from gateway.store.database import Database
 from tests.support.commands import start
 from tests.support.integration.auditing import auditing, config_for, labelled, metrics, sample, until
@@ -128,7 +128,7 @@ async def test_a_suite_run_is_cut_off_and_finished_later(database: Database, tmp
             assert await first_token_seconds(gateway) < SOON
             run = await await_status(database, run_id, "done", "failed")
     assert run.status == "done", run.error
-    replies = [msgspec.json.decode(body) async for page in runs.responses(database, run_id) for body in page]
+    replies = [msgspec.json.decode(body) async for page in run_responses.pages(database, run_id) for body in page]
     assert len(replies) == run.progress_total
     assert [one["error"] for one in replies if one["status"] == "error"] == []
 

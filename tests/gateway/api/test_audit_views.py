@@ -18,7 +18,7 @@ from benchmarks.run.plan import Plan
 from benchmarks.suites.protocol import Item, Reply
 from gateway.api import run_items, run_views
 from gateway.errors import StoreError
-from gateway.store import runs, tables
+from gateway.store import run_responses, runs, tables
 from tests.benchmarks.reporting.test_compare import directory
 from tests.support.benchmarks.scripted import pick, plan
 from tests.support.gateway.control_plane import ControlPlane, config_in, control_plane, publish_suites
@@ -161,7 +161,7 @@ async def test_prompts_that_cannot_be_shown(tmp_path: Path) -> None:
         run = await runs.claim(plane.database, audit_id)
         assert run is not None
         line = (path / "responses.jsonl").read_text().splitlines()[0]
-        await runs.append_responses(plane.database, run, [(json.loads(line)["item_id"], 0, "ok", line)])
+        await run_responses.append(plane.database, run, [(json.loads(line)["item_id"], 0, "ok", line)])
         [found] = await pages(plane, audit_id)
 
     assert "biasgate datasets fetch stereoset" in found["no_prompts_because"]
@@ -179,7 +179,7 @@ async def test_a_run_that_goes_on(tmp_path: Path) -> None:
         run = await runs.claim(plane.database, audit_id)
         assert run is not None
         lines = (path / "responses.jsonl").read_text().splitlines()
-        await runs.append_responses(plane.database, run, [(json.loads(one)["item_id"], 0, "ok", one) for one in lines])
+        await run_responses.append(plane.database, run, [(json.loads(one)["item_id"], 0, "ok", one) for one in lines])
         [found] = await pages(plane, audit_id)
 
     assert empty == {"items": [], "next": None, "no_prompts_because": None}

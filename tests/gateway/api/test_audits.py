@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from benchmarks.suites import registry
-from gateway.store import catalogue, jobs, runs
+from gateway.store import catalogue, jobs, run_responses, runs
 from tests.support.gateway.control_plane import STEREOSET, ControlPlane, control_plane, publish_suites
 
 ASKED: dict[str, Any] = {"suites": ["stereoset"], "model": "qwen", "data": "embedded"}
@@ -26,7 +26,7 @@ async def finish(plane: ControlPlane, audit_id: str) -> None:
     """What an auditor does with a run, in short."""
     run = await runs.claim(plane.database, audit_id)
     assert run is not None
-    await runs.append_responses(
+    await run_responses.append(
         plane.database, run, [("b", 0, "ok", '{"item_id":"b"}'), ("a", 0, "ok", '{"item_id":"a"}')]
     )
     await runs.heartbeat(plane.database, audit_id, 2, 2)

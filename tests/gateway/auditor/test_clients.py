@@ -181,6 +181,22 @@ def test_served_embedder_has_no_backend() -> None:
         roster_of(config_for(auditors={"embedding": served}))
 
 
+async def test_an_embedder_computes_a_text_once() -> None:
+    """An answer that comes again is not sent again, whichever audit asks."""
+    body = msgspec.json.encode({"data": [{"index": 0, "embedding": [3.0, 4.0]}]})
+    async with scripted_server(lambda _: Reply(body)) as server:
+        config = config_for(auditors={"embedding": {"base_url": server.base_url, "model": "e"}})
+        enabled = roster_of(config)
+        enabled.start()
+        embedder = await enabled.embedder()
+        assert embedder is not None
+        rows = [(await embedder.embed(["an answer"])).tolist() for _ in range(2)]
+        await enabled.close()
+
+    assert rows == [[[pytest.approx(0.6), pytest.approx(0.8)]]] * 2
+    assert len(server.asked) == 1
+
+
 async def test_embedder_that_cannot_be_had_stops_only_its_auditor(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

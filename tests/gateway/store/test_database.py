@@ -185,3 +185,10 @@ async def test_whoever_only_looks_makes_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"no\.db: there is no such file: name the gateway's file with --config"):
         await Database.open(f"sqlite:///{missing}", migrate=False)
     assert not missing.exists()
+
+
+@pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+async def test_queries_are_not_compiled(database: Database) -> None:
+    """Over the partitions of many days PostgreSQL would compile for longer than it computes."""
+    async with database.read() as connection:
+        assert (await connection.execute(sa.text("SHOW jit"))).scalar() == "off"

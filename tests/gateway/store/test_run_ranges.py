@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from benchmarks.run.share import Asked, Range
 from gateway.store import counters, run_ranges, runs
 from gateway.store.database import Database
-from gateway.store.runs import Response
+from gateway.store.run_responses import Response
 from gateway.store.tables import runs as runs_table
 from tests.support.integration.running_suites import kept_replies
 from tests.support.postgres import Scratch

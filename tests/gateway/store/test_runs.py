@@ -5,10 +5,9 @@ import time
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from gateway.errors import BusyError, ConflictError, NotFoundError
-from gateway.store import catalogue, counters, runs
+from gateway.store import catalogue, counters, run_responses, runs
 from gateway.store.database import Database
 from tests.support.integration.running_suites import kept_replies
 
@@ -74,8 +73,8 @@ async def test_run_of_a_dead_auditor_can_be_claimed(database: Database, monkeypa
 async def test_later_reply_replaces_the_earlier(database: Database) -> None:
     """Replies are kept by item and sample, and every request is counted by status."""
     run = await running(database)
-    await runs.append_responses(database, run, [("b", 0, "error", '{"n":1}'), ("a", 1, "ok", '{"n":2}')])
-    await runs.append_responses(database, run, [("b", 0, "ok", '{"n":3}'), ("a", 0, "ok", '{"n":4}')])
+    await run_responses.append(database, run, [("b", 0, "error", '{"n":1}'), ("a", 1, "ok", '{"n":2}')])
+    await run_responses.append(database, run, [("b", 0, "ok", '{"n":3}'), ("a", 0, "ok", '{"n":4}')])
     assert await kept_replies(database, "r") == ['{"n":4}', '{"n":2}', '{"n":3}']
     found = await counters.read(database)
     assert found["audit_requests", ("stereoset", "m", "ok")] == 3
@@ -143,7 +142,7 @@ async def test_time_that_a_run_stood_still_is_not_of_its_rate(
 async def test_resumed_run_keeps_its_replies(database: Database) -> None:
     """A cancelled or failed run is queued again with what it has."""
     run = await running(database)
-    await runs.append_responses(database, run, [("a", 0, "ok", "{}")])
+    await run_responses.append(database, run, [("a", 0, "ok", "{}")])
     await runs.fail(database, "r", "no server")
     await runs.resume(database, "r")
     again = await runs.claim(database, "r")
@@ -170,7 +169,7 @@ async def test_impossible_actions_name_the_state(database: Database) -> None:
 async def test_deleting_takes_the_replies_along(database: Database) -> None:
     """A deleted run leaves no replies."""
     run = await running(database)
-    await runs.append_responses(database, run, [("a", 0, "ok", "{}")])
+    await run_responses.append(database, run, [("a", 0, "ok", "{}")])
     await runs.cancel(database, "r")
     await runs.delete(database, "r")
     assert await runs.get(database, "r") is None
@@ -231,28 +230,3 @@ async def test_catalogue_is_replaced_as_a_whole(database: Database) -> None:
     await catalogue.publish(database, [{"name": "b", "modes": ["sample"]}, {"name": "a"}])
     await catalogue.publish(database, [{"name": "b", "modes": ["exact"]}])
     assert await catalogue.read(database) == [{"name": "b", "modes": ["exact"]}]
-
-
-async def test_replies_to_some_items(database: Database) -> None:
-    """Those of every sample, or those in given places; an item without a reply has none."""
-    run = await running(database)
-    replies = [(item, sample, "ok", f"{item}{sample}") for item in ("a", "b", 'c"') for sample in range(3)]
-    await runs.append_responses(database, run, replies)
-    assert sorted(await runs.responses_to(database, "r", ["a", 'c"', "none"])) == sorted(
-        f"{item}{sample}" for item in ("a", 'c"') for sample in range(3)
-    )
-    assert await runs.responses_to(database, "other", ["a"]) == []
-    assert sorted(await runs.responses_at(database, "r", [("a", 2), ("b", 0), ("none", 1)])) == ["a2", "b0"]
-
-
-@pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
-async def test_replies_are_found_by_their_items_in_a_new_table(database: Database) -> None:
-    """A plan that is made while nothing is known of the table, and kept, must not read the whole run for each range."""
-    given = {"run_id": "r", "items": '["a", "b"]', "first": 0, "last": 5}
-    async with database.read() as connection:
-        await connection.execute(sa.text("SET LOCAL plan_cache_mode = force_generic_plan"))
-        plan = (await connection.execute(sa.text(f"EXPLAIN {runs._TO_ITEMS.text}"), given)).scalars().all()
-    [condition] = [line for line in plan if "Index Cond" in line]
-    assert "run_id" in condition
-    assert "item_id" in condition
-    assert not any("Filter" in line for line in plan)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gateway.store import runs
+from gateway.store import run_responses, runs
 from tests.support.gateway.control_plane import ControlPlane, publish_suites
 
 ASKED = {"suites": ["stereoset"], "model": "qwen", "data": "embedded"}
@@ -18,7 +18,7 @@ async def finished(plane: ControlPlane, run_directory: Path, **asked: Any) -> st
     assert run is not None
     replies = [(line, json.loads(line)) for line in (run_directory / "responses.jsonl").read_text().splitlines()]
     rows = [(one["item_id"], one.get("sample", 0), one.get("status", "error"), line) for line, one in replies]
-    await runs.append_responses(plane.database, run, rows)
+    await run_responses.append(plane.database, run, rows)
     result, report = (run_directory / "result.json").read_text(), (run_directory / "report.html").read_text()
     await runs.finish(plane.database, audit_id, result=result, report=report)
     return audit_id

@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.auditor import maintenance
 from gateway.jobs import open_queue
-from gateway.store import runs
+from gateway.store import run_responses, runs
 from gateway.store.database import Database
 from tests.support.integration.auditing import until
 
@@ -35,7 +35,7 @@ async def defer_run(database: Database, run_id: str) -> None:
 
 async def kept_replies(database: Database, run_id: str) -> list[str]:
     """JSON lines of what a run has so far."""
-    return [body async for page in runs.responses(database, run_id) for body in page]
+    return [body async for page in run_responses.pages(database, run_id) for body in page]
 
 
 async def await_status(database: Database, run_id: str, *wanted: str, done: int = 0) -> runs.Run:
