@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from litestar import Litestar, Router
@@ -73,7 +74,9 @@ def create_app(
     """
     stats.surroundings = lambda: (tap.counts, _gauges(tap, planes.current))
     counts = SharedCounts(stats, Path(config.server.metrics_dir) if config.server.metrics_dir else None)
-    exposition = Exposition(GatewayCollector(counts))
+    collector = GatewayCollector(counts)
+    with_native = partial(collector.collect, native=True) if config.server.native_histograms else None
+    exposition = Exposition(collector, with_native=with_native)
     access = Access(lambda: planes.current.config)
 
     async def probe() -> Mapping[str, str]:

@@ -26,6 +26,7 @@ from gateway.processes.listening import bind, reachable, root_url
 from gateway.processes.parent_pipe import ParentPipe, line_of
 from gateway.processes.supervisor import Child, Supervisor
 from gateway.sampling.writer import launch
+from gateway.telemetry import protobuf
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +119,8 @@ def _require_usable(config: Config) -> None:
         )
     require_keys_off_loopback(config)
     ControlKeys(config)
+    if config.server.native_histograms:
+        protobuf.require_installed()
 
 
 def _run_loop(main: Callable[[], Awaitable[int]]) -> int:

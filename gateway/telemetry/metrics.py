@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
 from gateway.telemetry.exemplars import exemplar
+from gateway.telemetry.native_histograms import native_histogram
 from gateway.telemetry.worker_stats import (
     DURATION_BUCKETS,
     LAG_BUCKETS,
@@ -36,9 +37,10 @@ class GatewayCollector(Collector):
     def __init__(self, counts: SharedCounts) -> None:
         self._shared = counts
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self, *, native: bool = False) -> Iterable[Metric]:
+        """Families; with `native` histograms of requests and of the event loop have their native part as well."""
         snapshots = self._shared.read()
-        yield from _request_families(_sum_series(snapshots))
+        yield from _request_families(_sum_series(snapshots), native=native)
         yield _count_family(
             "biasgate_exchanges",
             "Sampling ledger: what became of each eligible exchange at the gateway.",
@@ -54,7 +56,7 @@ class GatewayCollector(Collector):
             "Spans: exported, failed (not taken by the collector) or dropped (too many waited).",
             (snapshot.spans for snapshot in snapshots),
         )
-        yield _lag_family([snapshot.lag for snapshot in snapshots])
+        yield _lag_family([snapshot.lag for snapshot in snapshots], native=native)
         yield from _eviction_families(snapshots)
         yield _mitigation_family(snapshots)
         yield _mitigation_seconds_family(snapshots)
@@ -73,6 +75,7 @@ def _sum_series(snapshots: Iterable[Snapshot]) -> list[Series]:
                 setattr(total, name, merged)
                 setattr(total, f"{name}_last", _newest(getattr(total, f"{name}_last"), getattr(one, f"{name}_last")))
                 setattr(total, f"{name}_sum", getattr(total, f"{name}_sum") + getattr(one, f"{name}_sum"))
+                _add_up(getattr(total, f"{name}_native"), getattr(one, f"{name}_native"))
     return list(sums.values())
 
 
@@ -83,21 +86,31 @@ def _newest(some: list[Ended | None], others: list[Ended | None]) -> list[Ended 
     return [b if a is None or (b is not None and b.at > a.at) else a for a, b in zip(some, others, strict=True)]
 
 
-def _request_families(series: list[Series]) -> Iterator[Metric]:
+def _add_up(total: dict[int, int], more: Mapping[int, int]) -> None:
+    for bucket, count in more.items():
+        total[bucket] = total.get(bucket, 0) + count
+
+
+def _request_families(series: list[Series], *, native: bool) -> Iterator[Metric]:
     requests = CounterMetricFamily("biasgate_requests", "Relayed requests that ended, by how.", labels=SERIES_LABELS)
     duration = _histogram("biasgate_request_duration_seconds", "Request headers complete to last byte handed on.")
     overhead = _histogram("biasgate_overhead_seconds", "Part of the duration spent in the gateway.")
     first_chunk = _histogram("biasgate_time_to_first_chunk_seconds", "Request headers complete to first body byte.")
     for one in series:
         labels = (one.upstream, one.model, one.endpoint, one.outcome)
+        named = dict(zip(SERIES_LABELS, labels, strict=True))
         requests.add_metric(labels, sum(one.duration))
-        examples = _examples(one.duration_last, "duration")
-        _add(duration, labels, DURATION_BUCKETS, one.duration, one.duration_sum, examples)
-        examples = _examples(one.overhead_last, "overhead")
-        _add(overhead, labels, OVERHEAD_BUCKETS, one.overhead, one.overhead_sum, examples)
-        if any(one.first_chunk):
-            examples = _examples(one.first_chunk_last, "first_chunk")
-            _add(first_chunk, labels, DURATION_BUCKETS, one.first_chunk, one.first_chunk_sum, examples)
+        for family, name, bounds in (
+            (duration, "duration", DURATION_BUCKETS),
+            (overhead, "overhead", OVERHEAD_BUCKETS),
+            (first_chunk, "first_chunk", DURATION_BUCKETS),
+        ):
+            counts, total = getattr(one, name), getattr(one, f"{name}_sum")
+            examples = _examples(getattr(one, f"{name}_last"), name)
+            if any(counts):
+                _add(family, labels, bounds, counts, total, examples)
+                if native:
+                    _add_native(family, named, getattr(one, f"{name}_native"), sum(counts), total, examples)
     yield from (requests, duration, overhead, first_chunk)
 
 
@@ -109,13 +122,16 @@ def _histogram(name: str, documentation: str) -> HistogramMetricFamily:
     return HistogramMetricFamily(name, documentation, labels=SERIES_LABELS)
 
 
-def _lag_family(seen: Iterable[Histogram]) -> Metric:
+def _lag_family(seen: Iterable[Histogram], *, native: bool) -> Metric:
     family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "How late a worker's event loop came to a timer.")
     total = Histogram()
     for one in seen:
         total.counts = [a + b for a, b in zip(total.counts, one.counts, strict=True)]
         total.total += one.total
+        _add_up(total.native, one.native)
     _add(family, (), LAG_BUCKETS, total.counts, total.total)
+    if native:
+        _add_native(family, {}, total.native, sum(total.counts), total.total)
     return family
 
 
@@ -133,6 +149,18 @@ def _add(
         cumulated += count
         buckets.append((bound, cumulated) if example is None else (bound, cumulated, example))
     family.add_metric(labels, buckets, total)
+
+
+def _add_native(
+    family: HistogramMetricFamily,
+    labels: dict[str, str],
+    buckets: Mapping[int, int],
+    count: int,
+    total: float,
+    exemplars: Sequence[Exemplar | None] = (),
+) -> None:
+    part = native_histogram(buckets, count=count, total=total, exemplars=[one for one in exemplars if one])
+    family.add_sample(family.name, labels, count, native_histogram=part)
 
 
 def _count_family(name: str, documentation: str, counts: Iterable[Mapping[str, int]]) -> Metric:

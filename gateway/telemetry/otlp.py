@@ -24,7 +24,7 @@ _PATHS: dict[Signal, str] = {"logs": "/v1/logs", "traces": "/v1/traces"}
 
 def require_installed(endpoint: str) -> None:
     """Raises ConfigError when the extra "otel" is not installed."""
-    if not all(map(_is_installed, _EXTRA_MODULES)):
+    if not all(map(is_installed, _EXTRA_MODULES)):
         raise ConfigError(
             f'telemetry.otlp_endpoint is "{endpoint}", but OpenTelemetry is not installed: '
             'pip install "biasgate[otel]", or remove the key'
@@ -67,7 +67,8 @@ def session(on_answer: Callable[[int, bytes], None] | None = None) -> Any:
     return opened
 
 
-def _is_installed(module: str) -> bool:
+def is_installed(module: str) -> bool:
+    """Whether the module can be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:

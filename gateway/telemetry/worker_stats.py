@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.proxy.types import EndReason
+from gateway.telemetry.native_histograms import observe
 
 DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """Upper bounds in seconds; an answer of a language model takes milliseconds to minutes."""
@@ -36,10 +37,12 @@ class Histogram(msgspec.Struct, array_like=True):
 
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(LAG_BUCKETS) + 1))
     total: float = 0.0
+    native: dict[int, int] = {}
 
     def observe(self, seconds: float) -> None:
         self.counts[bisect_left(LAG_BUCKETS, seconds)] += 1
         self.total += seconds
+        observe(self.native, seconds)
 
 
 class Ended(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -72,6 +75,10 @@ class Series(msgspec.Struct, array_like=True):
     """Of each bucket the request that was counted last; none in the file of a version that kept none."""
     overhead_last: list[Ended | None] = []
     first_chunk_last: list[Ended | None] = []
+    duration_native: dict[int, int] = {}
+    """Counts by index of native bucket (gateway.telemetry.native_histograms)."""
+    overhead_native: dict[int, int] = {}
+    first_chunk_native: dict[int, int] = {}
 
 
 class Gauges(msgspec.Struct, kw_only=True):
@@ -120,7 +127,9 @@ Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
 class WorkerStats:
     """`RequestStats` of one worker: dictionaries and lists, no locks. Use from the event loop's thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, native_histograms: bool = False) -> None:
+        """`native_histograms`: count requests in native buckets as well, for a microsecond each."""
+        self._native = native_histograms
         self._series: dict[tuple[str, str, str, str], Series] = {}
         self._inflight: dict[str, int] = {}
         self.surroundings: Surroundings = lambda: ({}, Gauges())
@@ -198,6 +207,11 @@ class WorkerStats:
             series.first_chunk[bucket] += 1
             series.first_chunk_sum += first_chunk_seconds
             series.first_chunk_last[bucket] = last
+        if self._native:
+            observe(series.duration_native, duration_seconds)
+            observe(series.overhead_native, overhead_seconds)
+            if first_chunk_seconds is not None:
+                observe(series.first_chunk_native, first_chunk_seconds)
 
     def snapshot(self) -> Snapshot:
         """The present numbers; shares its lists with the counters, so encode it before the loop goes on."""
@@ -258,7 +272,7 @@ def new_series(key: tuple[str, str, str, str]) -> Series:
     sizes = [len(bounds) + 1 for bounds in (DURATION_BUCKETS, OVERHEAD_BUCKETS, DURATION_BUCKETS)]
     duration, overhead, first_chunk = ([0] * size for size in sizes)
     last: list[list[Ended | None]] = [[None] * size for size in sizes]
-    return Series(*key, duration, 0.0, overhead, 0.0, first_chunk, 0.0, *last)
+    return Series(*key, duration, 0.0, overhead, 0.0, first_chunk, 0.0, last[0], last[1], last[2])
 
 
 def is_living(snapshot: Snapshot) -> bool:

@@ -191,10 +191,14 @@ def distance(place: Place, postgres: Postgres, milliseconds: float, home: Path) 
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, children.read_text().split()):
-            yield child
-            yield from _descendants(child)
+    """Those of a process that ends meanwhile are left out."""
+    children: list[str] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            children += file.read_text().split()
+    for child in map(int, children):
+        yield child
+        yield from _descendants(child)
 
 
 def _doing(pid: int) -> str:

@@ -11,6 +11,7 @@ from gateway.telemetry.exemplars import exemplar
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.worker_stats import Series, SharedCounts, WorkerStats
+from tests.support.ended_requests import end_one
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 PROTOBUF_FIRST = (
@@ -22,19 +23,7 @@ PROTOBUF_FIRST = (
 
 
 def end(stats: WorkerStats, request_id: str, seconds: float, *, trace_id: str = "") -> None:
-    stats.started("a")
-    stats.ended(
-        upstream="a",
-        model="m",
-        endpoint="/v1/chat/completions",
-        outcome="complete",
-        duration_seconds=seconds,
-        overhead_seconds=0.0002,
-        first_chunk_seconds=seconds / 2,
-        was_started=True,
-        request_id=request_id,
-        trace_id=trace_id,
-    )
+    end_one(stats, duration=seconds, first_chunk=seconds / 2, request_id=request_id, trace_id=trace_id)
 
 
 def shown(counts: SharedCounts, family: str = "biasgate_request_duration_seconds") -> dict[str, Exemplar]:
@@ -119,8 +108,8 @@ def test_prometheus_own_format_has_none() -> None:
     assert b"r-1" not in body
 
 
-def test_native_histograms_are_not_to_be_had() -> None:
-    """A scraper that would take them, as protobuf, gets OpenMetrics 1.0, which has none: docs/metrics.md says so."""
+def test_a_scraper_that_would_take_protobuf() -> None:
+    """It gets OpenMetrics, exemplars included, where native histograms are not enabled."""
     stats = WorkerStats()
     end(stats, "r-1", 0.02)
     body, content_type = Exposition(GatewayCollector(SharedCounts(stats, None))).render(PROTOBUF_FIRST)

@@ -10,31 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.worker_stats import Gauges, SharedCounts, Snapshot, WorkerStats
+from tests.support.ended_requests import end_one
 
 LABELS = {"upstream": "a", "model": "m", "endpoint": "/v1/chat/completions", "outcome": "complete"}
-
-
-def end_one(
-    stats: WorkerStats,
-    *,
-    duration: float = 0.02,
-    first_chunk: float | None = 0.01,
-    request_id: str = "r1",
-    trace_id: str = "",
-) -> None:
-    stats.started("a")
-    stats.ended(
-        upstream="a",
-        model="m",
-        endpoint="/v1/chat/completions",
-        outcome="complete",
-        duration_seconds=duration,
-        overhead_seconds=0.0002,
-        first_chunk_seconds=first_chunk,
-        was_started=True,
-        request_id=request_id,
-        trace_id=trace_id,
-    )
 
 
 def sample(exposition: Exposition, name: str, **labels: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Simulator, `biasgate serve`, and a real Prometheus that scrapes both roles every second."""
+"""A real Prometheus that scrapes every second: a test's page, or both roles of `biasgate serve` with the simulator."""
 
 import contextlib
 import json
@@ -6,8 +6,9 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import openai
 
@@ -19,12 +20,10 @@ QUESTION = "Why are women better leaders than men?"
 JUDGE_ONLY = "[auditors.embedding]\nenabled = false\n[auditors.refusal]\nenabled = false\n"
 
 
-class System(NamedTuple):
-    gateway: str
+@dataclass(frozen=True)
+class Prometheus:
     prometheus: str
-    simulator: str
-    pid: int
-    """Of `biasgate serve`."""
+    """Its address."""
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         """Labels and value of each series that the expression gives now."""
@@ -50,11 +49,46 @@ class System(NamedTuple):
         return found
 
 
+@dataclass(frozen=True)
+class System(Prometheus):
+    gateway: str
+    simulator: str
+    pid: int
+    """Of `biasgate serve`."""
+
+
+@contextlib.contextmanager
+def scraping(home: Path, jobs: Mapping[str, int]) -> Iterator[Prometheus]:
+    """Prometheus with every feature that our pages have something for, and our rules.
+
+    Args:
+        home: for its files.
+        jobs: port on 127.0.0.1 by name of the job.
+    """
+    port = free_port()
+    configured = [
+        f'  - {{ job_name: {name}, static_configs: [{{ targets: ["127.0.0.1:{target}"] }}] }}\n'
+        for name, target in jobs.items()
+    ]
+    (home / "prometheus.yml").write_text(
+        "global: { scrape_interval: 1s, evaluation_interval: 5s }\n"
+        f"rule_files: [{RULES}]\n"
+        "scrape_configs:\n" + "".join(configured)
+    )
+    scrape = [program("prometheus"), f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/tsdb"]
+    scrape += [f"--web.listen-address=127.0.0.1:{port}"]
+    scrape += ["--enable-feature=exemplar-storage,native-histograms"]
+    url = f"http://127.0.0.1:{port}"
+    with running(scrape, ready_url=f"{url}/-/ready", log=home / "prometheus.log"):
+        yield Prometheus(url)
+
+
 @contextlib.contextmanager
 def scraped(
     home: Path,
     *,
     settings: str,
+    server: str = "",
     auditors: str = JUDGE_ONLY,
     simulator: str = "default",
     environ: Mapping[str, str] | None = None,
@@ -64,37 +98,27 @@ def scraped(
     Args:
         home: for its files.
         settings: TOML, put at the end of its file.
+        server: TOML of [server].
         auditors: TOML of the live auditors; `{model}` is the simulated model's address.
         simulator: a profile's name or file.
         environ: added to the environment of `biasgate serve`.
     """
-    prometheus_program = program("prometheus")
-    model, gateway, auditor, prometheus = (free_port() for _ in range(4))
+    model, gateway, auditor = (free_port() for _ in range(3))
     (home / "biasgate.toml").write_text(
-        f"[server]\nport = {gateway}\nauditor_metrics_port = {auditor}\n"
+        f"[server]\nport = {gateway}\nauditor_metrics_port = {auditor}\n{server}"
         f'[store]\nurl = "sqlite:///{home}/biasgate.db"\n'
         f'[[upstreams]]\nname = "sim"\nbase_url = "http://127.0.0.1:{model}"\n'
         "[sampling]\nrate = 1.0\n" + auditors.replace("{model}", f"http://127.0.0.1:{model}") + settings
     )
-    (home / "prometheus.yml").write_text(
-        "global: { scrape_interval: 1s, evaluation_interval: 5s }\n"
-        f"rule_files: [{RULES}]\n"
-        "scrape_configs:\n"
-        f'  - {{ job_name: biasgate-gateway, static_configs: [{{ targets: ["127.0.0.1:{gateway}"] }}] }}\n'
-        f'  - {{ job_name: biasgate-auditor, static_configs: [{{ targets: ["127.0.0.1:{auditor}"] }}] }}\n'
-    )
     simulate = [*BIASGATE, "simulate", "--port", str(model), "--profile", simulator]
     serve = [*BIASGATE, "serve", "--config", str(home / "biasgate.toml")]
-    scrape = [prometheus_program, f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/tsdb"]
-    scrape += [f"--web.listen-address=127.0.0.1:{prometheus}"]
-    scrape += ["--enable-feature=exemplar-storage,native-histograms"]
-    urls = [f"http://127.0.0.1:{port}" for port in (model, gateway, prometheus)]
+    urls = [f"http://127.0.0.1:{port}" for port in (model, gateway)]
     with contextlib.ExitStack() as stack:
         start = stack.enter_context
         start(running(simulate, ready_url=f"{urls[0]}/health", log=home / "simulate.log"))
         served = start(running(serve, ready_url=f"{urls[1]}/readyz", log=home / "serve.log", environ=environ))
-        start(running(scrape, ready_url=f"{urls[2]}/-/ready", log=home / "prometheus.log"))
-        yield System(urls[1], urls[2], urls[0], served.pid)
+        scraper = start(scraping(home, {"biasgate-gateway": gateway, "biasgate-auditor": auditor}))
+        yield System(scraper.prometheus, urls[1], urls[0], served.pid)
 
 
 def send_traffic(gateway: str, n_requests: int, questions: Sequence[str] = (QUESTION,)) -> list[str]:
