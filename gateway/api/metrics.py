@@ -16,8 +16,9 @@ class MetricsController(Controller):
         "/metrics",
         summary="Prometheus metrics of all workers of this gateway",
         media_type="text/plain",
-        sync_to_thread=False,
     )
-    def metrics(self, request: Request[None, None, State], exposition: NamedDependency[Exposition]) -> Response[bytes]:
-        body, content_type = exposition.render(request.headers.get("accept", ""))
+    async def metrics(
+        self, request: Request[None, None, State], exposition: NamedDependency[Exposition]
+    ) -> Response[bytes]:
+        body, content_type = await exposition.render(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})

@@ -86,7 +86,7 @@ class Endpoint(uvicorn.Server):
             case "/metrics":
                 if self._renew is not None:
                     await self._renew()
-                body, content_type = self._exposition.render(accept)
+                body, content_type = await self._exposition.render(accept)
                 return 200, content_type, body
             case "/livez":
                 return 200, JSON, msgspec.json.encode(Liveness())

@@ -1,5 +1,6 @@
 """The page at /metrics, of either role: a registry with one collector, in the format that the scraper asks for."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
@@ -8,6 +9,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from gateway.live.turns import in_turns
 from gateway.telemetry import protobuf
 
 
@@ -20,8 +22,10 @@ class WithText(Protocol):
         ...
 
 
+_OPENMETRICS = "application/openmetrics-text"
 _END = b"# EOF\n"
 """Of a page in OpenMetrics."""
+_HEAD = re.compile(rb"\A(# .*\n)+")
 
 
 class Exposition:
@@ -34,14 +38,30 @@ class Exposition:
         self.registry.register(collector)
         self._collector = collector
 
-    def render(self, accept: str) -> tuple[bytes, str]:
-        """(body, content type) in the format that the scraper's Accept header asks for."""
+    async def render(self, accept: str) -> tuple[bytes, str]:
+        """(body, content type) in the format that the scraper's Accept header asks for, in short steps.
+
+        Families of the same name that follow each other are one on the page.
+        """
         if self._with_native is not None and protobuf.is_wanted(accept):
-            return protobuf.encode(self._with_native()), protobuf.CONTENT_TYPE
+            return protobuf.page(await in_turns(protobuf.encode, self._with_native())), protobuf.CONTENT_TYPE
         encode, content_type = choose_encoder(accept)
-        body = encode(self.registry)
+        is_openmetrics = content_type.startswith(_OPENMETRICS)
+        pieces = await in_turns(lambda family: (family.name, encode(_Only(family))), self._collector.collect())
+        parts, before = [], ""
+        for name, text in pieces:
+            parts.append(text.removesuffix(_END) if name != before else _HEAD.sub(b"", text.removesuffix(_END)))
+            before = name
         if isinstance(self._collector, WithText):
-            is_openmetrics = body.endswith(_END)
-            more = self._collector.text(is_openmetrics=is_openmetrics)
-            body = body.removesuffix(_END) + more + (_END if is_openmetrics else b"")
-        return body, content_type
+            parts.append(self._collector.text(is_openmetrics=is_openmetrics))
+        return b"".join((*parts, _END if is_openmetrics else b"")), content_type
+
+
+class _Only(Collector):
+    """One family, for an encoder."""
+
+    def __init__(self, family: Metric) -> None:
+        self._family = family
+
+    def collect(self) -> Iterable[Metric]:
+        yield self._family

@@ -22,10 +22,27 @@ from gateway.telemetry.worker_stats import (
     SharedCounts,
     Snapshot,
     is_living,
-    new_series,
 )
 
 SERIES_LABELS = ("upstream", "model", "endpoint", "outcome")
+LATENCIES = (
+    (
+        "duration",
+        DURATION_BUCKETS,
+        "biasgate_request_duration_seconds",
+        "Request headers complete to last byte handed on.",
+    ),
+    ("overhead", OVERHEAD_BUCKETS, "biasgate_overhead_seconds", "Part of the duration spent in the gateway."),
+    (
+        "first_chunk",
+        DURATION_BUCKETS,
+        "biasgate_time_to_first_chunk_seconds",
+        "Request headers complete to first body byte.",
+    ),
+)
+"""Field of `Series`, its bounds, name and help of the family."""
+PIECE = 8
+"""Label sets of requests in one piece of a family: half a millisecond of work."""
 LIVE_WAITING = "live_waiting"
 EVICTED_HELP = "Audit requests that were cut off while they ran, by why: live_waiting, live_latency."
 WASTED_HELP = "Estimated tokens spent on them: prompt, generation."
@@ -38,9 +55,9 @@ class GatewayCollector(Collector):
         self._shared = counts
 
     def collect(self, *, native: bool = False) -> Iterable[Metric]:
-        """Families; with `native` histograms of requests and of the event loop have their native part as well."""
+        """Families, large ones in pieces of the same name; with `native` latencies have their native part as well."""
         snapshots = self._shared.read()
-        yield from _request_families(_sum_series(snapshots), native=native)
+        yield from _request_families(_by_labels(snapshots), native=native)
         yield _count_family(
             "biasgate_exchanges",
             "Sampling ledger: what became of each eligible exchange at the gateway.",
@@ -64,62 +81,65 @@ class GatewayCollector(Collector):
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
 
 
-def _sum_series(snapshots: Iterable[Snapshot]) -> list[Series]:
-    sums: dict[tuple[str, str, str, str], Series] = {}
+def _by_labels(snapshots: Iterable[Snapshot]) -> list[Sequence[Series]]:
+    """The series of all workers, those of the same labels together."""
+    found: dict[tuple[str, str, str, str], list[Series]] = {}
     for snapshot in snapshots:
         for one in snapshot.series:
-            key = (one.upstream, one.model, one.endpoint, one.outcome)
-            total = sums.setdefault(key, new_series(key))
-            for name in ("duration", "overhead", "first_chunk"):
-                merged = [a + b for a, b in zip(getattr(total, name), getattr(one, name), strict=True)]
-                setattr(total, name, merged)
-                setattr(total, f"{name}_last", _newest(getattr(total, f"{name}_last"), getattr(one, f"{name}_last")))
-                setattr(total, f"{name}_sum", getattr(total, f"{name}_sum") + getattr(one, f"{name}_sum"))
-                _add_up(getattr(total, f"{name}_native"), getattr(one, f"{name}_native"))
-    return list(sums.values())
+            found.setdefault((one.upstream, one.model, one.endpoint, one.outcome), []).append(one)
+    return [*found.values()]
 
 
-def _newest(some: list[Ended | None], others: list[Ended | None]) -> list[Ended | None]:
-    """Bucket by bucket."""
-    if not others:
-        return some
-    return [b if a is None or (b is not None and b.at > a.at) else a for a, b in zip(some, others, strict=True)]
+def _request_families(series: Sequence[Sequence[Series]], *, native: bool) -> Iterator[Metric]:
+    pieces = [series[start : start + PIECE] for start in range(0, max(1, len(series)), PIECE)]
+    for piece in pieces:
+        requests = CounterMetricFamily(
+            "biasgate_requests", "Relayed requests that ended, by how.", labels=SERIES_LABELS
+        )
+        for parts in piece:
+            requests.add_metric(_labels(parts), sum(sum(one.duration) for one in parts))
+        yield requests
+    for of, bounds, name, documentation in LATENCIES:
+        for piece in pieces:
+            family = HistogramMetricFamily(name, documentation, labels=SERIES_LABELS)
+            for parts in piece:
+                _add_latency(family, parts, of, bounds, native=native)
+            yield family
 
 
-def _add_up(total: dict[int, int], more: Mapping[int, int]) -> None:
-    for bucket, count in more.items():
-        total[bucket] = total.get(bucket, 0) + count
-
-
-def _request_families(series: list[Series], *, native: bool) -> Iterator[Metric]:
-    requests = CounterMetricFamily("biasgate_requests", "Relayed requests that ended, by how.", labels=SERIES_LABELS)
-    duration = _histogram("biasgate_request_duration_seconds", "Request headers complete to last byte handed on.")
-    overhead = _histogram("biasgate_overhead_seconds", "Part of the duration spent in the gateway.")
-    first_chunk = _histogram("biasgate_time_to_first_chunk_seconds", "Request headers complete to first body byte.")
-    for one in series:
-        labels = (one.upstream, one.model, one.endpoint, one.outcome)
+def _add_latency(
+    family: HistogramMetricFamily, parts: Sequence[Series], of: str, bounds: Sequence[float], *, native: bool
+) -> None:
+    counts = [sum(column) for column in zip(*(getattr(one, of) for one in parts), strict=True)]
+    if not any(counts):
+        return
+    labels, total = _labels(parts), sum(getattr(one, f"{of}_sum") for one in parts)
+    last = zip_longest(*(getattr(one, f"{of}_last") for one in parts))
+    examples = [_example(seen, of) for seen in last]
+    _add(family, labels, bounds, counts, total, examples)
+    if native:
+        buckets = _added_up(getattr(one, f"{of}_native") for one in parts)
         named = dict(zip(SERIES_LABELS, labels, strict=True))
-        requests.add_metric(labels, sum(one.duration))
-        for family, name, bounds in (
-            (duration, "duration", DURATION_BUCKETS),
-            (overhead, "overhead", OVERHEAD_BUCKETS),
-            (first_chunk, "first_chunk", DURATION_BUCKETS),
-        ):
-            counts, total = getattr(one, name), getattr(one, f"{name}_sum")
-            examples = _examples(getattr(one, f"{name}_last"), name)
-            if any(counts):
-                _add(family, labels, bounds, counts, total, examples)
-                if native:
-                    _add_native(family, named, getattr(one, f"{name}_native"), sum(counts), total, examples)
-    yield from (requests, duration, overhead, first_chunk)
+        _add_native(family, named, buckets, sum(counts), total, examples)
 
 
-def _examples(last: Iterable[Ended | None], name: str) -> list[Exemplar | None]:
-    return [exemplar(one.request_id, one.trace_id, getattr(one, name), one.at) if one else None for one in last]
+def _labels(parts: Sequence[Series]) -> tuple[str, ...]:
+    return (parts[0].upstream, parts[0].model, parts[0].endpoint, parts[0].outcome)
 
 
-def _histogram(name: str, documentation: str) -> HistogramMetricFamily:
-    return HistogramMetricFamily(name, documentation, labels=SERIES_LABELS)
+def _example(last: Iterable[Ended | None], of: str) -> Exemplar | None:
+    """The newest of the requests that the workers counted last in a bucket."""
+    newest = max((one for one in last if one), key=lambda one: one.at, default=None)
+    if newest is None:
+        return None
+    return exemplar(newest.request_id, newest.trace_id, getattr(newest, of), newest.at)
+
+
+def _added_up(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    total: Counter[int] = Counter()
+    for one in counts:
+        total.update(one)
+    return total
 
 
 def _lag_family(seen: Iterable[Histogram], *, native: bool) -> Metric:
@@ -128,7 +148,7 @@ def _lag_family(seen: Iterable[Histogram], *, native: bool) -> Metric:
     for one in seen:
         total.counts = [a + b for a, b in zip(total.counts, one.counts, strict=True)]
         total.total += one.total
-        _add_up(total.native, one.native)
+        total.native = _added_up((total.native, one.native))
     _add(family, (), LAG_BUCKETS, total.counts, total.total)
     if native:
         _add_native(family, {}, total.native, sum(total.counts), total.total)
@@ -138,7 +158,7 @@ def _lag_family(seen: Iterable[Histogram], *, native: bool) -> Metric:
 def _add(
     family: HistogramMetricFamily,
     labels: tuple[str, ...],
-    bounds: tuple[float, ...],
+    bounds: Sequence[float],
     counts: list[int],
     total: float,
     exemplars: Sequence[Exemplar | None] = (),

@@ -6,6 +6,7 @@ Source: https://prometheus.io/docs/instrumenting/exposition_formats/#protobuf-fo
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from prometheus_client.core import Metric
@@ -64,16 +65,20 @@ def require_installed() -> None:
         )
 
 
-def encode(families: Iterable[Metric]) -> bytes:
-    """The page: each family as a message behind its length.
+def encode(family: Metric) -> tuple[str, bytes]:
+    """Name and message of a family, or of a piece of it.
 
     Args:
-        families: counters, gauges and histograms. A histogram's sample that bears the family's own name holds its
-            native part.
+        family: counters, gauges or histograms. A histogram's sample that bears the family's own name holds its native
+            part.
     """
-    message_class = _message_class()
-    messages = (message_class(**_family(family)).SerializeToString() for family in families)
-    return b"".join(_varint(len(message)) + message for message in messages)
+    return family.name, _message_class()(**_family(family)).SerializeToString()
+
+
+def page(messages: Iterable[tuple[str, bytes]]) -> bytes:
+    """Each family behind its length; messages of one name that follow each other are one: the format adds them up."""
+    whole = (b"".join(message for _, message in pieces) for _, pieces in groupby(messages, key=itemgetter(0)))
+    return b"".join(_varint(len(message)) + message for message in whole)
 
 
 @cache

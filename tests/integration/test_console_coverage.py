@@ -66,7 +66,7 @@ async def test_it_is_told_everywhere(tmp_path: Path) -> None:
         said = (await plane.http.get("/live/coverage")).json()
         metrics = AuditorMetrics(SETTINGS)
         await metrics.renew(await SnapshotReader(plane.database).read())
-        text = Exposition(metrics).render("text/plain")[0].decode()
+        text = (await Exposition(metrics).render("text/plain"))[0].decode()
     [weighted] = said["reweighted"]
 
     assert before.status_code == 404

@@ -1,5 +1,6 @@
 """A real Prometheus that takes native histograms reads them from the gateway, and all else from the same page."""
 
+import asyncio
 import http.server
 import random
 import threading
@@ -46,7 +47,7 @@ def page(durations: list[float], tmp_path_factory: pytest.TempPathFactory) -> It
 
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body, content_type = exposition.render(self.headers["accept"])
+            body, content_type = asyncio.run(exposition.render(self.headers["accept"]))
             self.send_response(200)
             self.send_header("content-type", content_type)
             self.send_header("content-length", str(len(body)))

@@ -44,7 +44,7 @@ async def exposed(database: Database, of: Config) -> dict[str, float]:
     """The families of exports, by name and labels."""
     metrics = AuditorMetrics(SETTINGS)
     await metrics.renew(await SnapshotReader(database, of.export).read())
-    lines = Exposition(metrics).render("")[0].decode().splitlines()
+    lines = (await Exposition(metrics).render(""))[0].decode().splitlines()
     return {
         name: float(value)
         for name, value in (line.rsplit(" ", 1) for line in lines if line.startswith("biasgate_export"))

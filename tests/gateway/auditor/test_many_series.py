@@ -32,11 +32,11 @@ async def test_a_scrape_of_5000_series_is_quick(tmp_path: Path) -> None:
     spent = []
     for _ in range(3):
         started = time.thread_time()
-        page, _ = exposition.render("")
+        page, _ = await exposition.render("")
         spent.append(time.thread_time() - started)
 
     text = {sample for family in text_string_to_metric_families(page.decode()) for sample in _samples(family)}
-    body, content_type = exposition.render(ACCEPTS_OPENMETRICS)
+    body, content_type = await exposition.render(ACCEPTS_OPENMETRICS)
     parsed = openmetrics.text_string_to_metric_families(body.decode())  # type: ignore[no-untyped-call]
     other = {sample for family in parsed for sample in _samples(family)}
     assert content_type.startswith("application/openmetrics-text")
@@ -71,7 +71,7 @@ async def test_only_streams_that_moved_are_read_again(database: Database) -> Non
     assert list(after.values()) == sorted(await streams.list_streams(database), key=lambda one: one.key.axis)
 
 
-def test_labels_that_need_escaping() -> None:
+async def test_labels_that_need_escaping() -> None:
     """A model's name may hold quotes, backslashes and line ends; a scraper reads what was meant."""
     hostile = 'a"b\\c\nd'
     one = stream(0.0)
@@ -82,6 +82,6 @@ def test_labels_that_need_escaping() -> None:
         ("", text_string_to_metric_families),
         (ACCEPTS_OPENMETRICS, openmetrics.text_string_to_metric_families),
     ):
-        page = Exposition(metrics).render(accept)[0].decode()
+        page = (await Exposition(metrics).render(accept))[0].decode()
         models = {sample.labels.get("model") for family in parse(page) for sample in family.samples} - {None}
         assert models == {hostile}

@@ -1,5 +1,6 @@
 """The auditor's families from a snapshot: what is undefined has no sample, what drifted says so."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -25,7 +26,7 @@ def samples(**snapshot: Any) -> dict[tuple[str, frozenset[tuple[str, str]]], flo
     metrics.snapshot = Snapshot(**snapshot)
     return {
         (sample.name.removeprefix("biasgate_"), frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(Exposition(metrics).render("")[0].decode())
+        for family in text_string_to_metric_families(asyncio.run(Exposition(metrics).render(""))[0].decode())
         for sample in family.samples
     }
 
@@ -197,7 +198,7 @@ def test_progress_of_a_running_run_goes_before_a_finished_one() -> None:
     assert found[key("audit_progress_ratio", suite="bbq", model="m")] == 0.0
 
 
-def test_allowances_are_shown_by_upstream() -> None:
+async def test_allowances_are_shown_by_upstream() -> None:
     """What may be in flight at each server; held back entirely is 0, not nothing."""
     limiters = ConcurrencyLimiters(AuditsConfig())
     for name, places in (("one", 8), ("auditors.judge", 0)):
@@ -205,12 +206,12 @@ def test_allowances_are_shown_by_upstream() -> None:
         assert limiter is not None
         limiter.widen(places)
     metrics = AuditorMetrics(SETTINGS, limiters)
-    page = Exposition(metrics).render("")[0].decode()
+    page = (await Exposition(metrics).render(""))[0].decode()
     assert 'biasgate_audit_allowance{upstream="one"} 8.0' in page
     assert 'biasgate_audit_allowance{upstream="auditors.judge"} 0.0' in page
 
 
-def test_latency_is_shown_where_it_is_known() -> None:
+async def test_latency_is_shown_where_it_is_known() -> None:
     """A ratio by upstream; a server without one has no sample."""
     limiters = ConcurrencyLimiters(AuditsConfig())
     for name in ("one", "two"):
@@ -219,19 +220,19 @@ def test_latency_is_shown_where_it_is_known() -> None:
     assert known is not None
     known._latency.ratio = 1.25
     metrics = AuditorMetrics(SETTINGS, limiters)
-    page = Exposition(metrics).render("")[0].decode()
+    page = (await Exposition(metrics).render(""))[0].decode()
     assert 'biasgate_audit_live_latency_ratio{upstream="one"} 1.25' in page
     assert 'biasgate_audit_live_latency_ratio{upstream="two"}' not in page
 
 
-def test_what_was_cut_off_is_shown_from_the_start() -> None:
+async def test_what_was_cut_off_is_shown_from_the_start() -> None:
     """By server and reason, with zeros, so that the first eviction is an increase."""
     limiters = ConcurrencyLimiters(AuditsConfig())
     limiter = limiters.of("http://one", "one")
     assert limiter is not None
     limiter.evictions["audits_evicted", "live_waiting"] += 2
     limiter.evictions["audit_tokens_wasted", "prompt"] += 30
-    page = Exposition(AuditorMetrics(SETTINGS, limiters)).render("")[0].decode()
+    page = (await Exposition(AuditorMetrics(SETTINGS, limiters)).render(""))[0].decode()
     assert 'biasgate_audits_evicted_total{reason="live_waiting",upstream="one"} 2.0' in page
     assert 'biasgate_audits_evicted_total{reason="live_latency",upstream="one"} 0.0' in page
     assert 'biasgate_audit_tokens_wasted_total{kind="prompt",upstream="one"} 30.0' in page

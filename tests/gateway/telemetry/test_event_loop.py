@@ -38,7 +38,7 @@ async def test_a_worker_exposes_it(tmp_path: Path) -> None:
         assert await observed() > first
 
 
-def test_workers_are_added_up(tmp_path: Path) -> None:
+async def test_workers_are_added_up(tmp_path: Path) -> None:
     """Each bucket is the sum over the workers of one directory."""
     workers = [WorkerStats() for _ in range(2)]
     for stats in workers:
@@ -46,7 +46,7 @@ def test_workers_are_added_up(tmp_path: Path) -> None:
         stats.lag.observe(0.03)
     counts = [SharedCounts(stats, tmp_path) for stats in workers]
     counts[1].flush()
-    body, _ = Exposition(GatewayCollector(counts[0])).render("")
+    body, _ = await Exposition(GatewayCollector(counts[0])).render("")
     lines = dict(line.rsplit(" ", 1) for line in body.decode().splitlines() if "event_loop_lag" in line)
     assert lines['biasgate_event_loop_lag_seconds_bucket{le="0.001"}'] == "2.0"
     assert lines['biasgate_event_loop_lag_seconds_bucket{le="0.05"}'] == "4.0"

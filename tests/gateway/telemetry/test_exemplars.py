@@ -1,5 +1,6 @@
 """Exemplars: which requests lead from a number, and to which scrapers they are shown."""
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -28,7 +29,7 @@ def end(stats: WorkerStats, request_id: str, seconds: float, *, trace_id: str = 
 
 def shown(counts: SharedCounts, family: str = "biasgate_request_duration_seconds") -> dict[str, Exemplar]:
     """The exemplars of a histogram by upper bound, as a scraper reads them."""
-    body, _ = Exposition(GatewayCollector(counts)).render(OPENMETRICS)
+    body, _ = asyncio.run(Exposition(GatewayCollector(counts)).render(OPENMETRICS))
     read = text_string_to_metric_families(body.decode())  # type: ignore[no-untyped-call]
     families = {one.name: one for one in read}
     return {sample.labels["le"]: sample.exemplar for sample in families[family].samples if sample.exemplar is not None}
@@ -98,21 +99,21 @@ def test_an_id_that_no_exemplar_can_have(request_id: str) -> None:
     assert exemplar("x" * 79, "ab" * 16, 1.0, 1.0) is None
 
 
-def test_prometheus_own_format_has_none() -> None:
+async def test_prometheus_own_format_has_none() -> None:
     """Whoever does not ask for OpenMetrics sees none."""
     stats = WorkerStats()
     end(stats, "r-1", 0.02)
-    body, content_type = Exposition(GatewayCollector(SharedCounts(stats, None))).render("text/plain")
+    body, content_type = await Exposition(GatewayCollector(SharedCounts(stats, None))).render("text/plain")
 
     assert content_type.startswith("text/plain")
     assert b"r-1" not in body
 
 
-def test_a_scraper_that_would_take_protobuf() -> None:
+async def test_a_scraper_that_would_take_protobuf() -> None:
     """It gets OpenMetrics, exemplars included, where native histograms are not enabled."""
     stats = WorkerStats()
     end(stats, "r-1", 0.02)
-    body, content_type = Exposition(GatewayCollector(SharedCounts(stats, None))).render(PROTOBUF_FIRST)
+    body, content_type = await Exposition(GatewayCollector(SharedCounts(stats, None))).render(PROTOBUF_FIRST)
 
     assert content_type.startswith("application/openmetrics-text; version=1.0.0")
     assert b'request_id="r-1"' in body

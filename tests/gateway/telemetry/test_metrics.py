@@ -142,11 +142,11 @@ def test_gauges_come_from_the_surroundings() -> None:
 
 
 @pytest.mark.parametrize("accept", ["text/plain", "application/openmetrics-text; version=1.0.0"])
-def test_exposition_follows_the_accept_header(accept: str) -> None:
+async def test_exposition_follows_the_accept_header(accept: str) -> None:
     """A scraper gets the format it asks for, and our families can be parsed back."""
     stats = WorkerStats()
     end_one(stats)
-    body, content_type = Exposition(GatewayCollector(SharedCounts(stats, None))).render(accept)
+    body, content_type = await Exposition(GatewayCollector(SharedCounts(stats, None))).render(accept)
 
     assert content_type.startswith(accept.split(";")[0])
     names = {family.name for family in text_string_to_metric_families(body.decode().replace("# EOF\n", ""))}

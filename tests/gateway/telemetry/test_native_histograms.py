@@ -100,13 +100,13 @@ def test_requests_of_a_version_without_such_buckets(tmp_path: Path) -> None:
         (";,;,;q=inf," * 1000, False),
     ],
 )
-def test_who_asks(accept: str, is_wanted: bool) -> None:
+async def test_who_asks(accept: str, is_wanted: bool) -> None:
     """A scraper that names this form of protobuf before text gets it; a browser, or another form, gets text."""
     stats = WorkerStats(native_histograms=True)
     end_one(stats, duration=0.25)
     collector = GatewayCollector(SharedCounts(stats, None))
-    page, content_type = Exposition(collector, with_native=partial(collector.collect, native=True)).render(accept)
-    as_text, _ = Exposition(collector).render(accept)
+    page, content_type = await Exposition(collector, with_native=partial(collector.collect, native=True)).render(accept)
+    as_text, _ = await Exposition(collector).render(accept)
 
     assert (content_type == protobuf.CONTENT_TYPE) == is_wanted
     assert (page == as_text) != is_wanted

@@ -1,0 +1,83 @@
+"""A scrape of a gateway with many models: whole families, and the event loop goes on with live traffic meanwhile."""
+
+import asyncio
+from functools import partial
+
+import pytest
+from prometheus_client.openmetrics import parser as openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.telemetry import protobuf
+from gateway.telemetry.exposition import Exposition
+from gateway.telemetry.metrics import PIECE, GatewayCollector
+from gateway.telemetry.worker_stats import SharedCounts, WorkerStats
+from tests.support.ended_requests import end_one
+
+N_MODELS = 20 * PIECE + 1
+TEXT, OPENMETRICS = "text/plain", "application/openmetrics-text; version=1.0.0"
+PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+
+
+@pytest.fixture
+def exposition() -> Exposition:
+    stats = WorkerStats(native_histograms=True)
+    for number in range(N_MODELS):
+        end_one(stats, model=f"model-{number}")
+    collector = GatewayCollector(SharedCounts(stats, None))
+    return Exposition(collector, with_native=partial(collector.collect, native=True))
+
+
+@pytest.mark.parametrize(("accept", "parse"), [(TEXT, text_string_to_metric_families), (OPENMETRICS, None)])
+async def test_families_are_whole(exposition: Exposition, accept: str, parse: object) -> None:
+    """Each family is on the page once, with all samples that were collected."""
+    body, _ = await exposition.render(accept)
+    read = parse or openmetrics.text_string_to_metric_families
+    found = [*read(body.decode())]  # type: ignore[operator]
+
+    names = [family.name for family in found]
+    assert len(set(names)) == len(names)
+    assert body.count(b"# HELP biasgate_overhead_seconds ") == body.count(b"# TYPE biasgate_overhead_seconds ") == 1
+    samples = {(one.name, *sorted(one.labels.items())): one.value for family in found for one in family.samples}
+    collected = [one for family in exposition.registry.collect() for one in family.samples]
+    assert samples == {(one.name, *sorted(one.labels.items())): one.value for one in collected}
+    assert sum(name[0] == "biasgate_requests_total" for name in samples) == N_MODELS
+
+
+async def test_families_are_whole_as_protobuf(exposition: Exposition) -> None:
+    """Each family is one message with one metric for each model."""
+    body, _ = await exposition.render(PROTOBUF)
+    messages = {}
+    while body:
+        length = shift = 0
+        while True:
+            byte, body = body[0], body[1:]
+            length |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                break
+        message = protobuf._message_class().FromString(body[:length])
+        assert message.name not in messages
+        messages[message.name] = message
+        body = body[length:]
+    for name in ("biasgate_requests_total", "biasgate_request_duration_seconds", "biasgate_overhead_seconds"):
+        models = [one.value for metric in messages[name].metric for one in metric.label if one.name == "model"]
+        assert sorted(models) == sorted(f"model-{number}" for number in range(N_MODELS))
+
+
+@pytest.mark.parametrize("accept", [TEXT, OPENMETRICS, PROTOBUF])
+async def test_the_loop_has_its_turns(exposition: Exposition, accept: str) -> None:
+    """A page that takes a tenth of a second is made in many steps, between which requests are relayed."""
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    running = asyncio.create_task(others())
+    await asyncio.sleep(0)
+    turns = 0
+    await exposition.render(accept)
+    running.cancel()
+    assert turns >= 10
