@@ -4,11 +4,10 @@ They ask for the keys of live traffic ([[keys]]), not for those of the control p
 `ingest.enabled`.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from litestar import Controller, Request, Response, post
@@ -20,19 +19,16 @@ from gateway.api.problems import announced, problem
 from gateway.errors import BusyError, NotFoundError, RequestError, StoreError
 from gateway.ingest import litellm, otlp, pairs
 from gateway.ingest.bodies import TooLargeError, read_body
-from gateway.ingest.received import Door, Outcome, Sent, UnreadableError, sender_rate_of
+from gateway.ingest.guardrail import MOST_CALL_BYTES
+from gateway.ingest.reading import require_few_containers
+from gateway.ingest.received import Door, Outcome, Rejections, Sent, UnreadableError, sender_rate_of
 from gateway.proxy.admission import Client, Refusal
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import RequestHead
 
 AnyRequest = Request[Any, Any, Any]
-T = TypeVar("T")
 
 RETRY_SECONDS = "2"
-LARGE_BYTES = 32 * 1024
-"""A larger body is parsed in a thread."""
-MOST_ERRORS = 20
-"""Of an answer; the counts are of all."""
 JSON, LINES, PROTOBUF = "application/json", "application/x-ndjson", "application/x-protobuf"
 CLOSED = "there is no door for recorded exchanges here: set ingest.enabled = true to open it"
 
@@ -115,8 +111,9 @@ class IngestController(Controller):
             return refusal
         try:
             with intake.one_more():
-                body = await _body(request, intake)
-                data = await _parsed(read_json, body)
+                body = await _body(request, intake, MOST_CALL_BYTES)
+                require_few_containers(body)
+                data = await guardrail_calls.reading.read(read_json, body)
             if not litellm.is_guardrail_call(data):
                 raise RequestError('no call of a guardrail: it has no "input_type"')
             guardrail_calls.put(litellm.read_guardrail_call(data, client.name), client, rate, len(body))
@@ -202,8 +199,10 @@ async def _take(
     try:
         with intake.one_more():
             body = await _body(request, intake)
+            if _content_type(request) != PROTOBUF:
+                require_few_containers(body)
             with intake.room_for(len(body)):
-                sent = await _parsed(read, body)
+                sent = await intake.reading.read(read, body)
                 counts = await intake.take(sent, door, client, rate)
     except TooLargeError as exc:
         return problem(413, str(exc))
@@ -211,7 +210,7 @@ async def _take(
         return problem(429, str(exc), {"Retry-After": RETRY_SECONDS})
     except StoreError as exc:
         return problem(503, " ".join(str(exc).split()), {"Retry-After": RETRY_SECONDS})
-    return counts, sent.rejected[:MOST_ERRORS]
+    return counts, sent.rejected.first
 
 
 def _read_objects(body: bytes, read: Callable[[list[Any]], Sent]) -> Sent:
@@ -220,25 +219,21 @@ def _read_objects(body: bytes, read: Callable[[list[Any]], Sent]) -> Sent:
         data = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         lines = [line for line in body.splitlines() if line.strip()]
-        found, rejected = list[Any](), list[str]()
+        found, rejected = list[Any](), Rejections()
         for number, line in enumerate(lines):
             try:
                 found.append(read_json(line))
             except ValueError:
-                rejected.append(f"line {number + 1}: no JSON")
+                rejected.add(f"line {number + 1}: no JSON")
         sent = read(found)
-        return msgspec.structs.replace(sent, rejected=[*rejected, *sent.rejected])
+        return msgspec.structs.replace(sent, rejected=rejected.and_then(sent.rejected))
     if not isinstance(data, dict | list):
         raise RequestError("send an object, a list of objects, or a JSON object a line")
     return read(data if isinstance(data, list) else [data])
 
 
-async def _parsed(read: Callable[[bytes], T], body: bytes) -> T:
-    return await asyncio.to_thread(read, body) if len(body) > LARGE_BYTES else read(body)
-
-
-async def _body(request: AnyRequest, intake: Intake) -> bytes:
-    limit = intake.config.max_body_bytes
+async def _body(request: AnyRequest, intake: Intake, most: int | None = None) -> bytes:
+    limit = min(most or intake.config.max_body_bytes, intake.config.max_body_bytes)
     try:
         return await read_body(request.stream(), request.headers.get("content-encoding"), limit)
     except HTTPException as exc:

@@ -14,6 +14,7 @@ import msgspec
 from gateway.errors import GatewayError, StoreError
 from gateway.ingest.intake import Intake
 from gateway.ingest.litellm import together
+from gateway.ingest.reading import Reading
 from gateway.ingest.received import Part, Sent
 from gateway.proxy.admission import Client
 from gateway.ticks import next_tick
@@ -22,8 +23,13 @@ logger = logging.getLogger(__name__)
 
 QUIET_SECONDS = 5.0
 FLUSH_SECONDS = 1.0
+MOST_CALL_BYTES = 4 * 1024 * 1024
+"""Of one call; a larger one is counted as rejected."""
 MOST_BYTES = 16 * 1024 * 1024
 """Of all calls that are held; more are refused to be held, and counted as rejected."""
+MOST_MERGED_BYTES = 256 * 1024 * 1024
+"""Of one exchange: each call is put together with those before it, which takes a streamed answer of 4,000 tokens some
+10 MB. Calls beyond are counted as rejected."""
 STOP_SECONDS = 10.0
 
 
@@ -31,9 +37,18 @@ class _Held(msgspec.Struct):
     part: Part
     client: Client
     rate: float | None
-    size: int
+    n_asked: int
+    """Bytes of the call that brought the messages."""
+    n_answered: int
+    """Bytes of the choices."""
+    merged: int
+    """Bytes of choices that were put together so far."""
     until: float
     """time.monotonic() at which it has been quiet for long enough."""
+
+    @property
+    def size(self) -> int:
+        return self.n_asked + self.n_answered
 
 
 class GuardrailCalls:
@@ -41,6 +56,8 @@ class GuardrailCalls:
 
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
+        self.reading = Reading()
+        """Its own: nobody's request waits for the large body of another door."""
         self._held: dict[str, _Held] = {}
         self._bytes = 0
         self._flushing: asyncio.Task[None] | None = None
@@ -64,16 +81,18 @@ class GuardrailCalls:
 
     def put(self, part: Part, client: Client, rate: float | None, size: int) -> None:
         """Holds a call of so many bytes."""
-        known = self._held.pop(part.id, None)
-        if self._bytes + size > MOST_BYTES:
+        known = self._held.get(part.id)
+        merged_before = known.merged if known else 0
+        if self._bytes + size > MOST_BYTES or merged_before > MOST_MERGED_BYTES:
             self._intake.reject("litellm")
-            if known is not None:
-                self._held[part.id] = known
             return
         whole = part if known is None else together(known.part, part)
-        held = _Held(whole, client, rate, size + (known.size if known else 0), time.monotonic() + QUIET_SECONDS)
-        self._held[part.id] = held  # at the end: they lie in the order in which they become quiet
-        self._bytes += size
+        n_answered = len(msgspec.json.encode(whole.answered))
+        n_asked = max(size if part.asked else 0, known.n_asked if known else 0)
+        merged = merged_before + n_answered
+        self._bytes += n_asked + n_answered - (known.size if known else 0)
+        self._held.pop(part.id, None)  # it goes to the end: they lie in the order in which they become quiet
+        self._held[part.id] = _Held(whole, client, rate, n_asked, n_answered, merged, time.monotonic() + QUIET_SECONDS)
 
     async def flush(self, *, everything: bool = False) -> None:
         """Hands on what has been quiet; what the store does not take now stays."""

@@ -19,7 +19,9 @@ from auditors.types import Exchange
 from gateway.config.schema import IngestConfig
 from gateway.errors import BusyError, StoreError
 from gateway.ingest.private import private
+from gateway.ingest.reading import Reading
 from gateway.ingest.received import Door, Outcome, Part, Received, Sent, completed, exchange_of, merged
+from gateway.live.turns import in_turns
 from gateway.proxy.admission import Client
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.types import AUDITABLE_ENDPOINTS, Sampled
@@ -79,6 +81,7 @@ class Intake:
         self._database = database
         self._stats = stats
         self._turn = asyncio.Lock()
+        self.reading = Reading()
         self._n_requests = 0
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -133,12 +136,11 @@ class Intake:
             counts twice.
         """
         rate = self.config.sampling_rate if rate is None else rate
-        whole = {one.id: _taken(one, client, rate) for one in sent.whole}
+        whole = {one.id: one for one in await in_turns(lambda one: _taken(one, client, rate), sent.whole)}
         n_repeated = len(sent.whole) - len(whole)
         by_id: dict[str, list[Part]] = {}
-        for part in sent.parts:
-            taken = msgspec.structs.replace(_taken(part, client, rate), door=door)
-            by_id.setdefault(part.id, []).append(taken)
+        for part in await in_turns(lambda part: _taken(part, client, rate), sent.parts):
+            by_id.setdefault(part.id, []).append(msgspec.structs.replace(part, door=door))
         n_parts = len(by_id)
         for key in await ingested.with_many_parts(self._database, by_id.keys(), most=MOST_PARTS):
             del by_id[key]
@@ -152,7 +154,7 @@ class Intake:
         outcomes["duplicate"] = counts[DUPLICATE] + n_repeated
         outcomes["waiting"] = n_waiting
         outcomes["ignored"] = sent.n_ignored
-        outcomes["rejected"] = len(sent.rejected) + n_parts - len(by_id)
+        outcomes["rejected"] = sent.rejected.count + n_parts - len(by_id)
         self._note(door, outcomes)
         return +outcomes
 
@@ -166,18 +168,23 @@ class Intake:
 
     async def _join(self, by_id: dict[str, list[Part]]) -> tuple[dict[str, Received], int]:
         """The exchanges that these parts complete, and how many of the parts' exchanges wait for more."""
-        together = {key: merged(parts) for key, parts in by_id.items()}
-        found = {key: completed(part) for key, part in together.items() if part.is_whole}
-        open_ = {key: part for key, part in together.items() if key not in found}
+        found: dict[str, Received] = {}
+        open_: dict[str, Part] = {}
+
+        def join(key: str, parts: Sequence[Part]) -> None:
+            part = merged(parts)
+            if part.is_whole:
+                found[key] = completed(part)
+            else:
+                open_[key] = part
+
+        await in_turns(lambda one: join(*one), by_id.items())
         if not open_:
             return found, 0
         kept = await asyncio.to_thread(self._kept, open_.values())
         await ingested.add_parts(self._database, kept)
         known = await ingested.parts_of(self._database, open_.keys())
-        for key, bodies in known.items():
-            part = merged([*map(_parts.decode, bodies), open_[key]])
-            if part.is_whole:
-                found[key] = completed(part)
+        await in_turns(lambda one: join(one[0], [*map(_parts.decode, one[1]), open_[one[0]]]), known.items())
         return found, len(open_.keys() - found.keys())
 
     def _kept(self, parts: Iterable[Part]) -> list[StoredPart]:

@@ -11,9 +11,11 @@ import msgspec
 
 from gateway.ingest.received import (
     CHAT,
+    MOST_MESSAGES,
     Json,
     Part,
     Received,
+    Rejections,
     Sent,
     UnreadableError,
     exchange_id,
@@ -30,7 +32,8 @@ REDACTED = "redacted-by-litellm"
 """What LiteLLM writes in place of text under `turn_off_message_logging`."""
 FAILED = 500
 _PARAMETERS = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "n")
-_LONGEST_TEXTS = 10_000
+_MOST_CHOICES = 128
+"""That a request can ask for."""
 
 
 def is_record(data: Any) -> bool:
@@ -45,12 +48,12 @@ def is_guardrail_call(data: Any) -> bool:
 
 def read_records(records: Iterable[Any], sender: str | None) -> Sent:
     """What a batch of the callback brings."""
-    whole, parts, rejected = list[Received](), list[Part](), list[str]()
+    whole, parts, rejected = list[Received](), list[Part](), Rejections()
     for number, record in enumerate(records):
         try:
             one = read_record(record, sender)
         except UnreadableError as exc:
-            rejected.append(f"record {number}: {exc}")
+            rejected.add(f"record {number}: {exc}")
             continue
         if isinstance(one, Received):
             whole.append(one)
@@ -109,7 +112,8 @@ def read_guardrail_call(data: Json, sender: str | None) -> Part:
     side, texts = data.get("input_type"), data.get("texts")
     if side not in ("request", "response"):
         raise UnreadableError(f'input_type is {str(side)[:40]!r}: a guardrail is called with "request" or "response"')
-    said = [one for one in texts[:_LONGEST_TEXTS] if isinstance(one, str)] if isinstance(texts, list) else []
+    most = MOST_MESSAGES if side == "request" else _MOST_CHOICES
+    said = [one for one in texts[:most] if isinstance(one, str)] if isinstance(texts, list) else []
     extra = _object(data.get("additional_provider_specific_params"))
     call = text_of(data.get("litellm_call_id"))
     key = exchange_id(sender, call)
@@ -136,8 +140,9 @@ def read_guardrail_call(data: Json, sender: str | None) -> Part:
 
 
 def together(first: Part, more: Part) -> Part:
-    """Two calls of one guardrail as one part."""
-    return merged([first, more])
+    """Two calls of one guardrail as one part. Each call says all messages, so the longer list of them stands."""
+    answered = merged([msgspec.structs.replace(one, asked=[]) for one in (first, more)])
+    return msgspec.structs.replace(answered, asked=max(first.asked, more.asked, key=len))
 
 
 def _bodies(record: Json) -> tuple[str, bytes | None, bytes | None]:

@@ -1,6 +1,8 @@
 """The OTLP door: spans and log records of GenAI clients, as protobuf or JSON (OTLP/HTTP)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -10,7 +12,9 @@ from gateway.errors import RequestError
 from gateway.ingest import gen_ai
 from gateway.ingest.received import (
     LONGEST_NAME,
+    MOST_MESSAGES,
     Part,
+    Rejections,
     Sent,
     UnreadableError,
     exchange_id,
@@ -18,6 +22,7 @@ from gateway.ingest.received import (
     sender_rate_of,
     text_of,
 )
+from gateway.protobuf_messages import message_class
 
 Signal = Literal["traces", "logs"]
 
@@ -31,6 +36,7 @@ FAILED = 500
 _ERROR = 2
 """Of a span's status code."""
 _THRESHOLD_DIGITS = 14
+_AttributesOf = Callable[[Any], dict[str, Any]]
 
 
 class Event(NamedTuple):
@@ -61,13 +67,13 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None) -> S
     """
     records = (_from_json if is_json else _from_protobuf)(body, signal)
     parts: dict[str, list[Part]] = {}
-    n_ignored, rejected = 0, list[str]()
+    n_ignored, rejected = 0, Rejections()
     try:
         for record in records:
             try:
                 part = _span_part(record, sender) if signal == "traces" else _log_part(record, sender)
             except UnreadableError as exc:
-                rejected.append(str(exc))
+                rejected.add(str(exc))
                 continue
             if part is None:
                 n_ignored += 1
@@ -84,9 +90,9 @@ def _span_part(span: Span, sender: str | None) -> Part | None:
         return None
     asked, answered = gen_ai.content_of(attributes)
     for event in span.events:
-        if event.name in gen_ai.EVENTS:
-            more_asked, more_answered = gen_ai.event_content(event.name, event.attributes, None)
-            asked, answered = asked + more_asked, answered + more_answered
+        more_asked, more_answered = gen_ai.event_content(event.name, event.attributes, None)
+        asked += more_asked
+        answered += more_answered
     started, ended = span.started_at, span.ended_at
     return msgspec.structs.replace(
         _part(span, sender, asked, answered),
@@ -112,7 +118,7 @@ def _part(record: Span, sender: str | None, asked: list[dict[str, Any]], answere
     key = exchange_id(sender, name or response_id)
     return Part(
         id=key,
-        request_id=response_id or record.span_id or key,
+        request_id=response_id or text_of(record.span_id) or key,
         at=record.started_at,
         model=gen_ai.model_of(attributes),
         fields=gen_ai.fields_of(attributes),
@@ -173,12 +179,18 @@ def _json_record(record: dict[str, Any]) -> Span:
         started_at=_seconds(started),
         ended_at=_seconds(record.get("endTimeUnixNano")),
         attributes=_json_attributes(record),
-        events=[Event(str(one.get("name")), _json_attributes(one)) for one in record.get("events") or []],
+        events=_read_events(record.get("events") or [], lambda one: str(one.get("name")), _json_attributes),
         trace_state=str(record.get("traceState") or ""),
         is_failed=(record.get("status") or {}).get("code") in (_ERROR, "STATUS_CODE_ERROR"),
         name=str(record.get("eventName") or ""),
         body=_json_value(record.get("body"), DEEPEST),
     )
+
+
+def _read_events(events: Iterable[Any], name_of: Callable[[Any], str], attributes_of: _AttributesOf) -> list[Event]:
+    """Those with content, in their order."""
+    said = (Event(name, attributes_of(one)) for one in events if (name := name_of(one)) in gen_ai.EVENTS)
+    return [*islice(said, MOST_MESSAGES)]
 
 
 def _json_attributes(holder: dict[str, Any]) -> dict[str, Any]:
@@ -210,30 +222,33 @@ def _seconds(nanoseconds: Any) -> float | None:
 
 
 def _from_protobuf(body: bytes, signal: Signal) -> Iterator[Span]:
+    """One record after the other: an empty one takes two bytes there and two hundred here."""
     # protobuf is of the extra "otel", and a worker that receives none does without.
     try:
         from google.protobuf.message import DecodeError
-        from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+        from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+        from opentelemetry.proto.trace.v1.trace_pb2 import Span as TraceSpan
     except ImportError as exc:
         raise UnreadableError(
             'OTLP as protobuf needs the extra "otel": pip install "biasgate[otel]", or send application/json'
         ) from exc
-    kinds: dict[Signal, Callable[[bytes], Any]] = {
-        "traces": ExportTraceServiceRequest.FromString,
-        "logs": ExportLogsServiceRequest.FromString,
-    }
     try:
-        export = kinds[signal](body)
+        for group in _export_class().FromString(body).groups:
+            for scope in group.scopes:
+                for record in scope.records:
+                    if signal == "traces":
+                        yield _proto_span(TraceSpan.FromString(record))
+                    else:
+                        yield _proto_log(LogRecord.FromString(record))
     except DecodeError as exc:
         raise RequestError(f"this is no OTLP export of {signal} as protobuf") from exc
-    if signal == "traces":
-        return (
-            _proto_span(one) for group in export.resource_spans for scope in group.scope_spans for one in scope.spans
-        )
-    return (
-        _proto_log(one) for group in export.resource_logs for scope in group.scope_logs for one in scope.log_records
-    )
+
+
+@cache
+def _export_class() -> Any:
+    """ExportTraceServiceRequest or ExportLogsServiceRequest, their records as bytes: both have the same numbers."""
+    fields = {"Export": ("1 groups Group*",), "Group": ("2 scopes Scope*",), "Scope": ("2 records bytes*",)}
+    return message_class("biasgate.otlp", fields, "Export")
 
 
 def _proto_span(span: Any) -> Span:
@@ -243,7 +258,7 @@ def _proto_span(span: Any) -> Span:
         started_at=_seconds(span.start_time_unix_nano),
         ended_at=_seconds(span.end_time_unix_nano),
         attributes=_proto_attributes(span.attributes),
-        events=[Event(event.name, _proto_attributes(event.attributes)) for event in span.events],
+        events=_read_events(span.events, lambda event: event.name, lambda event: _proto_attributes(event.attributes)),
         trace_state=span.trace_state,
         is_failed=span.status.code == _ERROR,
     )

@@ -20,6 +20,7 @@ from gateway.ingest.received import (
     Json,
     Part,
     Received,
+    Rejections,
     Sent,
     UnreadableError,
     exchange_id,
@@ -44,12 +45,12 @@ _REQUEST_MEMBERS = ("messages", "prompt", "input")
 
 def read(objects: Iterable[Any], sender: str | None, *, name: str = "entry") -> Sent:
     """What a list of objects brings; whatever cannot be read is rejected by its number."""
-    whole, parts, n_ignored, rejected = list[Received](), list[Part](), 0, list[str]()
+    whole, parts, n_ignored, rejected = list[Received](), list[Part](), 0, Rejections()
     for number, one in enumerate(objects):
         try:
             found = read_one(one, sender)
         except UnreadableError as exc:
-            rejected.append(f"{name} {number}: {exc}")
+            rejected.add(f"{name} {number}: {exc}")
             continue
         match found:
             case Received():

@@ -26,6 +26,10 @@ MOST_MESSAGES = 10_000
 """Of one exchange; more are left out."""
 
 
+MOST_ERRORS = 20
+"""Of an answer; the counts are of all."""
+
+
 class UnreadableError(RequestError):
     """One of the things sent cannot be understood; the others are taken."""
 
@@ -103,14 +107,30 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.asked or self.request or self.answered or self.response)
 
 
+class Rejections(msgspec.Struct):
+    """What was not understood: how many things, and why, of the first few."""
+
+    count: int = 0
+    first: list[str] = []
+
+    def add(self, why: str) -> None:
+        """Counts one more."""
+        self.count += 1
+        if len(self.first) < MOST_ERRORS:
+            self.first.append(why)
+
+    def and_then(self, more: "Rejections") -> "Rejections":
+        """These, and more after them."""
+        return Rejections(self.count + more.count, [*self.first, *more.first][:MOST_ERRORS])
+
+
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """What one request to a door brought."""
 
     whole: list[Received] = []
     parts: list[Part] = []
     n_ignored: int = 0
-    rejected: list[str] = []
-    """Why, of each thing that was not understood."""
+    rejected: Rejections = msgspec.field(default_factory=Rejections)
 
 
 def exchange_id(sender: str | None, id_there: str | None) -> str:

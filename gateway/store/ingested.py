@@ -9,11 +9,12 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
 from auditors.types import Exchange
+from gateway.live.turns import in_turns
 from gateway.store import counters, ledger
 from gateway.store.connections import upsert
 from gateway.store.database import Database
@@ -24,6 +25,10 @@ DUPLICATE = ("", "duplicate")
 """In counts, beside (stratum, outcome): what had come before."""
 IDS_AT_ONCE = 500
 """In one statement."""
+ROWS_AT_ONCE = 100
+"""The driver prepares them on the event loop."""
+
+T = TypeVar("T")
 
 
 class StoredPart(NamedTuple):
@@ -72,17 +77,19 @@ async def insert(
 
 async def add_parts(database: Database, parts: Iterable[StoredPart]) -> None:
     """Keeps parts; one that is there already changes nothing."""
-    now, rows = time.time(), []
-    for one in parts:
-        digest, (body, is_sealed) = (
-            hashlib.blake2b(one.body, digest_size=16).hexdigest(),
-            database.texts.sealed(one.body),
-        )
-        rows.append({"exchange_id": one.exchange_id, "part": digest, "at": now, "body": body, "is_sealed": is_sealed})
-    rows.sort(key=lambda row: (str(row["exchange_id"]), str(row["part"])))
+    now = time.time()
+
+    def row_of_part(one: StoredPart) -> dict[str, Any]:
+        digest = hashlib.blake2b(one.body, digest_size=16).hexdigest()
+        body, is_sealed = database.texts.sealed(one.body)
+        return {"exchange_id": one.exchange_id, "part": digest, "at": now, "body": body, "is_sealed": is_sealed}
+
+    rows = await in_turns(row_of_part, parts)
+    rows.sort(key=lambda row: (row["exchange_id"], row["part"]))
     if rows:
         async with database.begin() as connection:
-            await connection.execute(upsert(connection, ingested_parts).on_conflict_do_nothing(), rows)
+            for some in _portions(rows, ROWS_AT_ONCE):
+                await connection.execute(upsert(connection, ingested_parts).on_conflict_do_nothing(), some)
 
 
 async def parts_of(database: Database, ids: Collection[str]) -> dict[str, list[bytes]]:
@@ -92,8 +99,10 @@ async def parts_of(database: Database, ids: Collection[str]) -> dict[str, list[b
     async with database.read() as connection:
         for some in _portions(sorted(ids)):
             query = sa.select(ingested_parts).where(columns.exchange_id.in_(some)).order_by(columns.at, columns.part)
-            for row in await connection.execute(query):
-                if body := database.texts.leave(row.body, is_sealed=row.is_sealed):
+            rows = (await connection.execute(query)).all()
+            bodies = await in_turns(lambda row: database.texts.leave(row.body, is_sealed=row.is_sealed), rows)
+            for row, body in zip(rows, bodies, strict=True):
+                if body:
                     found.setdefault(row.exchange_id, []).append(body)
     return found
 
@@ -137,5 +146,5 @@ async def forget(database: Database, *, before: float) -> None:
         await connection.execute(sa.delete(ingested).where(ingested.c.at < before))
 
 
-def _portions(ids: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (ids[first : first + IDS_AT_ONCE] for first in range(0, len(ids), IDS_AT_ONCE))
+def _portions(ones: Sequence[T], most: int = IDS_AT_ONCE) -> Iterable[Sequence[T]]:
+    return (ones[first : first + most] for first in range(0, len(ones), most))

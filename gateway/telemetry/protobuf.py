@@ -13,6 +13,7 @@ from prometheus_client.core import Metric
 from prometheus_client.samples import Exemplar, NativeHistogram, Sample
 
 from gateway.errors import ConfigError
+from gateway.protobuf_messages import message_class
 from gateway.telemetry.otlp import is_installed
 
 CONTENT_TYPE = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
@@ -40,7 +41,7 @@ _FIELDS = {
     "Metric": ("1 label LabelPair*", "2 gauge Gauge", "3 counter Counter", "7 histogram Histogram"),
     "MetricFamily": ("1 name string", "2 help string", "3 type int32", "4 metric Metric*"),
 }
-"""Number, name and type of the fields that we write; * is a repeated one."""
+"""Of the fields that we write; see `gateway.protobuf_messages`."""
 
 _TYPES = {"counter": 0, "gauge": 1, "histogram": 4}
 
@@ -72,7 +73,7 @@ def encode(family: Metric) -> tuple[str, bytes]:
         family: counters, gauges or histograms. A histogram's sample that bears the family's own name holds its native
             part.
     """
-    return family.name, _message_class()(**_family(family)).SerializeToString()
+    return family.name, _family_class()(**_family(family)).SerializeToString()
 
 
 def page(messages: Iterable[tuple[str, bytes]]) -> bytes:
@@ -82,25 +83,8 @@ def page(messages: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 @cache
-def _message_class() -> Any:
-    """The class of MetricFamily."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-    field_class = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="biasgate/metrics.proto", package=_PACKAGE)
-    for message_name, fields in _FIELDS.items():
-        message = file.message_type.add(name=message_name)
-        for number, name, kind in map(str.split, fields):
-            label = field_class.LABEL_REPEATED if kind.endswith("*") else field_class.LABEL_OPTIONAL
-            field = message.field.add(name=name, number=int(number), label=label)
-            kind = kind.rstrip("*")
-            if kind in _FIELDS:
-                field.type_name = f".{_PACKAGE}.{kind}"
-            else:
-                field.type = getattr(field_class, f"TYPE_{kind.upper()}")
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.MetricFamily"))
+def _family_class() -> Any:
+    return message_class(_PACKAGE, _FIELDS, "MetricFamily")
 
 
 def _family(family: Metric) -> dict[str, Any]:

@@ -94,13 +94,16 @@ def vllm_router(upstream: str, port: int, home: Path) -> Command:
 
 def litellm(upstream: str, port: int, home: Path) -> Command:
     """LiteLLM's proxy with one worker."""
-    env = environment("litellm", ["litellm[proxy]==1.106.2"], "BIASGATE_BENCH_LITELLM_ENV")
+    try:
+        program = subprocess.run([ROOT / ".ci/litellm"], check=True, capture_output=True, text=True).stdout.strip()
+    except subprocess.CalledProcessError as exc:
+        raise Missing(f"cannot be installed: {exc.stderr.strip().splitlines()[-1]}") from exc
     config = home / "litellm.yaml"
     config.write_text(
         f"model_list:\n  - model_name: {MODEL}\n    litellm_params:\n"
         f"      model: openai/{MODEL}\n      api_base: {upstream}/v1\n      api_key: none\n"
     )
-    argv = [str(env / "bin/litellm"), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+    argv = [program, "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
     environ = {"LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true", "LITELLM_LOG": "ERROR"}
     return Command([*argv, "--num_workers", "1"], "/health/liveliness", environ)
 

@@ -109,7 +109,7 @@ def check_unless_refused(read: Callable[[], Sent]) -> None:
 def test_pairs_and_records(objects: list[Any]) -> None:
     """Of the HTTP and the LiteLLM door; each object is taken, ignored or rejected."""
     sent = pairs.read(objects, "sender")
-    assert len(sent.whole) + len(sent.parts) + sent.n_ignored + len(sent.rejected) == len(objects)
+    assert len(sent.whole) + len(sent.parts) + sent.n_ignored + sent.rejected.count == len(objects)
     check(sent)
     check(litellm.read_records(objects, None))
 

@@ -23,7 +23,6 @@ from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from tests.bench.contestants import CACHE
 from tests.support.integration.serving import Command, command, serving
 from tests.support.processes import free_port, running
 from tests.support.required import lacking
@@ -230,10 +229,9 @@ async def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
 @pytest.mark.long
 async def test_the_real_litellm_proxy(tmp_path: Path) -> None:
     """In front of the simulated model, with guardrail and callback: one exchange each, streamed or not, both ways."""
-    made_for_benchmarks = CACHE / "litellm/bin/litellm"
-    program = os.environ.get("BIASGATE_TEST_LITELLM") or shutil.which("litellm") or shutil.which(made_for_benchmarks)
+    program = os.environ.get("BIASGATE_TEST_LITELLM") or shutil.which("litellm")
     if program is None:
-        lacking("litellm is not installed: set BIASGATE_TEST_LITELLM to the proxy's command", "LITELLM")
+        lacking("litellm is not installed: set BIASGATE_TEST_LITELLM to what .ci/litellm prints", "LITELLM")
     async with (
         running_simulator() as model,
         gateway(config_in(tmp_path, "models = ['chat']\nsampling_rate = 1.0\n")) as found,

@@ -5,7 +5,6 @@ import base64
 import gzip
 import json
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ import pytest
 from gateway.ingest.received import Part
 from gateway.privacy.texts import texts_of
 from gateway.store import exchanges, ingested, ledger
+from tests.gateway.ingest.conftest import OPEN
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 
 ASKED = [{"role": "user", "content": "Who leads better, men or women?"}]
 ANSWER = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Anyone may."}}]}
-OPEN: dict[str, Any] = {"ingest": {"enabled": True}, "sampling": {"rate": 1.0}}
 CONTENT = {
     "gen_ai.operation.name": "chat",
     "gen_ai.request.model": "qwen",
@@ -30,24 +29,6 @@ CONTENT = {
         [{"role": "assistant", "parts": [{"type": "text", "content": "She does."}], "finish_reason": "stop"}]
     ),
 }
-
-
-@pytest.fixture
-async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
-    """Entered and left in one task, which a fixture is not."""
-    opened: asyncio.Future[ControlPlane] = asyncio.get_running_loop().create_future()
-    done = asyncio.Event()
-
-    async def hold() -> None:
-        async with control_plane(tmp_path, **OPEN) as running:
-            opened.set_result(running)
-            await done.wait()
-
-    holding = asyncio.create_task(hold())
-    holding.add_done_callback(lambda _: opened.done() or opened.cancel())
-    yield await opened
-    done.set()
-    await holding
 
 
 def pair(name: str | None = "one", **given: Any) -> dict[str, Any]:

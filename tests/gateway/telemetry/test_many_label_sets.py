@@ -55,7 +55,7 @@ async def test_families_are_whole_as_protobuf(exposition: Exposition) -> None:
             shift += 7
             if byte < 128:
                 break
-        message = protobuf._message_class().FromString(body[:length])
+        message = protobuf._family_class().FromString(body[:length])
         assert message.name not in messages
         messages[message.name] = message
         body = body[length:]

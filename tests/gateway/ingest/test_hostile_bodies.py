@@ -1,0 +1,212 @@
+"""Bodies that are made to cost: what they take of memory and of the event loop does not grow as they would have it."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from gateway.ingest import guardrail, litellm, otlp
+from gateway.ingest.reading import LARGE_BYTES, MOST_CONTAINERS, Reading
+from gateway.ingest.received import MOST_ERRORS, MOST_MESSAGES, Part
+from gateway.proxy.admission import Client
+from tests.support.gateway.control_plane import ControlPlane
+
+GUARDRAIL = "/ingest/litellm/beta/litellm_basic_guardrail_api"
+JSON_DOORS = ("/ingest/http", "/ingest/litellm", "/ingest/otlp/v1/traces", "/ingest/otlp/v1/logs")
+EXCHANGE = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "qwen", "gen_ai.prompt": "Who leads?"}
+
+
+def export_of(span: dict[str, Any]) -> bytes:
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+
+
+def attributes(given: dict[str, str]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": {"stringValue": value}} for key, value in given.items()]
+
+
+def export_as_protobuf(n_spans: int, n_events: int) -> bytes:
+    """Spans without content, each with empty events."""
+    export = ExportTraceServiceRequest()
+    scope = export.resource_spans.add().scope_spans.add()
+    for _ in range(n_spans):
+        span = scope.spans.add()
+        for _ in range(n_events):
+            span.events.add()
+    return bytes(export.SerializeToString())
+
+
+def counted(plane: ControlPlane) -> dict[tuple[str, str], int]:
+    return {(door, outcome): count for door, outcome, count in plane.stats.snapshot().ingested}
+
+
+@pytest.mark.parametrize("path", JSON_DOORS)
+async def test_brackets_alone(plane: ControlPlane, path: str) -> None:
+    """Hundreds of thousands of empty objects are refused before they are made."""
+    body = b"[" + b",".join([b"{}"] * (MOST_CONTAINERS + 1)) + b"]"
+    answer = await plane.http.post(path, content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 413
+    assert f"more than {MOST_CONTAINERS} objects and lists: send smaller batches" in answer.json()["detail"]
+
+
+async def test_brackets_alone_for_a_guardrail(plane: ControlPlane) -> None:
+    """Somebody's request waits: it goes on, and that nobody heard it is counted."""
+    body = b'{"input_type":"request","texts":[' + b",".join([b"[]"] * (MOST_CONTAINERS + 1)) + b"]}"
+    answer = await plane.http.post(GUARDRAIL, content=body, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()) == (200, {"action": "NONE"})
+    assert counted(plane) == {("litellm", "rejected"): 1}
+
+
+async def test_a_large_call_of_a_guardrail(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that could not be held anyway is not read to its end."""
+    monkeypatch.setattr("gateway.api.ingest.MOST_CALL_BYTES", 1000)
+    call = {"litellm_call_id": "c", "model": "qwen", "input_type": "request", "texts": ["x" * 2000]}
+    assert (await plane.http.post(GUARDRAIL, json=call)).json() == {"action": "NONE"}
+    assert counted(plane) == {("litellm", "rejected"): 1}
+
+
+@pytest.mark.parametrize(("n_spans", "n_events"), [(500_000, 0), (1, 500_000)])
+def test_empty_messages_of_protobuf(n_spans: int, n_events: int) -> None:
+    """Two bytes each: they are read one after the other, or left where they are, and none is kept."""
+    measuring = """
+import resource, sys
+from gateway.ingest import otlp
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+body = sys.stdin.buffer.read()
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+otlp.read(b"", "traces", is_json=False, sender=None)
+before = peak()
+sent = otlp.read(body, "traces", is_json=False, sender=None)
+print(sent.n_ignored, (peak() - before) // 1024)
+"""
+    body = export_as_protobuf(n_spans, n_events)
+    done = subprocess.run([sys.executable, "-c", measuring], input=body, capture_output=True, check=True)
+    n_ignored, more_mib = map(int, done.stdout.split())
+    assert n_ignored == n_spans
+    assert more_mib < 60, f"{len(body)} bytes took {more_mib} MiB"
+
+
+def test_only_events_with_content_are_kept() -> None:
+    """And of those no more than an exchange has messages."""
+    events: list[dict[str, Any]] = [{"name": "noise"}] * 1000
+    events += [{"name": "gen_ai.user.message", "attributes": attributes({"content": f"m{n}"})} for n in range(20_000)]
+    body = export_of({"attributes": attributes(EXCHANGE | {"gen_ai.prompt": ""}), "events": events})
+    started = time.process_time()
+    sent = otlp.read(body, "traces", is_json=True, sender=None)
+    assert len(sent.parts[0].asked) == MOST_MESSAGES
+    assert time.process_time() - started < 20  # in the square of them it would be minutes
+
+
+def test_an_id_is_no_place_for_text() -> None:
+    """A span's id of a megabyte is cut where it names the request."""
+    body = export_of({"traceId": "ab" * 16, "spanId": "c" * 1_000_000, "attributes": attributes(EXCHANGE)})
+    [part] = otlp.read(body, "traces", is_json=True, sender=None).parts
+    assert part.request_id == "c" * 200
+
+
+async def test_reasons_are_counted_and_few_are_kept(plane: ControlPlane) -> None:
+    """A list of a hundred thousand things that are nothing has a hundred thousand rejections and twenty reasons."""
+    body = b"[" + b",".join([b"1"] * 100_000 + [json.dumps(whole()).encode()]) + b"]"
+    answer = await plane.http.post("/ingest/http", content=body, headers={"content-type": "application/json"})
+    found = answer.json()
+    assert (found["rejected"], found["taken"], len(found["errors"])) == (100_000, 1, MOST_ERRORS)
+
+
+def whole() -> dict[str, Any]:
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Anyone may."}}]}
+    return {
+        "id": "w",
+        "request": {"model": "qwen", "messages": [{"role": "user", "content": "Who?"}]},
+        "response": answer,
+    }
+
+
+async def test_large_bodies_are_read_one_after_the_other() -> None:
+    """Small ones do not wait for them."""
+    reading, at_once, most = Reading(), 0, 0
+    lock = threading.Lock()
+
+    def read(body: bytes) -> int:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.05)
+        with lock:
+            at_once -= 1
+        return len(body)
+
+    large = [asyncio.create_task(reading.read(read, b"x" * (LARGE_BYTES + 1))) for _ in range(4)]
+    await asyncio.sleep(0.01)
+    assert await reading.read(len, b"small") == 5
+    assert not any(one.done() for one in large)
+    assert await asyncio.gather(*large) == [LARGE_BYTES + 1] * 4
+    assert most == 1
+
+
+async def test_parts_by_the_thousand_leave_the_loop_its_turns(plane: ControlPlane) -> None:
+    """Halves of exchanges are joined, sealed and stored in short steps."""
+    spans = [
+        {"traceId": f"{number + 1:032x}", "spanId": f"{number + 1:016x}", "attributes": attributes(EXCHANGE)}
+        for number in range(3000)
+    ]
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+    sent = otlp.read(body, "traces", is_json=True, sender=None)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    running = asyncio.create_task(others())
+    outcomes = await plane.intake.take(sent, "otlp", Client(name=None, may_opt=False, may_set_priority=False))
+    running.cancel()
+    assert outcomes == {"waiting": 3000}
+    assert turns > 100
+
+
+class TestGuardrail:
+    """Calls of one exchange are put together as they come."""
+
+    async def test_a_streamed_answer(self, plane: ControlPlane) -> None:
+        """Each call has more of it; a thousand of them are taken, and room is counted once."""
+        asked = {"litellm_call_id": "c", "model": "qwen", "input_type": "request", "texts": ["Who leads? " * 1000]}
+        await plane.http.post(GUARDRAIL, json=asked)
+        for n_words in range(1, 1001):
+            call = {"litellm_call_id": "c", "model": "qwen", "input_type": "response", "texts": ["word " * n_words]}
+            await plane.http.post(GUARDRAIL, json=call)
+        [held] = plane.guardrail_calls._held.values()
+        assert held.part.answered[0]["message"]["content"] == "word " * 1000
+        assert held.part.asked == [{"role": "user", "content": "Who leads? " * 1000}]
+        assert held.size < 20_000
+        assert plane.guardrail_calls._bytes == held.size
+        await plane.guardrail_calls.flush(everything=True)
+        assert plane.guardrail_calls._bytes == 0
+        assert counted(plane) == {("litellm", "taken"): 1}
+
+    async def test_small_calls_about_a_large_answer(self, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each would be put together with all of it: there is a bound to that work."""
+        monkeypatch.setattr(guardrail, "MOST_MERGED_BYTES", 1_000_000)
+        for number in range(40):
+            texts = ["x" * 100_000] if number == 0 else [f"{number}"]
+            call = {"litellm_call_id": "c", "model": "qwen", "input_type": "response", "texts": texts}
+            assert (await plane.http.post(GUARDRAIL, json=call)).json() == {"action": "NONE"}
+        assert counted(plane) == {("litellm", "rejected"): 40 - 10}
+
+    def test_messages_are_not_put_together(self) -> None:
+        """Each call says all of them, so the longer list stands; answers are no more than a request can ask for."""
+
+        def call(side: str, texts: list[str]) -> Part:
+            return litellm.read_guardrail_call({"input_type": side, "texts": texts, "litellm_call_id": "c"}, None)
+
+        asked = litellm.together(call("request", ["a", "b"]), call("request", ["c"]))
+        joined = litellm.together(asked, call("response", [f"{n}" for n in range(1000)]))
+        assert [one["content"] for one in joined.asked] == ["a", "b"]
+        assert len(joined.answered) == 128
