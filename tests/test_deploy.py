@@ -16,7 +16,8 @@ from gateway.auditor.live_series import ALARM, OWN, THRESHOLD
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.config.loading import load
 from gateway.telemetry.metrics import GatewayCollector
-from gateway.telemetry.worker_stats import SharedCounts, WorkerStats
+from gateway.telemetry.shared_counts import SharedCounts
+from gateway.telemetry.worker_stats import WorkerStats
 from tests.support.dashboards import NAMES, dashboard, filled, panels
 from tests.support.prometheus_tools import amtool, promtool
 

@@ -48,7 +48,8 @@ from gateway.telemetry.event_loop import watch_lag
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.health import STORE
 from gateway.telemetry.metrics import GatewayCollector
-from gateway.telemetry.worker_stats import SNAPSHOT_SECONDS, Gauges, SharedCounts, WorkerStats
+from gateway.telemetry.shared_counts import SNAPSHOT_SECONDS, SharedCounts
+from gateway.telemetry.worker_stats import Gauges, WorkerStats
 from gateway.ticks import every
 
 MAX_CONTROL_BODY_BYTES = 1024 * 1024

@@ -227,7 +227,8 @@ async def _run_children(
     config: Config, family: "_Family", placement: Placement, listener: socket.socket, children: list[Child]
 ) -> int:
     from gateway.processes.reload import AUDITOR_SECTIONS, Change, Reloader
-    from gateway.telemetry.worker_stats import SharedCounts, WorkerStats
+    from gateway.telemetry.shared_counts import SharedCounts
+    from gateway.telemetry.worker_stats import WorkerStats
 
     await _migrate(config, None if DRAWN_KEY_VARIABLE in family.environ else texts_of(config))
     supervisor = Supervisor(children, family.environ, line_of(family.joined(config)))

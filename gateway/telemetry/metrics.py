@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -11,6 +11,8 @@ from prometheus_client.samples import Exemplar
 
 from gateway.telemetry.exemplars import exemplar
 from gateway.telemetry.native_histograms import native_histogram
+from gateway.telemetry.shared_counts import SharedCounts, is_living
+from gateway.telemetry.sums import by_labels, sum_by_key, sum_filters, sum_histograms, sum_series
 from gateway.telemetry.worker_stats import (
     DURATION_BUCKETS,
     LAG_BUCKETS,
@@ -19,10 +21,10 @@ from gateway.telemetry.worker_stats import (
     Gauges,
     Histogram,
     Series,
-    SharedCounts,
     Snapshot,
-    is_living,
 )
+
+Labels = TypeVar("Labels", bound=tuple[str, ...])
 
 SERIES_LABELS = ("upstream", "model", "endpoint", "outcome")
 LATENCIES = (
@@ -57,98 +59,80 @@ class GatewayCollector(Collector):
     def collect(self, *, native: bool = False) -> Iterable[Metric]:
         """Families, large ones in pieces of the same name; with `native` latencies have their native part as well."""
         snapshots = self._shared.read()
-        yield from _request_families(_by_labels(snapshots), native=native)
+        yield from _request_families(by_labels(snapshots), native=native)
         yield _count_family(
             "biasgate_exchanges",
             "Sampling ledger: what became of each eligible exchange at the gateway.",
-            (snapshot.exchanges for snapshot in snapshots),
+            sum_by_key(snapshot.exchanges for snapshot in snapshots),
         )
         yield _count_family(
             "biasgate_config_reloads",
             "Reloads of the configuration: applied, or refused with a log line.",
-            (snapshot.reloads for snapshot in snapshots),
+            sum_by_key(snapshot.reloads for snapshot in snapshots),
         )
         yield _count_family(
             "biasgate_trace_spans",
             "Spans: exported, failed (not taken by the collector) or dropped (too many waited).",
-            (snapshot.spans for snapshot in snapshots),
+            sum_by_key(snapshot.spans for snapshot in snapshots),
         )
-        yield _lag_family([snapshot.lag for snapshot in snapshots], native=native)
+        yield _lag_family(sum_histograms([snapshot.lag for snapshot in snapshots]), native=native)
         yield from _eviction_families(snapshots)
-        yield _mitigation_family(snapshots)
+        yield _labelled_family(
+            "biasgate_mitigations",
+            "What policies did with requests.",
+            ("policy", "action", "outcome"),
+            sum_by_key(snapshot.mitigations_by_labels for snapshot in snapshots),
+        )
         yield _mitigation_seconds_family(snapshots)
-        yield _ingested_family(snapshots)
+        yield _labelled_family(
+            "biasgate_ingested",
+            "What others recorded and sent, by what became of it.",
+            ("door", "outcome"),
+            sum_by_key(snapshot.ingested_by_labels for snapshot in snapshots),
+        )
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
 
 
-def _by_labels(snapshots: Iterable[Snapshot]) -> list[Sequence[Series]]:
-    """The series of all workers, those of the same labels together."""
-    found: dict[tuple[str, str, str, str], list[Series]] = {}
-    for snapshot in snapshots:
-        for one in snapshot.series:
-            found.setdefault((one.upstream, one.model, one.endpoint, one.outcome), []).append(one)
-    return [*found.values()]
-
-
 def _request_families(series: Sequence[Sequence[Series]], *, native: bool) -> Iterator[Metric]:
-    pieces = [series[start : start + PIECE] for start in range(0, max(1, len(series)), PIECE)]
-    for piece in pieces:
+    pieces: list[list[Series]] = []
+    for start in range(0, max(1, len(series)), PIECE):
+        piece = [*map(sum_series, series[start : start + PIECE])]
+        pieces.append(piece)
         requests = CounterMetricFamily(
             "biasgate_requests", "Relayed requests that ended, by how.", labels=SERIES_LABELS
         )
-        for parts in piece:
-            requests.add_metric(_labels(parts), sum(sum(one.duration) for one in parts))
+        for one in piece:
+            requests.add_metric(_labels(one), sum(one.duration))
         yield requests
     for of, bounds, name, documentation in LATENCIES:
         for piece in pieces:
             family = HistogramMetricFamily(name, documentation, labels=SERIES_LABELS)
-            for parts in piece:
-                _add_latency(family, parts, of, bounds, native=native)
+            for one in piece:
+                _add_latency(family, one, of, bounds, native=native)
             yield family
 
 
-def _add_latency(
-    family: HistogramMetricFamily, parts: Sequence[Series], of: str, bounds: Sequence[float], *, native: bool
-) -> None:
-    counts = [sum(column) for column in zip(*(getattr(one, of) for one in parts), strict=True)]
+def _add_latency(family: HistogramMetricFamily, one: Series, of: str, bounds: Sequence[float], *, native: bool) -> None:
+    counts, labels, total = getattr(one, of), _labels(one), getattr(one, f"{of}_sum")
     if not any(counts):
         return
-    labels, total = _labels(parts), sum(getattr(one, f"{of}_sum") for one in parts)
-    last = zip_longest(*(getattr(one, f"{of}_last") for one in parts))
-    examples = [_example(seen, of) for seen in last]
+    examples = [_example(ended, of) for ended in getattr(one, f"{of}_last")]
     _add(family, labels, bounds, counts, total, examples)
     if native:
-        buckets = _added_up(getattr(one, f"{of}_native") for one in parts)
         named = dict(zip(SERIES_LABELS, labels, strict=True))
-        _add_native(family, named, buckets, sum(counts), total, examples)
+        _add_native(family, named, getattr(one, f"{of}_native"), sum(counts), total, examples)
 
 
-def _labels(parts: Sequence[Series]) -> tuple[str, ...]:
-    return (parts[0].upstream, parts[0].model, parts[0].endpoint, parts[0].outcome)
+def _labels(one: Series) -> tuple[str, ...]:
+    return (one.upstream, one.model, one.endpoint, one.outcome)
 
 
-def _example(last: Iterable[Ended | None], of: str) -> Exemplar | None:
-    """The newest of the requests that the workers counted last in a bucket."""
-    newest = max((one for one in last if one), key=lambda one: one.at, default=None)
-    if newest is None:
-        return None
-    return exemplar(newest.request_id, newest.trace_id, getattr(newest, of), newest.at)
+def _example(ended: Ended | None, of: str) -> Exemplar | None:
+    return exemplar(ended.request_id, ended.trace_id, getattr(ended, of), ended.at) if ended else None
 
 
-def _added_up(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
-    total: Counter[int] = Counter()
-    for one in counts:
-        total.update(one)
-    return total
-
-
-def _lag_family(seen: Iterable[Histogram], *, native: bool) -> Metric:
+def _lag_family(total: Histogram, *, native: bool) -> Metric:
     family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "How late a worker's event loop came to a timer.")
-    total = Histogram()
-    for one in seen:
-        total.counts = [a + b for a, b in zip(total.counts, one.counts, strict=True)]
-        total.total += one.total
-        total.native = _added_up((total.native, one.native))
     _add(family, (), LAG_BUCKETS, total.counts, total.total)
     if native:
         _add_native(family, {}, total.native, sum(total.counts), total.total)
@@ -183,72 +167,42 @@ def _add_native(
     family.add_sample(family.name, labels, count, native_histogram=part)
 
 
-def _count_family(name: str, documentation: str, counts: Iterable[Mapping[str, int]]) -> Metric:
-    family = CounterMetricFamily(name, documentation, labels=["outcome"])
-    sums: Counter[str] = Counter()
-    for one in counts:
-        sums.update(one)
-    for outcome, count in sorted(sums.items()):
-        family.add_metric([outcome], count)
+def _count_family(name: str, documentation: str, counts: Mapping[str, int]) -> Metric:
+    return _labelled_family(name, documentation, ("outcome",), {(outcome,): n for outcome, n in counts.items()})
+
+
+def _labelled_family(name: str, documentation: str, labels: Sequence[str], counts: Mapping[Labels, int]) -> Metric:
+    family = CounterMetricFamily(name, documentation, labels=labels)
+    for values, count in sorted(counts.items()):
+        family.add_metric(values, count)
     return family
 
 
 def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:
     none = [dict.fromkeys(snapshot.gauges.upstream_up, 0) for snapshot in snapshots]
     evicted = CounterMetricFamily("biasgate_audits_evicted", EVICTED_HELP, labels=["upstream", "reason"])
-    for upstream, count in sorted(_sum_by_key([*none, *(snapshot.evicted for snapshot in snapshots)]).items()):
+    for upstream, count in sorted(sum_by_key([*none, *(snapshot.evicted for snapshot in snapshots)]).items()):
         evicted.add_metric([upstream, LIVE_WAITING], count)
     wasted = CounterMetricFamily("biasgate_audit_tokens_wasted", WASTED_HELP, labels=["upstream", "kind"])
-    for upstream, count in sorted(_sum_by_key([*none, *(one.wasted_prompt_tokens for one in snapshots)]).items()):
+    for upstream, count in sorted(sum_by_key([*none, *(one.wasted_prompt_tokens for one in snapshots)]).items()):
         wasted.add_metric([upstream, "prompt"], count)
-    for upstream, count in sorted(_sum_by_key([*none, *(one.wasted_generation_tokens for one in snapshots)]).items()):
+    for upstream, count in sorted(sum_by_key([*none, *(one.wasted_generation_tokens for one in snapshots)]).items()):
         wasted.add_metric([upstream, "generation"], count)
     yield from (evicted, wasted)
-
-
-def _mitigation_family(snapshots: list[Snapshot]) -> Metric:
-    family = CounterMetricFamily(
-        "biasgate_mitigations", "What policies did with requests.", labels=["policy", "action", "outcome"]
-    )
-    sums: Counter[tuple[str, str, str]] = Counter()
-    for snapshot in snapshots:
-        for policy, action, outcome, count in snapshot.mitigations:
-            sums[policy, action, outcome] += count
-    for labels, count in sorted(sums.items()):
-        family.add_metric(labels, count)
-    return family
-
-
-def _ingested_family(snapshots: list[Snapshot]) -> Metric:
-    family = CounterMetricFamily(
-        "biasgate_ingested", "What others recorded and sent, by what became of it.", labels=["door", "outcome"]
-    )
-    sums: Counter[tuple[str, str]] = Counter()
-    for snapshot in snapshots:
-        for door, outcome, count in snapshot.ingested:
-            sums[door, outcome] += count
-    for labels, count in sorted(sums.items()):
-        family.add_metric(labels, count)
-    return family
 
 
 def _mitigation_seconds_family(snapshots: list[Snapshot]) -> Metric:
     family = HistogramMetricFamily(
         "biasgate_mitigation_seconds", "What filters of policies added to a request.", labels=["policy", "action"]
     )
-    sums: dict[tuple[str, str], tuple[list[int], float]] = {}
-    for snapshot in snapshots:
-        for policy, action, counts, total in snapshot.mitigation_seconds:
-            before, seconds = sums.get((policy, action), ([0] * len(counts), 0.0))
-            sums[policy, action] = [a + b for a, b in zip(before, counts, strict=True)], seconds + total
-    for labels, (counts, total) in sorted(sums.items()):
+    for labels, (counts, total) in sorted(sum_filters(snapshots).items()):
         _add(family, labels, DURATION_BUCKETS, counts, total)
     return family
 
 
 def _gauge_families(living: list[Gauges]) -> Iterator[Metric]:
     yield _gauge(
-        "biasgate_inflight_requests", "Requests being relayed.", "upstream", _sum_by_key(g.inflight for g in living)
+        "biasgate_inflight_requests", "Requests being relayed.", "upstream", sum_by_key(g.inflight for g in living)
     )
     up = _collect_by_key(g.upstream_up for g in living)
     yield _gauge(
@@ -282,7 +236,7 @@ def _gauge_families(living: list[Gauges]) -> Iterator[Metric]:
     yield info
 
 
-def _gauge(name: str, documentation: str, label: str, values: dict[str, float]) -> GaugeMetricFamily:
+def _gauge(name: str, documentation: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
     family = GaugeMetricFamily(name, documentation, labels=[label])
     for key, value in sorted(values.items()):
         family.add_metric([key], value)
@@ -295,10 +249,6 @@ def _collect_by_key(dictionaries: Iterable[dict[str, Any]]) -> dict[str, list[An
         for key, value in dictionary.items():
             collected.setdefault(key, []).append(value)
     return collected
-
-
-def _sum_by_key(dictionaries: Iterable[dict[str, int]]) -> dict[str, float]:
-    return {key: float(sum(values)) for key, values in _collect_by_key(dictionaries).items()}
 
 
 def _mean_by_key(dictionaries: Iterable[dict[str, float]]) -> dict[str, float]:

@@ -1,17 +1,10 @@
-"""What one gateway worker counts, and how all workers of a gateway put their numbers together.
-
-Plain counts on the hot path. Each worker owns one `WorkerStats`; with a shared `metrics_dir` every worker leaves its
-numbers there as msgpack, and whoever reads adds up all files. The files of workers that died stay, hence counters never
-fall; gauges come from living workers only.
-"""
+"""What one gateway worker counts: plain numbers on the hot path, in its one `WorkerStats`."""
 
 import os
-import secrets
 import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 
@@ -26,10 +19,6 @@ OVERHEAD_BUCKETS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01
 
 LAG_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds in seconds; no step of an event loop should take more than 0.05."""
-
-SNAPSHOT_SECONDS = 0.2
-GAUGE_LIFETIME_SECONDS = 15.0
-"""A file older than this says nothing about the present, even if its process id is in use again."""
 
 
 class Histogram(msgspec.Struct, array_like=True):
@@ -118,6 +107,18 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """(policy, action, counts per bucket of DURATION_BUCKETS, sum of seconds)."""
     ingested: list[tuple[str, str, int]] = []
     """(door, outcome, how many): `gateway.ingest.received.Outcome`."""
+    folded: list[str] = []
+    """Names of the files whose counts these are too (gateway.telemetry.shared_counts)."""
+
+    @property
+    def mitigations_by_labels(self) -> dict[tuple[str, str, str], int]:
+        """By (policy, action, outcome)."""
+        return {(policy, action, outcome): count for policy, action, outcome, count in self.mitigations}
+
+    @property
+    def ingested_by_labels(self) -> dict[tuple[str, str], int]:
+        """By (door, outcome)."""
+        return {(door, outcome): count for door, outcome, count in self.ingested}
 
 
 Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
@@ -237,54 +238,9 @@ class WorkerStats:
         )
 
 
-class SharedCounts:
-    """The snapshot files of all workers in one directory; without a directory, this worker's numbers alone."""
-
-    def __init__(self, stats: WorkerStats, directory: Path | None) -> None:
-        self._stats = stats
-        self._directory = directory
-        self._file = directory / f"worker-{os.getpid()}-{secrets.token_hex(4)}.msgpack" if directory else None
-        if directory is not None:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether there is anything for other workers to read."""
-        return self._file is not None
-
-    def flush(self) -> None:
-        """Leaves this worker's numbers for the others; a reader sees the old file or the new one, never half of one."""
-        if self._file is not None:
-            partial = self._file.with_suffix(".partial")
-            partial.write_bytes(msgspec.msgpack.encode(self._stats.snapshot()))
-            partial.replace(self._file)
-
-    def read(self) -> list[Snapshot]:
-        """Own numbers, fresh, and those that every other worker of this directory left last."""
-        if self._directory is None:
-            return [self._stats.snapshot()]
-        self.flush()
-        return [msgspec.msgpack.decode(path.read_bytes(), type=Snapshot) for path in self._directory.glob("*.msgpack")]
-
-
 def new_series(key: tuple[str, str, str, str]) -> Series:
     """Nothing counted yet."""
     sizes = [len(bounds) + 1 for bounds in (DURATION_BUCKETS, OVERHEAD_BUCKETS, DURATION_BUCKETS)]
     duration, overhead, first_chunk = ([0] * size for size in sizes)
     last: list[list[Ended | None]] = [[None] * size for size in sizes]
     return Series(*key, duration, 0.0, overhead, 0.0, first_chunk, 0.0, last[0], last[1], last[2])
-
-
-def is_living(snapshot: Snapshot) -> bool:
-    """Whether the worker that left these numbers still runs."""
-    if snapshot.pid == os.getpid():
-        return True
-    if time.time() - snapshot.written_at > GAUGE_LIFETIME_SECONDS:
-        return False
-    try:
-        os.kill(snapshot.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -12,7 +12,8 @@ import pytest
 
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
-from gateway.telemetry.worker_stats import Gauges, SharedCounts, WorkerStats
+from gateway.telemetry.shared_counts import SharedCounts
+from gateway.telemetry.worker_stats import Gauges, WorkerStats
 from tests.support.ended_requests import end_one
 from tests.support.integration.scraped import Prometheus, scraped, scraping, send_traffic
 

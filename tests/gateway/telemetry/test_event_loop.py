@@ -7,7 +7,8 @@ from pathlib import Path
 from gateway.telemetry.event_loop import watch_lag
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
-from gateway.telemetry.worker_stats import Histogram, SharedCounts, WorkerStats
+from gateway.telemetry.shared_counts import SharedCounts
+from gateway.telemetry.worker_stats import Histogram, WorkerStats
 from tests.support.gateway.control_plane import control_plane
 from tests.support.waiting import eventually
 

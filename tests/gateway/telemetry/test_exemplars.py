@@ -11,7 +11,8 @@ from prometheus_client.samples import Exemplar
 from gateway.telemetry.exemplars import exemplar
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
-from gateway.telemetry.worker_stats import Series, SharedCounts, WorkerStats
+from gateway.telemetry.shared_counts import SharedCounts
+from gateway.telemetry.worker_stats import Series, WorkerStats
 from tests.support.ended_requests import end_one
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"

@@ -10,7 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.telemetry import protobuf
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import PIECE, GatewayCollector
-from gateway.telemetry.worker_stats import SharedCounts, WorkerStats
+from gateway.telemetry.shared_counts import SharedCounts
+from gateway.telemetry.worker_stats import WorkerStats
 from tests.support.ended_requests import end_one
 
 N_MODELS = 20 * PIECE + 1

@@ -9,7 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
-from gateway.telemetry.worker_stats import Gauges, SharedCounts, Snapshot, WorkerStats
+from gateway.telemetry.shared_counts import SharedCounts
+from gateway.telemetry.worker_stats import Gauges, Snapshot, WorkerStats
 from tests.support.ended_requests import end_one
 
 LABELS = {"upstream": "a", "model": "m", "endpoint": "/v1/chat/completions", "outcome": "complete"}

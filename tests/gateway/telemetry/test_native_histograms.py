@@ -12,7 +12,8 @@ from gateway.telemetry import otlp, protobuf
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.native_histograms import ZERO_THRESHOLD, native_histogram, observe
-from gateway.telemetry.worker_stats import Series, SharedCounts, WorkerStats
+from gateway.telemetry.shared_counts import SharedCounts
+from gateway.telemetry.worker_stats import Series, WorkerStats
 from tests.support.ended_requests import end_one
 
 PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"

@@ -1,0 +1,101 @@
+"""The counts of several workers, added up."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import TypeVar
+
+from gateway.telemetry.worker_stats import Ended, Gauges, Histogram, Series, Snapshot
+
+Key = TypeVar("Key")
+
+
+def by_labels(snapshots: Iterable[Snapshot]) -> list[Sequence[Series]]:
+    """The series of all of them, those of the same labels together."""
+    found: dict[tuple[str, str, str, str], list[Series]] = {}
+    for snapshot in snapshots:
+        for one in snapshot.series:
+            found.setdefault((one.upstream, one.model, one.endpoint, one.outcome), []).append(one)
+    return [*found.values()]
+
+
+def sum_series(parts: Sequence[Series]) -> Series:
+    """One series of several with the same labels; of each bucket the request that was counted last."""
+    first = parts[0]
+    return Series(
+        first.upstream,
+        first.model,
+        first.endpoint,
+        first.outcome,
+        duration=_columns(one.duration for one in parts),
+        duration_sum=sum(one.duration_sum for one in parts),
+        overhead=_columns(one.overhead for one in parts),
+        overhead_sum=sum(one.overhead_sum for one in parts),
+        first_chunk=_columns(one.first_chunk for one in parts),
+        first_chunk_sum=sum(one.first_chunk_sum for one in parts),
+        duration_last=_newest(one.duration_last for one in parts),
+        overhead_last=_newest(one.overhead_last for one in parts),
+        first_chunk_last=_newest(one.first_chunk_last for one in parts),
+        duration_native=sum_by_key(one.duration_native for one in parts),
+        overhead_native=sum_by_key(one.overhead_native for one in parts),
+        first_chunk_native=sum_by_key(one.first_chunk_native for one in parts),
+    )
+
+
+def sum_histograms(parts: Sequence[Histogram]) -> Histogram:
+    """One histogram of several."""
+    return Histogram(
+        _columns(one.counts for one in (Histogram(), *parts)),
+        sum(one.total for one in parts),
+        sum_by_key(one.native for one in parts),
+    )
+
+
+def sum_by_key(counts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:
+    """The count of each key."""
+    total: Counter[Key] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(total)
+
+
+def sum_filters(snapshots: Iterable[Snapshot]) -> dict[tuple[str, str], tuple[list[int], float]]:
+    """Of each (policy, action) its counts by bucket and the sum of seconds."""
+    found: dict[tuple[str, str], tuple[list[int], float]] = {}
+    for snapshot in snapshots:
+        for policy, action, counts, seconds in snapshot.mitigation_seconds:
+            before, total = found.get((policy, action), ([0] * len(counts), 0.0))
+            found[policy, action] = _columns((before, counts)), total + seconds
+    return found
+
+
+def sum_snapshots(snapshots: Sequence[Snapshot]) -> Snapshot:
+    """All that was ever counted, as of one worker that is gone."""
+    return Snapshot(
+        pid=0,
+        written_at=0.0,
+        series=[*map(sum_series, by_labels(snapshots))],
+        exchanges=sum_by_key(one.exchanges for one in snapshots),
+        gauges=Gauges(),
+        reloads=sum_by_key(one.reloads for one in snapshots),
+        spans=sum_by_key(one.spans for one in snapshots),
+        lag=sum_histograms([one.lag for one in snapshots]),
+        evicted=sum_by_key(one.evicted for one in snapshots),
+        wasted_prompt_tokens=sum_by_key(one.wasted_prompt_tokens for one in snapshots),
+        wasted_generation_tokens=sum_by_key(one.wasted_generation_tokens for one in snapshots),
+        mitigations=[(*key, n) for key, n in sum_by_key(one.mitigations_by_labels for one in snapshots).items()],
+        mitigation_seconds=[(*key, *seen) for key, seen in sum_filters(snapshots).items()],
+        ingested=[(*key, n) for key, n in sum_by_key(one.ingested_by_labels for one in snapshots).items()],
+    )
+
+
+def _columns(rows: Iterable[Sequence[int]]) -> list[int]:
+    return [sum(column) for column in zip(*rows, strict=True)]
+
+
+def _newest(lists: Iterable[Sequence[Ended | None]]) -> list[Ended | None]:
+    """Bucket by bucket; a list may be empty."""
+    return [
+        max((one for one in seen if one is not None), key=lambda one: one.at, default=None)
+        for seen in zip_longest(*lists)
+    ]
