@@ -11,7 +11,8 @@ from typing import Any, Literal, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from gateway.config.effective import mask_url
@@ -21,6 +22,8 @@ Dialect = Literal["sqlite", "postgresql"]
 
 BUSY_TIMEOUT_SECONDS = 10
 CONNECT_TIMEOUT_SECONDS = 5
+POOL_TIMEOUT_SECONDS = 30.0
+"""Longest wait for one of the connections, where all are in use."""
 
 
 class Connections:
@@ -91,7 +94,13 @@ class Connections:
                 await connection.execution_options(biasgate_writes=writes)
                 async with connection.begin():
                     yield connection
-        except (OperationalError, InterfaceError) as exc:
+        except PoolTimeoutError as exc:
+            raise StoreError(
+                f"store {self.masked_url}: all its connections are in use, for {POOL_TIMEOUT_SECONDS:g} s: "
+                "look whether it answers, or has more work than it can do"
+            ) from exc
+        except (OperationalError, InterfaceError, InternalError) as exc:
+            # Internal ones are a server that may only be read, and a transaction that it ended for being idle.
             raise StoreError(f"store {self.masked_url}: {_remedy(exc, self.dialect)}") from exc
         except DBAPIError as exc:
             if "file is not a database" in str(exc.orig):
@@ -113,7 +122,10 @@ def _sqlite_engine(url: str) -> AsyncEngine:
         raise StoreError(f'store "{url}": a database in memory cannot be shared between processes: name a file')
     _open_once(url, path)
     engine = create_async_engine(
-        f"sqlite+aiosqlite:///{path}", connect_args={"timeout": BUSY_TIMEOUT_SECONDS}, hide_parameters=True
+        f"sqlite+aiosqlite:///{path}",
+        pool_timeout=POOL_TIMEOUT_SECONDS,
+        connect_args={"timeout": BUSY_TIMEOUT_SECONDS},
+        hide_parameters=True,
     )
     sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     sa.event.listen(engine.sync_engine, "begin", _begin_sqlite)
@@ -157,6 +169,7 @@ def _postgresql_engine(url: str) -> AsyncEngine:
         engine = create_async_engine(
             "postgresql+psycopg://" + url.removeprefix("postgresql://"),
             pool_pre_ping=True,
+            pool_timeout=POOL_TIMEOUT_SECONDS,
             hide_parameters=True,
             connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
         )

@@ -1,6 +1,7 @@
 """Opening a store: errors a user can act on, migrations that several processes may start at once."""
 
 import asyncio
+import contextlib
 import multiprocessing
 import sqlite3
 from pathlib import Path
@@ -12,7 +13,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from gateway.errors import StoreError
-from gateway.store import schema
+from gateway.store import schema, tables
 from gateway.store.database import Database
 from gateway.store.partitions import NOT_ON_POSTGRESQL, ONLY_ON_POSTGRESQL
 from gateway.store.tables import metadata
@@ -192,3 +193,67 @@ async def test_queries_are_not_compiled(database: Database) -> None:
     """Over the partitions of many days PostgreSQL would compile for longer than it computes."""
     async with database.read() as connection:
         assert (await connection.execute(sa.text("SHOW jit"))).scalar() == "off"
+
+
+POSTGRESQL = pytest.mark.parametrize(
+    "store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
+
+
+async def test_connections_that_are_all_in_use(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for one too long comes again, as when the server is away: nothing of theirs is refused for good."""
+    monkeypatch.setattr("gateway.store.connections.POOL_TIMEOUT_SECONDS", 0.2)
+    database = await Database.open(store_url)
+
+    async def take_all() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(100):
+                await stack.enter_async_context(database.read())
+
+    try:
+        with pytest.raises(StoreError, match="all its connections are in use"):
+            await take_all()
+        await database.ping()
+    finally:
+        await database.close()
+
+
+@POSTGRESQL
+async def test_a_server_that_may_only_be_read(database: Database) -> None:
+    """As after a failover: it is the server's fault, and may be over in a moment."""
+
+    async def write(*, first: str) -> None:
+        async with database.begin() as connection:
+            await connection.exec_driver_sql(first)
+            await connection.execute(sa.insert(tables.facts), [{"name": "one", "value": b"1"}])
+
+    with pytest.raises(StoreError, match="read-only transaction"):
+        await write(first="SET TRANSACTION READ ONLY")
+    await write(first="SET TRANSACTION READ WRITE")
+
+
+@POSTGRESQL
+async def test_a_server_that_ends_an_idle_transaction(database: Database) -> None:
+    """Managed servers do so to a client that was cut off: the next transaction has a connection of its own."""
+
+    async def be_idle() -> None:
+        async with database.begin() as connection:
+            await connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 50")
+            await asyncio.sleep(0.3)
+            await connection.execute(sa.select(1))
+
+    with pytest.raises(StoreError, match="idle-in-transaction"):
+        await be_idle()
+    await database.ping()
+
+
+async def test_what_can_never_be_stored_is_no_fault_of_the_server(database: Database) -> None:
+    """It must not be tried for ever."""
+
+    async def store() -> None:
+        async with database.begin() as connection:
+            await connection.execute(sa.insert(tables.facts), [{"name": "one", "value": b"1"}])
+
+    await store()
+    with pytest.raises(sa.exc.IntegrityError):
+        await store()
