@@ -22,6 +22,9 @@ Dialect = Literal["sqlite", "postgresql"]
 
 BUSY_TIMEOUT_SECONDS = 10
 CONNECT_TIMEOUT_SECONDS = 5
+UNANSWERED_SECONDS = 10
+"""After which a connection whose other end acknowledges nothing is given up. Without it the kernel asks again after
+ever longer pauses: 20 s after a network was back, nothing had been stored yet."""
 POOL_TIMEOUT_SECONDS = 30.0
 """Longest wait for one of the connections, where all are in use."""
 
@@ -171,7 +174,13 @@ def _postgresql_engine(url: str) -> AsyncEngine:
             pool_pre_ping=True,
             pool_timeout=POOL_TIMEOUT_SECONDS,
             hide_parameters=True,
-            connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
+            connect_args={
+                "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+                "tcp_user_timeout": UNANSWERED_SECONDS * 1000,
+                "keepalives_idle": UNANSWERED_SECONDS,
+                "keepalives_interval": 2,
+                "keepalives_count": 3,
+            },
         )
         sa.event.listen(engine.sync_engine, "connect", _prepare_postgresql)
         return engine

@@ -3,8 +3,11 @@
 import asyncio
 import contextlib
 import multiprocessing
+import os
+import socket
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -257,3 +260,14 @@ async def test_what_can_never_be_stored_is_no_fault_of_the_server(database: Data
     await store()
     with pytest.raises(sa.exc.IntegrityError):
         await store()
+
+
+@POSTGRESQL
+async def test_a_server_that_acknowledges_nothing_is_given_up(database: Database) -> None:
+    """The kernel would ask it again after ever longer pauses, and not be heard when the network is back."""
+    async with database.read() as connection:
+        driver: Any = (await connection.get_raw_connection()).driver_connection
+        with socket.socket(fileno=os.dup(driver.fileno())) as found:
+            assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 10_000
+            assert found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
