@@ -24,7 +24,7 @@ BUSY_TIMEOUT_SECONDS = 10
 CONNECT_TIMEOUT_SECONDS = 5
 UNANSWERED_SECONDS = 10
 """After which a connection whose other end acknowledges nothing is given up. Without it the kernel asks again after
-ever longer pauses: 20 s after a network was back, nothing had been stored yet."""
+ever longer pauses: 10 s after a network was back, nothing had been stored yet."""
 POOL_TIMEOUT_SECONDS = 30.0
 """Longest wait for one of the connections, where all are in use."""
 
