@@ -16,6 +16,7 @@ from gateway.ingest.reading import LARGE_BYTES, MOST_CONTAINERS, Reading
 from gateway.ingest.received import MOST_ERRORS, MOST_MESSAGES, Part
 from gateway.proxy.admission import Client
 from tests.support.gateway.control_plane import ControlPlane
+from tests.support.loop_turns import with_turns
 
 GUARDRAIL = "/ingest/litellm/beta/litellm_basic_guardrail_api"
 JSON_DOORS = ("/ingest/http", "/ingest/litellm", "/ingest/otlp/v1/traces", "/ingest/otlp/v1/logs")
@@ -157,17 +158,8 @@ async def test_parts_by_the_thousand_leave_the_loop_its_turns(plane: ControlPlan
     ]
     body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
     sent = otlp.read(body, "traces", is_json=True, sender=None)
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    running = asyncio.create_task(others())
-    outcomes = await plane.intake.take(sent, "otlp", Client(name=None, may_opt=False, may_set_priority=False))
-    running.cancel()
+    client = Client(name=None, may_opt=False, may_set_priority=False)
+    outcomes, turns = await with_turns(plane.intake.take(sent, "otlp", client))
     assert outcomes == {"waiting": 3000}
     assert turns > 100
 

@@ -1,9 +1,10 @@
 """A scrape of a gateway with many models: whole families, and the event loop goes on with live traffic meanwhile."""
 
-import asyncio
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import pytest
+from prometheus_client.core import Metric
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -13,6 +14,7 @@ from gateway.telemetry.metrics import PIECE, GatewayCollector
 from gateway.telemetry.shared_counts import SharedCounts
 from gateway.telemetry.worker_stats import WorkerStats
 from tests.support.ended_requests import end_one
+from tests.support.loop_turns import with_turns
 
 N_MODELS = 20 * PIECE + 1
 TEXT, OPENMETRICS = "text/plain", "application/openmetrics-text; version=1.0.0"
@@ -28,12 +30,16 @@ def exposition() -> Exposition:
     return Exposition(collector, with_native=partial(collector.collect, native=True))
 
 
-@pytest.mark.parametrize(("accept", "parse"), [(TEXT, text_string_to_metric_families), (OPENMETRICS, None)])
-async def test_families_are_whole(exposition: Exposition, accept: str, parse: object) -> None:
+@pytest.mark.parametrize(
+    ("accept", "parse"),
+    [(TEXT, text_string_to_metric_families), (OPENMETRICS, openmetrics.text_string_to_metric_families)],
+)
+async def test_families_are_whole(
+    exposition: Exposition, accept: str, parse: Callable[[str], Iterable[Metric]]
+) -> None:
     """Each family is on the page once, with all samples that were collected."""
     body, _ = await exposition.render(accept)
-    read = parse or openmetrics.text_string_to_metric_families
-    found = [*read(body.decode())]  # type: ignore[operator]
+    found = [*parse(body.decode())]
 
     names = [family.name for family in found]
     assert len(set(names)) == len(names)
@@ -68,17 +74,5 @@ async def test_families_are_whole_as_protobuf(exposition: Exposition) -> None:
 @pytest.mark.parametrize("accept", [TEXT, OPENMETRICS, PROTOBUF])
 async def test_the_loop_has_its_turns(exposition: Exposition, accept: str) -> None:
     """A page that takes a tenth of a second is made in many steps, between which requests are relayed."""
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    running = asyncio.create_task(others())
-    await asyncio.sleep(0)
-    turns = 0
-    await exposition.render(accept)
-    running.cancel()
+    _, turns = await with_turns(exposition.render(accept))
     assert turns >= 10
