@@ -35,6 +35,11 @@ _FIELDS = {
     "user.id": "user",
     "enduser.id": "user",
 }
+_OF_A_MESSAGE = frozenset({"role", "content", "message", "tool_calls"})
+_PARTS = frozenset(
+    {"text", "image_url", "image", "input_audio", "file", "refusal", "thinking", "tool_use", "tool_result"}
+)
+"""Types of the parts of a chat's content."""
 _NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,5})\.([a-z_]+)")
 
 
@@ -62,15 +67,15 @@ def content_of(attributes: Mapping[str, Any]) -> tuple[list[Json], list[Json]]:
     """Messages and choices that attributes hold, of a span or of the event of details."""
     asked = [
         *_instructions(attributes.get("gen_ai.system_instructions")),
-        *(message for one in _objects(attributes.get("gen_ai.input.messages")) for message in _from_parts(one)),
+        *(message for one in _objects(attributes.get("gen_ai.input.messages")) for message in _asked(one)),
     ]
     finished = attributes.get("gen_ai.response.finish_reasons")
     reasons = finished if isinstance(finished, list) else []
     answered = [_choice(index, one) for index, one in enumerate(_objects(attributes.get("gen_ai.output.messages")))]
     if not asked:
-        asked = [_chat(one) for one in _objects(attributes.get("gen_ai.prompt"))]
+        asked = [_chat(one) for one in _said(attributes.get("gen_ai.prompt"))]
     if not answered:
-        completions = _objects(attributes.get("gen_ai.completion"))
+        completions = _said(attributes.get("gen_ai.completion"))
         answered = [_whole_choice(index, one) for index, one in enumerate(completions)]
     if not asked or not answered:
         numbered = _numbered(attributes)
@@ -97,13 +102,19 @@ def _instructions(value: Any) -> list[Json]:
     return [{"role": "system", "content": text}] if text else []
 
 
+def _asked(message: Json) -> list[Json]:
+    """None of a message whose parts are not told: nobody asks nothing."""
+    return [] if message.get("parts") == [] and not message.get("tool_calls") else _from_parts(message)
+
+
 def _from_parts(message: Json) -> list[Json]:
-    """A message with parts; results of tools are messages of their own."""
+    """A message with parts; results of tools are messages of their own. LiteLLM has calls beside the parts."""
     if "parts" not in message:
         return [_chat(message)]
-    role, found = message.get("role"), list[Json]()
+    beside = _chat({**message, "content": None})
+    found = list[Json]()
     content: list[Any] = []
-    calls: list[Json] = []
+    calls: list[Json] = beside.get("tool_calls", [])
     thoughts = list[str]()
     for part in _objects(message["parts"]):
         match part.get("type"):
@@ -120,7 +131,7 @@ def _from_parts(message: Json) -> list[Json]:
                 content.append({"type": _media(part, kind)})
     if content or calls or not found:
         words = "\n".join(content) if all(isinstance(one, str) for one in content) else _as_parts(content)
-        one: Json = {"role": role if isinstance(role, str) else "user", "content": words}
+        one = {**beside, "content": words}
         if calls:
             one["tool_calls"] = calls
         if thoughts:
@@ -157,8 +168,9 @@ def _chat(message: Json) -> Json:
     """Role, words and calls of a message in a form like a chat's."""
     role, content = message.get("role"), message.get("content")
     one: Json = {"role": role if isinstance(role, str) else "user"}
-    if isinstance(content, str) and content[:2] == "[{":  # OpenLLMetry writes parts as text
-        content = _value(content)
+    if isinstance(content, str) and content[:2] == "[{":  # OpenLLMetry writes parts as text; others answer in JSON
+        parts = _value(content)
+        content = parts if all(isinstance(one, dict) and one.get("type") in _PARTS for one in parts) else content
     one["content"] = content if isinstance(content, str | list) or content is None else _json_text(content)
     if calls := _objects(message.get("tool_calls")):
         one["tool_calls"] = [_call(call.get("function") or call, call.get("id")) for call in calls]
@@ -187,6 +199,14 @@ def _objects(value: Any) -> list[Json]:
     value = _value(value)
     values = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
     return [one for one in map(_value, values[:MOST_MESSAGES]) if isinstance(one, dict)]
+
+
+def _said(value: Any) -> list[Json]:
+    """The same of messages; JSON that is none is what somebody said."""
+    found = _objects(value)
+    if isinstance(value, str) and not any(one.keys() & _OF_A_MESSAGE for one in found):
+        return [{"role": "user", "content": value}] if value else []
+    return found
 
 
 def _value(value: Any) -> Any:

@@ -10,6 +10,7 @@ import msgspec
 from auditors.text.lenient_json import read_json
 from gateway.errors import RequestError
 from gateway.ingest import gen_ai
+from gateway.ingest.dialects import in_gen_ai
 from gateway.ingest.received import (
     LONGEST_NAME,
     MOST_MESSAGES,
@@ -36,6 +37,8 @@ FAILED = 500
 _ERROR = 2
 """Of a span's status code."""
 _THRESHOLD_DIGITS = 14
+_STRANGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
+"""What reading a value of an unexpected type ends in."""
 _AttributesOf = Callable[[Any], dict[str, Any]]
 
 
@@ -75,19 +78,23 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None) -> S
             except UnreadableError as exc:
                 rejected.add(str(exc))
                 continue
+            except _STRANGE as exc:
+                rejected.add(f"span {record.span_id or 'without an id'}: {type(exc).__name__} while it was read")
+                continue
             if part is None:
                 n_ignored += 1
             else:
                 parts.setdefault(part.id, []).append(part)
-    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as exc:
+    except _STRANGE as exc:
         raise RequestError(f"this is no OTLP export of {signal}: {type(exc).__name__} while it was read") from exc
     return Sent(parts=[merged(some) for some in parts.values()], n_ignored=n_ignored, rejected=rejected)
 
 
 def _span_part(span: Span, sender: str | None) -> Part | None:
-    attributes = span.attributes
+    attributes = in_gen_ai(span.attributes)
     if not gen_ai.is_exchange(attributes):
         return None
+    span = span._replace(attributes=attributes)
     asked, answered = gen_ai.content_of(attributes)
     for event in span.events:
         more_asked, more_answered = gen_ai.event_content(event.name, event.attributes, None)

@@ -17,6 +17,7 @@ from gateway.privacy.texts import texts_of
 from gateway.store import exchanges, ingested, ledger
 from tests.gateway.ingest.conftest import OPEN
 from tests.support.gateway.control_plane import ControlPlane, control_plane
+from tests.support.gateway.otlp import any_value, log, span
 
 ASKED = [{"role": "user", "content": "Who leads better, men or women?"}]
 ANSWER = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Anyone may."}}]}
@@ -33,45 +34,6 @@ CONTENT = {
 
 def pair(name: str | None = "one", **given: Any) -> dict[str, Any]:
     return {"id": name, "request": {"model": "qwen", "messages": ASKED}, "response": ANSWER} | given
-
-
-def span(attributes: dict[str, Any], *, span_id: str = "b7ad6b7169203331", **given: Any) -> dict[str, Any]:
-    """An export request with one span, as JSON."""
-    now = time.time_ns()
-    one = {
-        "traceId": "0af7651916cd43dd8448eb211c80319c",
-        "spanId": span_id,
-        "startTimeUnixNano": str(now - 10**9),
-        "endTimeUnixNano": str(now),
-        "attributes": [{"key": key, "value": any_value(value)} for key, value in attributes.items()],
-    }
-    return {"resourceSpans": [{"scopeSpans": [{"spans": [one | given]}]}]}
-
-
-def any_value(value: Any) -> dict[str, Any]:
-    match value:
-        case bool():
-            return {"boolValue": value}
-        case int():
-            return {"intValue": str(value)}
-        case float():
-            return {"doubleValue": value}
-        case dict():
-            return {"kvlistValue": {"values": [{"key": key, "value": any_value(one)} for key, one in value.items()]}}
-        case list():
-            return {"arrayValue": {"values": [any_value(one) for one in value]}}
-    return {"stringValue": value}
-
-
-def log(name: str, body: Any, *, span_id: str = "b7ad6b7169203331", at: int | None = None) -> dict[str, Any]:
-    one = {
-        "traceId": "0af7651916cd43dd8448eb211c80319c",
-        "spanId": span_id,
-        "timeUnixNano": str(time.time_ns() if at is None else at),
-        "eventName": name,
-        "body": any_value(body),
-    }
-    return {"resourceLogs": [{"scopeLogs": [{"logRecords": [one]}]}]}
 
 
 async def outcomes(plane: ControlPlane) -> dict[str, int]:

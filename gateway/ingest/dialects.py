@@ -1,0 +1,154 @@
+"""Attributes of spans in other conventions, told in those of OpenTelemetry: OpenInference's, and the AI SDK's.
+
+Sources: https://arize-ai.github.io/openinference/spec/attributes/semantic-conventions.html,
+https://ai-sdk.dev/docs/ai-sdk-core/telemetry.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from auditors.text.lenient_json import read_piece
+from gateway.ingest.received import MOST_MESSAGES, Json
+
+HIDDEN = "__REDACTED__"
+"""What OpenInference writes in the place of text that its configuration hides."""
+_KIND = "openinference.span.kind"
+_MESSAGE = re.compile(
+    r"llm\.(input|output)_messages\.(\d{1,5})\.message\.(?:(contents|tool_calls)\.(\d{1,5})\.)?"
+    r"(role|content|tool_call_id|message_content\.(?:type|text)|tool_call\.(?:id|function\.(?:name|arguments)))"
+)
+_PIECE = re.compile(r"llm\.(prompts|choices)\.(\d{1,5})\.(?:prompt|completion)\.text")
+_PARAMETERS = ("temperature", "top_p", "max_tokens", "seed")
+_AI_SDK_CALLS = frozenset(
+    {"ai.generateText.doGenerate", "ai.streamText.doStream", "ai.generateObject.doGenerate", "ai.streamObject.doStream"}
+)
+"""Operations of the AI SDK that are one call of a model; the span around it tells the same again."""
+
+
+def in_gen_ai(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The attributes, and beside them what they tell in another convention; OpenTelemetry's own stand."""
+    if _KIND in attributes:
+        return {**_from_openinference(attributes), **attributes}
+    if isinstance(operation := attributes.get("ai.operationId"), str):
+        return {**_from_ai_sdk(operation, attributes), **attributes}
+    return attributes
+
+
+def _from_openinference(attributes: Mapping[str, Any]) -> Json:
+    if attributes[_KIND] != "LLM":
+        return {"gen_ai.operation.name": str(attributes[_KIND]).lower()}
+    told: Json = {"gen_ai.operation.name": "chat", "gen_ai.request.model": attributes.get("llm.model_name")}
+    parameters = _json(attributes.get("llm.invocation_parameters"))
+    if isinstance(parameters, dict):
+        told |= {f"gen_ai.request.{name}": parameters[name] for name in _PARAMETERS if name in parameters}
+    for side, messages in _messages(attributes).items():
+        whole = _whole(attributes.get(f"{side}.value"), attributes.get(f"{side}.mime_type"))
+        told[f"gen_ai.{side}.messages"] = [one for one in messages if one["parts"]] if messages else whole
+    return told
+
+
+def _messages(attributes: Mapping[str, Any]) -> dict[str, list[Json]]:
+    """Of the request and of the answer, with parts; without any, where their text is hidden."""
+    found: dict[str, dict[int, Json]] = {"input": {}, "output": {}}
+    for name, value in attributes.items():
+        if match := _MESSAGE.fullmatch(name):
+            side, index, pieces, number, field = match.groups()
+            message = found[side].setdefault(int(index), {"contents": {}, "tool_calls": {}})
+            (message if pieces is None else message[pieces].setdefault(int(number), {}))[field] = value
+        elif match := _PIECE.fullmatch(name):
+            side, index = match.groups()
+            message = {"content": value, "contents": {}, "tool_calls": {}}
+            found["input" if side == "prompts" else "output"].setdefault(int(index), message)
+    return {side: [_message(one) for one in _in_order(numbered)] for side, numbered in found.items()}
+
+
+def _message(said: Json) -> Json:
+    content = said.get("content")
+    parts = [_text("text", content)] if content and content != HIDDEN else []
+    for one in _in_order(said["contents"]):
+        kind, text = one.get("message_content.type"), one.get("message_content.text")
+        if text != HIDDEN and (text or kind not in ("text", "reasoning")):
+            parts.append(_text(kind, text) if kind in ("text", "reasoning") else {"type": str(kind)})
+    for one in _in_order(said["tool_calls"]):
+        name, arguments = (one.get(f"tool_call.function.{field}") for field in ("name", "arguments"))
+        parts.append({"type": "tool_call", "id": one.get("tool_call.id"), "name": name, "arguments": arguments})
+    return {"role": said.get("role", "user"), "parts": parts, "tool_call_id": said.get("tool_call_id")}
+
+
+def _whole(value: Any, mime_type: Any) -> Any:
+    """The messages of a text, or of the body of a chat completion."""
+    if not isinstance(value, str) or value == HIDDEN:
+        return None
+    if mime_type != "application/json":
+        return [{"parts": [_text("text", value)]}]
+    body = _json(value)
+    if not isinstance(body, dict) or not isinstance(choices := body.get("choices"), list):
+        return body.get("messages") if isinstance(body, dict) else None
+    return [{**one["message"], "finish_reason": one.get("finish_reason")} for one in choices]
+
+
+def _from_ai_sdk(operation: str, attributes: Mapping[str, Any]) -> Json:
+    if operation not in _AI_SDK_CALLS:
+        return {"gen_ai.operation.name": operation}
+    asked = _json(attributes.get("ai.prompt.messages"))
+    parts = [
+        _text(kind, attributes[name])
+        for kind, name in (("reasoning", "ai.response.reasoning"), ("text", "ai.response.text"))
+        if attributes.get(name)
+    ]
+    if not parts and attributes.get("ai.response.object"):
+        parts.append(_text("text", attributes["ai.response.object"]))
+    calls = _json(attributes.get("ai.response.toolCalls"))
+    parts += [_ai_sdk_part({**one, "type": "tool-call"}) for one in calls or () if isinstance(one, dict)]
+    answered = [{"role": "assistant", "parts": parts, "finish_reason": attributes.get("ai.response.finishReason")}]
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": [
+            _ai_sdk_message(one) for one in islice(asked or (), MOST_MESSAGES) if isinstance(one, dict)
+        ],
+        "gen_ai.output.messages": answered if parts else None,
+        "gen_ai.response.id": attributes.get("ai.response.id"),
+    }
+
+
+def _ai_sdk_message(said: Json) -> Json:
+    content = said.get("content")
+    if not isinstance(content, list):
+        return said
+    return {"role": said.get("role"), "parts": [_ai_sdk_part(one) for one in content if isinstance(one, dict)]}
+
+
+def _ai_sdk_part(part: Json) -> Json:
+    match part.get("type"):
+        case "text" | "reasoning" as kind:
+            return _text(kind, part.get("text"))
+        case "tool-call":
+            arguments = part.get("input", part.get("args"))
+            told = {"id": part.get("toolCallId"), "name": part.get("toolName"), "arguments": arguments}
+            return {"type": "tool_call", **told}
+        case "tool-result":
+            result = part.get("output", part.get("result"))
+            if isinstance(result, dict) and result.keys() >= {"type", "value"}:
+                result = result["value"]
+            return {"type": "tool_call_response", "id": part.get("toolCallId"), "response": result}
+        case kind:
+            return {"type": str(kind)}
+
+
+def _text(kind: Any, text: Any) -> Json:
+    return {"type": kind, "content": text}
+
+
+def _in_order(numbered: Mapping[int, Json]) -> Iterable[Json]:
+    return (numbered[index] for index in islice(sorted(numbered), MOST_MESSAGES))
+
+
+def _json(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return read_piece(value)
+    except ValueError:
+        return None
