@@ -50,6 +50,7 @@ prepare_services() {
   need amtool prometheus-alertmanager
   need chromium chromium
   need nginx nginx
+  [[ -e /usr/lib/nginx/modules/ngx_http_js_module.so ]] || install_packages libnginx-mod-http-js
   need systemd-analyze systemd
   PATH=$(.ci/helm):$PATH
   start_postgres

@@ -287,9 +287,9 @@ guardrails:
 """
 
 
-async def ask(root: str, number: int, *, stream: bool) -> str:
+async def ask(root: str, number: int, *, stream: bool, model: str = "chat") -> str:
     """What the proxy answers, which the guardrail must not change."""
-    body = {"model": "chat", "stream": stream, "messages": [{"role": "user", "content": f"{QUESTION} {number}"}]}
+    body = {"model": model, "stream": stream, "messages": [{"role": "user", "content": f"{QUESTION} {number}"}]}
     async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
         answer = await http.post(f"{root}/v1/chat/completions", json=body)
     assert answer.status_code == 200, answer.text
