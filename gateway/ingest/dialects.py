@@ -69,7 +69,7 @@ def _message(said: Json) -> Json:
     parts = [_text("text", content)] if content and content != HIDDEN else []
     for one in _in_order(said["contents"]):
         kind, text = one.get("message_content.type"), one.get("message_content.text")
-        if text != HIDDEN and (text or kind not in ("text", "reasoning")):
+        if text != HIDDEN and (text or kind not in ("text", "reasoning", "tool_use")):  # calls stand beside
             parts.append(_text(kind, text) if kind in ("text", "reasoning") else {"type": str(kind)})
     for one in _in_order(said["tool_calls"]):
         name, arguments = (one.get(f"tool_call.function.{field}") for field in ("name", "arguments"))

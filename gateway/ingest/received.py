@@ -93,8 +93,9 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing more needs to come."""
-        return bool(self.model and self.asked and self.answered) or bool(self.request and self.response)
+        """Whether nothing more needs to come; what failed has no answer."""
+        answered = self.answered or self.status != 200
+        return bool(self.model and self.asked and answered) or bool(self.request and self.response)
 
     @property
     def may_be_audited(self) -> bool:

@@ -77,10 +77,7 @@ def shipped(path: Path, replacements: dict[str, str]) -> str:
 @pytest.mark.parametrize("proxy", [envoy, nginx])
 async def test_what_a_proxy_records_is_ingested(proxy: Any, tmp_path: Path) -> None:
     """Whole and streamed answers, word for word and once each; other endpoints are no exchanges."""
-    if proxy is envoy and sys.platform != "linux":
-        pytest.skip("no wheel of Envoy is tested but Linux'")
-    if proxy is nginx and (shutil.which("nginx") is None or not NJS.exists()):
-        lacking("nginx with njs is not installed: apt-get install nginx libnginx-mod-http-js", "NGINX")
+    require(proxy)
     config = config_in(tmp_path, "sampling_rate = 1.0\n")
     config.write_text(config.read_text().replace("rate = 0.5", "rate = 1.0", 1))
     home = tmp_path / "proxy"
@@ -104,6 +101,14 @@ async def test_what_a_proxy_records_is_ingested(proxy: Any, tmp_path: Path) -> N
         number = int(json.loads(request)["messages"][-1]["content"].split()[-1])
         stored[json.loads(response)["choices"][0]["message"]["content"]] = number
     assert stored == said
+
+
+def require(proxy: Any) -> None:
+    """Skips where it cannot be run."""
+    if proxy is envoy and sys.platform != "linux":
+        pytest.skip("no wheel of Envoy is tested but Linux'")
+    if proxy is nginx and (shutil.which("nginx") is None or not NJS.exists()):
+        lacking("nginx with njs is not installed: apt-get install nginx libnginx-mod-http-js", "NGINX")
 
 
 def recorded(records: Path, lines: Path) -> Path:

@@ -64,6 +64,7 @@ class TestOpenInference:
                 "llm.input_messages.1.message.contents.1.message_content.type": "image",
                 "llm.input_messages.1.message.contents.1.message_content.image.image.url": "data:image/png;base64,AA",
                 "llm.input_messages.2.message.role": "assistant",
+                "llm.input_messages.2.message.contents.0.message_content.type": "tool_use",
                 f"llm.input_messages.2.{call}id": "c1",
                 f"llm.input_messages.2.{call}function.name": "weather",
                 f"llm.input_messages.2.{call}function.arguments": '{"city": "Rome"}',

@@ -247,6 +247,14 @@ class TestOtlp:
 
         assert await outcomes(plane) == {"filtered": 1}
 
+    async def test_a_failed_request_without_an_answer(self, plane: ControlPlane) -> None:
+        """No answer will come: filtered at once, and not half of an exchange that waits."""
+        asked = {name: value for name, value in CONTENT.items() if name != "gen_ai.output.messages"}
+        failed = asked | {"error.type": "timeout"}
+        sent = await plane.http.post("/ingest/otlp/v1/traces", json=span(failed))
+        assert sent.status_code == 200
+        assert await outcomes(plane) == {"filtered": 1}
+
     async def test_partial_success(self, plane: ControlPlane) -> None:
         """A span that says nonsense of its sampling is rejected with the words that OTLP has for it."""
         good, bad = span(CONTENT), span(CONTENT | {"biasgate.sampling_rate": 7.0}, span_id="cccccccccccccccc")
