@@ -11,6 +11,7 @@ from auditors.text.lenient_json import read_json
 from gateway.errors import RequestError
 from gateway.ingest import gen_ai
 from gateway.ingest.dialects import in_gen_ai
+from gateway.ingest.nesting import one_a_call
 from gateway.ingest.received import (
     LONGEST_NAME,
     MOST_MESSAGES,
@@ -52,6 +53,7 @@ class Span(NamedTuple):
 
     trace_id: str
     span_id: str
+    parent_id: str
     started_at: float | None
     """Unix seconds."""
     ended_at: float | None
@@ -70,6 +72,7 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None) -> S
     """
     records = (_from_json if is_json else _from_protobuf)(body, signal)
     parts: dict[str, list[Part]] = {}
+    around: dict[str, str] = {}
     n_ignored, rejected = 0, Rejections()
     try:
         for record in records:
@@ -85,9 +88,13 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None) -> S
                 n_ignored += 1
             else:
                 parts.setdefault(part.id, []).append(part)
+                if record.parent_id:
+                    around[part.id] = exchange_id(sender, f"{record.trace_id}/{record.parent_id}")
     except _STRANGE as exc:
         raise RequestError(f"this is no OTLP export of {signal}: {type(exc).__name__} while it was read") from exc
-    return Sent(parts=[merged(some) for some in parts.values()], n_ignored=n_ignored, rejected=rejected)
+    told = {key: merged(some) for key, some in parts.items()}
+    kept = one_a_call(told, around)
+    return Sent(parts=kept, n_ignored=n_ignored + len(told) - len(kept), rejected=rejected)
 
 
 def _span_part(span: Span, sender: str | None) -> Part | None:
@@ -183,6 +190,7 @@ def _json_record(record: dict[str, Any]) -> Span:
     return Span(
         trace_id=_hex(record.get("traceId")),
         span_id=_hex(record.get("spanId")),
+        parent_id=_hex(record.get("parentSpanId")),
         started_at=_seconds(started),
         ended_at=_seconds(record.get("endTimeUnixNano")),
         attributes=_json_attributes(record),
@@ -262,6 +270,7 @@ def _proto_span(span: Any) -> Span:
     return Span(
         trace_id=_hex(span.trace_id.hex()),
         span_id=_hex(span.span_id.hex()),
+        parent_id=_hex(span.parent_span_id.hex()),
         started_at=_seconds(span.start_time_unix_nano),
         ended_at=_seconds(span.end_time_unix_nano),
         attributes=_proto_attributes(span.attributes),
@@ -275,6 +284,7 @@ def _proto_log(record: Any) -> Span:
     return Span(
         trace_id=_hex(record.trace_id.hex()),
         span_id=_hex(record.span_id.hex()),
+        parent_id="",
         started_at=_seconds(record.time_unix_nano or record.observed_time_unix_nano),
         ended_at=None,
         attributes=_proto_attributes(record.attributes),
