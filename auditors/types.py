@@ -118,6 +118,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     sender_rate: float | None = 1.0
     """Probability with which whoever recorded it sent it on, in (0, 1], a factor of `inclusion_probability`; None:
     nobody knows. 1 for what was relayed."""
+    system_fingerprint: str | None = None
+    """What the answer says of the configuration that gave it, as vLLM's version and digest; None: nothing."""
     traceparent: str | None = None
     """The gateway's span of it, else the one that its client named (W3C Trace Context); None: it is in no trace."""
 

@@ -108,6 +108,8 @@ class ExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     served_model: str
     upstream: str
+    system_fingerprint: str | None
+    """Of the answer: tells the servers behind one address apart."""
     stream: bool
     status_code: int
     key: str | None

@@ -20,13 +20,15 @@ from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import NotFoundError, RequestError
 from gateway.live.detectors import Detectors
-from gateway.live.estimates import LiveEstimate, estimate_of
+from gateway.live.estimates import LiveEstimate, ReplicaEstimate, estimate_of
 from gateway.live.history import History, history_of
 from gateway.live.policies import PolicyEffect, effect_of
 from gateway.live.settings import settings_of
+from gateway.live.stream import Stream
 from gateway.live.turns import in_turns
 from gateway.store import acknowledgements, circuits, coverages, histories, ledger, policy_arms, served, streams
 from gateway.store.acknowledgements import Acknowledgement
+from gateway.store.database import Database
 from gateway.store.stream_pages import MOST, Selection
 from gateway.store.windows import Window
 from gateway.telemetry.health import circuit_text
@@ -147,10 +149,7 @@ class LiveController(Controller):
         `window` as of the estimates: `window=5000` for the newest 5,000 audits, `window=24h` for those of the last day.
         """
         asked = None if window is None else _parsed(window)
-        listed = await streams.load(database, [stream_id])
-        if not listed:
-            raise NotFoundError(f'no live stream has the id "{stream_id[:40]}": GET /live/estimates lists them')
-        [stream] = listed
+        stream = await _stream(database, stream_id)
         return history_of(
             stream,
             await histories.read(database, stream_id, asked),
@@ -159,6 +158,15 @@ class LiveController(Controller):
             n_streams=await streams.count(database),
             changes=await served.changes(database, stream.key.model),
         )
+
+    @get(
+        "/streams/{stream_id:str}/replicas",
+        summary="One stream by the server that answered, where several stand behind one address",
+        responses=announced(404),
+    )
+    async def replicas(self, stream_id: FromPath[str], database: Store) -> list[ReplicaEstimate]:
+        """By the `system_fingerprint` of the answers, of the newest 5,000 measurements; the one with most first."""
+        return await live_pages.replica_estimates(database, await _stream(database, stream_id))
 
     @get(
         "/alarms",
@@ -292,6 +300,13 @@ def _said(name: str, text: str) -> str:
     if not said:
         raise RequestError(f"{name} {text[:20]!r} says nothing: give a {'name' if name == 'by' else 'reason'}")
     return said
+
+
+async def _stream(database: Database, stream_id: str) -> Stream:
+    listed = await streams.load(database, [stream_id])
+    if not listed:
+        raise NotFoundError(f'no live stream has the id "{stream_id[:40]}": GET /live/estimates lists them')
+    return listed[0]
 
 
 def _parsed(window: str) -> Window:

@@ -15,6 +15,7 @@ from gateway.live.detectors import ShownDetector, shown_detector
 from gateway.live.estimates import (
     CalibrationUsed,
     LiveEstimate,
+    ReplicaEstimate,
     estimate_of,
     window_estimate_of,
     with_calibration,
@@ -23,7 +24,7 @@ from gateway.live.estimates import (
 )
 from gateway.live.stream import Stream, WindowSums
 from gateway.live.turns import in_turns
-from gateway.store import calibrations, judge_passes, labels, served, stream_pages, streams, windows
+from gateway.store import calibrations, judge_passes, labels, replicas, served, stream_pages, streams, windows
 from gateway.store.calibrations import Kept
 from gateway.store.database import Database
 from gateway.store.judge_passes import Drifted
@@ -76,6 +77,19 @@ async def window_estimates(database: Database, selection: Selection, window: Win
             distances.setdefault(_axis_of(stream.key), []).append(one)
     shown = list(zip(page, made, strict=False))  # `needed` begins with the page
     return _answer(len(listed), await in_turns(partial(_encoded, distances), shown))
+
+
+async def replica_estimates(database: Database, stream: Stream) -> list[ReplicaEstimate]:
+    """One stream by the server that answered."""
+    return [
+        ReplicaEstimate(
+            system_fingerprint=one.system_fingerprint,
+            first_at=one.first_at,
+            last_at=one.last_at,
+            estimate=window_estimate_of(stream, one.sums, str(replicas.MOST_READ)),
+        )
+        for one in await replicas.read(database, stream.id)
+    ]
 
 
 async def detectors(database: Database, selection: Selection, settings: DriftSettings) -> Response[bytes]:

@@ -18,9 +18,10 @@ from gateway.console.rendering import View
 from gateway.console.showing import Asked, PageFrame
 from gateway.errors import NotFoundError
 from gateway.live.detectors import Detectors, shown_detector
+from gateway.live.estimates import ReplicaEstimate
 from gateway.live.history import History, history_of
 from gateway.live.settings import settings_of
-from gateway.store import acknowledgements, histories, served, stream_pages, streams
+from gateway.store import acknowledgements, histories, replicas, served, stream_pages, streams
 from gateway.store.database import Database
 from gateway.store.stream_pages import Selection
 
@@ -95,7 +96,7 @@ class AlarmsController(Controller):
         models = set(dataplane.config.aliases).union(*(upstream.models for upstream in dataplane.upstreams))
 
         async def build() -> View:
-            one, figure = await _detector(database, stream_id, config.drift)
+            one, figure, by_server = await _detector(database, stream_id, config.drift)
             entries = await acknowledgements.entries(database, stream=stream_id, limit=20)
             said = sentence(one) if one.state == "alarm" else None
             data = {
@@ -105,6 +106,8 @@ class AlarmsController(Controller):
                 "match": None if said is None else await matching(database, one, models),
                 "drawn": [figure],
                 "entries": entries,
+                "by_server": by_server,
+                "most_read": replicas.MOST_READ,
             }
             return View(template="alarm.html", title=subject(one), tab="/console/alarms", data=data)
 
@@ -118,8 +121,13 @@ def reference_plot(one: Detectors) -> str:
     return plot(one.range, None, one.mean_since, one.reference.lower, one.reference.upper, kind="reference")
 
 
-async def _detector(database: Database, stream_id: str, drift: DriftConfig) -> tuple[Detectors, "Figure"]:
-    """With the control chart of its history. Raises NotFoundError where there is no such stream."""
+async def _detector(
+    database: Database, stream_id: str, drift: DriftConfig
+) -> tuple[Detectors, "Figure", list[ReplicaEstimate]]:
+    """With the control chart of its history, and by the servers that answered.
+
+    Raises: NotFoundError where there is no such stream.
+    """
     found = await streams.load(database, [stream_id])
     if not found:
         raise NotFoundError(f'no live stream has the id "{stream_id[:100]}": the alarms page lists those that alarm')
@@ -142,7 +150,7 @@ async def _detector(database: Database, stream_id: str, drift: DriftConfig) -> t
             fingerprint_after=models.at(shown.model, float("inf")),
         )
     one = Detectors(log_threshold=settings.log_threshold(n_streams), **msgspec.structs.asdict(shown))
-    return one, await asyncio.to_thread(_drawn, history)
+    return one, await asyncio.to_thread(_drawn, history), await live_pages.replica_estimates(database, stream)
 
 
 def _drawn(history: History) -> "Figure":

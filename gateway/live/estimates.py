@@ -204,6 +204,20 @@ def _ends(interval: Interval | None) -> tuple[float, float] | None:
     return None if interval is None else (interval.lower, interval.upper)
 
 
+class ReplicaEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean over the answers of one `system_fingerprint`. Which server answers what, its router decides and not a
+    draw: a difference may be one of their requests.
+    """
+
+    system_fingerprint: str | None
+    """Null: the answer named none, or its exchange is deleted."""
+    first_at: float
+    """Of its measurements, Unix seconds."""
+    last_at: float
+    estimate: LiveEstimate
+    """`window` is the number of measurements of the stream that were looked at."""
+
+
 def window_estimate_of(stream: Stream, sums: WindowSums, window: str) -> LiveEstimate:
     """Over the audits of a window, written as it was asked for; gaps have no windows, and say so."""
     if stream.key.metric.endswith(GAP_SUFFIX):

@@ -19,9 +19,10 @@ from gateway.privacy.media import PLACEHOLDER, is_numbers, is_token_data, number
 ENVELOPE_BYTES = 4096
 """What a body may have beside two bytes for each of `max_text_bytes`."""
 
+FINGERPRINT = "system_fingerprint"
 _ENVELOPE = frozenset(
     {"role", "type", "model", "id", "object", "call_id", "tool_call_id", "finish_reason", "stop_reason", "status"}
-    | {"system_fingerprint", "detail", "format", "media_type", "reasoning_effort", "service_tier", NOTES}
+    | {FINGERPRINT, "detail", "format", "media_type", "reasoning_effort", "service_tier", NOTES}
 )
 """Members whose strings are no text of anybody's."""
 _LARGEST_WHOLE = 2**63 - 1
@@ -34,6 +35,7 @@ class TooMuchTextError(Exception):
 class _Body(NamedTuple):
     content: bytes
     text_bytes: int
+    fingerprint: str | None = None
 
 
 def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
@@ -47,7 +49,12 @@ def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
             if body.text_bytes > max_text_bytes or len(body.content) > 2 * max_text_bytes + ENVELOPE_BYTES:
                 raise TooMuchTextError
     request, response = bodies
-    return msgspec.structs.replace(exchange, request_body=request.content, response_body=response.content)
+    return msgspec.structs.replace(
+        exchange,
+        request_body=request.content,
+        response_body=response.content,
+        system_fingerprint=response.fingerprint,
+    )
 
 
 def _request(exchange: Exchange) -> _Body:
@@ -62,14 +69,19 @@ def _request(exchange: Exchange) -> _Body:
 def _response(exchange: Exchange) -> _Body:
     body = exchange.response_body
     if is_event_stream(exchange) and exchange.endpoint not in DECISION_PATHS:
-        return _written(joined(exchange.endpoint, body))
+        return _said(joined(exchange.endpoint, body))
     try:
         content = read_json(body)
     except ValueError:
         return _Body(body, len(body))
     if isinstance(content, dict) and exchange.endpoint not in DECISION_PATHS:
         content = trimmed(exchange.endpoint, content) or content
-    return _written(content)
+    return _said(content)
+
+
+def _said(answer: Any) -> _Body:
+    fingerprint = answer.get(FINGERPRINT) if isinstance(answer, dict) else None
+    return _written(answer)._replace(fingerprint=fingerprint if isinstance(fingerprint, str) and fingerprint else None)
 
 
 def _written(content: Any, with_numbers: Collection[str] = ()) -> _Body:

@@ -1,7 +1,8 @@
 """What each upstream was last seen to serve, so that a change is noticed once, whoever sees it."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -12,6 +13,10 @@ from gateway.store import runs
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import model_changes, served_models
+
+BESIDE_SECONDS = 3600.0
+"""What an address was seen to serve so long ago stands beside what it serves now. Asked twice a minute, one of ten
+servers that answer at random is missed for so long with a probability of 3e-6."""
 
 
 async def observe(
@@ -24,8 +29,9 @@ async def observe(
 ) -> dict[str, list[str]]:
     """Notes what an upstream serves, and queues runs for each model that changed, in one transaction.
 
-    A model changed when its fingerprint did, or when it is new on an upstream that was known. An observation that began
-    before the last change was noted is stale and says nothing; a run that waits or goes on already is not queued twice.
+    A model changed when its fingerprint did, or when it is new on an upstream that was known; not when the fingerprint
+    was there within the last hour: then servers behind the address take turns. An observation that began before the
+    last change was noted is stale and says nothing; a run that waits or goes on already is not queued twice.
 
     Args:
         database: the store.
@@ -47,10 +53,14 @@ async def observe(
                 is_changed = bool(known)
             if model in known and not is_changed:
                 continue
+            values = {"fingerprint": fingerprint, "changed_at": asked_at}
+            if is_changed and await _is_beside(connection, upstream, model, fingerprint, asked_at):
+                mine = served_models.c.upstream == upstream, served_models.c.model == model[:200]
+                await connection.execute(sa.update(served_models).where(*mine).values(values))
+                continue
             row = upsert(connection, served_models).values(
                 upstream=upstream, model=model[:200], fingerprint=fingerprint, changed_at=asked_at
             )
-            values = {"fingerprint": fingerprint, "changed_at": asked_at}
             keys = [served_models.c.upstream, served_models.c.model]
             await connection.execute(row.on_conflict_do_update(index_elements=keys, set_=values))
             seen = {"upstream": upstream, "model": model[:200], "fingerprint": fingerprint, "seen_at": asked_at}
@@ -84,27 +94,63 @@ async def changes(database: Database, model: str) -> list[ModelChange]:
     return found
 
 
+class Seen(NamedTuple):
+    """A fingerprint, by its place in the table of changes. Unix seconds."""
+
+    fingerprint: str
+    seen_at: float
+    last_seen_at: float | None
+    """When it last came back in turn with others; None: it did not."""
+
+    @property
+    def until(self) -> float:
+        """When it was last noted."""
+        return self.seen_at if self.last_seen_at is None else self.last_seen_at
+
+
 class ModelHistory:
     """What the upstreams were seen to serve under each model's name."""
 
-    def __init__(self, changes: Iterable[tuple[str, str, str, float]]) -> None:
-        """Changes in the order in which they were noted: (model, upstream, fingerprint, seen_at)."""
-        self._changes: dict[str, list[tuple[str, str, float]]] = {}
-        for model, upstream, fingerprint, seen_at in changes:
-            self._changes.setdefault(model, []).append((upstream, fingerprint, seen_at))
+    def __init__(self, changes: Iterable[tuple[str, str, Seen]]) -> None:
+        """Changes by model and upstream, in the order in which they were noted."""
+        self._changes: dict[str, dict[str, list[Seen]]] = {}
+        for model, upstream, seen in changes:
+            self._changes.setdefault(model, {}).setdefault(upstream, []).append(seen)
 
     def at(self, model: str, at: float) -> str | None:
-        """Its fingerprint then, those of all upstreams where they differ; None when nothing was seen yet."""
-        served = {upstream: print_ for upstream, print_, seen_at in self._changes.get(model, ()) if seen_at <= at}
-        return ", ".join(sorted(set(served.values()))) or None
+        """Its fingerprint then, or those of all servers where they differ; None when nothing was seen yet."""
+        moment = min(at, time.time())
+        served = set[str]()
+        for changes in self._changes.get(model, {}).values():
+            if noted := [one for one in changes if one.seen_at <= at]:
+                served |= _serving(noted, moment)
+        return ", ".join(sorted(served)) or None
+
+
+def _serving(noted: Sequence[Seen], moment: float) -> set[str]:
+    """Of one upstream, of those noted by then: the last, or all that took turns at that time."""
+    beside = [one for one in noted if moment <= one.until + BESIDE_SECONDS]
+    if any(one.last_seen_at is not None for one in beside):
+        return {one.fingerprint for one in beside}
+    return {max(reversed(noted), key=lambda one: one.until).fingerprint}
 
 
 async def history(database: Database) -> ModelHistory:
     """Every change that was noted."""
     columns = model_changes.c
-    query = sa.select(columns.model, columns.upstream, columns.fingerprint, columns.seen_at).order_by(columns.id)
+    query = sa.select(columns.model, columns.upstream, columns.fingerprint, columns.seen_at, columns.last_seen_at)
     async with database.read() as connection:
-        return ModelHistory(tuple(row) for row in await connection.execute(query))
+        rows = await connection.execute(query.order_by(columns.id))
+        return ModelHistory((model, upstream, Seen(*seen)) for model, upstream, *seen in rows)
+
+
+async def _is_beside(connection: AsyncConnection, upstream: str, model: str, fingerprint: str, asked_at: float) -> bool:
+    """Whether it was seen within BESIDE_SECONDS and comes again; notes that it was."""
+    columns = model_changes.c
+    mine = columns.upstream == upstream, columns.model == model[:200], columns.fingerprint == fingerprint
+    last_seen = sa.func.coalesce(columns.last_seen_at, columns.seen_at)
+    touched = sa.update(model_changes).where(*mine, last_seen >= asked_at - BESIDE_SECONDS)
+    return bool((await connection.execute(touched.values(last_seen_at=asked_at))).rowcount)
 
 
 async def _known(connection: AsyncConnection, upstream: str) -> dict[str, tuple[str, float]]:

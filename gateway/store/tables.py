@@ -43,6 +43,7 @@ exchanges = sa.Table(
     sa.Column("first_chunk_seconds", sa.Float),  # see auditors.types.Exchange
     sa.Column("sender_rate", sa.Float, server_default="1"),  # see auditors.types.Exchange
     sa.Column("traceparent", sa.String(55)),  # see auditors.types.Exchange
+    sa.Column("system_fingerprint", sa.String(100)),  # see auditors.types.Exchange
     sa.Column("request_body", sa.LargeBinary),
     sa.Column("response_body", sa.LargeBinary),
     sa.Column("is_sealed", sa.Boolean, nullable=False, server_default=sa.false()),  # bodies are encrypted
@@ -212,6 +213,7 @@ model_changes = sa.Table(  # each fingerprint that an upstream was seen to serve
     sa.Column("model", sa.String(200), nullable=False, index=True),
     sa.Column("fingerprint", sa.String(64), nullable=False),
     sa.Column("seen_at", sa.Float, nullable=False),
+    sa.Column("last_seen_at", sa.Float),  # while it came and went with others (gateway.store.served.observe)
 )
 
 ledger = sa.Table(  # each request counted once: settling an exchange moves it from "queued" to its end

@@ -36,6 +36,17 @@ def chat_stream(pieces: list[str], **more: Any) -> bytes:
     return events(*({**envelope, "choices": [chunk]} for chunk in chunks), "[DONE]")
 
 
+@pytest.mark.parametrize("said", ["vllm-0.32.0-tp2-1a2b3c4d", None, 7, ""])
+def test_the_fingerprint_of_whole_and_streamed_answers(said: Any) -> None:
+    """What names the server is kept beside the bodies; what is no name is none."""
+    name = said if isinstance(said, str) and said else None
+    choice = {"index": 0, "message": {"role": "assistant", "content": '"system_fingerprint": "mine"'}}
+    whole = exchange(ASKED, {"choices": [choice], "system_fingerprint": said})
+    chunk = {"system_fingerprint": said, "choices": [{"index": 0, "delta": {"content": "Yes."}}]}
+    streamed = exchange(ASKED, events(chunk, "[DONE]"), stream=True)
+    assert [folded(one, None).system_fingerprint for one in (whole, streamed)] == [name, name]
+
+
 def completion_stream(pieces: list[str]) -> bytes:
     chunks = [{"index": 0, "text": one, "logprobs": None, "finish_reason": None} for one in pieces]
     return events(*({"id": "cmpl-1", "object": "text_completion", "choices": [chunk]} for chunk in chunks), "[DONE]")

@@ -121,6 +121,30 @@ async def test_a_stale_look_changes_nothing(database: Database) -> None:
     assert await seen(database, {"m": "two"}, 130.0) == {}
 
 
+async def test_servers_that_take_turns_are_no_changes(database: Database) -> None:
+    """Behind one address a second model is a change, and so is its first going back; from then on both stand there."""
+    await seen(database, {"m": "one"}, 100.0)
+    changes = [await seen(database, {"m": name}, at) for name, at in (("two", 9000.0), ("one", 9030.0))]
+    assert [one.keys() for one in changes] == [{"m"}, {"m"}]
+    now = 9060.0
+    for turn in range(300):
+        name = "two" if turn % 3 else "one"
+        assert await seen(database, {"m": name}, now) == {}, turn
+        now += 30.0
+    assert len(await served.changes(database, "m")) == 2
+    assert (await served.history(database)).at("m", now) == "one, two"
+
+
+async def test_what_was_away_for_an_hour_has_changed(database: Database) -> None:
+    """The end of a rolling update is no change, and its taking back later is one."""
+    for name, at in (("one", 100.0), ("two", 9000.0), ("one", 9030.0), ("two", 9060.0)):
+        await seen(database, {"m": name}, at)
+    for minute in range(90):
+        assert await seen(database, {"m": "two"}, 9100.0 + 60.0 * minute) == {}
+    assert (await served.history(database)).at("m", 9100.0 + 60.0 * 90) == "two"
+    assert (await seen(database, {"m": "one"}, 9100.0 + 60.0 * 91)).keys() == {"m"}
+
+
 async def test_a_new_model_on_a_known_upstream_counts_as_a_change(database: Database) -> None:
     """Serving another name is a change too; the runs of a change that still wait are not queued twice."""
     await seen(database, {"m": "one"}, 100.0)

@@ -105,6 +105,7 @@ async def audit_one(
     status: Status | None = None,
     settings: DriftSettings | None = None,
     at: float | None = None,
+    fingerprint: str | None = None,
 ) -> str:
     """Stores one sampled exchange and a judge's score of it; returns the exchange's id."""
     one = exchange(
@@ -114,6 +115,7 @@ async def audit_one(
         model="gpt",
         served_model="qwen",
         upstream="up",
+        system_fingerprint=fingerprint,
         request_body=b'{"model": "gpt", "messages": [{"role": "user", "content": "%b"}]}' % text.encode(),
         response_body=b'{"choices": [{"message": {"role": "assistant", "content": "ask bob@example.org"}}]}',
     )

@@ -1,0 +1,79 @@
+"""Servers behind one address: told apart by the fingerprint of their answers, with a number and an interval each."""
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from gateway.store import replicas, tables
+from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane
+
+NEW, OLD = "vllm-0.32.0-1a2b3c4d", "vllm-0.31.0-5e6f7a8b"
+
+
+async def mixed(plane: ControlPlane) -> str:
+    """Twelve answers of one server and eight of another, one without a score; the id of their stream."""
+    for number in range(12):
+        await audit_one(plane, number, -1.0, fingerprint=NEW)
+    for number in range(12, 20):
+        await audit_one(plane, number, None if number == 19 else 2.0, fingerprint=OLD)
+    [stream] = (await plane.http.get("/live/estimates")).json()
+    return str(stream["stream"])
+
+
+async def test_each_has_its_mean_and_interval(tmp_path: Path) -> None:
+    """A score that is missing is counted and is no zero; what names no server stands apart."""
+    async with control_plane(tmp_path) as plane:
+        stream = await mixed(plane)
+        await audit_one(plane, 20, 0.0)
+        async with plane.database.begin() as connection:
+            await connection.execute(sa.delete(tables.exchanges).where(tables.exchanges.c.id == "exchange-0"))
+        found = (await plane.http.get(f"/live/streams/{stream}/replicas")).json()
+
+    names = [one["system_fingerprint"] for one in found]
+    new, old, unknown = (one["estimate"] for one in found)
+    assert names == [NEW, OLD, None]
+    assert (new["value"], new["n"]) == (-1.0, 11)
+    assert (old["value"], old["n"], old["excluded"]) == (pytest.approx(2.0), 7, {"refusal": 1})
+    assert (unknown["value"], unknown["n"]) == (-0.5, 2)  # the deleted one and the one that names none
+    for one in (new, old, unknown):
+        assert one["lower"] <= one["value"] <= one["upper"]
+        assert (one["stream"], one["window"]) == (stream, "5000")
+    assert all(one["first_at"] <= one["last_at"] for one in found)
+
+
+async def test_the_newest_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more than so many, whatever the stream has."""
+    monkeypatch.setattr(replicas, "MOST_READ", 10)
+    async with control_plane(tmp_path) as plane:
+        stream = await mixed(plane)
+        found = (await plane.http.get(f"/live/streams/{stream}/replicas")).json()
+    assert [(one["system_fingerprint"], one["estimate"]["n"]) for one in found] == [(OLD, 7), (NEW, 2)]
+
+
+async def test_pages_say_which_server_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The alarm's page has a table where there are several, and that of an exchange names its own."""
+    monkeypatch.setenv("TEST_ADMIN_KEY", "sesame")
+    async with control_plane(tmp_path, server={"admin_key_env": "TEST_ADMIN_KEY"}) as plane:
+        plane.http.headers["authorization"] = "Bearer sesame"
+        await audit_one(plane, 0, -1.0, fingerprint=NEW)
+        [one] = (await plane.http.get("/live/estimates")).json()
+        alone = (await plane.http.get(f"/console/alarms/{one['stream']}")).text
+        await audit_one(plane, 1, -1.0, fingerprint=NEW)
+        await audit_one(plane, 2, 2.0, fingerprint=OLD)
+        several = (await plane.http.get(f"/console/alarms/{one['stream']}")).text
+        page = (await plane.http.get("/console/exchanges/exchange-1")).text
+        record = (await plane.http.get("/live/exchanges/exchange-1")).json()
+
+    assert "By server" not in alone
+    assert several.index("By server") < several.index(NEW) < several.index(OLD)
+    assert f"by up ({NEW})" in page
+    assert record["system_fingerprint"] == NEW
+
+
+async def test_an_unknown_stream_is_a_404(tmp_path: Path) -> None:
+    """With where the known ones are listed."""
+    async with control_plane(tmp_path) as plane:
+        answer = await plane.http.get("/live/streams/none/replicas")
+    assert answer.status_code == 404
+    assert "GET /live/estimates lists them" in answer.json()["detail"]
