@@ -165,7 +165,7 @@ class LiveController(Controller):
         responses=announced(404),
     )
     async def replicas(self, stream_id: FromPath[str], database: Store) -> list[ReplicaEstimate]:
-        """By the `system_fingerprint` of the answers, of the newest 5,000 measurements; the one with most first."""
+        """By the `system_fingerprint` of the answers, of the newest 5,000 measurements: the 50 with most of them."""
         return await live_pages.replica_estimates(database, await _stream(database, stream_id))
 
     @get(

@@ -14,6 +14,8 @@ from gateway.store.windows import on_unit_scale, totals_of
 
 MOST_READ = 5_000
 """Measurements that are looked at: the newest."""
+MOST_REPLICAS = 50
+"""Whoever answers may name another fingerprint each time."""
 
 
 class Replica(msgspec.Struct):
@@ -28,7 +30,7 @@ class Replica(msgspec.Struct):
 
 
 async def read(database: Database, stream: str) -> Sequence[Replica]:
-    """Of the newest measurements of a stream, the fingerprint with most of them first; empty without any."""
+    """Of the newest measurements of a stream, the MOST_REPLICAS fingerprints with most of them; empty without any."""
     columns = measurements.c
     mine = sa.select(measurements).where(columns.stream == stream)
     newest = mine.order_by(columns.created_at.desc(), columns.id.desc()).limit(MOST_READ).subquery()
@@ -46,4 +48,5 @@ async def read(database: Database, stream: str) -> Sequence[Replica]:
             one.sums.values = on_unit_scale(metric, n, *moments)
         else:
             one.sums.excluded[status] = audits
-    return sorted(found.values(), key=lambda one: (-one.sums.values.n, one.system_fingerprint or ""))
+    in_order = sorted(found.values(), key=lambda one: (-one.sums.values.n, one.system_fingerprint or ""))
+    return in_order[:MOST_REPLICAS]

@@ -51,6 +51,17 @@ async def test_the_newest_are_looked_at(tmp_path: Path, monkeypatch: pytest.Monk
     assert [(one["system_fingerprint"], one["estimate"]["n"]) for one in found] == [(OLD, 7), (NEW, 2)]
 
 
+async def test_fingerprints_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that names another one each time fills no page: those with most audits are shown."""
+    monkeypatch.setattr(replicas, "MOST_REPLICAS", 2)
+    async with control_plane(tmp_path) as plane:
+        for number in range(6):
+            await audit_one(plane, number, 0.0, fingerprint=OLD if number < 2 else f"one-{number}")
+        [stream] = (await plane.http.get("/live/estimates")).json()
+        found = (await plane.http.get(f"/live/streams/{stream['stream']}/replicas")).json()
+    assert [one["system_fingerprint"] for one in found] == [OLD, "one-2"]
+
+
 async def test_pages_say_which_server_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The alarm's page has a table where there are several, and that of an exchange names its own."""
     monkeypatch.setenv("TEST_ADMIN_KEY", "sesame")
