@@ -22,6 +22,7 @@ from psycopg_pool import PoolTimeout
 from gateway.errors import StoreError
 from gateway.jobs.attempts import attempt, delay_seconds, is_last
 from gateway.jobs.protocol import LEASE_SECONDS, Handler
+from gateway.store.connections import POSTGRESQL_CONNECT
 from gateway.store.database import Database
 from gateway.store.schema import exclusively
 
@@ -46,10 +47,20 @@ class PostgresQueue:
         self.failures: dict[str, int] = {}
         self._database = database
         self._connector = PsycopgConnector(
-            conninfo=database.url, min_size=1, max_size=CONNECTIONS, timeout=CONNECT_SECONDS, num_workers=1
+            conninfo=database.url,
+            min_size=1,
+            max_size=CONNECTIONS,
+            timeout=CONNECT_SECONDS,
+            num_workers=1,
+            kwargs=dict(POSTGRESQL_CONNECT),
         )
         self._app = App(connector=self._connector)
         self._lease_seconds = lease_seconds
+        self._workers: list[Worker] = []
+        self._running = set[int]()
+        """Ids of the jobs that run in this process."""
+        self._missed = set[int]()
+        """Of those that its workers are said to run, and did not when somebody looked last."""
         self._is_open = False
         self._opening = asyncio.Lock()
 
@@ -84,7 +95,7 @@ class PostgresQueue:
     async def recover(self) -> int:
         async with self._connected():
             stalled = await self._app.job_manager.get_stalled_jobs(seconds_since_heartbeat=self._lease_seconds)
-            return sum([await self._make_ready(job) for job in stalled])
+            return sum([await self._make_ready(job) for job in [*stalled, *await self._forgotten()]])
 
     async def close(self) -> None:
         await self._app.close_async()
@@ -114,15 +125,30 @@ class PostgresQueue:
             job = context.job
             so_far = attempts + job.attempts  # the latter counts what crashes of workers cost
             again = partial(self._defer, task, payload, lock=job.queueing_lock, priority=job.priority)
+            job_id = cast(int, job.id)
+            self._running.add(job_id)
             try:
                 error = await attempt(task, handler, payload, so_far + 1, self.failures)
+                if error is not None and not is_last(so_far + 1):
+                    await again(attempts=so_far + 1, after_seconds=delay_seconds(so_far + 1))
             except asyncio.CancelledError:
                 await again(attempts=so_far)
                 raise
-            if error is not None and not is_last(so_far + 1):
-                await again(attempts=so_far + 1, after_seconds=delay_seconds(so_far + 1))
+            finally:
+                self._running.discard(job_id)
 
         return run
+
+    async def _forgotten(self) -> list[Job]:
+        """Jobs that a worker of this process is said to run and does not, whenever one looks: the connection broke when
+        they were handed out, or when their end was to be noted. The worker lives, so nobody else takes them for lost.
+        """
+        manager, missed = self._app.job_manager, dict[int, Job]()
+        for worker_id in [worker.worker_id for worker in self._workers if worker.worker_id is not None]:
+            doing = await manager.list_jobs_async(status=Status.DOING.value, worker_id=worker_id)
+            missed |= {cast(int, job.id): job for job in doing if job.id not in self._running}
+        before, self._missed = self._missed, set(missed)
+        return [job for job_id, job in missed.items() if job_id in before]
 
     async def _run_worker(self, app: App, queues: list[str], concurrency: int, stop: asyncio.Event, name: str) -> None:
         worker: Any = Worker(  # its methods have no types
@@ -137,13 +163,17 @@ class PostgresQueue:
             delete_jobs="always",
             install_signal_handlers=False,
         )
+        self._workers.append(worker)
         working = asyncio.create_task(worker.run())
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
-            await _end(worker, working)
+            try:
+                await _end(worker, working)
+            finally:
+                self._workers.remove(worker)
 
     async def _make_ready(self, job: Job) -> bool:
         manager = self._app.job_manager

@@ -25,6 +25,14 @@ CONNECT_TIMEOUT_SECONDS = 5
 UNANSWERED_SECONDS = 10
 """After which a connection whose other end acknowledges nothing is given up. Without it the kernel asks again after
 ever longer pauses: 10 s after a network was back, nothing had been stored yet."""
+POSTGRESQL_CONNECT: Mapping[str, int] = {
+    "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+    "tcp_user_timeout": UNANSWERED_SECONDS * 1000,
+    "keepalives_idle": UNANSWERED_SECONDS,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
+"""What every connection to PostgreSQL is opened with, the job queue's too."""
 POOL_TIMEOUT_SECONDS = 30.0
 """Longest wait for one of the connections, where all are in use."""
 
@@ -174,13 +182,7 @@ def _postgresql_engine(url: str) -> AsyncEngine:
             pool_pre_ping=True,
             pool_timeout=POOL_TIMEOUT_SECONDS,
             hide_parameters=True,
-            connect_args={
-                "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-                "tcp_user_timeout": UNANSWERED_SECONDS * 1000,
-                "keepalives_idle": UNANSWERED_SECONDS,
-                "keepalives_interval": 2,
-                "keepalives_count": 3,
-            },
+            connect_args=dict(POSTGRESQL_CONNECT),
         )
         sa.event.listen(engine.sync_engine, "connect", _prepare_postgresql)
         return engine

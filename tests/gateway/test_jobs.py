@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from procrastinate.exceptions import ConnectorException
 from procrastinate.manager import JobManager
 
 from gateway.jobs import Handler, JobQueue, open_queue
+from gateway.jobs.postgres import PostgresQueue
 from gateway.jobs.protocol import MAX_ATTEMPTS
 from gateway.store import exchanges, ledger, measurements
 from gateway.store.database import Database
+from tests.support.postgres import Scratch
 from tests.support.store.made import SETTINGS, exchange, measurement
 from tests.support.store.scored import scores_of
 from tests.support.waiting import eventually
@@ -25,6 +28,7 @@ from tests.support.waiting import eventually
 spawn = multiprocessing.get_context("spawn")
 
 LEASE_SECONDS = 1.5
+LIMITS = ("5", "10000", "10", "2", "3")
 
 
 @pytest.fixture
@@ -266,6 +270,65 @@ async def test_killed_worker_loses_nothing_and_repeats_no_effect(
         victim.join(10)
     scored = await scores_of(database, limit=1000)
     assert sorted(one.exchange.id for one in scored) == sorted(one.id for one in batch)
+
+
+async def test_a_job_whose_end_was_not_noted_is_done_again(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection may break just then, and the worker live on: its job would keep what it is for from being done."""
+    seen, broken = list[int](), list[int]()
+    finishing: Any = JobManager.finish_job
+
+    async def note(_: dict[str, Any]) -> None:
+        seen.append(1)
+
+    async def broken_once(manager: JobManager, *arguments: Any, **named: Any) -> None:
+        if not broken:
+            broken.append(1)
+            raise ConnectorException("the connection is gone")
+        await finishing(manager, *arguments, **named)
+
+    monkeypatch.setattr(JobManager, "finish_job", broken_once)
+    recovering = asyncio.create_task(_recover_regularly(queue))
+    async with working(queue, {"note": note}):
+        await queue.defer("note", {})
+        await eventually(lambda: bool(seen))
+        async with asyncio.timeout(20):
+            while await queue.pending("note"):  # noqa: ASYNC110 - another task works
+                await asyncio.sleep(0.1)
+    recovering.cancel()
+    assert len(seen) == 1 + len(broken)
+
+
+async def test_a_long_job_is_not_taken_for_lost(queue: JobQueue) -> None:
+    """However often somebody looks, it runs once."""
+    seen = list[int]()
+
+    async def take_long(_: dict[str, Any]) -> None:
+        seen.append(1)
+        await asyncio.sleep(2 * LEASE_SECONDS)
+
+    async with working(queue, {"note": take_long}, concurrency=2):
+        await queue.defer("note", {})
+        await eventually(lambda: bool(seen))
+        for _ in range(8):
+            assert await queue.recover() == 0
+            await asyncio.sleep(0.2)
+    assert seen == [1]
+
+
+@pytest.mark.postgres
+async def test_a_connection_whose_other_end_is_dead_is_given_up(postgres_migrated: Scratch) -> None:
+    """The queue's connections have the time limits of the store's: a kernel's own are a quarter of an hour and more."""
+    database = await Database.open(postgres_migrated.emptied(keep_tables=True))
+    queue = open_queue(database)
+    assert isinstance(queue, PostgresQueue)
+    await queue.defer("note", {})
+    async with queue._connector.pool.connection() as theirs, database.read() as connection:
+        ours: Any = (await connection.get_raw_connection()).driver_connection
+        found = [one.info.get_parameters() for one in (theirs, ours)]
+    limits = ("connect_timeout", "tcp_user_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count")
+    assert [{name: one[name] for name in limits} for one in found] == [dict(zip(limits, LIMITS, strict=True))] * 2
+    await queue.close()
+    await database.close()
 
 
 async def test_several_processes_may_make_the_queue_at_once(store_url: str) -> None:
