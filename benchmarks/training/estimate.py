@@ -10,6 +10,8 @@ took is in its card.
 """
 
 import os
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.errors import BenchmarkError
@@ -17,6 +19,7 @@ from benchmarks.training.base_model import BaseModel
 from benchmarks.training.recipe import Recipe
 
 GIB = 1 << 30
+MEMINFO = Path("/proc/meminfo")
 BYTES = {"bfloat16": 2, "float32": 4}
 ADAPTER_BYTES = 16
 HIDDEN_VECTORS, FEED_FORWARD_VECTORS = 16, 4
@@ -94,5 +97,13 @@ def _room() -> tuple[str, int]:
 
     if torch.cuda.is_available():
         return torch.cuda.get_device_name(), int(torch.cuda.get_device_properties(0).total_memory)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    return "this machine (no GPU)", int(memory)
+    return "this machine (no GPU)", _available(MEMINFO)
+
+
+def _available(meminfo: Path) -> int:
+    """Bytes of memory that programs can have, what caches files among them; what is unused where nothing tells that."""
+    try:
+        said = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+    except OSError:
+        said = None
+    return int(said[1]) * 1024 if said else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")

@@ -145,11 +145,13 @@ async def history(database: Database) -> ModelHistory:
 
 
 async def _is_beside(connection: AsyncConnection, upstream: str, model: str, fingerprint: str, asked_at: float) -> bool:
-    """Whether it was seen within BESIDE_SECONDS and comes again; notes that it was."""
+    """Whether it was noted as a change within BESIDE_SECONDS and comes again; notes that it did."""
     columns = model_changes.c
     mine = columns.upstream == upstream, columns.model == model[:200], columns.fingerprint == fingerprint
     last_seen = sa.func.coalesce(columns.last_seen_at, columns.seen_at)
-    touched = sa.update(model_changes).where(*mine, last_seen >= asked_at - BESIDE_SECONDS)
+    first_sight = sa.select(sa.func.min(columns.id)).where(*mine[:2]).scalar_subquery()
+    came_back = columns.id > first_sight, last_seen >= asked_at - BESIDE_SECONDS
+    touched = sa.update(model_changes).where(*mine, *came_back)
     return bool((await connection.execute(touched.values(last_seen_at=asked_at))).rowcount)
 
 

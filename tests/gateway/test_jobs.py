@@ -292,7 +292,7 @@ async def test_a_job_whose_end_was_not_noted_is_done_again(queue: JobQueue, monk
         await queue.defer("note", {})
         await eventually(lambda: bool(seen))
         async with asyncio.timeout(20):
-            while await queue.pending("note"):  # noqa: ASYNC110 - another task works
+            while await queue.pending("note") or len(seen) < 1 + len(broken):  # noqa: ASYNC110 - another task works
                 await asyncio.sleep(0.1)
     recovering.cancel()
     assert len(seen) == 1 + len(broken)
