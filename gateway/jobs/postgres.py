@@ -37,7 +37,7 @@ STOP_SECONDS = 20.0
 """More than the grace, the ends of a worker's helpers and its last words to the database take together."""
 RESTART_SECONDS = 1.0
 
-_UNFINISHED = (Status.TODO, Status.DOING)
+_UNFINISHED = (Status.TODO.value, Status.DOING.value)
 
 
 class PostgresQueue:
@@ -88,9 +88,10 @@ class PostgresQueue:
 
     async def pending(self, task: str) -> list[dict[str, Any]]:
         async with self._connected():
-            manager = self._app.job_manager
-            found = [await manager.list_jobs_async(task=task, status=status.value) for status in _UNFINISHED]
-        return [cast(dict[str, Any], job.task_kwargs["payload"]) for jobs in found for job in jobs]
+            found = await self._app.job_manager.list_jobs_async(
+                task=task
+            )  # at once: a job may go from one to the other
+        return [cast(dict[str, Any], job.task_kwargs["payload"]) for job in found if job.status in _UNFINISHED]
 
     async def recover(self) -> int:
         async with self._connected():
