@@ -88,9 +88,8 @@ class PostgresQueue:
 
     async def pending(self, task: str) -> list[dict[str, Any]]:
         async with self._connected():
-            found = await self._app.job_manager.list_jobs_async(
-                task=task
-            )  # at once: a job may go from one to the other
+            # In one query: a job that goes from waiting to running, or back, is in none of two.
+            found = await self._app.job_manager.list_jobs_async(task=task)
         return [cast(dict[str, Any], job.task_kwargs["payload"]) for job in found if job.status in _UNFINISHED]
 
     async def recover(self) -> int:

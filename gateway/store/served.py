@@ -30,8 +30,9 @@ async def observe(
     """Notes what an upstream serves, and queues runs for each model that changed, in one transaction.
 
     A model changed when its fingerprint did, or when it is new on an upstream that was known; not when the fingerprint
-    was there within the last hour: then servers behind the address take turns. An observation that began before the
-    last change was noted is stale and says nothing; a run that waits or goes on already is not queued twice.
+    had come as a change within the last hour and comes again: servers behind the address take turns. An observation
+    that began before the last change was noted is stale and says nothing; a run that waits or goes on already is not
+    queued twice.
 
     Args:
         database: the store.
