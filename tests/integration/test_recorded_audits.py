@@ -1,5 +1,6 @@
 """What a real auditor records of sampled exchanges: each once, whatever its model and its own faults do to them."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -156,16 +157,19 @@ async def test_what_a_judge_repeats_is_text_too(
 ) -> None:
     """An error and an odd verdict may hold the prompt: the message is kept with the text, or not at all."""
     monkeypatch.setattr(maintenance, "SWEEP_AFTER_SECONDS", 0.0)
+    was_asked = asyncio.Event()
 
     def judge(asked: Asked) -> Reply:
         if asked.path != "/v1/chat/completions" or "dancers" in repeated(asked):
             return chat('{"refused": false, "findings": []}')
+        was_asked.set()
         return script(asked)
 
     async with scripted_server(judge) as server:
         store = {"url": database.url, "keep_text": keep_text}
         async with auditing(config_for(database.url, server.base_url, store=store)):
             await sample(database, 1)
+            await asyncio.wait_for(was_asked.wait(), timeout=60)
             await sample(database, N_OTHERS, request_body=OTHER)  # which show that the judge is well
             await settled(database, failed=1, audited=N_OTHERS)
     async with database.read() as connection:
