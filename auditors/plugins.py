@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
@@ -15,9 +15,13 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 T = TypeVar("T")
 
 
-def names(group: str) -> list[str]:
-    """Everything registered in an entry point group, usable or not, without loading any of it."""
-    return sorted({one.name for one in entry_points(group=group)})
+@cache
+def names(group: str) -> tuple[str, ...]:
+    """Everything registered in an entry point group, usable or not, in order, without loading any of it.
+
+    As it was when first asked: it takes reading a file of each distribution that is installed.
+    """
+    return tuple(sorted({one.name for one in entry_points(group=group)}))
 
 
 class Registered(Mapping[str, T], Generic[T]):

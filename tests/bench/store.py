@@ -166,6 +166,7 @@ async def paths(database: Database) -> list[str]:
         f"/live/streams/{busy}/history",
         f"/live/streams/{busy}/history?window=30d",
         f"/live/streams/{other}/history",
+        f"/live/streams/{busy}/replicas",
         "/live/ledger",
         "/live/mitigations",
         "/live/circuits",
