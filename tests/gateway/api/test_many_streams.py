@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from auditors import plugins
 from gateway.store import streams
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 from tests.support.store import many_streams
@@ -87,6 +88,15 @@ async def test_no_page_of_5000_streams_holds_the_loop(tmp_path: Path, drift: dic
         assert cost.answer.headers["x-total-count"] == str(n_found)
         assert cost.longest < LONGEST_STEP, path
         assert cost.whole < seconds, path
+
+
+async def test_installed_packages_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with every request: the names of auditors cost a file of each distribution, in one step of the loop."""
+    async with control_plane(tmp_path) as plane:
+        first = await plane.http.get("/live/estimates?auditor=judge")
+        monkeypatch.setattr(plugins, "entry_points", lambda **_: pytest.fail("read again"))
+        again = await plane.http.get("/live/estimates?auditor=judge")
+    assert (first.status_code, again.status_code, again.json()) == (200, 200, [])
 
 
 async def test_streams_of_an_earlier_version_are_shown_in_short_steps(tmp_path: Path, drift: dict[str, Any]) -> None:
