@@ -31,7 +31,7 @@ from tests.support.integration.collector import ReceivedSpan
 from tests.vllm.conftest import RESTING
 
 OUTPUT = Path("bench-out")
-OFF, ON, SUITE = ARMS = ("off", "on", "on + suite")
+DIRECT, OFF, ON, SUITE = ARMS = ("no gateway", "off", "on", "on + suite")
 AIM = 1.05
 DECISIVE_ROUNDS = 4
 AUDITORS = """
@@ -65,6 +65,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     probes: dict[str, int]
     """Requests of auditors and suites, by kind and priority on the wire."""
     suite_replies: int
+    evictions: dict[str, float]
+    """Audit requests that were cut off, and estimates of their wasted tokens, by Prometheus' name and labels."""
     cpu_seconds: dict[str, float]
     """Processor time by process."""
     load_average: float
@@ -166,7 +168,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--trace", action="store_true", help="where the first text's time goes, by vLLM's own spans")
     parser.add_argument("--vllm", default="", help="further options of `vllm serve`, in one argument")
     parser.add_argument("--logs", help="directory that gets the logs")
-    parser.add_argument("--without-suite", action="store_true", help="leave the third arm out")
+    parser.add_argument("--without-suite", action="store_true", help="leave the last arm out")
+    parser.add_argument("--direct", action="store_true", help="one more arm: clients call vLLM itself")
     options = parser.parse_args()
     options.rounds = options.rounds or (2 if options.quick else 6)
     options.seconds = options.seconds or (20.0 if options.quick else 35.0)
@@ -183,17 +186,35 @@ def _warm_up(up: Stack, options: argparse.Namespace) -> None:
 
 
 def _measured(up: Stack, options: argparse.Namespace) -> list[Turn]:
+    """Measure every arm in every round; an interrupt (SIGINT) keeps the rounds that are complete."""
+    turns: list[Turn] = []
+    try:
+        for number in range(options.rounds):
+            turns += _round(up, number, options)
+    except KeyboardInterrupt:
+        if not turns:
+            raise
+    return turns
+
+
+def _round(up: Stack, number: int, options: argparse.Namespace) -> list[Turn]:
+    """Measure every arm once; every second round in the opposite order."""
+    arms = [OFF, ON]
+    if options.direct:
+        arms.insert(0, DIRECT)
+    if not options.without_suite:
+        arms.append(SUITE)
     turns = []
-    for number in range(options.rounds):
-        arms = (OFF, ON) if options.without_suite else ARMS
-        for arm in arms if number % 2 == 0 else reversed(arms):
-            say(f"round {number + 1}/{options.rounds}: auditors {arm}")
-            up.settle()
-            turns.append(_turn(up, arm, number, options))
+    for arm in arms if number % 2 == 0 else reversed(arms):
+        say(f"round {number + 1}/{options.rounds}: auditors {arm}")
+        up.settle()
+        turns.append(_turn(up, arm, number, options))
     return turns
 
 
 def _turn(up: Stack, arm: str, number: int, options: argparse.Namespace) -> Turn:
+    if arm == DIRECT:
+        return _observed(up, arm, number, options, Runner(DIRECT, up.backend.url))
     if arm == OFF:
         return _observed(up, arm, number, options, up.plain)
     with up.auditing():
@@ -216,6 +237,7 @@ def _observed(
     runners = (up.plain, up.audited, up.auditor)
     cpu = {one.name: one.cpu_seconds() for one in runners}
     probes, replies = up.probes(), up.replies(run_id) if run_id else 0
+    evictions = up.evictions() if arm in (ON, SUITE) else {}
     # The same questions at the same moments in each arm of a round.
     seen = _traffic(up, gateway, options, seconds=options.seconds, seed=100 + number)
     return Turn(
@@ -228,6 +250,7 @@ def _observed(
         failures=seen.failures,
         probes={f"{kind}, priority {priority}": n for (kind, priority), n in (up.probes() - probes).items()},
         suite_replies=(up.replies(run_id) if run_id else 0) - replies,
+        evictions={name: up.evictions()[name] - count for name, count in evictions.items()},
         cpu_seconds={one.name: one.cpu_seconds() - cpu[one.name] for one in runners},
         load_average=os.getloadavg()[0],
     )
@@ -273,7 +296,7 @@ def described(report: Report) -> str:
         f"| ratio to off, 95 % interval over {rounds} rounds | first p50 | first p99 | total p50 | total p99 |",
     ]
     lines += ["|---|---|---|---|---|"]
-    for arm in list(by_arm)[1:]:
+    for arm in (arm for arm in by_arm if arm != OFF):
         ratios = [
             _ratio(by_arm[arm], by_arm[OFF], what, level) for what in ("first", "total") for level in figures.LEVELS
         ]
@@ -283,7 +306,7 @@ def described(report: Report) -> str:
     lines += ["", "| auditors | what vLLM got from auditors and suites | suite replies | processor time a second |"]
     lines += ["|---|---|---|---|"]
     lines += [_effort(arm, turns, float(str(report.options["seconds"]))) for arm, turns in by_arm.items()]
-    lines.append("")
+    lines += ["", *(_evicted(arm, turns) for arm, turns in by_arm.items() if arm in (ON, SUITE)), ""]
     for what in ("first", "total"):
         found = _ratio(by_arm[ON], by_arm[OFF], what, 99)
         lines.append(f"Aim: p99 on / off at most {AIM} ({what}): {found.value:.3f}, {_verdict(found, rounds)}")
@@ -304,6 +327,14 @@ def _ratio(arm: Sequence[Turn], base: Sequence[Turn], what: str, level: float) -
         [np.array(getattr(turn, what)) for turn in sorted(turns, key=lambda one: one.round)] for turns in (arm, base)
     ]
     return figures.ratio(in_rounds[0], in_rounds[1], level, np.random.default_rng(7))
+
+
+def _evicted(arm: str, turns: Sequence[Turn]) -> str:
+    counts: Counter[str] = Counter()
+    for turn in turns:
+        counts.update(turn.evictions)
+    listed = "; ".join(f"{name} {count:g}" for name, count in sorted(counts.items()) if count)
+    return f"Audit requests cut off, auditors {arm}: {listed or 'none'}"
 
 
 def _effort(arm: str, turns: Sequence[Turn], seconds: float) -> str:

@@ -85,6 +85,14 @@ class Stack:
                     found["judge" if "response_format" in body else "question", body.get("priority")] += 1
         return found
 
+    def evictions(self) -> dict[str, float]:
+        """The auditor's counts of requests that it cut off, and of their wasted tokens, by name and labels."""
+        with urllib.request.urlopen(f"{self.auditor.url}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        names = ("biasgate_audits_evicted_total", "biasgate_audit_tokens_wasted_total")
+        samples = (line.rsplit(" ", 1) for line in lines if line.startswith(names))
+        return {name: float(value) for name, value in samples}
+
     def settle(self) -> None:
         """Waits until vLLM has nothing left to do. Raises RuntimeError when it does not come to rest."""
         deadline = time.monotonic() + DRAIN_SECONDS
