@@ -11,6 +11,7 @@ from gateway.api.control_keys import ControlKeys, Holder
 from gateway.api.origin import Origins, require_own_page
 from gateway.config.schema import Config
 from gateway.proxy import headers
+from gateway.proxy.refusals import CHALLENGE
 
 SESSION_COOKIE = headers.SESSION_COOKIE.decode()
 NOBODY = Holder("anybody", "admin")
@@ -116,5 +117,5 @@ def _holder(connection: Connection, keys: ControlKeys) -> Holder | None:
 def _unauthorized() -> NotAuthorizedException:
     return NotAuthorizedException(
         detail="the control key is missing or wrong: send it as Authorization: Bearer KEY",
-        headers={"WWW-Authenticate": "Bearer"},
+        headers={"WWW-Authenticate": CHALLENGE},
     )

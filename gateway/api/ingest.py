@@ -25,6 +25,7 @@ from gateway.ingest.received import Door, Outcome, Rejections, Sent, UnreadableE
 from gateway.proxy.admission import Client, Refusal
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import RequestHead
+from gateway.proxy.refusals import CHALLENGE
 
 AnyRequest = Request[Any, Any, Any]
 
@@ -251,7 +252,7 @@ def _enter(
         raise NotFoundError(CLOSED)
     admitted = dataplane.admission.admit(_head(request.headers), perf_counter())
     if isinstance(admitted, Refusal):
-        headers = {"WWW-Authenticate": "Bearer"} if admitted.status == 401 else {}
+        headers = {"WWW-Authenticate": CHALLENGE} if admitted.status == 401 else {}
         if admitted.retry_after_seconds is not None:
             headers["Retry-After"] = str(admitted.retry_after_seconds)
         return _NOBODY, None, problem(admitted.status, admitted.message, headers)

@@ -13,6 +13,7 @@ import uvicorn
 
 from gateway.api.control_keys import ControlKeys
 from gateway.errors import ConfigError
+from gateway.proxy.refusals import CHALLENGE
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.health import Liveness, Probe, readiness
 
@@ -74,7 +75,7 @@ class Endpoint(uvicorn.Server):
             status, content_type, body = await self._page(scope["path"], _header(scope, b"accept"))
         headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode()), NOSNIFF]
         if status == 401:
-            headers.append((b"www-authenticate", b"Bearer"))
+            headers.append((b"www-authenticate", CHALLENGE.encode()))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 

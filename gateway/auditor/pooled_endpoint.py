@@ -117,6 +117,9 @@ class _Attempt:
     def on_informational(self, status: int, reason: bytes, head: ResponseHead) -> None:
         """Says nothing yet."""
 
+    def on_location(self, head: ResponseHead) -> None:
+        """No redirect is followed."""
+
     def on_response_head(self, status: int, reason: bytes, head: ResponseHead) -> None:
         self._status = status
         for line in head.lines if status != 200 else ():

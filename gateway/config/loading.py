@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from auditors.thinking import parse_thinking
+from gateway.config.cors_origins import validate_cors_origins
 from gateway.config.effective import mask_url
 from gateway.config.schema import (
     ADMIN,
@@ -169,6 +170,7 @@ def _cross_check(config: Config, where: str) -> None:
             raise ConfigError(f'{where}: two keys are named "{name}": give each its own name')
     _check_control_keys(config.server, where)
     _check_relayed_paths(config.server, where)
+    validate_cors_origins(config.server, where)
     for upstream in config.upstreams:
         if not upstream.base_url.startswith(("http://", "https://")):
             raise ConfigError(

@@ -62,6 +62,9 @@ class ServerConfig(Section, frozen=True):
     allowed_hosts: list[str] = []
     """Names under which the control plane may be called besides localhost, 127.0.0.1 and [::1] while no control key
     protects it, and from whose pages a browser may call it; without a port."""
+    cors_origins: list[str] | str = []
+    """Origins of web pages that may call the data plane from a browser, such as "https://app.example", or "*" for any.
+    Empty: the gateway adds no CORS headers, and preflights go to an upstream without a key."""
     visitors_project: str | None = None
     """Labelling project of the form choice whose texts everybody who sees the console may read, to see their own
     polygon at /console/fingerprints/yours."""

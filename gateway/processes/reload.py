@@ -26,6 +26,7 @@ RELOADED_SERVER_KEYS = frozenset(
         "control_keys",
         "protect_metrics",
         "allowed_hosts",
+        "cors_origins",
         "allow_open",
     }
 )

@@ -13,7 +13,7 @@ from gateway.proxy.headers import RequestHead
 from gateway.proxy.rate_limits import TokenBucket, shared_bucket
 from gateway.proxy.refusals import Refusal, error_body, rate_limited, request_too_large, unauthorized
 
-__all__ = ["Admission", "Client", "Refusal", "RequestBody", "RequestHead", "error_body"]
+__all__ = ["PREFLIGHT", "Admission", "Client", "Refusal", "RequestBody", "RequestHead", "error_body"]
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -26,6 +26,8 @@ class Client(msgspec.Struct, frozen=True):
     is_audited: bool = True
 
 
+PREFLIGHT = Client(name=None, may_opt=False, may_set_priority=False)
+"""The browser that asks beforehand if a page may send a request: it has no key and sends none of an upstream's."""
 ANONYMOUS = Client(name=None, may_opt=True, may_set_priority=False)
 """The client where no [[keys]] are configured: nobody may jump the queue."""
 
@@ -72,6 +74,12 @@ class Admission:
         if client.bucket is not None and (wait := client.bucket.take(now)):
             return rate_limited(int(wait) + 1)
         return client
+
+    def admit_preflight(self, head: RequestHead, now: float) -> Client | Refusal:
+        """Decide on a browser's preflight that an upstream is to answer: without a body it needs no key."""
+        if not self.checks_keys or head.has_body:
+            return self.admit(head, now)
+        return PREFLIGHT
 
     def inherit(self, previous: "Admission") -> None:
         """Keeps what each key has used up of its minute, where its limiter is the same as before."""

@@ -59,6 +59,10 @@ class ResponseSink(Protocol):
         """
         ...
 
+    def on_location(self, head: ResponseHead) -> None:
+        """The head has a Location or Content-Location, whose value may be changed before the head is handed on."""
+        ...
+
     def on_upstream_lost(self, what: str, *, may_be_stale: bool) -> None:
         """The response will not come, or not to its end. `may_be_stale`: reused connection, not one byte answered."""
         ...
@@ -241,6 +245,8 @@ class UpstreamConnection(asyncio.Protocol):
         parser = self._parser
         status = parser.get_status_code()
         head = self._parsed = ResponseHead(self._headers)
+        if head.has_location:
+            sink.on_location(head)
         if status < 100:
             self._fail(f"sent status {status}, which is not HTTP")
             return

@@ -18,11 +18,13 @@ from gateway.proxy.affinity import Affinity
 from gateway.proxy.body import RequestBody
 from gateway.proxy.buffered_bodies import BufferedBodies
 from gateway.proxy.client_limits import CLIENT_TICK_SECONDS, ClientConnection
+from gateway.proxy.cors import cors_policy
 from gateway.proxy.giving_way import GivingWay
 from gateway.proxy.headers import RequestHead
 from gateway.proxy.health import UpstreamMonitor
 from gateway.proxy.instrumentation import SpanProcessor, instrumentation_of
-from gateway.proxy.types import Mitigation, RequestStats, Tap
+from gateway.proxy.refusals import Refusal, model_not_found
+from gateway.proxy.types import LABELLED_ENDPOINTS, Mitigation, RequestStats, Tap
 from gateway.proxy.upstreams import Upstream, Upstreams
 from gateway.telemetry.health import OK, UPSTREAMS
 from gateway.ticks import every, next_tick
@@ -33,6 +35,8 @@ TICK_SECONDS = 0.1
 """How late a time limit may be noticed, by each CHECKS_PER_TICK exchanges in flight."""
 CHECKS_PER_TICK = 256
 """All of thousands of streams at once, ten times a second, would cost a tenth of a core and stall the others."""
+_ASKING_MODELS = frozenset(endpoint.encode() for endpoint in LABELLED_ENDPOINTS) - {models.PATH}
+"""Endpoints whose 404 means that there is no such model."""
 FIRST_CHECK_SECONDS = 1.0
 """How long start() waits to know the upstreams; one that has not answered by then is taken to be up."""
 
@@ -84,6 +88,7 @@ class DataPlane:
         self.admission = Admission(config)
         self.relayed_paths = frozenset(path.encode() for path in config.server.relayed_paths)
         """Outside /v1, without query."""
+        self.cors = cors_policy(config.server.cors_origins)
         self.bodies = BufferedBodies(config.server.max_buffered_bytes)
         self._balancer = Upstreams(config)
         self._affinity = Affinity(config.balancing) if config.balancing.policy == "consistent_hash" else None
@@ -188,6 +193,21 @@ class DataPlane:
         if path != models.PATH or method not in (b"GET", b"HEAD"):
             return False
         return len(self.upstreams) > 1 or bool(self.config.aliases)
+
+    def unknown_model(self, path: bytes, body: RequestBody) -> Refusal | None:
+        """Return the answer that names the models of all upstreams, for a request whose upstream answered 404.
+
+        None where that upstream's own answer says as much: there is one upstream and no alias, some upstream serves the
+        model, or the request asks for no model.
+        """
+        asked = body.model
+        is_merged = len(self.upstreams) > 1 or bool(self.config.aliases)
+        if asked is None or not is_merged or path not in _ASKING_MODELS:
+            return None
+        if any(body.served_model in upstream.models for upstream in self.upstreams):
+            return None
+        served = {model for upstream in self.upstreams if upstream.is_up for model in upstream.models}
+        return model_not_found(asked, sorted((served | set(self.config.aliases)) - {asked}))
 
     def models_body(self) -> bytes | None:
         """The merged model list as JSON; None when no upstream is up."""

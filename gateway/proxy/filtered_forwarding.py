@@ -237,7 +237,7 @@ class FilteredForwarding(Forwarding):
         self._acquire()
 
     def _renote(self) -> None:
-        self._response.note = self._treatment.header_line
+        self._response.set_note(self._treatment.header_line)
 
     # From the exchange.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Literal, Protocol
 
-from gateway.proxy.admission import Client
+from gateway.proxy.admission import PREFLIGHT, Client
 from gateway.proxy.body import TAKING_PRIORITY, RequestBody, with_priority
 from gateway.proxy.connection import UpstreamConnection
 from gateway.proxy.data_plane import DataPlane
@@ -155,7 +155,8 @@ class Forwarding:
         if head.is_audit and upstream.audit_lines:
             lines = [*without(lines, upstream.audit_names), *upstream.audit_lines]
         start = (exchange.method, b" ", upstream.prefix, exchange.target, b" HTTP/1.1\r\n")
-        before = b"".join((*start, upstream.host_line, upstream.authorization_line))
+        own_key = upstream.authorization_line if exchange.key is not PREFLIGHT else b""
+        before = b"".join((*start, upstream.host_line, own_key))
         noted = (exchange.key, before, b"".join((b"\r\n", *lines, b"\r\n")))
         if head.sent is None:
             head.sent = {}
@@ -196,12 +197,18 @@ class Forwarding:
         if status != 100:
             self._client.write(self._response.informational(status, reason, head))
 
+    def on_location(self, head: ResponseHead) -> None:
+        """Let no client learn the upstream's own address."""
+        head.lines = self.upstream.without_own_address(head.lines)
+
     def on_complete_response(self, status: int, reason: bytes, head: ResponseHead, body: bytes) -> None:
         """All of it at once, with a content-length."""
         connection, self._connection = self._connection, None
         exchange = self._exchange
         if connection is not None:
             self._last_received_at = connection.received_at
+        if status == 404 and self._corrects_not_found(head):
+            return
         if body:
             self.first_chunk_at = self._last_received_at
             if self._last_received_at is not None:
@@ -216,11 +223,26 @@ class Forwarding:
 
     def on_response_head(self, status: int, reason: bytes, head: ResponseHead) -> None:
         """Status and headers."""
+        if status == 404 and self._corrects_not_found(head):
+            return
         self._unwritten.append(self._response.head(status, reason, head, self.upstream.label_line))
         self._status = status
         self._exchange.on_response_begun()
         if self._exchange.is_observed:
             self._exchange.on_response_head(status, head)
+
+    def _corrects_not_found(self, head: ResponseHead) -> bool:
+        """Answer in place of an upstream that names its own models only, when no upstream has the one asked for."""
+        exchange = self._exchange
+        refusal = self._plane.unknown_model(exchange.path, exchange.body)
+        if refusal is None:
+            return False
+        if exchange.is_observed:
+            exchange.on_response_head(404, head)
+        self._client.write(self._response.refusal(refusal, self.upstream.label_line))
+        self._report_result(404)
+        exchange.end("complete", truncated=False)
+        return True
 
     def on_response_body(self, data: bytes) -> None:
         """A piece of the body, as it came."""

@@ -63,6 +63,7 @@ _READ_FROM_REQUEST = (
         b"x-api-key",
         b"x-request-id",
         b"cookie",
+        b"origin",
         b"traceparent",
         b"x-biasgate-audit",
         b"x-biasgate-priority",
@@ -71,10 +72,13 @@ _READ_FROM_REQUEST = (
         b"x-biasgate-threshold",
     }
 )
+LOCATIONS = frozenset({b"content-location", b"location"})
+"""Response headers whose value is an address."""
 _READ_FROM_RESPONSE = HOP_BY_HOP | {
     b"content-length",
     b"content-type",
     b"content-encoding",
+    *LOCATIONS,
     b"x-request-id",
     b"x-biasgate-upstream",
 }
@@ -144,6 +148,7 @@ class RequestHead:
         "is_audit",
         "key",
         "lines",
+        "origin",
         "priority",
         "probe",
         "request_id",
@@ -170,6 +175,8 @@ class RequestHead:
         self.authorization: bytes | None = None
         self.key: bytes | None = None
         """Value of x-api-key."""
+        self.origin: bytes | None = None
+        """Of the web page that sent it, as its browser says; all Origin headers as one value. It passes on."""
         self.audit: str | None = None
         self.is_audit = False
         """Asks to be sent behind live requests: anybody may lower a priority of their own."""
@@ -228,6 +235,9 @@ class RequestHead:
                 self.request_id = value.decode("ascii")
         elif name == b"traceparent":
             self.traceparent = value
+        elif name == b"origin":
+            self.origin = value if self.origin is None else self.origin + b", " + value
+            self.lines.append(b"origin: " + value + b"\r\n")
         elif name == b"expect":
             self.expects_continue = value.lower() == b"100-continue"
         elif name == b"x-biasgate-audit":
@@ -275,7 +285,15 @@ class RequestHead:
 class ResponseHead:
     """An upstream's response headers, sorted."""
 
-    __slots__ = ("block", "content_encoding", "content_length", "content_type", "lines", "transfer_encoding")
+    __slots__ = (
+        "block",
+        "content_encoding",
+        "content_length",
+        "content_type",
+        "has_location",
+        "lines",
+        "transfer_encoding",
+    )
 
     def __init__(self, headers: Iterable[Header]) -> None:
         """Reads headers as (name in any case, value) pairs."""
@@ -285,6 +303,8 @@ class ResponseHead:
         self.content_type = b""
         self.content_encoding = b""
         self.transfer_encoding = b""
+        self.has_location = False
+        """It has a Location or Content-Location, which may be an address of the upstream's own."""
         nominated = b""
         lines = self.lines
         for name, value in headers:
@@ -301,6 +321,9 @@ class ResponseHead:
                 lines.append(b"".join((name, b": ", value, b"\r\n")))
             elif lower == b"transfer-encoding":
                 self.transfer_encoding = value.lower()
+            elif lower in LOCATIONS:
+                self.has_location = True
+                lines.append(b"".join((name, b": ", value, b"\r\n")))
             elif lower == b"connection" and value not in _ORDINARY_CONNECTION:
                 nominated += b"," + value
         if nominated:

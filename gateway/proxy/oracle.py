@@ -15,8 +15,9 @@ from typing import Any
 
 import httpx
 
-from gateway.proxy.admission import Client
+from gateway.proxy.admission import PREFLIGHT, Client
 from gateway.proxy.body import TAKING_PRIORITY, BodyLimit, RequestBody, with_priority
+from gateway.proxy.cors import CorsPolicy, is_preflight, without_cors
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import Header, RequestHead, ResponseHead, without
 from gateway.proxy.refusals import (
@@ -25,9 +26,10 @@ from gateway.proxy.refusals import (
     stream_error_event,
     upstream_error,
     upstream_timeout,
+    websocket_refused,
 )
-from gateway.proxy.sampled_copy import SampledCopy, start_copy
-from gateway.proxy.target import relay_target
+from gateway.proxy.sampled_copy import SampledCopy, count_as_filtered, start_copy
+from gateway.proxy.target import asks_websocket, relay_target
 from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason
 from gateway.proxy.upstreams import GATEWAY_ERRORS, Upstream
 
@@ -99,6 +101,7 @@ class _Exchange:
         self._receive = receive
         self._send = send
         self._method: bytes = scope["method"].encode()
+        self._asks_websocket = asks_websocket(self._method, scope["headers"])
         self._path: bytes = scope["raw_path"]
         query: bytes = scope["query_string"]
         self._target = self._path + b"?" + query if query else self._path
@@ -139,9 +142,16 @@ class _Exchange:
     # The request.
 
     async def _relay(self) -> EndReason:
-        admitted = self._plane.admission.admit(self._head, self._started_at)
+        is_asking_beforehand = is_preflight(self._method, self._head)
+        if is_asking_beforehand and self._plane.cors is not None:
+            return await self._answer_preflight(self._plane.cors)
+        admit = self._plane.admission.admit_preflight if is_asking_beforehand else self._plane.admission.admit
+        admitted = admit(self._head, self._started_at)
         if isinstance(admitted, Refusal):
             raise _Refused(admitted)
+        if self._asks_websocket:
+            count_as_filtered(self._plane.tap, self._head)
+            raise _Refused(websocket_refused())
         content = await self._read_request()
         body = self._plane.admission.read(content, admitted, self._head)
         if isinstance(body, Refusal):
@@ -280,12 +290,19 @@ class _Exchange:
         content = self._content(upstream)
         if content or self._head.has_body:
             framing.append(b"content-length: %d\r\n" % len(content))
-        own = [line for line in (upstream.host_line, upstream.authorization_line) if line]
+        own_key = upstream.authorization_line if client is not PREFLIGHT else b""
+        own = [line for line in (upstream.host_line, own_key) if line]
         trace = [line] if (line := self._head.traceparent_line) else []
         return [_split(line) for line in (*own, *framing, *trace, *lines)]
 
     async def _hand_on(self, response: httpx.Response) -> None:
         head = ResponseHead(response.headers.raw)
+        head.lines = self._chosen.without_own_address(head.lines)
+        if response.status_code == 404 and (refusal := self._plane.unknown_model(self._path, self._body)):
+            if self._copy is not None and not self._copy.accepts(404, head):
+                self._copy = None
+            self._chosen.outliers.succeeded()
+            raise _Refused(refusal, "complete")
         await self._start_response(response.status_code, head)
         chunks = response.aiter_raw()
         limits = self._chosen.timeouts
@@ -314,7 +331,8 @@ class _Exchange:
 
     async def _start_response(self, status: int, head: ResponseHead) -> None:
         self._has_head = True
-        headers = [_split(line) for line in head.lines]
+        lines = head.lines if self._plane.cors is None else without_cors(head.lines)
+        headers = [_split(line) for line in lines] + self._cors_headers()
         if head.content_length is not None:
             headers.append((b"content-length", head.content_length))
         elif self._method != b"HEAD" and status not in (204, 304):
@@ -333,6 +351,21 @@ class _Exchange:
 
     # Answers of the gateway's own.
 
+    async def _answer_preflight(self, cors: CorsPolicy) -> EndReason:
+        count_as_filtered(self._plane.tap, self._head)
+        lines = cors.preflight_lines(self._head)
+        if isinstance(lines, Refusal):
+            raise _Refused(lines)
+        headers = [(b"x-request-id", self._head.request_id.encode("latin-1")), *self._cors_headers()]
+        headers += [_split(line) for line in lines.splitlines()]
+        await self._send({"type": "http.response.start", "status": 204, "headers": headers})
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        return "complete"
+
+    def _cors_headers(self) -> list[Header]:
+        cors = self._plane.cors
+        return [] if cors is None else [_split(line) for line in cors.answer_lines(self._head.origin).splitlines()]
+
     async def _answer_models(self) -> EndReason:
         body = self._plane.models_body()
         if body is None:
@@ -344,8 +377,7 @@ class _Exchange:
         """Says so in the way that is left: a complete answer, an event behind the stream, or a broken connection."""
         if not self._has_head:
             extra = [_split(self._upstream.label_line)] if self._upstream else []
-            if refusal.retry_after_seconds is not None:
-                extra.append((b"retry-after", b"%d" % refusal.retry_after_seconds))
+            extra += [_split(line) for line in refusal.header_lines.splitlines()]
             await self._answer(refusal.status, refusal.body, extra)
         elif self._can_append_event:
             event = stream_error_event(self._path, refusal)
@@ -358,6 +390,7 @@ class _Exchange:
             (b"x-content-type-options", b"nosniff"),
             (b"content-length", b"%d" % len(body)),
             (b"x-request-id", self._head.request_id.encode("latin-1")),
+            *self._cors_headers(),
             *extra,
         ]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})

@@ -32,7 +32,7 @@ from gateway.proxy.refusals import (
 )
 from gateway.proxy.relay import Relay
 from gateway.proxy.response import ClientResponse
-from gateway.proxy.target import app_target, head_without_upgrade, is_under_v1, relay_target
+from gateway.proxy.target import app_target, asks_websocket, head_without_upgrade, is_under_v1, relay_target
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +77,7 @@ class RelayProtocol(HttpToolsProtocol):
 
     __slots__ = (
         "_active",
+        "_asks_websocket",
         "_chunked_bytes",
         "_discards_input",
         "_heads_left",
@@ -114,6 +115,8 @@ class RelayProtocol(HttpToolsProtocol):
         self.write: Callable[[bytes], None]
         """The transport's own, without a detour."""
         self._is_upgrade_ignored = False
+        self._asks_websocket = False
+        """The upgrade that is ignored is one to WebSocket."""
         self._discards_input = False
         """What still comes from this client cannot be understood."""
 
@@ -174,7 +177,7 @@ class RelayProtocol(HttpToolsProtocol):
                 self.parser.feed_data(data)
                 data = b""
             except httptools.HttpParserUpgrade as upgrade:
-                data = self._after_upgrade(data[upgrade.args[0] :])
+                data = self._read_without_upgrade(data[upgrade.args[0] :])
             except httptools.HttpParserError as exc:
                 self._refuse_bytes(exc)
                 return
@@ -220,17 +223,18 @@ class RelayProtocol(HttpToolsProtocol):
         ):
             require_small_head(self.url, self.headers, limits)
         target = relay_target(self.url, self.plane.relayed_paths)
-        if target is None:
-            self._hand_to_app()
-        elif self.parser.should_upgrade():
-            self._require_no_tunnel()
+        if self.parser.should_upgrade():
+            if self.parser.get_method() == b"CONNECT":
+                raise BadHead(method_not_relayed("CONNECT"))
             self._is_upgrade_ignored = True
+            self._asks_websocket = target is not None and asks_websocket(self.parser.get_method(), self.headers)
+        elif target is None:
+            self._hand_to_app()
         elif not self.transport.is_closing():
             self._start_or_queue(self._relay_to(target))
 
     def _hand_to_app(self) -> None:
         """Tells uvicorn from the beginning what was held back until the path was known."""
-        self._require_no_tunnel()
         url, headers = self.url, self.headers
         super().on_message_begin()
         self.url = app_target(url)
@@ -239,10 +243,6 @@ class RelayProtocol(HttpToolsProtocol):
             if name == b"transfer-encoding":
                 self._expect_chunks(value)
         super().on_headers_complete()
-
-    def _require_no_tunnel(self) -> None:
-        if self.parser.get_method() == b"CONNECT":
-            raise BadHead(method_not_relayed("CONNECT"))
 
     def _expect_chunks(self, coding: bytes) -> None:
         """Any other coding would be a body that we and whoever is in front of us might see end in different places."""
@@ -269,7 +269,11 @@ class RelayProtocol(HttpToolsProtocol):
             is_http_1_0=is_http_1_0,
             keep_alive=not is_http_1_0 and not self.is_draining and self.parser.should_keep_alive(),
         )
-        return Relay(self.plane, self, method, target, head, response)
+        relay = Relay(self.plane, self, method, target, head, response)
+        if self._asks_websocket:
+            self._asks_websocket = False
+            relay.asks_websocket = True
+        return relay
 
     def _start_or_queue(self, relay: Relay) -> None:
         previous = self.cycle
@@ -312,14 +316,11 @@ class RelayProtocol(HttpToolsProtocol):
         elif not cycle.keep_alive:
             self.transport.close()
 
-    def _after_upgrade(self, rest: bytes) -> bytes:
-        """The bytes to parse next. An upgrade of a relay is declined: the same request is read again without it."""
-        if not self._is_upgrade_ignored:
-            if self._should_upgrade():
-                self.handle_websocket_upgrade()
-            else:
-                self._unsupported_upgrade_warning()
-            return b""
+    def _read_without_upgrade(self, rest: bytes) -> bytes:
+        """Return the bytes to parse next: the same request without its wish to upgrade, and what came behind its head.
+
+        uvicorn would drop the body. A relay that was asked to become a WebSocket is then refused with 426.
+        """
         self._is_upgrade_ignored = False
         head = head_without_upgrade(self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers)
         self.parser = httptools.HttpRequestParser(self)

@@ -1,12 +1,24 @@
 """Errors that the gateway itself answers on the data plane, in the OpenAI shape (contract 3)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 LONGEST_SHOWN = 200
 """Characters of what a client sent, in an error that tells it back."""
+LONGEST_LIST = 2000
+"""Characters of a list of names in an error."""
+CHALLENGE = 'Bearer realm="biasgate"'
+"""Value of WWW-Authenticate on every 401 (RFC 9110, section 11.6.1). No browser asks for a password at "Bearer"."""
+RELAYED_METHODS = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 _TYPES = {401: "authentication_error", 429: "rate_limit_error"}
+_HEADER_LINES = {
+    401: b"www-authenticate: %b\r\n" % CHALLENGE.encode(),
+    405: b"allow: %b\r\n" % RELAYED_METHODS,
+    426: b"connection: upgrade\r\nupgrade: HTTP/1.1\r\n",
+}
+"""What RFC 9110 demands of answers with these statuses."""
 
 
 def error_body(status: int, code: str, message: str, type: str | None = None, param: str | None = None) -> bytes:
@@ -28,6 +40,14 @@ class Refusal(msgspec.Struct, frozen=True):
     @property
     def body(self) -> bytes:
         return error_body(self.status, self.code, self.message, param=self.param)
+
+    @property
+    def header_lines(self) -> bytes:
+        """Return what the status demands beside the headers of every answer."""
+        lines = _HEADER_LINES.get(self.status, b"")
+        if self.retry_after_seconds is not None:
+            lines += b"retry-after: %d\r\n" % self.retry_after_seconds
+        return lines
 
 
 def unauthorized() -> Refusal:
@@ -94,6 +114,36 @@ def version_not_supported(version: str) -> Refusal:
 
 def method_not_relayed(method: str) -> Refusal:
     return Refusal(405, "method_not_allowed", f"this gateway relays every method but {method}")
+
+
+def websocket_refused() -> Refusal:
+    """Return the answer on which clients that try a WebSocket first use HTTP at once (Codex: only on this status)."""
+    return Refusal(
+        426,
+        "websocket_not_supported",
+        "this gateway relays no WebSockets, as it could not audit them: send the request over HTTP (POST), streamed by "
+        "server-sent events",
+    )
+
+
+def origin_not_allowed(origin: str) -> Refusal:
+    return Refusal(
+        403,
+        "origin_not_allowed",
+        f'pages of "{origin[:LONGEST_SHOWN]}" may not call this gateway: list the origin in server.cors_origins',
+    )
+
+
+def model_not_found(model: str, served: Sequence[str]) -> Refusal:
+    """Return the answer to a request for a model that no upstream has: the names are those of all of them."""
+    names = ", ".join(served)
+    shown = names if len(names) <= LONGEST_LIST else f"{names[:LONGEST_LIST].rpartition(', ')[0]}, ..."
+    return Refusal(
+        404,
+        "model_not_found",
+        f'no upstream of this gateway serves the model "{model[:LONGEST_SHOWN]}"; served here: {shown or "none"}',
+        param="model",
+    )
 
 
 def head_stalled(limit_seconds: float) -> Refusal:

@@ -12,14 +12,22 @@ import msgspec
 
 from gateway.proxy.admission import ANONYMOUS, Client
 from gateway.proxy.body import BodyLimit, RequestBody
+from gateway.proxy.cors import is_preflight
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.filtered_forwarding import found_by, treated_forwarding
 from gateway.proxy.forwarding import ClientSide, Forwarding
 from gateway.proxy.headers import RequestHead, ResponseHead
 from gateway.proxy.models import PATH as MODELS_PATH
-from gateway.proxy.refusals import Refusal, buffers_full, no_upstream, request_stalled, request_too_slow
+from gateway.proxy.refusals import (
+    Refusal,
+    buffers_full,
+    no_upstream,
+    request_stalled,
+    request_too_slow,
+    websocket_refused,
+)
 from gateway.proxy.response import ClientResponse
-from gateway.proxy.sampled_copy import SampledCopy, is_probe, start_copy
+from gateway.proxy.sampled_copy import SampledCopy, count_as_filtered, is_probe, start_copy
 from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason, Treatment
 
 SMALL_BODY_BYTES = 64 * 1024
@@ -57,6 +65,10 @@ class Relay:
         self.head = head
         self.response = response
         self.started_at = perf_counter()
+        if plane.cors is not None:
+            response.set_cors(plane.cors.answer_lines(head.origin))
+        self.asks_websocket = False
+        """The client wants to change to a WebSocket; it is refused once its key is known."""
         self.response_complete = False
         self.request_complete = False
         self.disconnected = False
@@ -96,6 +108,8 @@ class Relay:
         self._has_begun = True
         self._plane.exchange_began(self)
         if self._refusal is None:
+            if self._answers_preflight():
+                return
             self._admit()
         if self.request_complete:
             self._answer()
@@ -123,11 +137,31 @@ class Relay:
             self._answer()
 
     def _admit(self) -> None:
-        admitted = self._plane.admission.admit(self.head, self.started_at)
+        admission = self._plane.admission
+        admit = admission.admit_preflight if is_preflight(self.method, self.head) else admission.admit
+        admitted = admit(self.head, self.started_at)
         if isinstance(admitted, Refusal):
             self._refusal = admitted
+            return
+        self.key = admitted
+        if self.asks_websocket:
+            count_as_filtered(self._plane.tap, self.head)
+            self._refusal = websocket_refused()
+
+    def _answers_preflight(self) -> bool:
+        """Answer a browser's preflight where the gateway has a CORS policy; return whether this was done."""
+        plane = self._plane
+        if plane.cors is None or not is_preflight(self.method, self.head):
+            return False
+        count_as_filtered(plane.tap, self.head)
+        lines = plane.cors.preflight_lines(self.head)
+        if isinstance(lines, Refusal):
+            self._refuse(lines)
         else:
-            self.key = admitted
+            self._close_behind_large_body()
+            self._client.write(self.response.empty(lines))
+            self.end("complete")
+        return True
 
     def on_body(self, data: bytes) -> None:
         """More of the request's body."""
@@ -233,7 +267,7 @@ class Relay:
             self._forward(content)
 
     def _take(self, treatment: Treatment, found: bytes | Refusal) -> bool:
-        self.response.note = treatment.header_line
+        self.response.set_note(treatment.header_line)
         if isinstance(found, Refusal):
             self._refuse(found)
             return False
@@ -281,10 +315,14 @@ class Relay:
         self.end("complete")
 
     def _refuse(self, refusal: Refusal) -> None:
-        if not self.request_complete and not self._is_body_small:
-            self.response.keep_alive = False
+        self._close_behind_large_body()
         self._client.write(self.response.refusal(refusal))
         self.end("rejected")
+
+    def _close_behind_large_body(self) -> None:
+        """Keep the connection only where what is still to come of the request's body is little."""
+        if not self.request_complete and not self._is_body_small:
+            self.response.keep_alive = False
 
     # From the forwarding half.
 

@@ -5,6 +5,7 @@ Knows the client's HTTP version and method, nothing of sockets. Every method ret
 
 import http
 
+from gateway.proxy.cors import without_cors
 from gateway.proxy.headers import ResponseHead
 from gateway.proxy.refusals import Refusal
 
@@ -22,6 +23,8 @@ class ClientResponse:
     __slots__ = (
         "_is_head_request",
         "_is_http_1_0",
+        "_own_lines",
+        "_replaces_cors",
         "can_append_event",
         "has_head",
         "is_chunked",
@@ -41,8 +44,10 @@ class ClientResponse:
         self.is_chunked = False
         """The body goes out in chunks."""
         self.keep_alive = keep_alive
+        self._own_lines = b""
+        self._replaces_cors = False
         self.note = b""
-        """A header line of the gateway's own, on every answer; empty for none."""
+        """Header lines of the gateway's own, on every answer; empty for none."""
         self.status = 0
         """What the client was answered; 0 before that."""
         self.has_head = False
@@ -51,6 +56,15 @@ class ClientResponse:
         """The body ends where the connection does, so an orderly close would hide that it was cut off."""
         self.can_append_event = False
         """The body is an open-ended event stream, so an error event fits behind what was sent."""
+
+    def set_cors(self, lines: bytes) -> None:
+        """Answer with these header lines in place of an upstream's CORS headers. Call it before anything is written."""
+        self._replaces_cors = True
+        self._own_lines = self.note = lines
+
+    def set_note(self, line: bytes) -> None:
+        """Add this header line to every answer, in place of one set before."""
+        self.note = self._own_lines + line
 
     def informational(self, status: int, reason: bytes, head: ResponseHead) -> bytes:
         """A 1xx, which HTTP/1.0 does not know."""
@@ -68,7 +82,7 @@ class ClientResponse:
                 b"HTTP/1.1 %d " % status,
                 reason,
                 b"\r\n",
-                *head.lines,
+                *(without_cors(head.lines) if self._replaces_cors else head.lines),
                 framing,
                 b"x-request-id: ",
                 self.request_id,
@@ -85,7 +99,9 @@ class ClientResponse:
         self.status = status
         block = head.block
         if block is None:
-            head.block = block = b"".join((b"HTTP/1.1 %d " % status, reason, b"\r\n", *head.lines))
+            # Noted for all answers of one configuration, which either replaces CORS headers or does not.
+            lines = without_cors(head.lines) if self._replaces_cors else head.lines
+            head.block = block = b"".join((b"HTTP/1.1 %d " % status, reason, b"\r\n", *lines))
         return b"".join(
             (
                 block,
@@ -142,7 +158,14 @@ class ClientResponse:
 
     def refusal(self, refusal: Refusal, label_line: bytes = b"") -> bytes:
         """An error of the gateway's own."""
-        extra = label_line
-        if refusal.retry_after_seconds is not None:
-            extra += b"retry-after: %d\r\n" % refusal.retry_after_seconds
-        return self.own(refusal.status, refusal.body, extra)
+        return self.own(refusal.status, refusal.body, label_line + refusal.header_lines)
+
+    def empty(self, lines: bytes) -> bytes:
+        """Return an answer of the gateway's own with status 204 and these header lines."""
+        self.has_head = True
+        self.status = 204
+        return b"HTTP/1.1 204 No Content\r\nx-request-id: %b\r\n%b%b\r\n" % (
+            self.request_id,
+            self.note + lines,
+            b"" if self.keep_alive else b"connection: close\r\n",
+        )

@@ -75,6 +75,14 @@ def start_copy(
         return None
 
 
+def count_as_filtered(tap: Tap, head: RequestHead) -> None:
+    """Count a request in the ledger that the gateway answers by itself: a preflight, or an attempt at a WebSocket."""
+    try:
+        tap.decide(exchange_id=head.exchange_id, eligible=False, body=b"", opt=None, may_opt=False, tag=None)
+    except Exception:  # the tap is never a reason for a request to fail
+        logger.exception("counting a request failed")
+
+
 def is_probe(tap: Tap, head: RequestHead, content: bytes) -> bool:
     """Whether an auditor, or a filter, asks this that holds the sampling secret.
 

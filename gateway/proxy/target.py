@@ -60,6 +60,17 @@ def app_target(url: bytes) -> bytes:
         return url  # uvicorn refuses it in the same words
 
 
+def asks_websocket(method: bytes, headers: Iterable[Header]) -> bool:
+    """Return whether a request asks to change to a WebSocket (RFC 6455 section 4.1)."""
+    named = {
+        (name, token.strip().lower())
+        for name, value in headers
+        if name in (b"connection", b"upgrade")
+        for token in value.split(b",")
+    }
+    return method == b"GET" and {(b"connection", b"upgrade"), (b"upgrade", b"websocket")} <= named
+
+
 def head_without_upgrade(method: bytes, url: bytes, version: str, headers: Iterable[Header]) -> bytes:
     """The request head again, as a client writes it that does not ask to upgrade (RFC 9110 section 7.8)."""
     lines = [b"%b %b HTTP/%b\r\n" % (method, url, version.encode())]

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from time import perf_counter
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from gateway.config.schema import Config, UpstreamConfig
 from gateway.errors import ConfigError
+from gateway.proxy.headers import LOCATIONS
 from gateway.proxy.live_waits import LiveWaits
 from gateway.proxy.outlier_detector import OutlierDetector
 from gateway.proxy.pool import ConnectFailure, Pool
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 GATEWAY_ERRORS = frozenset({502, 503, 504})
 """Statuses with which something in front of a model says that the model cannot answer."""
+_DEFAULT_PORTS = frozenset({80, 443})
 LONGEST_DEBT = 32.0
 """Turns that an upstream may be behind by: it gets no more than these in a row when it is free at last."""
 
@@ -80,6 +82,34 @@ class Upstream:
     def is_available(self) -> bool:
         """Up, and not left out for its failures."""
         return self.is_up and not self.outliers.is_ejected
+
+    def without_own_address(self, lines: list[bytes]) -> list[bytes]:
+        """Return header lines in which an address of this upstream is a path of the gateway's.
+
+        That is all a client can use of it, and says nothing about where the upstream lies. Other addresses stay.
+        """
+        return [self._public(line) if line.partition(b":")[0].lower() in LOCATIONS else line for line in lines]
+
+    def _public(self, line: bytes) -> bytes:
+        name, _, value = line.partition(b":")
+        try:
+            url = urlsplit(value.strip().decode("latin-1"))
+            port = url.port
+        except ValueError:  # no address of anything
+            return line
+        prefix = self.prefix.decode("latin-1")
+        has_prefix = bool(prefix) and url.path.startswith(prefix + "/")
+        if url.netloc:
+            host, own_port = self.address
+            is_own_port = port == own_port or (port is None and own_port in _DEFAULT_PORTS)
+            if url.scheme not in ("http", "https", "") or url.hostname != host or not is_own_port:
+                return line
+        elif url.scheme or not has_prefix:
+            return line
+        # More than one slash at its beginning would name another host.
+        path = "/" + (url.path.removeprefix(prefix) if has_prefix else url.path).lstrip("/\\")
+        public = urlunsplit(("", "", path, url.query, url.fragment))
+        return b"%b: %b\r\n" % (name, public.encode("latin-1"))
 
     def mark_up(self) -> None:
         """A health check passed. After an outage the traffic returns slowly."""

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.support.integration.differential import CHAT, both, in_pieces, observe, request, sending
+from tests.support.integration.differential import CHAT, both, both_relays, in_pieces, observe, request, sending
 from tests.support.integration.oracle_relaying import running_oracle
 from tests.support.integration.relaying import (
     Gateway,
@@ -257,6 +257,74 @@ async def test_refused_requests(data: bytes, code: bytes, monkeypatch: pytest.Mo
 
     assert b'"code":"%b"' % code in seen.body
     assert seen.asked == []
+
+
+WEBSOCKET = (
+    b"Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: realtime, openai-insecure-api-key.k\r\n"
+)
+NO_WEBSOCKETS = {
+    "another protocol": request(b"", method="GET", headers=WEBSOCKET.replace(b"websocket", b"h2c", 1)),
+    "another method": request(b"", method="DELETE", headers=WEBSOCKET),
+    "no wish to upgrade": request(b"", method="GET", headers=WEBSOCKET.replace(b"keep-alive, Upgrade", b"keep-alive")),
+}
+
+
+async def test_websockets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One answer, 426, on which agents use HTTP; a stranger is told nothing but that a key is missing.
+
+    It is counted in the ledger as no exchange that could be audited, and no upstream hears of it.
+    """
+    monkeypatch.setenv("DIFFERENTIAL_KEY", "k")
+    keys = [{"name": "app", "key_env": "DIFFERENTIAL_KEY"}]
+    async with scripted_upstream() as upstream:
+        config = config_for(upstream, keys=keys, server={"relayed_paths": ["/ws"]})
+        async with both_relays(config, upstream) as relays:
+            for target in ("/v1/responses", "/v1/realtime?model=m", "/v1/chat/completions", "/ws"):
+                asks = request(b"", method="GET", target=target, headers=WEBSOCKET + b"authorization: Bearer k\r\n")
+                seen = await relays.drive(reply(), sending(asks))
+
+                assert (seen.status, dict(seen.headers)["upgrade"]) == (426, "HTTP/1.1")
+                assert b'"code":"websocket_not_supported"' in seen.body
+                assert [end["outcome"] for end in seen.ends] == ["rejected"]
+                assert [one["eligible"] for one in seen.decisions] == [False]
+                assert seen.asked == []
+
+            seen = await relays.drive(reply(), sending(request(b"", method="GET", headers=WEBSOCKET)))
+            assert (seen.status, seen.decisions, seen.asked) == (401, [], [])
+
+
+async def test_what_is_no_websocket_is_relayed() -> None:
+    """Any other wish to upgrade is passed over, as before."""
+    async with scripted_upstream() as upstream, both_relays(config_for(upstream), upstream) as relays:
+        for name, data in NO_WEBSOCKETS.items():
+            seen = await relays.drive(reply(), sending(data))
+
+            assert (seen.status, len(seen.asked)) == (200, 1), name
+            assert "upgrade" not in dict(seen.asked[0][2]), name
+
+
+async def test_a_model_that_no_upstream_has() -> None:
+    """The 404 names the models of every upstream and the aliases, in place of those that the asked one knows of."""
+    theirs = reply(b'{"error": {"message": "Valid aliases: m."}}', "404 Not Found")
+    in_chunks = raw(b"HTTP/1.1 404 Not Found\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+    async with scripted_upstream() as upstream:
+        config = config_for(upstream, upstream, aliases={"gpt": "m", "lost": "gone"})
+        other = msgspec.structs.replace(config.upstreams[1], models=["b"])
+        config = msgspec.structs.replace(config, upstreams=[config.upstreams[0], other])
+        async with both_relays(config, upstream) as relays:
+            for script, asked in ((theirs, "nope"), (in_chunks, "nope"), (theirs, "lost")):
+                seen = await relays.drive(script, sending(request(b'{"model": "%b"}' % asked.encode())))
+                assert (seen.status, len(seen.asked)) == (404, 1)
+                error = msgspec.json.decode(seen.body)["error"]
+                served = "b, gpt, lost, m" if asked == "nope" else "b, gpt, m"
+                assert (error["code"], error["param"]) == ("model_not_found", "model")
+                assert error["message"].endswith(f'serves the model "{asked}"; served here: {served}')
+                assert (seen.drops, seen.copies) == ([("other", "filtered")], [])
+                assert [end["outcome"] for end in seen.ends] == ["complete"]
+
+            for data in (request(b'{"model": "gpt"}'), request(b'{"model": "nope"}', target="/v1/x"), request(b"{}")):
+                assert b"Valid aliases: m." in (await relays.drive(theirs, sending(data))).body
 
 
 async def test_listed_paths_use_up_a_key_like_others(monkeypatch: pytest.MonkeyPatch) -> None:

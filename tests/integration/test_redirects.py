@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 
 from auditors.clients.completion import HttpCompleter, served_models
@@ -16,6 +17,7 @@ from benchmarks.errors import DatasetError
 from benchmarks.run.client import open_client
 from gateway.auditor.backpressure.vllm_load import LoadReader, LoadUnknownError
 from gateway.config.loading import validate
+from tests.support.integration.differential import both_relays, request, sending
 from tests.support.integration.relaying import config_for, running_gateway
 from tests.support.integration.scripted_upstream import ScriptedUpstream, read_request, reply, scripted_upstream
 
@@ -80,6 +82,42 @@ async def test_an_upstreams_redirect_goes_to_the_client(status: str) -> None:
         assert "x-content-type-options" not in answer.headers
         assert len(first.requests) == 1
         assert elsewhere.requests == []
+
+
+OWN = {
+    "{upstream}/llm/v1/models?a=1#b": "/v1/models?a=1#b",
+    "{upstream}/v1/models/": "/v1/models/",
+    "HTTPS://user:pw@{host}/llm/v1/x": "/v1/x",
+    "//{host}/llm/v1/x": "/v1/x",
+    "/llm/v1/x": "/v1/x",
+    "{upstream}": "/",
+    "{upstream}//evil.example/x": "/evil.example/x",
+    "{upstream}/llm//\\evil.example": "/evil.example",
+    "/v1/elsewhere?": "/v1/elsewhere?",
+    "next": "next",
+    "http://other.example:1/llm/v1/x": "http://other.example:1/llm/v1/x",
+    "http://{name}:1/v1/x": "http://{name}:1/v1/x",
+    "ftp://{host}/x": "ftp://{host}/x",
+    "http://[": "http://[",
+}
+
+
+async def test_an_upstreams_address_does_not_reach_a_client() -> None:
+    """An address of the upstream itself becomes a path of the gateway's, any other stays; alike in both relays."""
+    async with scripted_upstream() as upstream:
+        config = config_for(upstream)
+        listed = msgspec.structs.replace(config.upstreams[0], base_url=f"http://127.0.0.1:{upstream.port}/llm/v1")
+        config = msgspec.structs.replace(config, upstreams=[listed])
+        names = {"upstream": f"http://127.0.0.1:{upstream.port}", "host": f"127.0.0.1:{upstream.port}"}
+        names["name"] = "127.0.0.1"
+        async with both_relays(config, upstream) as relays:
+            for given, expected in OWN.items():
+                value = given.format(**names)
+                lines = f"Location: {value}\r\ncontent-location: {value}\r\n".encode()
+                seen = await relays.drive(reply(b"x", "307 Temporary Redirect", lines), sending(request()))
+
+                shown = {name: value for name, value in seen.headers if name.endswith("location")}
+                assert shown == dict.fromkeys(("location", "content-location"), expected.format(**names)), given
 
 
 async def test_a_health_check_does_not_go_there() -> None:

@@ -240,6 +240,17 @@ class TestBodies:
                 ("/v1/2", b"abc", None),
             ]
 
+    async def test_declined_upgrade_outside_v1(self) -> None:
+        """The app too gets the body of a client that wishes for HTTP/2 (Java's does with every request)."""
+        wish = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAA\r\n"
+        asked = b"POST /audits HTTP/1.1\r\nHost: g\r\n" + wish + b"Content-Length: 3\r\n\r\nabc"
+        async with scripted_upstream() as upstream, running_gateway(config_for(upstream)) as gateway:
+            reader, writer = await gateway.connect()
+            writer.write(2 * asked)
+            for _ in range(2):
+                await asyncio.wait_for(reader.readuntil(b"app /audits 3"), 5)
+            writer.close()
+
 
 class TestMalformed:
     @pytest.mark.parametrize(

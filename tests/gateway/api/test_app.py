@@ -46,7 +46,7 @@ async def test_guarded_routes_want_the_admin_key(tmp_path: Path, path: str) -> N
 
         assert (without.status_code, wrong.status_code) == (401, 401)
         assert without.headers["content-type"] == "application/problem+json"
-        assert without.headers["www-authenticate"] == "Bearer"
+        assert without.headers["www-authenticate"] == 'Bearer realm="biasgate"'
         assert "Authorization: Bearer" in without.json()["detail"]
 
 

@@ -46,7 +46,7 @@ async def test_metrics_behind_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
         open_ = [(await http.get(path)).status_code for path in ("/livez", "/readyz")]
 
     assert [answer.status_code for answer in answers] == [401, 401, 401, 200]
-    assert answers[0].headers["www-authenticate"] == "Bearer"
+    assert answers[0].headers["www-authenticate"] == 'Bearer realm="biasgate"'
     assert open_ == [200, 200]
 
 

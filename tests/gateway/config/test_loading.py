@@ -56,6 +56,15 @@ def test_overrides(text: str, message: str, tmp_path: Path) -> None:
         ('[server]\nrelayed_paths = ["/metrics"]', 'server.relayed_paths has "/metrics", but /metrics is the gateway'),
         ('[server]\nrelayed_paths = ["/console/x"]', "/console is the gateway's own"),
         ('[server]\nrelayed_paths = ["/health", "/v1/x"]', '"/v1/x": everything under /v1 is relayed anyway'),
+        ('[server]\ncors_origins = ["https://a/"]', 'cors_origins has "https://a/": write scheme://host or'),
+        ('[server]\ncors_origins = ["https://a:443"]', 'do not send the port like that: write "https://a"'),
+        ('[server]\ncors_origins = ["http://a:99999"]', "its port is not between 1 and 65535"),
+        ('[server]\ncors_origins = ["*", "https://a"]', '"*" allows every origin: list it alone'),
+        ('[server]\ncors_origins = ["null"]', '"null": any sandboxed page and any file sends that'),
+        ('[server]\ncors_origins = ["https://*.a.example"]', "a user or a pattern"),
+        ('[server]\ncors_origins = ["https://a\\n"]', r'has "https://a\n": write'),
+        ('[server]\ncors_origins = "https://a"', 'is "https://a": give a list of origins'),
+        ("[server]\ncors_origins = 3", "server.cors_origins is 3: Expected `str | array`"),
         ("server = 5", "server is 5: Expected `object`, got `int`"),
     ],
 )
@@ -76,3 +85,12 @@ def test_paths_that_are_none(path: str, tmp_path: Path) -> None:
     (tmp_path / "biasgate.toml").write_text(f'[server]\nrelayed_paths = ["{path}"]', encoding="utf-8")
     with pytest.raises(ConfigError, match='such as "/tokenize"'):
         load(tmp_path / "biasgate.toml", environ={})
+
+
+@pytest.mark.parametrize(
+    "text", ['"*"', '["*"]', "[]", '["https://A.example:8443", "http://[::1]:3000", "chrome-extension://abc"]']
+)
+def test_origins(text: str, tmp_path: Path) -> None:
+    """What browsers send as Origin is taken, and so is "*" in either form."""
+    (tmp_path / "biasgate.toml").write_text(f"[server]\ncors_origins = {text}", encoding="utf-8")
+    load(tmp_path / "biasgate.toml", environ={})
