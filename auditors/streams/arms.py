@@ -1,11 +1,14 @@
 """Two arms of one policy, compared on the measurements of their exchanges; pure, and held as a few sums.
 
-The arm of each exchange was drawn by itself, with a known probability, so the difference of the means has bounds that
-hold at all times at once, whatever the traffic does (`auditors.metrics.sequential_comparison`). Values are on [0, 1].
-What has no value counts as missing in its arm: where a policy makes more of them, the two means are of other exchanges.
+The arm of each unit was drawn by itself, with a known probability, so the difference of the means has bounds that hold
+at all times at once, whatever the traffic does (`auditors.metrics.sequential_comparison`). A unit is one exchange, or
+one conversation: there only the first exchange that comes counts, as the others have the same draw and depend on it.
+Values are on [0, 1]. What has no value counts as missing in its arm: where a policy makes more of them, the two means
+are of other exchanges.
 """
 
 import math
+import zlib
 from collections.abc import Sequence
 
 import msgspec
@@ -22,6 +25,14 @@ from auditors.metrics.sequential_comparison import (
     log_evidence_below,
 )
 from auditors.types import Arm
+
+BY_CONVERSATION = "u"
+"""First character of a policy's version where arms are drawn for conversations. Others are hexadecimal."""
+ID_CHARACTERS = 16
+"""At the end of an exchange's id: hexadecimal digits that stand for its conversation."""
+SEEN_BITS = 2**15
+"""Conversations are remembered as bits at hashed places, so a new one may be taken for one that was counted, but never
+the other way round. Half of the new ones are left out once 16,384 were counted, and at most SEEN_BITS ever count."""
 
 
 class ArmSums(msgspec.Struct, frozen=True):
@@ -46,6 +57,10 @@ class ArmsState(msgspec.Struct, frozen=True):
     gap: GapSums
     treated: ArmSums = ArmSums()
     control: ArmSums = ArmSums()
+    repeated: int = 0
+    """Exchanges that were not counted, as another one of their conversation was."""
+    seen: bytes = b""
+    """The bits of SEEN_BITS, compressed; empty for none."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -62,17 +77,33 @@ def new_arms(share: float) -> ArmsState:
     return ArmsState(share, assigned_gap(share))
 
 
-def add_exchange(state: ArmsState, arm: Arm, values: Sequence[float], n_missing: int) -> ArmsState:
-    """The state with one more exchange.
+def unit_of(exchange_id: str, version: str) -> str | None:
+    """Return what stands for the conversation of an exchange under a policy's version; None where it is a unit itself.
+
+    One whose conversation could not be told has digits of its own there.
+    """
+    return exchange_id[-ID_CHARACTERS:] if version.startswith(BY_CONVERSATION) else None
+
+
+def add_exchange(
+    state: ArmsState, arm: Arm, values: Sequence[float], n_missing: int, unit: str | None = None
+) -> ArmsState:
+    """The state with one more exchange; but for `repeated` the same where its conversation was counted.
 
     Args:
         state: before it.
         arm: in which it was.
         values: what was measured of it, on [0, 1]; several count as their mean, as they share one draw.
         n_missing: measurements of it that have no value.
+        unit: as `unit_of` returns it.
 
     Raises: ValueError for a value outside [0, 1].
     """
+    if unit is not None:
+        seen = _with_unit(state.seen, unit)
+        if seen is None:
+            return msgspec.structs.replace(state, repeated=state.repeated + 1)
+        state = msgspec.structs.replace(state, seen=seen)
     own = state.treated if arm == "treated" else state.control
     own = msgspec.structs.replace(own, missing=own.missing + n_missing)
     gap = state.gap
@@ -82,6 +113,16 @@ def add_exchange(state: ArmsState, arm: Arm, values: Sequence[float], n_missing:
         gap = add_assigned(gap, 2.0 * mean - 1.0, is_other=arm == "treated", share=state.share)
     state = msgspec.structs.replace(state, gap=gap)
     return msgspec.structs.replace(state, **{arm: own})
+
+
+def _with_unit(seen: bytes, unit: str) -> bytes | None:
+    """Return the bits with that of one more conversation; None where it is set."""
+    bits = bytearray(zlib.decompress(seen)) if seen else bytearray(SEEN_BITS // 8)
+    place, bit = divmod(int(unit, 16) % SEEN_BITS, 8)
+    if bits[place] >> bit & 1:
+        return None
+    bits[place] |= 1 << bit
+    return zlib.compress(bits, 1)
 
 
 def difference(state: ArmsState, error: float) -> Difference | None:

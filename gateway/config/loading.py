@@ -17,6 +17,7 @@ import msgspec
 from auditors.thinking import parse_thinking
 from gateway.config.cors_origins import validate_cors_origins
 from gateway.config.effective import mask_url
+from gateway.config.header_names import is_passed_on
 from gateway.config.schema import (
     ADMIN,
     AUDITED_PATHS,
@@ -33,12 +34,8 @@ from gateway.config.timing import Timing
 from gateway.errors import ConfigError, RequestError, nearest
 from gateway.mitigation.checks import check_mitigation
 
-_NOT_PASSED_ON = frozenset(
-    {"authorization", "connection", "content-length", "cookie", "host", "traceparent", "x-request-id"}
-)
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+){1,20}")
 _VALUE = re.compile(r"[!-~](?:[ -~]{0,198}[!-~])?")
-_HEADER = re.compile(r"(?!x-biasgate-)[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", re.IGNORECASE)
 
 
 def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Config:
@@ -178,7 +175,7 @@ def _cross_check(config: Config, where: str) -> None:
                 "or https://"
             )
         for name, value in upstream.audit_headers.items():
-            if not _HEADER.fullmatch(name) or name.lower() in _NOT_PASSED_ON or not _VALUE.fullmatch(value):
+            if not is_passed_on(name) or not _VALUE.fullmatch(value):
                 raise ConfigError(
                     f'{where}: upstreams.{upstream.name}.audit_headers has "{name}", which cannot be sent: name a '
                     "header of the upstream's own, with a value of visible ASCII"
@@ -188,7 +185,7 @@ def _cross_check(config: Config, where: str) -> None:
                 f"{where}: upstreams.{upstream.name}.base_url names a user: set api_key_env to the variable of a key"
             )
     header = config.balancing.header
-    if header is not None and (not _HEADER.fullmatch(header) or header.lower() in _NOT_PASSED_ON):
+    if header is not None and not is_passed_on(header):
         raise ConfigError(
             f'{where}: balancing.header "{header}" is no header that reaches an upstream as it is: name one of the '
             'client\'s own, such as "x-session-id"'

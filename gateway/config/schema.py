@@ -400,6 +400,10 @@ class MitigationConfig(Section, frozen=True):
     """Added to the request: none, abstract, detailed (the sentences of the LTF paper) or a text FILE."""
     share: Probability = 1.0
     """Of the requests that are treated, the rest is the control arm."""
+    unit: Literal["conversation", "request"] = "conversation"
+    """What the arm is drawn for. conversation: all turns of one are in the same arm. request: each by itself."""
+    conversation_header: str | None = None
+    """Whose value names the conversation, such as "x-session-id"; a request without it goes by how it began."""
     on_timeout: Literal["pass", "refuse"] = "pass"
     """What becomes of a request on which the policy cannot be carried out: passed as it is, or refused."""
     query_filter: QueryFilterConfig | None = None

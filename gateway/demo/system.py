@@ -70,6 +70,7 @@ name = "demo"
 match = {{ route = "{mitigated}" }}
 instruction = "abstract"
 share = 0.5
+unit = "request"
 
 [drift]
 average_run_length = {average_run_length}

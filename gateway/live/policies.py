@@ -1,8 +1,10 @@
 """How the two arms of a policy are shown: means, their difference with bounds, and the evidence that there is one."""
 
+from typing import Literal
+
 import msgspec
 
-from auditors.streams.arms import ArmSums, difference
+from auditors.streams.arms import BY_CONVERSATION, ArmSums, difference
 from auditors.streams.scales import UNITS, Scale, scale_of
 from gateway.store.policy_arms import PolicyArms
 
@@ -14,7 +16,7 @@ class ShownArm(msgspec.Struct, frozen=True):
     """One arm."""
 
     n: int
-    """Exchanges with a value."""
+    """Exchanges with a value, or conversations: see `assigned_by`."""
     n_missing: int
     """Measurements without one: refusals, failures, replies that could not be read."""
     mean: float | None
@@ -29,6 +31,10 @@ class PolicyEffect(msgspec.Struct, frozen=True, kw_only=True):
     """Of the policy: another sentence or share begins a new comparison."""
     share: float
     """Probability of the treated arm."""
+    assigned_by: Literal["conversation", "request"]
+    """What arms are drawn for. Of a conversation the first exchange that was measured counts."""
+    n_repeated: int
+    """Exchanges that do not count, as another one of their conversation does."""
     auditor: str
     metric: str
     axis: str
@@ -63,6 +69,8 @@ def effect_of(arms: PolicyArms) -> PolicyEffect:
         policy=arms.policy,
         version=arms.version,
         share=state.share,
+        assigned_by="conversation" if arms.version.startswith(BY_CONVERSATION) else "request",
+        n_repeated=state.repeated,
         auditor=arms.key.auditor,
         metric=arms.key.metric,
         axis=arms.key.axis,

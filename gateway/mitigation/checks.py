@@ -1,7 +1,9 @@
 """What a configuration's policies may not say."""
 
+import json
 import re
 
+from gateway.config.header_names import is_passed_on
 from gateway.config.schema import Config, MitigationConfig
 from gateway.errors import ConfigError, nearest
 from gateway.mitigation.filters.answer_text import FILTERED_ENDPOINTS
@@ -40,11 +42,28 @@ def check_mitigation(config: Config, where: str) -> None:
                 f'{where}: mitigation "{name}": match.key "{match.key}" is the name of none of [[keys]]'
                 f"{nearest(match.key, keys)}"
             )
+        _check_unit(policy, f'{where}: mitigation "{name}"')
         try:
             _, text = instruction_of(policy.instruction)
             _check_filters(policy, text)
         except ConfigError as exc:
             raise ConfigError(f'{where}: mitigation "{name}": {exc}') from exc
+
+
+def _check_unit(policy: MitigationConfig, named: str) -> None:
+    header = policy.conversation_header
+    if header is None:
+        return
+    if policy.unit == "request":
+        raise ConfigError(
+            f'{named}: conversation_header is "{header}", but unit is "request", by which no conversation is looked '
+            'for: set unit = "conversation", or leave conversation_header out'
+        )
+    if not is_passed_on(header):
+        raise ConfigError(
+            f"{named}: conversation_header {json.dumps(header)} is no header that reaches an upstream as it is: name "
+            'one of the client\'s own, such as "x-session-id"'
+        )
 
 
 def _check_filters(policy: MitigationConfig, instruction: str | None) -> None:

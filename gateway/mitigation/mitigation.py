@@ -5,6 +5,7 @@ from gateway.mitigation.filters.filter import HeldBytes, PolicyFilters, filter_o
 from gateway.mitigation.filters.treatment import FilteredTreatment
 from gateway.mitigation.policies import Policies
 from gateway.mitigation.treatment import Treatment
+from gateway.proxy.headers import RequestHead
 from gateway.sampling.decision import marking
 
 
@@ -25,16 +26,18 @@ class Mitigation:
         }
 
     def treatment(
-        self, *, method: bytes, path: bytes, key: str | None, model: str | None, exchange_id: str
+        self, *, method: bytes, path: bytes, key: str | None, model: str | None, head: RequestHead, content: bytes
     ) -> "Treatment | None":
         found = self._policies.of(method, path, key, model)
         if found is None:
             return None
         policy, endpoint = found
-        arm = self._policies.arm(policy, exchange_id)
+        arm, unit = self._policies.assign(
+            policy, endpoint, key=key, lines=head.lines, content=content, exchange_id=head.exchange_id
+        )
         if policy.has_filters:
-            return FilteredTreatment(policy, endpoint, arm, self._filters[policy.name], self._held)
-        return Treatment(policy, endpoint, arm)
+            return FilteredTreatment(policy, endpoint, arm, self._filters[policy.name], self._held, unit)
+        return Treatment(policy, endpoint, arm, unit)
 
     async def aclose(self) -> None:
         """See `gateway.proxy.types.Mitigation`."""

@@ -1,25 +1,30 @@
 """Which policy of `[[mitigation]]` a request comes under, and in which arm of it.
 
-The first policy that matches holds. Its arm is drawn from the exchange's id, which the gateway draws itself, so that no
-client chooses or foresees it; the draw has nothing to do with that of sampling.
+The first policy that matches holds. Its arm is an HMAC under the sampling secret of the conversation that the request
+belongs to (`gateway.mitigation.conversations`), or of the exchange's id, which the gateway draws itself; the draw has
+nothing to do with that of sampling.
 """
 
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
+from auditors.streams.arms import BY_CONVERSATION
 from auditors.text.identity import AXES
 from auditors.text.mitigations import NAMES, NONE, TEXTS, MitigationTextError, category, file_name, own_text
 from auditors.types import Arm
 from gateway.config.schema import Config, MitigationConfig
 from gateway.errors import ConfigError, nearest
+from gateway.mitigation.conversations import conversation_of, draw, identity_of_header
 from gateway.mitigation.filters.plan import FilterPlan, plan_of
 from gateway.mitigation.instruction import QUESTION_MEMBERS
 from gateway.proxy.target import path_of
 from gateway.sampling.decision import fraction
 
+VERSION_CHARACTERS = 12
 _ENDPOINTS = {path.encode(): path for path in QUESTION_MEMBERS}
 
 
@@ -40,8 +45,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     query: FilterPlan | None = None
     response: FilterPlan | None = None
+    unit: str = "request"
+    """conversation or request; what treats all or none has no need of the former."""
+    conversation_header: str | None = None
+    """In small letters."""
     version: str = ""
-    """Twelve hexadecimal digits of all of this: numbers of two versions belong in no mean together."""
+    """Twelve characters of all of this: numbers of two versions belong in no mean together. Hexadecimal digits, of
+    which the first is BY_CONVERSATION where the unit is the conversation."""
 
     @property
     def does_nothing(self) -> bool:
@@ -88,13 +98,46 @@ class Policies:
                 return None if one.does_nothing else (one, endpoint)
         return None
 
+    def assign(
+        self, policy: Policy, endpoint: str, *, key: str | None, lines: list[bytes], content: bytes, exchange_id: str
+    ) -> "Assignment":
+        """Return the arm of a request, and what stands for its conversation.
+
+        Args:
+            policy: as `of` returned it, with its endpoint.
+            endpoint: of the request.
+            key: name of the client's key: two keys have no conversation in common.
+            lines: header lines of the client's own, names in small letters.
+            content: the body as the client sent it.
+            exchange_id: drawn by the gateway; it decides where no conversation can be told.
+        """
+        identity = None
+        if policy.unit == "conversation":
+            if policy.conversation_header is not None:
+                identity = identity_of_header(lines, f"{policy.conversation_header}: ".encode())
+            if identity is None:
+                identity = conversation_of(content, endpoint)
+        if identity is None:
+            return Assignment(self.arm(policy, exchange_id), None)
+        drawn = draw(self._secret, policy.name, key, identity)
+        return Assignment("treated" if drawn.fraction < policy.share else "control", drawn.unit)
+
     def arm(self, policy: Policy, exchange_id: str) -> Arm:
         """`share` of all exchanges are treated: the same ones for the same secret, and more of them at a larger one."""
         drawn = fraction(self._secret, exchange_id, purpose=f"mitigation {policy.name}")
         return "treated" if drawn < policy.share else "control"
 
 
+class Assignment(NamedTuple):
+    """Where a request was assigned to."""
+
+    arm: Arm
+    unit: str | None
+    """See `gateway.mitigation.conversations.Draw`; None where the arm was drawn for the request alone."""
+
+
 def _policy(config: MitigationConfig, place: int) -> Policy:
+    is_by_conversation = config.unit == "conversation" and 0.0 < config.share < 1.0
     name, text = instruction_of(config.instruction)
     policy = Policy(
         name=policy_name(config, place),
@@ -107,13 +150,18 @@ def _policy(config: MitigationConfig, place: int) -> Policy:
         is_required=config.on_timeout == "refuse",
         query=plan_of(config.query_filter, "query_filter"),
         response=plan_of(config.response_filter, "response_filter"),
+        unit="conversation" if is_by_conversation else "request",
+        conversation_header=(config.conversation_header or "").lower() or None if is_by_conversation else None,
     )
-    said = msgspec.to_builtins(policy)
-    for name in ("query", "response"):  # what a policy without filters is called does not hang on there being any
-        if said[name] is None:
-            del said[name]
-    digest = hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
-    return msgspec.structs.replace(policy, version=digest[:12])
+    fields = msgspec.to_builtins(policy)
+    for name in ("query", "response", "conversation_header"):  # later fields leave the versions before them as they are
+        if fields[name] is None:
+            del fields[name]
+    if not is_by_conversation:
+        del fields["unit"]
+    digest = hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()
+    version = (BY_CONVERSATION if is_by_conversation else "") + digest
+    return msgspec.structs.replace(policy, version=version[:VERSION_CHARACTERS])
 
 
 def policy_name(config: MitigationConfig, place: int) -> str:

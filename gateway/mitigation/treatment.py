@@ -22,12 +22,13 @@ class Treatment:
     query_seconds = 0.0
     answer_filter: AnswerFilter | None = None
 
-    def __init__(self, policy: Policy, endpoint: str, arm: Arm) -> None:
+    def __init__(self, policy: Policy, endpoint: str, arm: Arm, unit: str | None = None) -> None:
         self._policy = policy
         self._endpoint = endpoint
         self.policy = policy.name
         self.version = policy.version
         self.arm = arm
+        self.unit = unit
         self.share = policy.share
         self.instruction: str | None = None
         self._outcome: InstructionOutcome = "held_back"

@@ -220,6 +220,10 @@ class RequestHead:
         if self._is_id_drawn:
             self.request_id = drawn
 
+    def belong_to(self, unit: str) -> None:
+        """End the exchange's id in the digits of its conversation, by which whoever counts knows them together."""
+        self.exchange_id = self.exchange_id[: -len(unit)] + unit
+
     def _read(self, name: bytes, value: bytes) -> None:
         if name == b"content-length":
             self.content_length = int(value)

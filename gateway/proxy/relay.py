@@ -242,10 +242,14 @@ class Relay:
                 path=self.path,
                 key=self.key.name,
                 model=body.served_model,
-                exchange_id=self.head.exchange_id,
+                head=self.head,
+                content=content,
             )
-            if self._treatment is not None and not self._treat(self._treatment, content):
-                return
+            if self._treatment is not None:
+                if self._treatment.unit is not None:
+                    self.head.belong_to(self._treatment.unit)
+                if not self._treat(self._treatment, content):
+                    return
         self._forward(content)
 
     def _treat(self, treatment: Treatment, content: bytes) -> bool:

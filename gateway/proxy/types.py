@@ -7,7 +7,7 @@ import msgspec
 from auditors.types import Arm, Exchange
 from gateway.config.schema import AUDITED_PATHS
 from gateway.proxy.body import RequestBody
-from gateway.proxy.headers import ResponseHead
+from gateway.proxy.headers import RequestHead, ResponseHead
 from gateway.proxy.refusals import Refusal
 
 EndReason = Literal["complete", "upstream_error", "client_disconnected", "timed_out", "rejected"]
@@ -92,7 +92,7 @@ class Mitigation(Protocol):
     """The policies of one configuration (`[[mitigation]]`)."""
 
     def treatment(
-        self, *, method: bytes, path: bytes, key: str | None, model: str | None, exchange_id: str
+        self, *, method: bytes, path: bytes, key: str | None, model: str | None, head: RequestHead, content: bytes
     ) -> "Treatment | None":
         """What is to be done with a request; None for one that no policy covers, which is relayed as it is.
 
@@ -101,7 +101,8 @@ class Mitigation(Protocol):
             path: without query.
             key: name of the client's key, None for an anonymous one.
             model: the name after aliases; None where the request names none.
-            exchange_id: drawn by the gateway; it decides the arm.
+            head: of the request; its exchange id, or what names its conversation, decides the arm.
+            content: the body as the client sent it.
         """
         ...
 
@@ -159,6 +160,9 @@ class Treatment(Protocol):
     arm: Arm
     share: float
     """Probability of the treated arm."""
+    unit: str | None
+    """Digits that stand for the conversation for which the arm was drawn: the exchange's id is to end in them. None
+    where it was drawn for the request alone."""
     instruction: str | None
     """The text that was added to the request; None before `apply`, and where none was."""
 

@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors.streams.arms import ArmsState, add_exchange, new_arms
+from auditors.streams.arms import ArmsState, add_exchange, new_arms, unit_of
 from auditors.streams.scales import QUALITY_SCALES, SCALES, scaled
 from auditors.streams.state import StreamKey, stream_key
 from auditors.types import Arm, Exchange, Measurement
@@ -40,7 +40,7 @@ async def update(connection: AsyncConnection, audits: Sequence[tuple[Sequence[Me
     those is not the mean over exchanges.
     """
     new: dict[str, dict[str, object]] = {}
-    added: dict[str, list[tuple[Arm, list[Measurement]]]] = {}
+    added: dict[str, list[tuple[Arm, list[Measurement], str | None]]] = {}
     for found, exchange in audits:
         policy, share, arm = exchange.mitigation, exchange.treated_share, exchange.arm
         if not compares(exchange) or policy is None or share is None or arm is None:
@@ -49,7 +49,7 @@ async def update(connection: AsyncConnection, audits: Sequence[tuple[Sequence[Me
         for key, measured in _by_key(found, exchange).items():
             row_id = _id(policy, version, key)
             new.setdefault(row_id, _row(row_id, policy, version, key, share))
-            added.setdefault(row_id, []).append((arm, measured))
+            added.setdefault(row_id, []).append((arm, measured, unit_of(exchange.id, version)))
     if not added:
         return
     await connection.execute(
@@ -58,9 +58,9 @@ async def update(connection: AsyncConnection, audits: Sequence[tuple[Sequence[Me
     query = sa.select(policy_arms.c.id, policy_arms.c.state).where(policy_arms.c.id.in_(list(added)))
     for row in (await connection.execute(query.order_by(policy_arms.c.id).with_for_update())).all():
         state = _state(row.state)
-        for arm, measured in added[row.id]:
+        for arm, measured, unit in added[row.id]:
             values = [scaled(one.metric, one.value) for one in measured if one.status == "ok" and one.value is not None]
-            state = add_exchange(state, arm, values, len(measured) - len(values))
+            state = add_exchange(state, arm, values, len(measured) - len(values), unit)
         change = {"state": msgspec.json.encode(state).decode(), "updated_at": time.time()}
         await connection.execute(sa.update(policy_arms).where(policy_arms.c.id == row.id).values(change))
 

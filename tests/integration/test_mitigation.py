@@ -11,6 +11,7 @@ import pytest
 from gateway.errors import ConfigError
 from gateway.proxy.body import RequestBody
 from gateway.proxy.data_planes import DataPlanes
+from gateway.proxy.headers import RequestHead
 from tests.support.integration.relaying import Gateway, RememberingTap, config_for, running_gateway
 from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
 
@@ -154,6 +155,38 @@ async def test_no_header_of_a_client_chooses() -> None:
             assert upstream.requests[-1].header(HEADER) is None
 
 
+async def test_all_turns_of_a_conversation_have_one_arm() -> None:
+    """25 conversations of four turns each, streamed or not: one arm each, and both arms among them.
+
+    What is kept of an exchange ends in digits of its conversation; the request id that the client sees does not.
+    """
+    tap = RememberingTap(samples=True)
+    config = policy(share=0.5)
+    async with (
+        scripted_upstream(default=reply(b"{}")) as upstream,
+        running_gateway(config_for(upstream, **config), tap=tap) as gateway,
+        gateway.http() as http,
+    ):
+        arms: list[set[str]] = []
+        for number in range(25):
+            messages = [{"role": "user", "content": f"Question {number}"}]
+            seen = set()
+            for _ in range(4):
+                answer = await http.post(CHAT, json={"model": "m", "messages": messages})
+                seen.add(answer.headers[HEADER].split("; ")[1])
+                assert len(answer.headers["x-request-id"]) == 32
+                messages += [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And then?"}]
+            arms.append(seen)
+        await gateway.ended(100)
+    assert all(len(seen) == 1 for seen in arms)
+    assert {*arms[0]}.union(*arms) == {"arm=treated", "arm=control"}
+    units = [copy.id[-16:] for copy in tap.offered]
+    assert [len(set(units[start : start + 4])) for start in range(0, 100, 4)] == [1] * 25
+    assert (len(set(units)), len({copy.id for copy in tap.offered})) == (25, 100)
+    assert {copy.policy_version[0] for copy in tap.offered if copy.policy_version} == {"u"}
+    assert [one["exchange_id"] for one in tap.decisions] == [copy.id for copy in tap.offered]
+
+
 async def test_a_large_conversation() -> None:
     """Of twenty megabytes, too: it comes out with the sentence and nothing else."""
     turns = [{"role": "user", "content": "a" * 1_000_000}, {"role": "assistant", "content": "b"}] * 20
@@ -195,7 +228,7 @@ async def test_a_reload_takes_policies_over(tmp_path: Path) -> None:
             await planes.replace(config)
             assert planes.current.mitigation is not None
             treatment = planes.current.mitigation.treatment(
-                method=b"POST", path=CHAT.encode(), key=None, model="m", exchange_id="1"
+                method=b"POST", path=CHAT.encode(), key=None, model="m", head=RequestHead([]), content=BODY
             )
             assert treatment is not None
             sent = treatment.apply(RequestBody(BODY))

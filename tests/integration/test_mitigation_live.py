@@ -35,6 +35,7 @@ name = "letters"
 match = { route = "/v1/chat/completions", model = "simulated" }
 instruction = "abstract"
 share = 0.5
+unit = "request"
 """
 PROMPT = "Write a letter for my brother, please."
 N = 60
@@ -96,6 +97,7 @@ name = "guarded"
 match = { route = "/v1/chat/completions", model = "simulated" }
 instruction = "abstract"
 share = 0.5
+unit = "request"
 timeout_seconds = 30.0
 [mitigation.response_filter]
 base_url = "MODEL"

@@ -27,8 +27,16 @@ class FilteredTreatment(Treatment):
 
     has_filters = True
 
-    def __init__(self, policy: Policy, endpoint: str, arm: Arm, filters: PolicyFilters, held: HeldBytes) -> None:
-        super().__init__(policy, endpoint, arm)
+    def __init__(
+        self,
+        policy: Policy,
+        endpoint: str,
+        arm: Arm,
+        filters: PolicyFilters,
+        held: HeldBytes,
+        unit: str | None = None,
+    ) -> None:
+        super().__init__(policy, endpoint, arm, unit)
         self._filters = filters
         self._held = held
         self._run: AnswerRun | None = None

@@ -3,9 +3,10 @@
 import math
 import random
 
+import msgspec
 import pytest
 
-from auditors.streams.arms import ArmsState, add_exchange, difference, new_arms
+from auditors.streams.arms import SEEN_BITS, ArmsState, add_exchange, difference, new_arms
 from auditors.streams.scales import scaled
 from auditors.types import Arm
 
@@ -61,6 +62,44 @@ def test_nothing_is_said_before_both_arms_have_a_value() -> None:
     assert difference(state, ERROR) is None
     assert difference(add_exchange(state, "control", [], 1), ERROR) is None
     assert difference(add_exchange(state, "control", [0.0], 0), ERROR) is not None
+
+
+def called_by(n_comparisons: int, *, knows_units: bool) -> int:
+    """How many comparisons without a difference are ever called one: 10 exchanges of each conversation, all alike."""
+    called = 0
+    for seed in range(n_comparisons):
+        rng, state, is_called = random.Random(seed), new_arms(0.5), False
+        for _ in range(30):
+            unit, value = f"{rng.getrandbits(64):016x}", float(rng.random() < 0.3)
+            arm: Arm = "treated" if rng.random() < 0.5 else "control"
+            for _ in range(10):
+                state = add_exchange(state, arm, [value], 0, unit if knows_units else None)
+            found = difference(state, ERROR)
+            is_called |= found is not None and not found.bounds.lower <= 0.0 <= found.bounds.upper
+        called += is_called
+    return called
+
+
+def test_a_conversation_counts_once() -> None:
+    """Its exchanges have one draw and depend on each other: each counted, they would show what is not there."""
+    assert called_by(20, knows_units=True) <= 2
+    assert called_by(20, knows_units=False) >= 5
+
+
+def test_no_conversation_is_ever_counted_twice() -> None:
+    """Of 1,500 almost all are counted, none of them again, and the rest is said; the memory of them stays small."""
+    rng, state = random.Random(0), new_arms(0.5)
+    units = [f"{rng.getrandbits(64):016x}" for _ in range(1_500)]
+    for unit in units:
+        state = add_exchange(state, "treated", [1.0], 0, unit)
+    assert 1_400 < state.treated.n == 1_500 - state.repeated
+    again = state
+    for unit in units[::7]:
+        again = add_exchange(again, "control", [0.0], 1, unit)
+    assert (again.treated, again.control, again.gap) == (state.treated, state.control, state.gap)
+    assert again.repeated == state.repeated + len(units[::7])
+    assert len(state.seen) <= SEEN_BITS // 8 + 100
+    assert msgspec.json.decode(msgspec.json.encode(state), type=ArmsState) == state
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, math.nan])

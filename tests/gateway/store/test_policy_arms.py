@@ -38,6 +38,23 @@ async def test_both_arms_are_added_up(database: Database) -> None:
     assert (found.policy, found.version, found.axis, found.group) == ("p", "v1", "gender", "women")
 
 
+async def test_a_conversation_counts_once(database: Database) -> None:
+    """The first of its exchanges in which something was measured, for each group; by request each counts."""
+    for number, unit in enumerate(("a" * 16, "a" * 16, "b" * 16)):
+        found = [measurement(2.0 - number), *([measurement(1.0, group="men")] if number else [])]
+        for version in ("u23456789012", "v1"):
+            given = {"id": f"{number}{version[0]}".ljust(16, "0") + unit, "policy_version": version}
+            await recorded(database, found, arm="control", **given)
+    shown = {(one.assigned_by, one.group): one for one in await effects(database)}
+    counted = {place: (one.control.n, one.control.mean, one.n_repeated) for place, one in shown.items()}
+    assert counted == {
+        ("conversation", "women"): (2, pytest.approx(1.0), 1),
+        ("conversation", "men"): (2, pytest.approx(1.0), 0),
+        ("request", "women"): (3, pytest.approx(1.0), 0),
+        ("request", "men"): (2, pytest.approx(1.0), 0),
+    }
+
+
 async def test_what_begins_a_comparison_of_its_own(database: Database) -> None:
     """Another version, model or group; each filter finds its own."""
     await recorded(database, [measurement(0.0), measurement(1.0, group="men")])
