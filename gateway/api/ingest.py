@@ -21,13 +21,16 @@ from gateway.ingest import litellm, otlp, pairs
 from gateway.ingest.bodies import TooLargeError, read_body
 from gateway.ingest.guardrail import MOST_CALL_BYTES
 from gateway.ingest.reading import require_few_containers
-from gateway.ingest.received import Door, Outcome, Rejections, Sent, UnreadableError, sender_rate_of
+from gateway.ingest.rates import RATE_HEADER, Rates, rates_of
+from gateway.ingest.received import Door, Outcome, Rejections, Sent, UnreadableError
 from gateway.proxy.admission import Client, Refusal
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import RequestHead
 from gateway.proxy.refusals import CHALLENGE
 
 AnyRequest = Request[Any, Any, Any]
+Read = Callable[[bytes, str | None, Rates], Sent]
+"""What a door makes of a body, of the sender's name and of the sampling rates that are stated."""
 
 RETRY_SECONDS = "2"
 JSON, LINES, PROTOBUF = "application/json", "application/x-ndjson", "application/x-protobuf"
@@ -48,6 +51,9 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int
     errors: list[str]
     """Why, of the first 20 that were rejected."""
+    rates_ignored: int = 0
+    """Exchanges that stated a sampling rate which does not count: by a key without `may_state_rate`, or beside
+    `ingest.sampling_rate`."""
 
 
 class IngestController(Controller):
@@ -81,8 +87,8 @@ class IngestController(Controller):
         responses=announced(404, 413, 415, 429),
     )
     async def http(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
-        def read(body: bytes, sender: str | None) -> Sent:
-            return _read_objects(body, lambda found: pairs.read(found, sender))
+        def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
+            return _read_objects(body, lambda found: pairs.read(found, sender, rates))
 
         return await _json(request, dataplane, intake, "http", read)
 
@@ -93,8 +99,8 @@ class IngestController(Controller):
         responses=announced(404, 413, 415, 429),
     )
     async def records(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
-        def read(body: bytes, sender: str | None) -> Sent:
-            return _read_objects(body, lambda found: litellm.read_records(found, sender))
+        def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
+            return _read_objects(body, lambda found: litellm.read_records(found, sender, rates))
 
         return await _json(request, dataplane, intake, "litellm", read)
 
@@ -107,9 +113,12 @@ class IngestController(Controller):
     async def guardrail(
         self, request: AnyRequest, dataplane: Plane, intake: Intake, guardrail_calls: GuardrailCalls
     ) -> Response[Any]:
-        client, rate, refusal = _enter(request, dataplane, (JSON,))
-        if refusal is not None:
-            return refusal
+        client = _enter(request, dataplane, (JSON,))
+        if isinstance(client, Response):
+            return client
+        rates = _rates(request, dataplane, intake, "litellm", client)
+        if isinstance(rates, Response):
+            return rates
         try:
             with intake.one_more():
                 body = await _body(request, intake, MOST_CALL_BYTES)
@@ -117,7 +126,8 @@ class IngestController(Controller):
                 data = await guardrail_calls.reading.read(read_json, body)
             if not litellm.is_guardrail_call(data):
                 raise RequestError('no call of a guardrail: it has no "input_type"')
-            guardrail_calls.put(litellm.read_guardrail_call(data, client.name), client, rate, len(body))
+            guardrail_calls.put(litellm.read_guardrail_call(data, client.name, rates), client, len(body))
+            intake.ignore_rates("litellm", rates.n_ignored)
         except ValueError as exc:
             return problem(400, f"this is no JSON: {str(exc)[:200]}")
         except (BusyError, TooLargeError):  # a request of somebody's waits: it goes on, unheard
@@ -126,18 +136,18 @@ class IngestController(Controller):
 
 
 async def _otlp(request: AnyRequest, dataplane: DataPlane, intake: Intake, signal: otlp.Signal) -> Response[Any]:
-    client, rate, refusal = _enter(request, dataplane, (JSON, PROTOBUF))
-    if refusal is not None:
-        return refusal
+    client = _enter(request, dataplane, (JSON, PROTOBUF))
+    if isinstance(client, Response):
+        return client
     is_json = _content_type(request) == JSON
 
-    def read(body: bytes) -> Sent:
-        return otlp.read(body, signal, is_json=is_json, sender=client.name)
+    def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
+        return otlp.read(body, signal, is_json=is_json, sender=sender, rates=rates)
 
-    outcomes = await _take(request, intake, "otlp", client, rate, read)
+    outcomes = await _take(request, dataplane, intake, "otlp", client, read)
     if isinstance(outcomes, Response):
         return outcomes
-    counts, errors = outcomes
+    counts, errors, _ = outcomes
     rejected = "rejectedSpans" if signal == "traces" else "rejectedLogRecords"
     if not is_json:
         return Response(_protobuf_answer(signal, counts["rejected"], errors), media_type=PROTOBUF)
@@ -164,16 +174,14 @@ def _protobuf_answer(signal: otlp.Signal, n_rejected: int, errors: list[str]) ->
     return bytes(ExportLogsServiceResponse(partial_success=records if errors else None).SerializeToString())
 
 
-async def _json(
-    request: AnyRequest, dataplane: DataPlane, intake: Intake, door: Door, read: Callable[[bytes, str | None], Sent]
-) -> Response[Any]:
-    client, rate, refusal = _enter(request, dataplane, (JSON, LINES))
-    if refusal is not None:
-        return refusal
-    outcomes = await _take(request, intake, door, client, rate, lambda body: read(body, client.name))
+async def _json(request: AnyRequest, dataplane: DataPlane, intake: Intake, door: Door, read: Read) -> Response[Any]:
+    client = _enter(request, dataplane, (JSON, LINES))
+    if isinstance(client, Response):
+        return client
+    outcomes = await _take(request, dataplane, intake, door, client, read)
     if isinstance(outcomes, Response):
         return outcomes
-    counts, errors = outcomes
+    counts, errors, rates_ignored = outcomes
     if counts["rejected"] and counts.total() == counts["rejected"]:
         return problem(400, "; ".join(errors[:3]))
     return Response(
@@ -184,34 +192,35 @@ async def _json(
             ignored=counts["ignored"],
             rejected=counts["rejected"],
             errors=errors,
+            rates_ignored=rates_ignored,
         )
     )
 
 
 async def _take(
-    request: AnyRequest,
-    intake: Intake,
-    door: Door,
-    client: Client,
-    rate: float | None,
-    read: Callable[[bytes], Sent],
-) -> tuple["Counter[Outcome]", list[str]] | Response[Any]:
-    """What became of the body's content and why some of it was rejected; or the answer to a body that is not taken."""
+    request: AnyRequest, dataplane: DataPlane, intake: Intake, door: Door, client: Client, read: Read
+) -> tuple["Counter[Outcome]", list[str], int] | Response[Any]:
+    """What became of the body's content, why some of it was rejected, and how many stated rates were ignored; or the
+    answer to a body that is not taken.
+    """
+    rates = _rates(request, dataplane, intake, door, client)
+    if isinstance(rates, Response):
+        return rates
     try:
         with intake.one_more():
             body = await _body(request, intake)
             if _content_type(request) != PROTOBUF:
                 require_few_containers(body)
             with intake.room_for(len(body)):
-                sent = await intake.reading.read(read, body)
-                counts = await intake.take(sent, door, client, rate)
+                sent = await intake.reading.read(lambda content: read(content, client.name, rates), body)
+                counts = await intake.take(sent, door, client)
     except TooLargeError as exc:
         return problem(413, str(exc))
     except BusyError as exc:
         return problem(429, str(exc), {"Retry-After": RETRY_SECONDS})
     except StoreError as exc:
         return problem(503, " ".join(str(exc).split()), {"Retry-After": RETRY_SECONDS})
-    return counts, sent.rejected.first
+    return counts, sent.rejected.first, sent.n_ignored_rates
 
 
 def _read_objects(body: bytes, read: Callable[[list[Any]], Sent]) -> Sent:
@@ -241,10 +250,8 @@ async def _body(request: AnyRequest, intake: Intake, most: int | None = None) ->
         raise TooLargeError(str(exc.detail)) from exc
 
 
-def _enter(
-    request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, ...]
-) -> tuple[Client, float | None, Response[Any] | None]:
-    """Whose key the request carries, and the sampling rate that it names; or what it is refused with.
+def _enter(request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, ...]) -> Client | Response[Any]:
+    """Whose key the request carries, or what it is refused with.
 
     Raises: NotFoundError while the doors are closed.
     """
@@ -255,17 +262,21 @@ def _enter(
         headers = {"WWW-Authenticate": CHALLENGE} if admitted.status == 401 else {}
         if admitted.retry_after_seconds is not None:
             headers["Retry-After"] = str(admitted.retry_after_seconds)
-        return _NOBODY, None, problem(admitted.status, admitted.message, headers)
+        return problem(admitted.status, admitted.message, headers)
     if _content_type(request) not in content_types:
-        return _NOBODY, None, problem(415, f"send the body as Content-Type: {' or '.join(content_types)}")
+        return problem(415, f"send the body as Content-Type: {' or '.join(content_types)}")
+    return admitted
+
+
+def _rates(
+    request: AnyRequest, dataplane: DataPlane, intake: Intake, door: Door, client: Client
+) -> Rates | Response[Any]:
+    """What becomes of the sampling rates of a request; or the answer to a header whose rate counts and is no rate."""
     try:
-        rate = sender_rate_of(request.headers.get(pairs.RATE_HEADER), pairs.RATE_HEADER)
+        return rates_of(client, dataplane.config.ingest, request.headers.get(RATE_HEADER))
     except UnreadableError as exc:
-        return _NOBODY, None, problem(400, str(exc))
-    return admitted, rate, None
-
-
-_NOBODY = Client(name=None, may_opt=False, may_set_priority=False)
+        intake.reject(door)
+        return problem(400, str(exc))
 
 
 def _head(headers: Mapping[str, str]) -> RequestHead:

@@ -45,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gateway", default=GATEWAY, metavar="URL", help=f"default {GATEWAY}")
     parser.add_argument("--key-env", metavar="VAR", help="variable with one of the gateway's [[keys]]")
     parser.add_argument(
-        "--sampling-rate", type=float, metavar="P", help="share of the traffic that is in the file, where no line says"
+        "--sampling-rate",
+        type=float,
+        metavar="P",
+        help="share of the traffic that is in the file, where no line says; needs a key that may_state_rate",
     )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
@@ -110,7 +113,7 @@ class _Sending:
                     self.send([line])
             return
         self.n_lines += len(batch)
-        for name in ("taken", "duplicate", "waiting", "ignored"):
+        for name in ("taken", "duplicate", "waiting", "ignored", "rates_ignored"):
             self.counts[name] += int(reply.get(name, 0))
         if rejected := int(reply.get("rejected", 0)):
             self.counts["rejected"] += rejected
@@ -221,7 +224,8 @@ def _seconds(value: str | None) -> float:
 def _print(sending: _Sending, seconds: float, *, as_json: bool) -> None:
     counts = {name: sending.counts[name] for name in ("taken", "duplicate", "waiting", "ignored", "rejected")}
     if as_json:
-        print(json.dumps({"lines": sending.n_lines, **counts, "seconds": round(seconds, 3), "errors": sending.errors}))
+        summary = {"lines": sending.n_lines, **counts, "rates_ignored": sending.counts["rates_ignored"]}
+        print(json.dumps({**summary, "seconds": round(seconds, 3), "errors": sending.errors}))
         return
     said = ", ".join(f"{count} {name}" for name, count in counts.items())
     print(f"{sending.n_lines} lines in {seconds:.1f} s: {said}")
@@ -229,3 +233,8 @@ def _print(sending: _Sending, seconds: float, *, as_json: bool) -> None:
         print(f"  {error}")
     if (more := counts["rejected"] - len(sending.errors)) > 0:
         print(f"  and {more} more")
+    if ignored := sending.counts["rates_ignored"]:
+        print(
+            f"  the sampling rate of {ignored} lines was ignored: the gateway believes none from this key "
+            "(may_state_rate), or has ingest.sampling_rate"
+        )

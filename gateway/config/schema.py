@@ -20,6 +20,8 @@ OWN_PATHS = frozenset(
     | {"metrics", "readyz", "schedules", "schema", "suites"}
 )
 """First segments of the gateway's own routes; "/" leads to the console."""
+MIN_SAMPLING_RATE = 2**-10
+"""Default of `ingest.min_sampling_rate`: no stated rate makes an exchange weigh more than 1,024 others."""
 LONGEST_STRATUM = 64
 """Characters of a stratum's name; as wide as the store's columns."""
 ADMIN = "admin"
@@ -175,6 +177,8 @@ class KeyConfig(Section, frozen=True):
     """False: no request with this key is ever sampled."""
     may_opt_out: bool = True
     may_set_priority: bool = False
+    may_state_rate: bool = False
+    """Believe the sampling rates that a sender of recorded exchanges states with this key (docs/ingest.md)."""
     requests_per_minute: Count | None = None
     """Of all workers together."""
 
@@ -418,7 +422,12 @@ class IngestConfig(Section, frozen=True):
     enabled: bool = False
     """Take exchanges at /ingest, with the keys of [[keys]]."""
     sampling_rate: Annotated[float, Meta(gt=0, le=1)] | None = None
-    """Share of its exchanges that a sender sends, where it does not say so itself; unset: unknown."""
+    """Share of their exchanges that senders send; holds whatever a sender states. Unset: unknown, but for keys that
+    `may_state_rate`."""
+    min_sampling_rate: Annotated[float, Meta(ge=2**-20, le=1)] = MIN_SAMPLING_RATE
+    """Smallest rate that a key which `may_state_rate` may state; an exchange with a smaller one is rejected."""
+    max_weight_share: Annotated[float, Meta(ge=0.001, le=1)] = 0.05
+    """Largest share of a stream's weight that one exchange may have for the rate that its sender states; 1: any."""
     models: list[str] = []
     """Names of models that have series of their own, beside those that the upstreams serve; any other is "other"."""
     upstream: str | None = None

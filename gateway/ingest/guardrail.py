@@ -36,7 +36,6 @@ STOP_SECONDS = 10.0
 class _Held(msgspec.Struct):
     part: Part
     client: Client
-    rate: float | None
     n_asked: int
     """Bytes of the call that brought the messages."""
     n_answered: int
@@ -79,7 +78,7 @@ class GuardrailCalls:
                 "%d calls of a guardrail were lost: the store did not take them before the end", len(self._held)
             )
 
-    def put(self, part: Part, client: Client, rate: float | None, size: int) -> None:
+    def put(self, part: Part, client: Client, size: int) -> None:
         """Holds a call of so many bytes."""
         known = self._held.get(part.id)
         merged_before = known.merged if known else 0
@@ -92,7 +91,7 @@ class GuardrailCalls:
         merged = merged_before + n_answered
         self._bytes += n_asked + n_answered - (known.size if known else 0)
         self._held.pop(part.id, None)  # it goes to the end: they lie in the order in which they become quiet
-        self._held[part.id] = _Held(whole, client, rate, n_asked, n_answered, merged, time.monotonic() + QUIET_SECONDS)
+        self._held[part.id] = _Held(whole, client, n_asked, n_answered, merged, time.monotonic() + QUIET_SECONDS)
 
     async def flush(self, *, everything: bool = False) -> None:
         """Hands on what has been quiet; what the store does not take now stays."""
@@ -103,7 +102,7 @@ class GuardrailCalls:
 
     async def _hand_on(self, one: _Held) -> None:
         try:
-            await self._intake.take(Sent(parts=[one.part]), "litellm", one.client, one.rate)
+            await self._intake.take(Sent(parts=[one.part]), "litellm", one.client)
         except StoreError as exc:
             logger.warning("a guardrail's call waits to be stored: %s", exc)
             return

@@ -123,19 +123,18 @@ class Intake:
         finally:
             self._tap.release(size)
 
-    async def take(self, sent: Sent, door: Door, client: Client, rate: float | None = None) -> "Counter[Outcome]":
+    async def take(self, sent: Sent, door: Door, client: Client) -> "Counter[Outcome]":
         """Takes what was sent; returns what became of it, once that is in the store.
 
         Args:
             sent: as a door read it.
             door: which.
             client: whose key it came with.
-            rate: the sender's sampling rate, of what does not say it itself; None leaves that to the configuration.
 
         Raises: StoreError where the store does not take it now. Some of it may be stored then; sent again, nothing
             counts twice.
         """
-        rate = self.config.sampling_rate if rate is None else rate
+        rate = self.config.sampling_rate
         whole = {one.id: one for one in await in_turns(lambda one: _taken(one, client, rate), sent.whole)}
         n_repeated = len(sent.whole) - len(whole)
         by_id: dict[str, list[Part]] = {}
@@ -156,11 +155,16 @@ class Intake:
         outcomes["ignored"] = sent.n_ignored
         outcomes["rejected"] = sent.rejected.count + n_parts - len(by_id)
         self._note(door, outcomes)
+        self.ignore_rates(door, sent.n_ignored_rates)
         return +outcomes
 
     def reject(self, door: Door) -> None:
         """Counts one thing that is not taken, and whose sender hears nothing of it."""
         self._stats.ingested(door, "rejected", 1)
+
+    def ignore_rates(self, door: Door, count: int) -> None:
+        """Counts exchanges that stated a sampling rate which does not count."""
+        self._stats.ignored_rates(door, count)
 
     def _note(self, door: Door, outcomes: "Counter[Outcome]") -> None:
         for outcome, count in outcomes.items():
@@ -295,10 +299,10 @@ def _end_of(part: Part) -> Outcome:
 Taken = TypeVar("Taken", Received, Part)
 
 
-def _taken(one: Taken, client: Client, rate: float | None) -> Taken:
-    """With what its key says of it, and the sender's rate where it says none itself."""
+def _taken(one: Taken, client: Client, configured_rate: float | None) -> Taken:
+    """With what its key says of it, and the rate of `ingest.sampling_rate`, which holds whatever a sender states."""
     opt = (one.opt if client.may_opt else None) if client.is_audited else "off"
-    rate = rate if one.sender_rate is None else one.sender_rate
+    rate = one.sender_rate if configured_rate is None else configured_rate
     return msgspec.structs.replace(one, opt=opt, key_name=client.name, sender_rate=rate)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from gateway.ingest.rates import Rates
 from gateway.ingest.received import (
     CHAT,
     MOST_MESSAGES,
@@ -21,13 +22,13 @@ from gateway.ingest.received import (
     exchange_id,
     merged,
     number_of,
-    sender_rate_of,
     text_of,
 )
 from gateway.sampling.decision import PROBE_HEADER
 
 RATE_FIELD, TAG_FIELD = "biasgate_sampling_rate", "biasgate_tag"
-"""In a request's metadata, or among a guardrail's `additional_provider_specific_params`."""
+"""In a request's metadata, or among a guardrail's `additional_provider_specific_params`. An application's user can write
+both places, so a sampling rate there never counts; LiteLLM's administrator sets the header RATE_HEADER instead."""
 REDACTED = "redacted-by-litellm"
 """What LiteLLM writes in place of text under `turn_off_message_logging`."""
 FAILED = 500
@@ -46,12 +47,15 @@ def is_guardrail_call(data: Any) -> bool:
     return isinstance(data, dict) and "input_type" in data
 
 
-def read_records(records: Iterable[Any], sender: str | None) -> Sent:
-    """What a batch of the callback brings."""
+def read_records(records: Iterable[Any], sender: str | None, rates: Rates | None = None) -> Sent:
+    """What a batch of the callback brings. `rates` decides about the sampling rates that are stated; without it none
+    counts.
+    """
+    rates = rates or Rates()
     whole, parts, rejected = list[Received](), list[Part](), Rejections()
     for number, record in enumerate(records):
         try:
-            one = read_record(record, sender)
+            one = read_record(record, sender, rates)
         except UnreadableError as exc:
             rejected.add(f"record {number}: {exc}")
             continue
@@ -59,15 +63,16 @@ def read_records(records: Iterable[Any], sender: str | None) -> Sent:
             whole.append(one)
         else:
             parts.append(one)
-    return Sent(whole=whole, parts=parts, rejected=rejected)
+    return Sent(whole=whole, parts=parts, rejected=rejected, n_ignored_rates=rates.n_ignored)
 
 
-def read_record(record: Any, sender: str | None) -> Received | Part:
+def read_record(record: Any, sender: str | None, rates: Rates) -> Received | Part:
     """One record; as a part, if it has no text. Raises UnreadableError for anything else."""
     if not is_record(record):
         raise UnreadableError('no record of LiteLLM\'s callback: it has no "call_type", "messages" and "response"')
     metadata = _object(record.get("metadata"))
     given = _object(metadata.get("spend_logs_metadata")) | _object(metadata.get("requester_metadata"))
+    rates.ignore(given.get(RATE_FIELD))
     call = text_of(record.get("litellm_call_id")) or text_of(record.get("id"))
     key = exchange_id(sender, call)
     started, ended = number_of(record.get("startTime")), number_of(record.get("endTime"))
@@ -82,7 +87,7 @@ def read_record(record: Any, sender: str | None) -> Received | Part:
         response=response,
         endpoint=endpoint,
         status=200 if record.get("status", "success") == "success" else FAILED,
-        sender_rate=sender_rate_of(given.get(RATE_FIELD), f"metadata.{RATE_FIELD}"),
+        sender_rate=rates.of_request,
         tag=text_of(given.get(TAG_FIELD), 64),
         opt="off" if _is_probe(metadata.get("requester_custom_headers")) else None,
         seconds=ended - started if started and ended and ended >= started else None,
@@ -107,14 +112,16 @@ def read_record(record: Any, sender: str | None) -> Received | Part:
     )
 
 
-def read_guardrail_call(data: Json, sender: str | None) -> Part:
+def read_guardrail_call(data: Json, sender: str | None, rates: Rates | None = None) -> Part:
     """One side of an exchange. Raises UnreadableError where that is not to be told."""
+    rates = rates or Rates()
     side, texts = data.get("input_type"), data.get("texts")
     if side not in ("request", "response"):
         raise UnreadableError(f'input_type is {str(side)[:40]!r}: a guardrail is called with "request" or "response"')
     most = MOST_MESSAGES if side == "request" else _MOST_CHOICES
     said = [one for one in texts[:most] if isinstance(one, str)] if isinstance(texts, list) else []
     extra = _object(data.get("additional_provider_specific_params"))
+    rates.ignore(extra.get(RATE_FIELD))
     call = text_of(data.get("litellm_call_id"))
     key = exchange_id(sender, call)
     messages = data.get("structured_messages")
@@ -133,7 +140,7 @@ def read_guardrail_call(data: Json, sender: str | None) -> Part:
         model=text_of(data.get("model")),
         asked=asked if side == "request" else [],
         answered=answered if side == "response" else [],
-        sender_rate=sender_rate_of(extra.get(RATE_FIELD), RATE_FIELD),
+        sender_rate=rates.of_request,
         tag=text_of(extra.get(TAG_FIELD), 64),
         opt="off" if _is_probe(data.get("request_headers")) else None,
     )

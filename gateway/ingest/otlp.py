@@ -12,6 +12,7 @@ from gateway.errors import RequestError
 from gateway.ingest import gen_ai
 from gateway.ingest.dialects import in_gen_ai
 from gateway.ingest.nesting import one_a_call
+from gateway.ingest.rates import Rates, threshold_in
 from gateway.ingest.received import (
     LONGEST_NAME,
     MOST_MESSAGES,
@@ -21,7 +22,6 @@ from gateway.ingest.received import (
     UnreadableError,
     exchange_id,
     merged,
-    sender_rate_of,
     text_of,
 )
 from gateway.protobuf_messages import message_class
@@ -37,7 +37,6 @@ FAILED = 500
 """Status of a request that its span says failed; which one, no convention tells."""
 _ERROR = 2
 """Of a span's status code."""
-_THRESHOLD_DIGITS = 14
 _STRANGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 """What reading a value of an unexpected type ends in."""
 _AttributesOf = Callable[[Any], dict[str, Any]]
@@ -65,11 +64,19 @@ class Span(NamedTuple):
     body: Any = None
 
 
-def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None) -> Sent:
-    """What an export brings. `sender` is the name of the key it came with.
+def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rates: Rates | None = None) -> Sent:
+    """What an export brings.
+
+    Args:
+        body: of the request.
+        signal: which of both it is an export of.
+        is_json: or protobuf.
+        sender: name of the key it came with.
+        rates: decides about the sampling rates that are stated; without it none counts.
 
     Raises: RequestError when it is no export request.
     """
+    rates = rates or Rates()
     records = (_from_json if is_json else _from_protobuf)(body, signal)
     parts: dict[str, list[Part]] = {}
     around: dict[str, str] = {}
@@ -77,7 +84,7 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None) -> S
     try:
         for record in records:
             try:
-                part = _span_part(record, sender) if signal == "traces" else _log_part(record, sender)
+                part = _span_part(record, sender, rates) if signal == "traces" else _log_part(record, sender, rates)
             except UnreadableError as exc:
                 rejected.add(str(exc))
                 continue
@@ -94,10 +101,11 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None) -> S
         raise RequestError(f"this is no OTLP export of {signal}: {type(exc).__name__} while it was read") from exc
     told = {key: merged(some) for key, some in parts.items()}
     kept = one_a_call(told, around)
-    return Sent(parts=kept, n_ignored=n_ignored + len(told) - len(kept), rejected=rejected)
+    n_ignored += len(told) - len(kept)
+    return Sent(parts=kept, n_ignored=n_ignored, rejected=rejected, n_ignored_rates=rates.n_ignored)
 
 
-def _span_part(span: Span, sender: str | None) -> Part | None:
+def _span_part(span: Span, sender: str | None, rates: Rates) -> Part | None:
     attributes = in_gen_ai(span.attributes)
     if not gen_ai.is_exchange(attributes):
         return None
@@ -109,25 +117,31 @@ def _span_part(span: Span, sender: str | None) -> Part | None:
         answered += more_answered
     started, ended = span.started_at, span.ended_at
     return msgspec.structs.replace(
-        _part(span, sender, asked, answered),
+        _part(span, sender, rates, asked, answered),
         status=FAILED if span.is_failed or "error.type" in attributes else 200,
         seconds=ended - started if started and ended and ended >= started else None,
     )
 
 
-def _log_part(record: Span, sender: str | None) -> Part | None:
+def _log_part(record: Span, sender: str | None, rates: Rates) -> Part | None:
     attributes = record.attributes
     name = record.name or attributes.get("event.name")
     if name not in gen_ai.EVENTS or not isinstance(name, str):
         return None
     asked, answered = gen_ai.event_content(name, attributes, record.body)
-    return _part(record, sender, asked, answered)
+    return _part(record, sender, rates, asked, answered)
 
 
-def _part(record: Span, sender: str | None, asked: list[dict[str, Any]], answered: list[dict[str, Any]]) -> Part:
+def _part(
+    record: Span, sender: str | None, rates: Rates, asked: list[dict[str, Any]], answered: list[dict[str, Any]]
+) -> Part:
     attributes = record.attributes
     name = f"{record.trace_id}/{record.span_id}" if record.trace_id and record.span_id else None
-    rate = sender_rate_of(attributes.get(RATE_ATTRIBUTE), RATE_ATTRIBUTE)
+    stated = attributes.get(RATE_ATTRIBUTE)
+    if stated is None or stated == "":
+        rate = rates.of_threshold(threshold_in(record.trace_state))
+    else:
+        rate = rates.of_exchange(stated, RATE_ATTRIBUTE)
     response_id = text_of(attributes.get("gen_ai.response.id"))
     key = exchange_id(sender, name or response_id)
     return Part(
@@ -138,29 +152,10 @@ def _part(record: Span, sender: str | None, asked: list[dict[str, Any]], answere
         fields=gen_ai.fields_of(attributes),
         asked=asked,
         answered=answered,
-        sender_rate=_rate_of(record.trace_state) if rate is None else rate,
+        sender_rate=rate,
         tag=text_of(attributes.get(TAG_ATTRIBUTE), 64),
         opt="off" if attributes.get(AUDIT_ATTRIBUTE) in ("off", False) else None,
     )
-
-
-def _rate_of(trace_state: str) -> float | None:
-    """The probability that consistent sampling notes: `ot=th:HEX`, of which 0 keeps everything.
-
-    Source: https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/.
-    """
-    for entry in trace_state.split(",")[:32]:
-        vendor, _, value = entry.strip().partition("=")
-        if vendor != "ot":
-            continue
-        for pair in value.split(";"):
-            key, _, digits = pair.partition(":")
-            if key == "th" and 0 < len(digits) <= _THRESHOLD_DIGITS:
-                try:
-                    return 1.0 - int(digits, 16) / float(16 ** len(digits))
-                except ValueError:
-                    return None
-    return None
 
 
 def _from_json(body: bytes, signal: Signal) -> Iterator[Span]:

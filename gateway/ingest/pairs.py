@@ -15,6 +15,7 @@ from auditors.text.answers.joined import joined
 from auditors.text.lenient_json import read_json
 from gateway.config.schema import AUDITED_PATHS
 from gateway.ingest import litellm
+from gateway.ingest.rates import Rates
 from gateway.ingest.received import (
     CHAT,
     Json,
@@ -25,12 +26,10 @@ from gateway.ingest.received import (
     UnreadableError,
     exchange_id,
     number_of,
-    sender_rate_of,
     text_of,
 )
 from gateway.sampling.decision import PROBE_HEADER
 
-RATE_HEADER = "x-biasgate-sampling-rate"
 KNOWN = frozenset(
     {
         *("id", "request", "response", "path", "model", "status", "time", "seconds", "content_type", "sampling_rate"),
@@ -43,12 +42,16 @@ JSON = "application/json"
 _REQUEST_MEMBERS = ("messages", "prompt", "input")
 
 
-def read(objects: Iterable[Any], sender: str | None, *, name: str = "entry") -> Sent:
-    """What a list of objects brings; whatever cannot be read is rejected by its number."""
+def read(objects: Iterable[Any], sender: str | None, rates: Rates | None = None, *, name: str = "entry") -> Sent:
+    """What a list of objects brings; whatever cannot be read is rejected by its number.
+
+    `rates` decides about the sampling rates that are stated; without it none counts.
+    """
+    rates = rates or Rates()
     whole, parts, n_ignored, rejected = list[Received](), list[Part](), 0, Rejections()
     for number, one in enumerate(objects):
         try:
-            found = read_one(one, sender)
+            found = read_one(one, sender, rates)
         except UnreadableError as exc:
             rejected.add(f"{name} {number}: {exc}")
             continue
@@ -59,10 +62,10 @@ def read(objects: Iterable[Any], sender: str | None, *, name: str = "entry") -> 
                 parts.append(found)
             case None:
                 n_ignored += 1
-    return Sent(whole=whole, parts=parts, n_ignored=n_ignored, rejected=rejected)
+    return Sent(whole=whole, parts=parts, n_ignored=n_ignored, rejected=rejected, n_ignored_rates=rates.n_ignored)
 
 
-def read_one(data: Any, sender: str | None) -> Received | Part | None:
+def read_one(data: Any, sender: str | None, rates: Rates) -> Received | Part | None:
     """One exchange, or half of one; None for a request to an endpoint that has no answer to audit.
 
     Raises: UnreadableError with what is wrong.
@@ -70,7 +73,7 @@ def read_one(data: Any, sender: str | None) -> Received | Part | None:
     if not isinstance(data, dict):
         raise UnreadableError("no JSON object")
     if litellm.is_record(data):
-        return litellm.read_record(data, sender)
+        return litellm.read_record(data, sender, rates)
     if isinstance(tap := data.get("http_buffered_trace"), dict):
         data = _from_tap(tap)
     elif "request" not in data and "response" not in data and any(name in data for name in _REQUEST_MEMBERS):
@@ -83,10 +86,10 @@ def read_one(data: Any, sender: str | None) -> Received | Part | None:
     path = path.partition("?")[0]
     if path not in AUDITED_PATHS:
         return None
-    return _pair(data, path, sender)
+    return _pair(data, path, sender, rates)
 
 
-def _pair(data: Json, path: str, sender: str | None) -> Received | Part:
+def _pair(data: Json, path: str, sender: str | None, rates: Rates) -> Received | Part:
     request, response = _body(data.get("request"), "request"), _body(data.get("response"), "response")
     if request is None and response is None:
         raise UnreadableError('neither "request" nor "response": give one at least')
@@ -113,7 +116,7 @@ def _pair(data: Json, path: str, sender: str | None) -> Received | Part:
         status=status,
         content_type=content_type,
         stream=asked.get("stream") is True,
-        sender_rate=sender_rate_of(data.get("sampling_rate"), "sampling_rate"),
+        sender_rate=rates.of_exchange(data.get("sampling_rate"), "sampling_rate"),
         tag=text_of(data.get("tag"), 64),
         opt="off" if marked or data.get("audit") in ("off", False) else None,
         seconds=number_of(data.get("seconds")),
@@ -166,6 +169,8 @@ def _is_event_text(response: bytes | None) -> bool:
 def _from_tap(tap: Json) -> Json:
     """Envoy's `envoy.data.tap.v3.HttpBufferedTrace` in our form.
 
+    The request's headers are those of Envoy's client, who could write any sampling rate there: none is read from them.
+
     Source: https://www.envoyproxy.io/docs/envoy/latest/api-v3/data/tap/v3/http.proto.
     """
     request, response = _object(tap.get("request")), _object(tap.get("response"))
@@ -183,8 +188,6 @@ def _from_tap(tap: Json) -> Json:
     }
     if key := asked.get("x-request-id"):
         found["id"] = key
-    if rate := asked.get(RATE_HEADER):
-        found["sampling_rate"] = rate
     if kind := answered.get("content-type"):
         found["content_type"] = kind
     return found

@@ -51,7 +51,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = "application/json"
     stream: bool = False
     sender_rate: float | None = None
-    """Share of its exchanges that the sender sends; None: it did not say."""
+    """Share of its exchanges that the sender sends, as `gateway.ingest.rates` believed it; None: unknown."""
     tag: str | None = None
     opt: str | None = None
     """"off" where the request asked not to be audited."""
@@ -132,6 +132,8 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     parts: list[Part] = []
     n_ignored: int = 0
     rejected: Rejections = msgspec.field(default_factory=Rejections)
+    n_ignored_rates: int = 0
+    """Of exchanges, or parts of them, that state a sampling rate which does not count."""
 
 
 def exchange_id(sender: str | None, id_there: str | None) -> str:
@@ -196,19 +198,6 @@ def completed(part: Part) -> Received:
         key_name=part.key_name,
         seconds=part.seconds,
     )
-
-
-def sender_rate_of(value: Any, where: str) -> float | None:
-    """A sampling rate that a sender tells, None for none. Raises UnreadableError for what is no share above 0."""
-    if value is None or value == "":
-        return None
-    try:
-        rate = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
-    except (ValueError, OverflowError):
-        rate = -1.0
-    if 0.0 < rate <= 1.0:
-        return rate
-    raise UnreadableError(f"{where} is {str(value)[:40]!r}: give the share of exchanges that are sent, in (0, 1]")
 
 
 def number_of(value: Any) -> float | None:

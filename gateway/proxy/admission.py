@@ -24,12 +24,14 @@ class Client(msgspec.Struct, frozen=True):
     may_set_priority: bool
     bucket: TokenBucket | None = None
     is_audited: bool = True
+    may_state_rate: bool = False
+    """Whether the sampling rates that it states for recorded exchanges are believed."""
 
 
 PREFLIGHT = Client(name=None, may_opt=False, may_set_priority=False)
 """The browser that asks beforehand if a page may send a request: it has no key and sends none of an upstream's."""
 ANONYMOUS = Client(name=None, may_opt=True, may_set_priority=False)
-"""The client where no [[keys]] are configured: nobody may jump the queue."""
+"""The client where no [[keys]] are configured: nobody may jump the queue, and no stated sampling rate is believed."""
 
 
 class Admission:
@@ -57,6 +59,7 @@ class Admission:
             may_set_priority=key.may_set_priority,
             bucket=_bucket(key, config.server.metrics_dir),
             is_audited=key.audit,
+            may_state_rate=key.may_state_rate,
         )
 
     def admit(self, head: RequestHead, now: float) -> Client | Refusal:

@@ -90,6 +90,13 @@ class GatewayCollector(Collector):
             ("door", "outcome"),
             sum_by_key(snapshot.ingested_by_labels for snapshot in snapshots),
         )
+        ignored = sum_by_key(snapshot.ignored_rates for snapshot in snapshots)
+        yield _labelled_family(
+            "biasgate_ingest_rates_ignored",
+            "Recorded exchanges that stated a sampling rate which does not count.",
+            ("door",),
+            {(door,): count for door, count in ignored.items()},
+        )
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
 
 

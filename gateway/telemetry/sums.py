@@ -86,6 +86,7 @@ def sum_snapshots(snapshots: Sequence[Snapshot]) -> Snapshot:
         mitigations=[(*key, n) for key, n in sum_by_key(one.mitigations_by_labels for one in snapshots).items()],
         mitigation_seconds=[(*key, *seen) for key, seen in sum_filters(snapshots).items()],
         ingested=[(*key, n) for key, n in sum_by_key(one.ingested_by_labels for one in snapshots).items()],
+        ignored_rates=sum_by_key(one.ignored_rates for one in snapshots),
     )
 
 

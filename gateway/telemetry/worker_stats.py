@@ -107,6 +107,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """(policy, action, counts per bucket of DURATION_BUCKETS, sum of seconds)."""
     ingested: list[tuple[str, str, int]] = []
     """(door, outcome, how many): `gateway.ingest.received.Outcome`."""
+    ignored_rates: dict[str, int] = {}
+    """Exchanges that state a sampling rate which does not count, by door."""
     folded: list[str] = []
     """Names of the files whose counts these are too (gateway.telemetry.shared_counts)."""
 
@@ -142,6 +144,7 @@ class WorkerStats:
         self._wasted_generation_tokens: Counter[str] = Counter()
         self._mitigations: Counter[tuple[str, str, str]] = Counter()
         self._ingested: Counter[tuple[str, str]] = Counter()
+        self._ignored_rates: Counter[str] = Counter()
         self._mitigation_seconds: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
 
     def started(self, upstream: str) -> None:
@@ -172,6 +175,11 @@ class WorkerStats:
         """Counts what was sent to a door (`gateway.ingest`) by what became of it."""
         if count:
             self._ingested[door, outcome] += count
+
+    def ignored_rates(self, door: str, count: int) -> None:
+        """Counts exchanges that state a sampling rate which does not count (`gateway.ingest.rates`)."""
+        if count:
+            self._ignored_rates[door] += count
 
     def ended(
         self,
@@ -235,6 +243,7 @@ class WorkerStats:
                 (*labels, counts, total[0]) for labels, (counts, total) in self._mitigation_seconds.items()
             ],
             ingested=[(*labels, count) for labels, count in self._ingested.items()],
+            ignored_rates=self._ignored_rates,
         )
 
 

@@ -30,8 +30,8 @@ def pair(name: str | None = "one", **given: Any) -> dict[str, Any]:
 
 class TestHttp:
     async def test_a_pair_is_stored_and_counted(self, plane: ControlPlane) -> None:
-        """With what its sender says of its sampling, which is a factor of the inclusion probability."""
-        answer = await plane.http.post("/ingest/http", json=pair(sampling_rate=0.25, seconds=1.5))
+        """As its sender recorded it."""
+        answer = await plane.http.post("/ingest/http", json=pair(seconds=1.5))
 
         [one] = await stored(plane)
         assert answer.json() == {
@@ -41,8 +41,9 @@ class TestHttp:
             "ignored": 0,
             "rejected": 0,
             "errors": [],
+            "rates_ignored": 0,
         }
-        assert (one.inclusion_probability, one.sender_rate, one.seconds) == (0.25, 0.25, 1.5)
+        assert (one.inclusion_probability, one.sender_rate, one.seconds) == (1.0, None, 1.5)
         assert (one.request_id, one.model, one.upstream, one.model_label) == ("one", "qwen", "up", "qwen")
         assert said(one) == (ASKED, "Anyone may.")
         assert await outcomes(plane) == {"queued": 1}
@@ -165,7 +166,7 @@ class TestLiteLLM:
         assert (before, said(one)) == ([], (ASKED, "Anyone."))
 
     async def test_a_record_of_the_callback(self, plane: ControlPlane) -> None:
-        """With the rate that its request's metadata names; redacted text is no content."""
+        """Redacted text is no content."""
         record = {
             "id": "chatcmpl-1",
             "litellm_call_id": "c",
@@ -177,7 +178,6 @@ class TestLiteLLM:
             "response": ANSWER,
             "startTime": time.time() - 2,
             "endTime": time.time() - 1,
-            "metadata": {"requester_metadata": {"biasgate_sampling_rate": 0.5}},
         }
         hidden = [{"role": "user", "content": "redacted-by-litellm"}]
         answer = await plane.http.post(
@@ -186,7 +186,7 @@ class TestLiteLLM:
 
         assert (answer.json()["taken"], answer.json()["waiting"], answer.json()["rejected"]) == (1, 1, 1)
         [one] = await stored(plane)
-        assert (one.sender_rate, one.model, said(one)) == (0.5, "qwen", (ASKED, "Anyone may."))
+        assert (one.model, said(one)) == ("qwen", (ASKED, "Anyone may."))
 
 
 class TestUnknownSampling:
@@ -196,19 +196,6 @@ class TestUnknownSampling:
 
         [one] = await stored(plane)
         assert (one.sender_rate, one.known_probability, one.inclusion_probability) == (None, None, 1.0)
-
-    async def test_header_and_configuration(self, tmp_path: Path) -> None:
-        """What the body says stands before the header, which stands before the configuration."""
-        config = OPEN | {"ingest": {"enabled": True, "sampling_rate": 0.5}}
-        async with control_plane(tmp_path, **config) as plane:
-            await plane.http.post("/ingest/http", json=pair("a"))
-            headers = {"x-biasgate-sampling-rate": "0.2"}
-            await plane.http.post("/ingest/http", json=[pair("b"), pair("c", sampling_rate=0.1)], headers=headers)
-            bad = await plane.http.post("/ingest/http", json=pair("d"), headers={"x-biasgate-sampling-rate": "0"})
-            rates = {one.request_id: one.sender_rate for one in await stored(plane)}
-
-        assert rates == {"a": 0.5, "b": 0.2, "c": 0.1}
-        assert (bad.status_code, "in (0, 1]" in bad.json()["detail"]) == (400, True)
 
 
 class TestEntering:

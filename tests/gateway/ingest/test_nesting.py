@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from gateway.ingest import otlp
+from gateway.ingest.rates import Rates
 from gateway.ingest.received import Sent
 from tests.support.gateway.otlp import span
 
@@ -28,7 +29,8 @@ def read(*spans: tuple[str, str, dict[str, Any]]) -> Sent:
     for name, parent, attributes in spans:
         one = span(attributes, span_id=name * 16, parentSpanId=parent * 16)
         together["resourceSpans"] += one["resourceSpans"]
-    return otlp.read(json.dumps(together).encode(), "traces", is_json=True, sender="app")
+    body, believed = json.dumps(together).encode(), Rates(is_believed=True)
+    return otlp.read(body, "traces", is_json=True, sender="app", rates=believed)
 
 
 def kept(sent: Sent) -> list[str]:

@@ -23,14 +23,13 @@ CONTENT = {
 
 
 async def test_a_span_with_content(plane: ControlPlane) -> None:
-    """Today's attributes become a chat completion's bodies; the tracestate tells the sampling."""
-    answer = await plane.http.post("/ingest/otlp/v1/traces", json=span(CONTENT, traceState="ot=th:c"))
+    """Today's attributes become a chat completion's bodies."""
+    answer = await plane.http.post("/ingest/otlp/v1/traces", json=span(CONTENT))
 
     [one] = await stored(plane)
     assert (answer.status_code, answer.json()) == (200, {})
     assert said(one) == ([{"role": "user", "content": "Who leads?"}], "She does.")
     assert json.loads(one.request_body)["temperature"] == 0.5
-    assert (one.sender_rate, one.inclusion_probability) == (0.25, 0.25)
     assert one.seconds == pytest.approx(1.0)
 
 
@@ -109,17 +108,6 @@ async def test_a_failed_request_without_an_answer(plane: ControlPlane) -> None:
     sent = await plane.http.post("/ingest/otlp/v1/traces", json=span(failed))
     assert sent.status_code == 200
     assert await outcomes(plane) == {"filtered": 1}
-
-
-async def test_partial_success(plane: ControlPlane) -> None:
-    """A span that says nonsense of its sampling is rejected with the words that OTLP has for it."""
-    good, bad = span(CONTENT), span(CONTENT | {"biasgate.sampling_rate": 7.0}, span_id="cccccccccccccccc")
-    good["resourceSpans"] += bad["resourceSpans"]
-    answer = await plane.http.post("/ingest/otlp/v1/traces", json=good)
-
-    assert answer.json()["partialSuccess"]["rejectedSpans"] == "1"
-    assert "biasgate.sampling_rate is '7.0'" in answer.json()["partialSuccess"]["errorMessage"]
-    assert await outcomes(plane) == {"queued": 1}
 
 
 async def test_older_forms(plane: ControlPlane) -> None:
