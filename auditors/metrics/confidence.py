@@ -19,6 +19,7 @@ import math
 
 import msgspec
 
+from auditors.metrics.finite import require_finite
 from auditors.metrics.intervals import Interval
 
 LARGEST_BET = 0.75
@@ -33,7 +34,7 @@ _LOG_TERM = math.log(2.0 / (1.0 - BET_LEVEL))
 
 
 class ConfidenceSums(msgspec.Struct, frozen=True, array_like=True):
-    """Everything a confidence sequence remembers of its n values."""
+    """Everything a confidence sequence remembers of its n values; raises NotFiniteError for what is not finite."""
 
     n: int = 0
     w: float = 0.0
@@ -58,6 +59,11 @@ class ConfidenceSums(msgspec.Struct, frozen=True, array_like=True):
     """Sum of phi * B^2."""
     bet: float = LARGEST_BET
     """Of the next value."""
+
+    def __post_init__(self) -> None:
+        spread = self.w * self.w + self.wy + self.ww + self.wwy + self.wwyy
+        bets = self.bet_w * self.bet_w + self.bet_wy + self.aa + self.ab + self.bb * self.bb + self.bet
+        require_finite(self, spread + bets)
 
 
 def add(sums: ConfidenceSums, y: float, weight: float = 1.0) -> ConfidenceSums:

@@ -7,6 +7,7 @@ import math
 
 import msgspec
 
+from auditors.metrics.finite import require_finite
 from auditors.metrics.intervals import Interval
 from auditors.metrics.sequential import empirical_bernstein_interval
 
@@ -15,7 +16,10 @@ MAX_MOMENT_WEIGHT = 8.0
 
 
 class WeightedSums(msgspec.Struct, frozen=True, kw_only=True):
-    """Sufficient sums of n values y_i with weights w_i = 1 / p_i (inverse inclusion probability)."""
+    """Sufficient sums of n values y_i with weights w_i = 1 / p_i (inverse inclusion probability).
+
+    Raises NotFiniteError where one of them, or the square of the sum of weights, would not be finite.
+    """
 
     n: int = 0
     w: float = 0.0
@@ -23,6 +27,9 @@ class WeightedSums(msgspec.Struct, frozen=True, kw_only=True):
     ww: float = 0.0
     wy: float = 0.0
     wyy: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_finite(self, self.w * self.w + self.ww + self.wy + self.wyy)
 
 
 def check_probability(probability: float) -> None:

@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from auditors.metrics.finite import require_finite
 from auditors.metrics.intervals import Interval
 from auditors.metrics.sequential import BETS, log_mean_evidence, log_sum, shiryaev_roberts_step
 from auditors.metrics.weighting import WeightedSums
@@ -53,6 +54,8 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the suite run whose estimates are the reference."""
     references: Mapping[str, Interval] = {}
     """The run's intervals on the 0..1 scale by `auditors.streams.state.reference_name`."""
+    max_weight_share: float = 0.05
+    """Largest share of a stream that an exchange may weigh for its sender's rate (`streams.sender_weights`)."""
 
     def __post_init__(self) -> None:
         if self.average_run_length <= 1 or not 0 <= self.tolerance < 1 or self.reference_window < 2:
@@ -61,6 +64,8 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
             )
         if not 0.0 < self.smallest_change <= 1.0:
             raise ValueError(f"{self}: smallest_change must be in (0, 1]")
+        if not 0.0 < self.max_weight_share <= 1.0:
+            raise ValueError(f"{self}: max_weight_share must be in (0, 1]")
 
     def log_threshold(self, n_streams: int = 1) -> float:
         """Log evidence that a single one of so many streams needs to alarm by itself."""
@@ -86,6 +91,9 @@ class Contribution(msgspec.Struct, frozen=True, array_like=True):
     gain: float
     """weight * (y / limit - 1): what a bet of 1 would have won on it."""
 
+    def __post_init__(self) -> None:
+        require_finite(self, self.gain)
+
 
 class Level(msgspec.Struct, frozen=True, array_like=True):
     """Sums of n values, each weighted with the inverse of its probability."""
@@ -93,6 +101,9 @@ class Level(msgspec.Struct, frozen=True, array_like=True):
     n: int = 0
     w: float = 0.0
     wy: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_finite(self, self.w + self.wy)
 
     @property
     def mean(self) -> float | None:
@@ -113,6 +124,9 @@ class Behind(msgspec.Struct, frozen=True, array_like=True):
     """Unix time of the exchange with which the CUSUM left 0; None at 0, and where no time was given."""
     level: Level = Level()
     """The values since then, those after the alarm among them."""
+
+    def __post_init__(self) -> None:
+        require_finite(self, self.cusum + (self.since or 0.0))
 
 
 class Detector(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,6 +158,10 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
     """The first window: with `seen`, what there is of the time before a change."""
     seen: Level = Level()
     """Values since the detector was started or acknowledged."""
+
+    def __post_init__(self) -> None:
+        ends = self.reference.lower + self.reference.upper + self.upper_limit + self.lower_limit
+        require_finite(self, ends + sum(self.rising) + sum(self.falling))
 
     @property
     def limits(self) -> Interval:

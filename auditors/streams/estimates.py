@@ -24,10 +24,20 @@ WINDOW_METHOD = "hajek, empirical-bernstein at kish effective n"
 def estimate(key: StreamKey, state: StreamState, confidence_level: float = 0.95) -> Estimate:
     """Mean of the stream in the metric's own unit with its interval (module docstring: what is exact, what is not).
 
-    Returns: value None with a reason while no audit has given a value; bounds None with a reason in a stream of unknown
-        sampling; `extra` has `effective_n`, `excluded` by
+    Returns: value None with a reason while no audit has given a value, and of a damaged stream; bounds None with a
+        reason in a stream of unknown sampling; `extra` has `effective_n`, `excluded` by
         status and `instrument`. Undefined bounds are the metric's whole range.
     """
+    if state.damaged:
+        return Estimate(
+            metric=key.metric,
+            axis=key.axis or None,
+            group=key.group or None,
+            value=None,
+            n=0,
+            reason=f"damaged: {state.damaged}",
+            extra={"effective_n": 0.0, "excluded": {}, "instrument": key.instrument},
+        )
     bounds = bounds_of(state, confidence_level)
     return _estimate(key, state.sums, state.excluded, bounds, confidence_level, METHOD)
 

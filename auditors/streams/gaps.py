@@ -27,6 +27,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from auditors.metrics.finite import require_finite
+
 ALIKE = 1e-9
 """Scores that differ by less speak alike: sums round."""
 
@@ -36,6 +38,9 @@ class Extreme(msgspec.Struct, frozen=True, array_like=True):
 
     y: float
     exchange_id: str
+
+    def __post_init__(self) -> None:
+        require_finite(self, self.y)
 
 
 class Side(msgspec.Struct, frozen=True, array_like=True):
@@ -49,6 +54,9 @@ class Side(msgspec.Struct, frozen=True, array_like=True):
     highest: Extreme | None = None
     """Of the open block, the newest where several are equal; None where no exchange was named."""
     lowest: Extreme | None = None
+
+    def __post_init__(self) -> None:
+        require_finite(self, self.inverse + self.weighted)
 
     def add(self, y: float, probability: float, exchange_id: str = "") -> "Side":
         highest, lowest = self.highest, self.lowest
@@ -78,6 +86,9 @@ class Block(msgspec.Struct, frozen=True):
     group_past: Side = Side()
     """All scores of the closed blocks: what is usual on this side."""
     others_past: Side = Side()
+
+    def __post_init__(self) -> None:
+        require_finite(self, self.group_least + self.others_least + self.paired_least)
 
 
 class Difference(msgspec.Struct, frozen=True):

@@ -4,6 +4,8 @@ import math
 
 import msgspec
 
+from auditors.metrics.finite import require_finite
+
 DAY = 86400.0
 LEAST_SECONDS = 60.0
 """Over less time nothing can be said about a day."""
@@ -16,6 +18,9 @@ class Pace(msgspec.Struct, frozen=True, array_like=True):
     last: float
     weight: float
     """Sum over the values after the first of exp(-age in days)."""
+
+    def __post_init__(self) -> None:
+        require_finite(self, self.first + self.last + self.weight)
 
 
 def add(pace: Pace | None, at: float) -> Pace:

@@ -6,11 +6,12 @@ new stream. The served model's fingerprint does not: that its answers changed is
 Weights. Bounds and detectors weigh a value by q_min / q, where q = p / f: the inclusion probability over the factor by
 which the rates of its moment were lowered at most, which is known before the draw. So w (y - m) has mean 0 given the
 past at every moment, however low the rates are, and no moment makes all later values weigh less. The mean weighs by the
-inverse of p itself, bounded (`weighting.bounded_weight`).
+inverse of p itself, bounded (`weighting.bounded_weight`). The part of p that a sender states is bounded on its own, in
+the mean as in the bounds, so that one stated rate moves neither (`streams.sender_weights`).
 
 Exact: the running sums and counts; the weights; the detector's run length given its limits (`streams.drift`).
 Approximate: an audit whose q is below every earlier one is counted with weight 1 instead of more. What the sums then
-say is in auditors.streams.estimates.
+say is in auditors.streams.estimates. Every number is finite: a step that would make another raises NotFiniteError.
 
 A judgement that is missing (malformed, an error or another of MISSING) enters the lower bound as 0 and the upper bound
 as 1, so the bounds hold whatever it would have been; in a gap, as -1 and as 1. So does a reply that may decline in a
@@ -26,16 +27,16 @@ import msgspec
 
 from auditors.metrics import confidence
 from auditors.metrics.confidence import ConfidenceSums
+from auditors.metrics.finite import require_finite
 from auditors.metrics.intervals import Interval
 from auditors.metrics.weighting import (
     WeightedSums,
     add_weighted,
     bounded_weight,
-    check_probability,
     check_rate_factor,
     less,
 )
-from auditors.streams import drift, gaps, pace
+from auditors.streams import drift, gaps, pace, sender_weights
 from auditors.streams import reference as learning
 from auditors.streams.drift import ALONE, Detector, DriftSettings, Others
 from auditors.streams.gaps import Block
@@ -90,12 +91,19 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     """The same values and every missing one as 1: gives the upper bound. None while none is missing: as `low`."""
     excluded: dict[str, int] = {}
     """Audits without a value, by status: counted, never scored."""
-    least_relative: float = 1.0
-    """Smallest q so far: inclusion probability over the factor by which the rates of its moment were lowered at most.
+    least_own: float = 1.0
+    """Smallest q so far, without what a sender stated: inclusion probability over the factor by which the rates of its
+    moment were lowered at most.
 
-    A state from before there were such factors begins here anew; its sums go on, since only what is known beforehand
-    may scale a weight, and this is.
+    A state from before the sender's part was told apart begins here anew; its sums go on, since only what is known
+    beforehand may scale a weight, and this is.
     """
+    largest_weight: float = 1.0
+    """The largest weight that the next exchange may have for its sender's rate (L of `streams.sender_weights`)."""
+    n_cut: int = 0
+    """Exchanges with a value whose weight was cut to that."""
+    cut_weight: float = 0.0
+    """What was cut off the weights in `sums`, in all."""
     detector: Detector | None = None
     """None until there is a reference."""
     block: Block | None = None
@@ -111,6 +119,11 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     above: WeightedSums | None = None
     """Of whether a judge's score is above 0, as 1 or 0; None before the first since this is kept, and without a judge.
     """
+    damaged: str | None = None
+    """Why nothing is added to it any more, until somebody starts the stream again; None: it is sound."""
+
+    def __post_init__(self) -> None:
+        require_finite(self, self.least_own + self.largest_weight + self.cut_weight)
 
     @property
     def alarm(self) -> bool:
@@ -121,6 +134,11 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     def window(self) -> WeightedSums:
         """The audits that the reference is learned from so far, while there is none or it goes on learning."""
         return self.sums if self.before_window is None else less(self.sums, self.before_window)
+
+    @property
+    def cut_share(self) -> float:
+        """The weight that was cut off, as a share of what there would be without; bounds the bias of the mean."""
+        return self.cut_weight / (self.sums.w + self.cut_weight) if self.sums.n else 0.0
 
     @property
     def n_missing(self) -> int:
@@ -153,17 +171,19 @@ def record(
     settings: DriftSettings,
     *,
     rate_factor: float = 1.0,
+    sender_rate: float = 1.0,
     others: Others = ALONE,
     exchange_id: str = "",
     at: float | None = None,
 ) -> StreamState:
     """The stream after one measurement: `update` when it has a value, `exclude` when it has none."""
     if measurement.status != "ok" or measurement.value is None:
-        return exclude(state, measurement.status, probability, rate_factor=rate_factor)
+        return exclude(state, measurement.status, probability, rate_factor=rate_factor, sender_rate=sender_rate)
     y = scaled(measurement.metric, measurement.value)
     known = settings.references.get(reference_name(measurement.metric, measurement.axis, measurement.group))
     if measurement.judge is not None:
-        weight = measurement.weight * bounded_weight(probability, rate_factor)
+        counted = sender_weights.counted_probability(probability, sender_rate, state.largest_weight)
+        weight = measurement.weight * bounded_weight(counted, rate_factor)
         above = add_weighted(state.above or WeightedSums(), float(measurement.value > 0.0), weight)
         state = msgspec.structs.replace(state, above=above)
     return update(
@@ -172,6 +192,7 @@ def record(
         probability,
         settings,
         rate_factor=rate_factor,
+        sender_rate=sender_rate,
         others=others,
         exchange_id=exchange_id,
         reference=known,
@@ -180,13 +201,20 @@ def record(
     )
 
 
-def exclude(state: StreamState, status: Status, probability: float = 1.0, *, rate_factor: float = 1.0) -> StreamState:
+def exclude(
+    state: StreamState,
+    status: Status,
+    probability: float = 1.0,
+    *,
+    rate_factor: float = 1.0,
+    sender_rate: float = 1.0,
+) -> StreamState:
     """The stream after an audit without a value: one more in `excluded`; a missing one moves the bounds apart."""
     if status not in MISSING:
         return msgspec.structs.replace(state, excluded=_one_more(state, status))
-    relative = _relative(probability, rate_factor)
+    relative = _relative(state, probability, rate_factor, sender_rate)
     apart = _apart(state, status, _weight(state, relative))
-    return msgspec.structs.replace(apart, least_relative=min(state.least_relative, relative))
+    return msgspec.structs.replace(apart, least_own=min(state.least_own, relative))
 
 
 def update(
@@ -196,6 +224,7 @@ def update(
     settings: DriftSettings,
     *,
     rate_factor: float = 1.0,
+    sender_rate: float = 1.0,
     others: Others = ALONE,
     exchange_id: str = "",
     reference: Interval | None = None,
@@ -214,6 +243,7 @@ def update(
         probability: with which this exchange reached this auditor, in (0, 1].
         settings: reference and detector.
         rate_factor: by which the rates of its moment were lowered at most, in (0, 1].
+        sender_rate: the part of `probability` that a sender stated, in (0, 1].
         others: the other streams, for the threshold.
         exchange_id: kept when the value speaks for a change.
         reference: the suite run's interval, where there is one for this stream.
@@ -221,15 +251,18 @@ def update(
         size: what the value counts beside its sampling, in (0, 1]: all weights are multiplied by it. The mean is then
             E[size y] / E[size], and size (y - mean) has mean 0, whatever hangs together.
 
-    Raises: ValueError if y, probability, rate_factor or size is out of range.
+    Raises: ValueError if y, probability, rate_factor, sender_rate or size is out of range.
     """
-    relative = _relative(probability, rate_factor)
+    relative = _relative(state, probability, rate_factor, sender_rate)
     if not 0.0 < size <= 1.0:
         raise ValueError(f"size {size} is outside (0, 1]")
     value = _Value(y, size * _weight(state, relative), exchange_id, at=at)
-    sums = add_weighted(state.sums, y, size * bounded_weight(probability, rate_factor))
-    moved = _moved(state, value, sums, settings, others, reference)
-    return msgspec.structs.replace(moved, least_relative=min(state.least_relative, relative))
+    counted = sender_weights.counted_probability(probability, sender_rate, state.largest_weight)
+    weight = size * bounded_weight(counted, rate_factor)
+    moved = _moved(state, value, add_weighted(state.sums, y, weight), settings, others, reference)
+    cut = size * bounded_weight(probability, rate_factor) - weight
+    moved = _weighed(moved, sender_rate, settings, cut)
+    return msgspec.structs.replace(moved, least_own=min(state.least_own, relative))
 
 
 def record_gap(
@@ -240,6 +273,7 @@ def record_gap(
     settings: DriftSettings,
     *,
     rate_factor: float = 1.0,
+    sender_rate: float = 1.0,
     others: Others = ALONE,
     exchange_id: str = "",
     reference: Interval | None = None,
@@ -254,13 +288,17 @@ def record_gap(
         probability: with which this exchange reached this auditor, in (0, 1].
         settings: reference and detector.
         rate_factor: by which the rates of its moment were lowered at most, in (0, 1].
+        sender_rate: the part of `probability` that a sender stated, in (0, 1].
         others: the other streams, for the threshold.
         exchange_id: kept when it speaks most in a block that speaks for a change.
         reference: the suite run's interval, where it has one for this gap; else the first blocks make it.
         at: time of the exchange, Unix seconds; a block has that of the exchange that closes it.
     """
-    block, closed = gaps.add(state.block or Block(), group, rest, _relative(probability, rate_factor), exchange_id)
+    relative = _relative(state, probability, rate_factor, sender_rate)
+    block, closed = gaps.add(state.block or Block(), group, rest, relative, exchange_id)
     state = msgspec.structs.replace(state, block=block)
+    if group or rest:
+        state = _weighed(state, sender_rate, settings)
     if closed is None:
         return state
     value = _Value(closed.y, closed.weight, closed.rising_id, closed.falling_id, starts=closed.n_exchanges, at=at)
@@ -273,6 +311,7 @@ def miss_gap(
     probability: float,
     *,
     rate_factor: float = 1.0,
+    sender_rate: float = 1.0,
     has_group: bool,
     has_others: bool,
 ) -> StreamState:
@@ -283,10 +322,11 @@ def miss_gap(
         status: why the score is missing, one of MISSING.
         probability: with which this exchange reached this auditor, in (0, 1].
         rate_factor: by which the rates of its moment were lowered at most, in (0, 1].
+        sender_rate: the part of `probability` that a sender stated, in (0, 1].
         has_group: whether the exchange concerns the stream's group.
         has_others: whether it concerns another group of the axis.
     """
-    relative = _relative(probability, rate_factor)
+    relative = _relative(state, probability, rate_factor, sender_rate)
     block, weight = gaps.miss(state.block or Block(), relative, has_group=has_group, has_others=has_others)
     return _apart(msgspec.structs.replace(state, block=block), status, weight)
 
@@ -448,15 +488,28 @@ def _one_more(state: StreamState, status: Status) -> dict[str, int]:
     return {**state.excluded, status: state.excluded.get(status, 0) + 1}
 
 
-def _relative(probability: float, rate_factor: float) -> float:
-    """Q of the module's docstring; over 1 for one whose own rate was not lowered while others' were."""
-    check_probability(probability)
+def _weighed(state: StreamState, sender_rate: float, settings: DriftSettings, cut: float = 0.0) -> StreamState:
+    """The stream after an exchange of this rate, of whose weight so much was cut off."""
+    if sender_rate * state.largest_weight == 1.0:
+        return state
+    return msgspec.structs.replace(
+        state,
+        largest_weight=sender_weights.next_largest(state.largest_weight, sender_rate, settings.max_weight_share),
+        n_cut=state.n_cut + sender_weights.is_cut(sender_rate, state.largest_weight),
+        cut_weight=state.cut_weight + max(0.0, cut),
+    )
+
+
+def _relative(state: StreamState, probability: float, rate_factor: float, sender_rate: float) -> float:
+    """Q of the module's docstring, the sender's part relative to the largest; over 1 for one whose own rate was not
+    lowered while others' were, and for one that is lighter than the sender's largest.
+    """
     check_rate_factor(rate_factor)
-    return probability / rate_factor
+    return sender_weights.relative_probability(probability, sender_rate, state.largest_weight) / rate_factor
 
 
 def _weight(state: StreamState, relative: float) -> float:
-    return min(1.0, state.least_relative / relative)
+    return min(1.0, state.least_own / relative)
 
 
 def _instrument(measurement: Measurement) -> str:

@@ -20,8 +20,8 @@ from gateway.errors import BusyError, NotFoundError, RequestError, StoreError
 from gateway.ingest import litellm, otlp, pairs
 from gateway.ingest.bodies import TooLargeError, read_body
 from gateway.ingest.guardrail import MOST_CALL_BYTES
-from gateway.ingest.reading import require_few_containers
 from gateway.ingest.rates import RATE_HEADER, Rates, rates_of
+from gateway.ingest.reading import require_few_containers
 from gateway.ingest.received import Door, Outcome, Rejections, Sent, UnreadableError
 from gateway.proxy.admission import Client, Refusal
 from gateway.proxy.data_plane import DataPlane

@@ -55,6 +55,13 @@ class AcknowledgementRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_u
     """False: the reference stays. True: the next audits make a new one."""
 
 
+class RestartRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who starts a stream again, and why."""
+
+    by: Annotated[str, Meta(min_length=1, max_length=100)]
+    reason: Annotated[str, Meta(min_length=1, max_length=1900)]
+
+
 class Ledger(msgspec.Struct, frozen=True):
     """Requests by outcome, in all and by stratum; a request is in exactly one outcome."""
 
@@ -167,6 +174,38 @@ class LiveController(Controller):
     async def replicas(self, stream_id: FromPath[str], database: Store) -> list[ReplicaEstimate]:
         """By the `system_fingerprint` of the answers, of the newest 5,000 measurements: the 50 with most of them."""
         return await live_pages.replica_estimates(database, await _stream(database, stream_id))
+
+    @post(
+        "/streams/{stream_id:str}/restart",
+        status_code=200,
+        summary="Start a stream again with the next audit: one whose stored state is damaged, or whose sums are wrong",
+        responses=announced(404),
+    )
+    async def restart(
+        self,
+        request: Request[None, None, State],
+        stream_id: FromPath[str],
+        database: Store,
+        config: Settings,
+        data: JSONBody[RestartRequest | None] = None,
+    ) -> LiveEstimate:
+        """Estimate, reference, detector and alarm begin again; measurements stay, so windows and histories do.
+
+        It is on record: `GET /live/alarms/acknowledgements`.
+        """
+        if data is None:
+            raise RequestError('say who starts the stream again and why: send {"by": "NAME", "reason": "TEXT"}')
+        stream = await streams.restart(
+            database,
+            stream_id,
+            settings_of(config.drift),
+            by=_said("by", data.by),
+            reason=_said("reason", data.reason),
+            client=request.client.host if request.client else None,
+        )
+        if stream is None:
+            raise NotFoundError(f'no live stream has the id "{stream_id[:40]}": GET /live/estimates lists them')
+        return estimate_of(stream)
 
     @get(
         "/alarms",

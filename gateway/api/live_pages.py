@@ -145,6 +145,8 @@ def _opened(
     flagged: dict[str, Drifted],
     stream: Stream,
 ) -> dict[str, bytes]:
+    if stream.state.damaged:
+        return {stream.id: msgspec.json.encode(estimate_of(stream))}
     text = written[stream.id]
     shown = estimate_of(stream) if text is None else _estimates.decode(text)
     if stream.id in pairs and stream.key.is_sampling_known:

@@ -32,6 +32,8 @@ OWN = (
     Family("live_estimate_lower", "Lower end of its 95 % interval."),
     Family("live_estimate_upper", "Upper end of its 95 % interval."),
     Family("live_effective_samples", "Kish's effective number of audits behind it."),
+    Family("live_cut_samples", "Audits whose weight was cut for the rate that their sender stated.", "counter"),
+    Family("live_cut_weight_ratio", "What was cut off, as a share of all weight there would be."),
     Family("drift_log_evidence", "Log evidence of a drift since the detector began."),
     Family("drift_audits_seen", "Audits since the detector began.", "counter"),
     Family("detector_reference_ratio", "How much of the reference window is there; at 1 the series is watched."),
@@ -40,6 +42,7 @@ OWN = (
 """Of one stream alone."""
 THRESHOLD = Family("drift_log_threshold", "Log evidence at which a stream alarms by itself.")
 ALARM = Family("drift_alarm", "1 from an alarm until it is acknowledged.")
+DAMAGED = Family("stream_damaged", "1 while the stored state of a live series cannot be used; by id of the stream.")
 
 
 class _Lines(NamedTuple):
@@ -50,6 +53,8 @@ class _Lines(NamedTuple):
     """Tenths of the log of the number of streams, on which the smallest change depends."""
     labels: str
     values: Sequence[str | None]
+    damaged: str
+    """The label and value of DAMAGED."""
 
 
 class LiveSeries:
@@ -64,7 +69,8 @@ class LiveSeries:
         known, threshold = self._lines.get(stream.id), math.ceil(10.0 * math.log(max(1, n_streams)))
         if known is None or known.stream is not stream or known.threshold != threshold:
             values = self._values(stream, n_streams)
-            known = _Lines(stream, threshold, _labels(series_of(stream)), [*map(_number, values)])
+            damaged = f'{{stream="{stream.id}"}} {"1.0" if stream.state.damaged else "0.0"}'
+            known = _Lines(stream, threshold, _labels(series_of(stream)), [*map(_number, values)], damaged)
             self._lines[stream.id] = known
         return known
 
@@ -92,6 +98,8 @@ class LiveSeries:
         yield from (f"{_sample(THRESHOLD)}{one.labels} {threshold}\n" for _, one in found)
         yield _head(ALARM, is_openmetrics=is_openmetrics)
         yield from (f"{_sample(ALARM)}{one.labels} {'1.0' if series in alarmed else '0.0'}\n" for series, one in found)
+        yield _head(DAMAGED, is_openmetrics=is_openmetrics)
+        yield from (f"{_sample(DAMAGED)}{one.damaged}\n" for _, one in found)
 
     def _values(self, stream: Stream, n_streams: int) -> tuple[float | None, ...]:
         state, detector = stream.state, stream.state.detector
@@ -102,7 +110,9 @@ class LiveSeries:
             None if is_known else found.value,
             found.lower,
             found.upper,
-            found.extra["effective_n"] if is_known else None,
+            found.extra["effective_n"] if is_known and not state.damaged else None,
+            float(state.n_cut) if state.n_cut else None,
+            state.cut_share if state.n_cut else None,
             None if detector is None else detector.log_evidence,
             0.0 if detector is None else float(detector.n_seen),
             reference_ratio(state, self._settings),

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 
+from auditors.streams.drift import DriftSettings
 from auditors.types import Estimate
 from benchmarks.run import result as results
 from gateway.auditor.metrics import Exporting, Snapshot, data_kind, thinking_of
@@ -59,8 +60,11 @@ def _version(stream: Stream | None) -> tuple[float, float | None] | None:
 class SnapshotReader:
     """Remembers the estimates of finished runs, which never change, and streams until they do; reads the rest anew."""
 
-    def __init__(self, database: Database, export: ExportConfig | None = None) -> None:
+    def __init__(
+        self, database: Database, export: ExportConfig | None = None, settings: DriftSettings | None = None
+    ) -> None:
         self._database = database
+        self._settings = settings or DriftSettings()
         self._export = export or ExportConfig()
         self._streams: dict[str, Stream] = {}
         self._listed: Sequence[Stream] = ()
@@ -107,6 +111,8 @@ class SnapshotReader:
         for first in range(0, len(changed), LOADED_AT_ONCE):
             found = await streams.load(self._database, changed[first : first + LOADED_AT_ONCE])
             self._streams |= {stream.id: stream for stream in found}
+            if damaged := [stream for stream in found if stream.state.damaged]:
+                await streams.note_damaged(self._database, damaged, self._settings)
         self._stamp, self._listed = stamp, [self._streams[key] for key in versions if key in self._streams]
         return self._listed
 

@@ -35,7 +35,7 @@ from gateway.jobs import JobQueue, open_queue
 from gateway.privacy.texts import texts_of
 from gateway.sampling.secret import sampling_secret
 from gateway.sampling.writer.direct import AUDIT_TASK
-from gateway.store import auditors_seen, schedules, streams
+from gateway.store import auditors_seen, damaged_streams, schedules, streams
 from gateway.store.database import Database
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.health import OK, STORE, SUITES
@@ -92,7 +92,7 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
         stack.push_async_callback(queue.close)
         listener = stack.enter_context(listen(config.server.host, config.server.auditor_metrics_port))
         enabled_auditors.start()
-        settings = await drift_settings(database, config.drift)
+        settings = await drift_settings(database, config.drift, config.ingest)
         circuits = Circuits(database)
         stack.push_async_callback(circuits.aclose)
         await circuits.start(enabled_auditors.circuits)
@@ -155,7 +155,7 @@ class _Work:
         self._queue = queue
         self._enabled_auditors = enabled_auditors
         self._stop = stop
-        self.renewal = MetricsRenewal(SnapshotReader(database, config.export), self.metrics)
+        self.renewal = MetricsRenewal(SnapshotReader(database, config.export, settings), self.metrics)
         self._has_reported_suites = False
 
     def coroutines(self) -> list[Coroutine[None, None, None]]:
@@ -201,7 +201,8 @@ class _Work:
         except StoreError as exc:
             return {STORE: str(exc)}
         suites = OK if self._has_reported_suites else "not reported to the gateways yet"
-        return {STORE: OK, SUITES: suites, **self._circuits.problems()}
+        damaged = await damaged_streams.check(self._database)
+        return {STORE: OK, SUITES: suites, **self._circuits.problems(), **damaged}
 
     async def _try_circuits(self) -> None:
         await self._circuits.refresh()

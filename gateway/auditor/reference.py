@@ -13,19 +13,23 @@ from benchmarks.run import result as results
 from benchmarks.suites import registry
 from benchmarks.suites.protocol import Scale
 from benchmarks.suites.registry import SUITES
-from gateway.config.schema import DriftConfig
+from gateway.config.schema import DriftConfig, IngestConfig
 from gateway.errors import ConfigError
 from gateway.live.settings import settings_of
 from gateway.store import runs
 from gateway.store.database import Database
 
 
-async def drift_settings(database: Database, config: DriftConfig) -> DriftSettings:
+async def drift_settings(database: Database, config: DriftConfig, ingest: IngestConfig | None = None) -> DriftSettings:
     """The [drift] section as the detectors take it, with the intervals of its run when it names one.
+
+    A configured `ingest.sampling_rate` is the operator's own, as the gateway's rates are, and no weight is cut for it.
 
     Raises: ConfigError for a run that does not exist, has not finished, or has nothing that a live stream measures.
     """
-    settings = settings_of(config)
+    ingest = ingest or IngestConfig()
+    share = ingest.max_weight_share if ingest.sampling_rate is None else 1.0
+    settings = msgspec.structs.replace(settings_of(config), max_weight_share=share)
     if settings.reference_run is None:
         return settings
     return msgspec.structs.replace(settings, references=await _references(database, settings.reference_run))

@@ -11,7 +11,7 @@ from gateway.api.control_keys import Holder
 from gateway.errors import StoreError
 from gateway.store import auditors_seen, circuits, exports, stream_pages
 from gateway.store.database import Database
-from gateway.telemetry.health import OK, Probe, circuit_text
+from gateway.telemetry.health import OK, STREAMS, Probe, circuit_text
 
 NAVIGATION = {
     "/console": "Overview",
@@ -43,7 +43,10 @@ async def shell_of(
         probe: of the gateway's own health.
         is_locked: whether a control key is asked for.
     """
-    parts = [Part(name, None if text.startswith(OK) else text) for name, text in (await probe()).items()]
+    checks = await probe()
+    parts = [Part(name, None if text.startswith(OK) else text) for name, text in checks.items() if name != STREAMS]
+    if STREAMS in checks:
+        parts.append(Part(STREAMS, checks[STREAMS].removeprefix(f"{OK}, but ")))
     n_alarms: int | None = None
     try:
         n_alarms = await stream_pages.n_alarmed(database)

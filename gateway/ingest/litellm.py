@@ -27,8 +27,8 @@ from gateway.ingest.received import (
 from gateway.sampling.decision import PROBE_HEADER
 
 RATE_FIELD, TAG_FIELD = "biasgate_sampling_rate", "biasgate_tag"
-"""In a request's metadata, or among a guardrail's `additional_provider_specific_params`. An application's user can write
-both places, so a sampling rate there never counts; LiteLLM's administrator sets the header RATE_HEADER instead."""
+"""In a request's metadata, or among a guardrail's `additional_provider_specific_params`. An application's user can
+write both, so a sampling rate there never counts: LiteLLM's administrator sets the header `RATE_HEADER` instead."""
 REDACTED = "redacted-by-litellm"
 """What LiteLLM writes in place of text under `turn_off_message_logging`."""
 FAILED = 500

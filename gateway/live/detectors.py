@@ -18,7 +18,7 @@ from auditors.streams.scales import scale_of, unscaled
 from auditors.streams.state import StreamState
 from gateway.live.stream import Stream
 
-State = Literal["learning", "watching", "alarm"]
+State = Literal["learning", "watching", "alarm", "damaged"]
 
 OF_ALARMS = "no alarm stands"
 """Why what is known of alarms only is null."""
@@ -53,7 +53,8 @@ class ShownDetector(msgspec.Struct, frozen=True, kw_only=True):
     range: tuple[float, float]
     """Lowest and highest value the metric can take: 0 and 1 of the scale of 0..1."""
     state: State
-    """learning: the window of the reference is not full yet, nothing is monitored. alarm: until it is acknowledged."""
+    """learning: the window of the reference is not full yet, nothing is monitored. alarm: until it is acknowledged.
+    damaged: its stored state cannot be used, nothing is monitored until the stream is started again."""
     reference_n: int | None
     """Audits (of a gap: blocks) in the reference so far; null for a suite run's."""
     reference_window: int
@@ -137,6 +138,8 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
         run = None if detector is None else detector.reference_run
         reasons["reference_n"] = f"the reference is the run {run}" if run else "it was made before this was kept"
     learning_words = f"learning: {n or 0} of {settings.reference_window} audits of the reference"
+    if state.damaged:
+        learning_words = f"damaged: {state.damaged}"
     change = smallest_change(detector, settings, n_streams) if detector else None
     scale = scale_of(metric)
     if not (detector and detector.next_look):
@@ -163,7 +166,7 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
         model=stream.key.model,
         instrument=stream.key.instrument,
         range=scale.shown,
-        state="learning" if detector is None else "alarm" if detector.alarm else "watching",
+        state=_state_of(state),
         reference_n=n,
         reference_window=settings.reference_window,
         reference_goes_on=bool(detector and detector.next_look),
@@ -191,6 +194,14 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
         **_change(stream, reasons),
         reasons=reasons,
     )
+
+
+def _state_of(state: StreamState) -> State:
+    if state.damaged:
+        return "damaged"
+    if state.detector is None:
+        return "learning"
+    return "alarm" if state.detector.alarm else "watching"
 
 
 def smallest_change(detector: Detector, settings: DriftSettings, n_streams: int) -> float | None:

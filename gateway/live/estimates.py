@@ -101,11 +101,24 @@ class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """By the newest calibration of this judge; null where there is none, and of windows."""
     judge_drifted_since: float | None = None
     """When the alarm of the judge's reference set was raised, while it stands: the judge moved, not only the model."""
+    n_cut: int = 0
+    """Audits whose weight was cut, as their sender stated a rate that would have made them weigh too much; 0 of
+    windows."""
+    cut_share: float = 0.0
+    """What was cut off, as a share of all weight there would be: bounds the bias of the mean on a scale of 0..1."""
+    damaged: bool = False
+    """Whether its stored state cannot be used, and no audit moves it until it is started again."""
 
 
 def estimate_of(stream: Stream) -> LiveEstimate:
     """Over all audits since the stream began."""
-    return _shown_estimate(stream, estimate(stream.key, stream.state), stream.state.n_missing, None)
+    state = stream.state
+    shown = _shown_estimate(stream, estimate(stream.key, state), state.n_missing, None)
+    if not state.n_cut and not state.damaged:
+        return shown
+    return msgspec.structs.replace(
+        shown, n_cut=state.n_cut, cut_share=state.cut_share, damaged=state.damaged is not None
+    )
 
 
 def with_labels(shown: LiveEstimate, stream: Stream, pairs: Sequence[Pair]) -> LiveEstimate:

@@ -43,6 +43,7 @@ from gateway.jobs import JobQueue
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
 from gateway.sampling.tap import SamplingTap
+from gateway.store import damaged_streams
 from gateway.store.database import Database
 from gateway.telemetry.event_loop import watch_lag
 from gateway.telemetry.exposition import Exposition
@@ -81,7 +82,7 @@ def create_app(
     access = Access(lambda: planes.current.config)
 
     async def probe() -> Mapping[str, str]:
-        return {STORE: await _check(database), **planes.checks()}
+        return {STORE: await _check(database), **planes.checks(), **await damaged_streams.check(database)}
 
     def provided(value: object) -> Provide:
         return Provide(lambda: value, sync_to_thread=False, use_cache=True)

@@ -16,6 +16,7 @@ from gateway.store import passes, streams
 from gateway.store.calibrations import Kept
 from gateway.store.database import Database
 from gateway.store.labelling.live import AUDITOR as JUDGE
+from gateway.store.stream_steps import Audited
 from gateway.store.tables import acknowledgements
 from gateway.store.tables import streams as table
 
@@ -42,7 +43,7 @@ async def take(database: Database, digest: str, every_seconds: float, now: float
 async def record(database: Database, found: Sequence[Measurement], model: str, settings: DriftSettings) -> None:
     """Moves the streams of one re-judgement, in one transaction."""
     async with database.begin() as connection:
-        audit = streams.Audited(found=found, exchange_id="", at=time.time(), model=model, probability=1.0)
+        audit = Audited(found=found, exchange_id="", at=time.time(), model=model, probability=1.0)
         await streams.update(connection, [audit], settings)
 
 

@@ -22,6 +22,7 @@ from gateway.store import exchanges as store
 from gateway.store.audit_texts import StoredText
 from gateway.store.connections import insert_rows
 from gateway.store.database import Database
+from gateway.store.stream_steps import Audited, Counted
 from gateway.store.tables import audit_texts, exchange_audits, exchanges, measurements
 
 NOT_SWAPPED = "not swapped: "
@@ -123,10 +124,11 @@ async def record_all(
             if is_first[-1]:
                 done[one.exchange.id][one.auditor] = _outcome(one.result)
         new = list(compress(recordings, is_first))
-        await _insert(connection, new)
+        await _note_done(connection, new)
         states = {one.exchange_id: store.state_after(done.get(one.exchange_id, {}).values()) for one in settlings}
         settled, moved = await store.settle_all(connection, states, keep_text=keep_text)
-        await streams.update(connection, [_audited(one) for one in new], settings)
+        counted = await streams.update(connection, [_audited(one) for one in new], settings)
+        await _insert(connection, new, counted)
         qualities = [one.quality for one in settlings if one.quality is not None and one.exchange_id in settled]
         found = [(one.found, one.exchange) for one in new]
         await policy_arms.update(connection, [*found, *((beside, exchange) for exchange, beside in qualities)])
@@ -147,7 +149,7 @@ async def _locked(connection: AsyncConnection, ids: Set[str]) -> dict[str, dict[
     return done
 
 
-async def _insert(connection: AsyncConnection, recordings: Sequence[Recording]) -> None:
+async def _note_done(connection: AsyncConnection, recordings: Sequence[Recording]) -> None:
     if not recordings:
         return
     for one in recordings:
@@ -158,7 +160,13 @@ async def _insert(connection: AsyncConnection, recordings: Sequence[Recording]) 
         by_auditor.setdefault(one.auditor, []).append(one.exchange.id)
     for auditor, audited in by_auditor.items():
         await circuits.forget(connection, audited, auditor=auditor)
-    rows = [_row(found, one.exchange, one.probability) for one in recordings for found in one.found]
+
+
+async def _insert(connection: AsyncConnection, recordings: Sequence[Recording], counted: Counted) -> None:
+    """`counted`: what values weigh in their streams, where they move any; windows and exports weigh alike."""
+    rows = [
+        _row(found, one.exchange, counted.get(id(found), one.probability)) for one in recordings for found in one.found
+    ]
     await insert_rows(connection, measurements, rows)
     await insert_rows(connection, audit_texts, [_text_row(one, one.text) for one in recordings if one.text])
 
@@ -175,15 +183,15 @@ def _refuse_twice(recording: Recording) -> None:
             raise ValueError(f"auditor {recording.auditor}: measurement {key} is not unique: there are {count}")
 
 
-def _audited(one: Recording) -> streams.Audited:
-    return streams.Audited(
+def _audited(one: Recording) -> Audited:
+    return Audited(
         found=one.found,
         exchange_id=one.exchange.id,
         at=one.exchange.received_at,
         model=one.exchange.series_model,
         probability=one.probability,
         rate_factor=one.exchange.rate_factor,
-        is_sampling_known=one.exchange.sender_rate is not None,
+        sender_rate=one.exchange.sender_rate,
     )
 
 

@@ -1,6 +1,7 @@
 """What was found in the two arms of each policy: sums that move on in the measurement's own transaction."""
 
 import hashlib
+import logging
 import time
 from collections.abc import Sequence
 
@@ -16,7 +17,9 @@ from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import policy_arms
 
-_state = msgspec.json.Decoder(ArmsState).decode
+logger = logging.getLogger(__name__)
+
+_decoder = msgspec.json.Decoder(ArmsState)
 
 
 class PolicyArms(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,12 +60,23 @@ async def update(connection: AsyncConnection, audits: Sequence[tuple[Sequence[Me
     )
     query = sa.select(policy_arms.c.id, policy_arms.c.state).where(policy_arms.c.id.in_(list(added)))
     for row in (await connection.execute(query.order_by(policy_arms.c.id).with_for_update())).all():
-        state = _state(row.state)
+        state = _read_state(row.id, row.state)
+        if state is None:
+            continue
         for arm, measured, unit in added[row.id]:
             values = [scaled(one.metric, one.value) for one in measured if one.status == "ok" and one.value is not None]
             state = add_exchange(state, arm, values, len(measured) - len(values), unit)
         change = {"state": msgspec.json.encode(state).decode(), "updated_at": time.time()}
         await connection.execute(sa.update(policy_arms).where(policy_arms.c.id == row.id).values(change))
+
+
+def _read_state(row_id: str, text: str) -> ArmsState | None:
+    """The stored sums of a comparison; None, with a line in the log, where they are damaged: the audit is recorded."""
+    try:
+        return _decoder.decode(text)
+    except (ValueError, RecursionError) as exc:
+        logger.error("the stored sums of the comparison %s are damaged and left out: %s", row_id, exc)
+        return None
 
 
 def _by_key(found: Sequence[Measurement], exchange: Exchange) -> dict[StreamKey, list[Measurement]]:
@@ -114,11 +128,12 @@ async def list_arms(
                 model=row.model,
                 instrument=row.instrument,
             ),
-            state=_state(row.state),
+            state=state,
             since=row.since,
             updated_at=row.updated_at,
         )
         for row in rows
+        if (state := _read_state(row.id, row.state)) is not None
     ]
 
 

@@ -3,31 +3,37 @@
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors.metrics.sequential import log_sum
 from auditors.nearest_identity import DISTANCE, SCORE
 from auditors.streams import state as live
-from auditors.streams.drift import DriftSettings, Others
-from auditors.streams.scales import SCALES, WITH_GAPS, scaled
+from auditors.streams.drift import DriftSettings
+from auditors.streams.soundness import read_state
 from auditors.streams.state import StreamKey, StreamState
-from auditors.types import Measurement, Status
 from gateway.errors import ConflictError
 from gateway.live.detectors import shown_detector
 from gateway.live.estimates import LiveEstimate, estimate_of, with_most_normal
 from gateway.live.stream import Stream
-from gateway.store import acknowledgements
+from gateway.store import acknowledgements, damaged_streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.connections import upsert
 from gateway.store.database import Database
+from gateway.store.stream_steps import (
+    WIDTH,
+    Audited,
+    Counted,
+    Family,
+    OtherStreams,
+    Part,
+    Step,
+    family_of,
+    log_evidence_of,
+)
 from gateway.store.tables import streams
-
-WIDTH = 200
-"""Characters of a model or an instrument that a row keeps; the key has all of them."""
 
 RENDERED_AT_ONCE = 200
 IDENTITIES = (DISTANCE, SCORE)
@@ -39,7 +45,6 @@ ORDER = (
 """Of lists of streams."""
 
 _EMPTY_STATE = msgspec.json.encode(StreamState()).decode()
-_state_decoder = msgspec.json.Decoder(StreamState)
 
 
 async def list_streams(database: Database) -> list[Stream]:
@@ -105,6 +110,10 @@ async def acknowledge(
         if not found:
             return None
         [stream] = found
+        if stream.state.damaged:
+            raise ConflictError(
+                f'the stream "{stream_id}" is damaged: POST /live/streams/{stream_id}/restart starts it again'
+            )
         if stream.state.detector is None or not stream.state.alarm:
             raise ConflictError(f'no alarm of the stream "{stream_id}" stands: GET /live/alarms lists those that do')
         at = time.time()
@@ -127,6 +136,53 @@ async def acknowledge(
         return lowered
 
 
+async def restart(
+    database: Database, stream_id: str, settings: DriftSettings, *, by: str, reason: str, client: str | None = None
+) -> Stream | None:
+    """Starts a stream again with the next audit, damaged or not, and puts it on record, in one transaction.
+
+    Its estimate, reference, detector and alarm are gone; its measurements stay.
+
+    Args:
+        database: the store.
+        stream_id: of the stream.
+        settings: of the drift detectors.
+        by: who says so.
+        reason: why.
+        client: network address.
+
+    Returns: the stream after it; None when there is no such stream.
+    """
+    async with database.begin() as connection:
+        found = await _locked(connection, [stream_id])
+        if not found:
+            return None
+        [stream] = found
+        at = time.time()
+        entry = Acknowledgement(
+            at=at, stream=stream_id, by=by, reason=f"started again: {reason}", accept_new_level=True, client=client
+        )
+        await acknowledgements.add(connection, stream, entry)
+        await damaged_streams.forget(connection, stream_id)
+        empty = msgspec.structs.replace(
+            stream,
+            state=StreamState(),
+            updated_at=at,
+            alarm_since=None,
+            alarm_exchange_id=None,
+            acknowledged_at=at,
+        )
+        await _write(connection, [empty], settings, (await _others(connection, settings)).n_streams)
+        return empty
+
+
+async def note_damaged(database: Database, damaged: Sequence[Stream], settings: DriftSettings) -> None:
+    """Puts streams aside that were found to be damaged while they were read."""
+    async with database.begin() as connection:
+        again = [stream for stream in await _locked(connection, [one.id for one in damaged]) if stream.state.damaged]
+        await _put_aside(connection, again, settings, (await _others(connection, settings)).n_streams)
+
+
 async def render(database: Database, settings: DriftSettings) -> int:
     """Writes what is shown of streams that have not moved since this version began to keep it; how many there were.
 
@@ -135,196 +191,63 @@ async def render(database: Database, settings: DriftSettings) -> int:
     async with database.begin() as connection:
         missing = sa.select(streams.c.key).where(streams.c.estimate.is_(None)).limit(RENDERED_AT_ONCE)
         found = await _locked(connection, list((await connection.execute(missing)).scalars()))
-        await _write(connection, found, settings, (await _others(connection, settings)).n_streams)
+        n_streams = (await _others(connection, settings)).n_streams
+        await _write(connection, [stream for stream in found if not stream.state.damaged], settings, n_streams)
+        await _put_aside(connection, [stream for stream in found if stream.state.damaged], settings, n_streams)
     return len(found)
 
 
-class Audited(msgspec.Struct, frozen=True, kw_only=True):
-    """What one audit of one exchange found, and how it came to be audited."""
+async def update(connection: AsyncConnection, audits: Sequence[Audited], settings: DriftSettings) -> Counted:
+    """Moves every stream that these audits concern, inside the caller's transaction; how much each value weighs.
 
-    found: Sequence[Measurement]
-    exchange_id: str
-    at: float
-    """When the exchange was received."""
-    model: str
-    probability: float
-    rate_factor: float = 1.0
-    is_sampling_known: bool = True
-    """False: its sender's sampling is unknown, and it moves streams of their own."""
-
-
-async def update(connection: AsyncConnection, audits: Sequence[Audited], settings: DriftSettings) -> None:
-    """Moves every stream that these audits concern, inside the caller's transaction.
-
+    A stream whose state is damaged, or cannot take a value that another would take, is put aside, and the others move.
     Those are the streams of the measurements themselves and, where groups are compared, the gap streams of their axes.
     Each moves by one audit after the other, in the order given; its row is read and written once. Rows are locked in
     one order, so that none deadlocks.
     """
-    parts = [_Part.of(audit) for audit in audits]
+    parts = [Part.of(audit) for audit in audits]
     keys = {key.id: key for part in parts for key, _ in part.keyed}
+    counted: Counted = {}
     if not keys:
-        return
+        return counted
     families = {family for part in parts for family in part.scores}
-    identities = {_family(key) for key in keys.values() if key.metric in IDENTITIES}
-    await _ensure_all(connection, keys, {_family(key) for part in parts for key in part.with_gaps})
+    identities = {family_of(key) for key in keys.values() if key.metric in IDENTITIES}
+    await _ensure_all(connection, keys, {family_of(key) for part in parts for key in part.with_gaps})
     others = await _others(connection, settings)
     wanted = [*families, *_with_their_scores(identities)]
     locked = {stream.id: stream for stream in await _locked(connection, list(keys), wanted)}
     gaps: dict[Family, list[str]] = {}
     for stream in locked.values():
         if stream.id not in keys:
-            gaps.setdefault(_family(stream.key), []).append(stream.id)
+            gaps.setdefault(family_of(stream.key), []).append(stream.id)
     moved: set[str] = set()
     for part in parts:
-        step = _Step(part.audit, settings, others)
+        step = Step(part.audit, settings, others, counted)
         compared = {key: scores for family, scores in part.scores.items() for key in gaps.get(family, ())}
         concerned = part.own.keys() | compared.keys()
         for one in sorted(concerned):
-            before = locked[one]
-            locked[one] = step.single(before, part.own[one]) if one in part.own else step.gap(before, compared[one])
+            locked[one] = step.moved(locked[one], part.own.get(one), compared.get(one, ()))
         moved |= concerned
-    beside = [stream for stream in locked.values() if stream.id not in moved]
-    await _write(connection, [locked[one] for one in locked if one in moved], settings, others.n_streams, beside)
+    damaged = [stream for stream in locked.values() if stream.state.damaged]
+    sound = [stream for stream in locked.values() if not stream.state.damaged]
+    await _write(
+        connection,
+        [stream for stream in sound if stream.id in moved],
+        settings,
+        others.n_streams,
+        [stream for stream in sound if stream.id not in moved],
+    )
+    await _put_aside(connection, damaged, settings, others.n_streams)
+    return counted
 
 
-class _Part(NamedTuple):
-    """One audit's measurements by the streams they concern."""
-
-    audit: Audited
-    keyed: Sequence[tuple[StreamKey, Measurement]]
-    own: Mapping[str, Sequence[Measurement]]
-    """By id of the stream."""
-    scores: Mapping["Family", Sequence["_Score"]]
-    """By the family of gap streams."""
-
-    @classmethod
-    def of(cls, audit: Audited) -> "_Part":
-        known = audit.is_sampling_known
-        found = [one for one in audit.found if one.metric in SCALES]
-        keyed = [(live.stream_key(one, audit.model, is_sampling_known=known), one) for one in found]
-        own: dict[str, list[Measurement]] = {}
-        for key, one in keyed:
-            own.setdefault(key.id, []).append(one)
-        return cls(audit, keyed, own, _scores_by_family(keyed))
-
-    @property
-    def with_gaps(self) -> Iterable[StreamKey]:
-        return (key for key, one in self.keyed if _has_gap(one))
-
-
-class _Step(NamedTuple):
-    """What one audit brings to every stream it moves."""
-
-    audit: Audited
-    settings: DriftSettings
-    others: "_Others"
-
-    def single(self, stream: Stream, found: Sequence[Measurement]) -> Stream:
-        state, others = stream.state, self.others.than(stream)
-        for one in found:
-            state = live.record(
-                state,
-                one,
-                self.audit.probability,
-                self.settings,
-                rate_factor=self.audit.rate_factor,
-                others=others,
-                exchange_id=self.audit.exchange_id,
-                at=self.audit.at,
-            )
-        return self._moved(stream, state)
-
-    def gap(self, stream: Stream, scores: Sequence["_Score"]) -> Stream:
-        mine = [one for one in scores if one.group == stream.key.group]
-        rest = [one for one in scores if one.group != stream.key.group]
-        state = live.record_gap(
-            stream.state,
-            [one.y for one in mine if one.y is not None],
-            [one.y for one in rest if one.y is not None],
-            self.audit.probability,
-            self.settings,
-            rate_factor=self.audit.rate_factor,
-            others=self.others.than(stream),
-            exchange_id=self.audit.exchange_id,
-            reference=self.settings.references.get(
-                live.reference_name(stream.key.metric, stream.key.axis, stream.key.group)
-            ),
-            at=self.audit.at,
-        )
-        if missing := [one.status for one in scores if one.status in live.MISSING]:
-            state = live.miss_gap(
-                state,
-                missing[0],
-                self.audit.probability,
-                rate_factor=self.audit.rate_factor,
-                has_group=bool(mine),
-                has_others=bool(rest),
-            )
-        return self._moved(stream, state)
-
-    def _moved(self, stream: Stream, state: StreamState) -> Stream:
-        now = time.time()
-        moved = msgspec.structs.replace(stream, state=state, updated_at=now)
-        self.others.learn(moved)
-        if state.alarm and not stream.state.alarm:
-            return msgspec.structs.replace(moved, alarm_since=now, alarm_exchange_id=self.audit.exchange_id)
-        return moved
-
-
-class _Others:
-    """How many streams there are and, where it is asked for, the evidence of each; kept true while streams move."""
-
-    def __init__(self, count: int, evidence: dict[str, float] | None) -> None:
-        self.n_streams = count
-        self._evidence = evidence
-
-    def than(self, stream: Stream) -> Others:
-        rest = [value for key, value in (self._evidence or {}).items() if key != stream.id]
-        return Others(count=self.n_streams - 1, log_evidence=log_sum(rest))
-
-    def learn(self, stream: Stream) -> None:
-        if self._evidence is not None:
-            evidence = _log_evidence(stream.state)
-            self._evidence[stream.id] = -math.inf if evidence is None else evidence
-
-
-Family = tuple[str, str, str, str, str]
-"""Auditor, metric, axis, model, instrument: the streams of one axis that differ in their group only."""
-
-
-class _Score(NamedTuple):
-    """What one exchange says about one group: a score on [0, 1], or one that is missing."""
-
-    group: str
-    y: float | None
-    status: Status
-
-
-def _scores_by_family(keyed: Iterable[tuple[StreamKey, Measurement]]) -> dict[Family, list[_Score]]:
-    """The scores of one exchange, by the family of gap streams that they concern."""
-    found: dict[Family, list[_Score]] = {}
-    for key, one in keyed:
-        if _has_gap(one):
-            y = None if one.value is None else scaled(one.metric, one.value)
-            found.setdefault(_family(live.gap_key(key)), []).append(_Score(key.group, y, one.status))
-    return found
-
-
-def _family(key: StreamKey) -> Family:
-    return key.auditor, key.metric, key.axis, key.model[:WIDTH], key.instrument[:WIDTH]
-
-
-def _has_gap(one: Measurement) -> bool:
-    """Whether it moves gap streams: a group's score, known or missing."""
-    return one.metric in WITH_GAPS and bool(one.group) and (one.value is not None or one.status in live.MISSING)
-
-
-async def _others(connection: AsyncConnection, settings: DriftSettings) -> _Others:
+async def _others(connection: AsyncConnection, settings: DriftSettings) -> OtherStreams:
     count = (await connection.execute(sa.select(sa.func.count()).select_from(streams))).scalar() or 0
     if settings.multiplicity == "each":
-        return _Others(count, None)
+        return OtherStreams(count, None)
     query = sa.select(streams.c.key, streams.c.log_evidence).where(streams.c.log_evidence.is_not(None))
-    return _Others(count, {row.key: row.log_evidence for row in await connection.execute(query)})
+    evidence = {row.key: row.log_evidence for row in await connection.execute(query)}
+    return OtherStreams(count, {key: value for key, value in evidence.items() if math.isfinite(value)})
 
 
 async def _ensure(connection: AsyncConnection, keys: Sequence[StreamKey]) -> None:
@@ -349,7 +272,7 @@ async def _ensure(connection: AsyncConnection, keys: Sequence[StreamKey]) -> Non
 
 async def _ensure_all(connection: AsyncConnection, keys: Mapping[str, StreamKey], families: Set[Family]) -> None:
     """Rows of these streams, and gap streams of every group of these families as soon as a family has two groups."""
-    gap_of = {_family(live.gap_key(key)): key for key in keys.values() if _family(key) in families}
+    gap_of = {family_of(live.gap_key(key)): key for key in keys.values() if family_of(key) in families}
     known = await _known(connection, [*keys], [*families, *gap_of])
     if not keys.keys() <= known.keys():
         await _ensure(connection, [key for key in keys.values() if key.id not in known])
@@ -359,7 +282,7 @@ async def _ensure_all(connection: AsyncConnection, keys: Mapping[str, StreamKey]
     for family, group in known.values():
         groups.setdefault(family, []).append(group)
     for key in gap_of.values():
-        found = groups.get(_family(key), [])
+        found = groups.get(family_of(key), [])
         if len(found) > 1:
             gaps = [live.gap_key(msgspec.structs.replace(key, group=group)) for group in found if group]
             needed |= {gap.id: gap for gap in gaps}
@@ -419,7 +342,7 @@ async def _write(
             "alarm_since": stream.alarm_since,
             "alarm_exchange_id": stream.alarm_exchange_id,
             "acknowledged_at": stream.acknowledged_at,
-            "log_evidence": _log_evidence(stream.state),
+            "log_evidence": log_evidence_of(stream.state),
             "estimate": _json(shown[stream.id]),
             "detector": _json(shown_detector(stream, settings, n_streams)),
         }
@@ -427,6 +350,26 @@ async def _write(
     ]
     await _update(connection, rows)
     await _update(connection, [{"row": one.id, "estimate": _json(shown[one.id])} for one in beside if one.id in shown])
+
+
+async def _put_aside(
+    connection: AsyncConnection, damaged: Sequence[Stream], settings: DriftSettings, n_streams: int
+) -> None:
+    """Puts damaged streams on record, once, and shows them as damaged; what is stored of them is kept.
+
+    A state that was sound and cannot take another value is marked as damaged, so that nothing is added to it later.
+    """
+    new = await damaged_streams.note(connection, damaged) if damaged else []
+    for stream in new:
+        values: dict[str, Any] = {
+            "updated_at": time.time(),
+            "log_evidence": None,
+            "estimate": _json(estimate_of(stream)),
+            "detector": _json(shown_detector(stream, settings, n_streams)),
+        }
+        if msgspec.structs.replace(stream.state, damaged=None) != StreamState():
+            values["state"] = _json(stream.state)
+        await connection.execute(sa.update(streams).where(streams.c.key == stream.id).values(values))
 
 
 async def _update(connection: AsyncConnection, rows: Sequence[dict[str, Any]]) -> None:
@@ -443,11 +386,11 @@ def _shown(moved: Sequence[Stream], beside: Sequence[Stream]) -> dict[str, LiveE
     scores = []
     for stream in (*moved, *beside):
         if stream.key.metric == DISTANCE:
-            distances.setdefault(_family(stream.key), []).append(shown.get(stream.id) or estimate_of(stream))
+            distances.setdefault(family_of(stream.key), []).append(shown.get(stream.id) or estimate_of(stream))
         elif stream.key.metric == SCORE and not stream.key.group:
             scores.append(stream)
     for stream in scores:
-        found = distances.get(_family(msgspec.structs.replace(stream.key, metric=DISTANCE)), [])
+        found = distances.get(family_of(msgspec.structs.replace(stream.key, metric=DISTANCE)), [])
         shown[stream.id] = with_most_normal(shown.get(stream.id) or estimate_of(stream), found)
     return shown
 
@@ -465,12 +408,6 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _log_evidence(state: StreamState) -> float | None:
-    if state.detector is None or state.alarm or not math.isfinite(state.detector.log_evidence):
-        return None
-    return state.detector.log_evidence
-
-
 def key_of(row: sa.Row[Any]) -> StreamKey:
     return StreamKey(
         auditor=row.auditor,
@@ -486,7 +423,7 @@ def _stream(row: sa.Row[Any]) -> Stream:
     return Stream(
         id=row.key,
         key=key_of(row),
-        state=_state_decoder.decode(row.state),
+        state=read_state(row.state),
         updated_at=row.updated_at,
         alarm_since=row.alarm_since,
         alarm_exchange_id=row.alarm_exchange_id,

@@ -13,6 +13,8 @@ UPSTREAMS = "upstreams"
 """The gateway has a server to relay to."""
 SUITES = "suites"
 """The auditor has told the gateways which suites it runs."""
+STREAMS = "streams"
+"""Live series whose stored state is damaged, where there are any: others are audited, so it passes and names them."""
 SERVER = "server"
 """The gateway is not stopping."""
 # An auditor that waits for a sick server is a check by that auditor's name.

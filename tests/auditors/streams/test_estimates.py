@@ -95,7 +95,7 @@ def test_interval_coverage_under_unequal_sampling() -> None:
             for mean, probability in ((0.2, 0.5), (0.6, 0.05))
             for y in rng.random(rng.binomial(800, probability)) < mean
         ]
-        state = StreamState(least_relative=0.05)
+        state = StreamState(least_own=0.05)
         for index in rng.permutation(len(sampled)):
             y, probability = sampled[index]
             state = update(state, y, probability, DriftSettings(reference_window=10_000))

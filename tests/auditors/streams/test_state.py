@@ -243,7 +243,7 @@ class TestTimesOfLowRates:
         """Stored sums of earlier versions load; the tiny probability that had ruined them is forgotten."""
         state = run([0.3] * 50)
         stored = msgspec.json.decode(msgspec.json.encode(state))
-        del stored["least_relative"]
+        del stored["least_own"]
         loaded = msgspec.json.decode(msgspec.json.encode(stored | {"min_probability": 1e-9}), type=StreamState)
         after = update(update(loaded, 0.3, 0.5, SETTINGS), 0.3, 0.5, SETTINGS)
 

@@ -136,8 +136,12 @@ async def send_by_every_door(plane: ControlPlane, rate: Any, threshold: str, hea
     """The answers of the doors to one exchange by each, which state these."""
     http = plane.http
     record = {
-        **{"litellm_call_id": "litellm", "id": "litellm", "call_type": "acompletion", "model": "qwen"},
-        **{"messages": pair()["request"]["messages"], "response": pair()["response"]},
+        "litellm_call_id": "litellm",
+        "id": "litellm",
+        "call_type": "acompletion",
+        "model": "qwen",
+        "messages": pair()["request"]["messages"],
+        "response": pair()["response"],
         "metadata": {
             "requester_metadata": {"biasgate_sampling_rate": rate},
             "spend_logs_metadata": {"biasgate_sampling_rate": rate},
@@ -145,7 +149,8 @@ async def send_by_every_door(plane: ControlPlane, rate: Any, threshold: str, hea
         },
     }
     call = {
-        **{"litellm_call_id": "guardrail", "model": "qwen"},
+        "litellm_call_id": "guardrail",
+        "model": "qwen",
         "additional_provider_specific_params": {"biasgate_sampling_rate": rate},
     }
     body = json.dumps(pair()["request"])
@@ -218,8 +223,13 @@ async def test_a_believed_sender(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         rates = {one.request_id: one.sender_rate for one in await stored(plane)}
 
     assert rates == {
-        **{"pair": 0.25, "header": 0.5, "tap": None, "litellm": None, "guardrail": None},
-        **{"1" * 16: 0.25, "2" * 16: 0.25},
+        "pair": 0.25,
+        "header": 0.5,
+        "tap": None,
+        "litellm": None,
+        "guardrail": None,
+        "1" * 16: 0.25,
+        "2" * 16: 0.25,
     }
 
 

@@ -1,0 +1,219 @@
+"""What one audit does to the streams that it concerns: pure, between their rows being read and written."""
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from auditors.metrics.sequential import log_sum
+from auditors.streams import sender_weights
+from auditors.streams import state as live
+from auditors.streams.drift import DriftSettings, Others
+from auditors.streams.scales import SCALES, WITH_GAPS, scaled
+from auditors.streams.state import StreamKey, StreamState
+from auditors.types import Measurement, Status
+from gateway.live.stream import Stream
+
+WIDTH = 200
+"""Characters of a model or an instrument that a row keeps; the key has all of them."""
+
+_STEP_ERRORS = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What adding a value to a state ends in where the state, or the value, is wrong."""
+
+
+class Audited(msgspec.Struct, frozen=True, kw_only=True):
+    """What one audit of one exchange found, and how it came to be audited."""
+
+    found: Sequence[Measurement]
+    exchange_id: str
+    at: float
+    """When the exchange was received."""
+    model: str
+    probability: float
+    """The sender's part included."""
+    rate_factor: float = 1.0
+    sender_rate: float | None = 1.0
+    """The part of the probability that its sender stated; None: unknown, and it moves streams of their own."""
+
+    @property
+    def is_sampling_known(self) -> bool:
+        return self.sender_rate is not None
+
+
+Counted = dict[int, float]
+"""By id() of a measurement that moves a stream: the probability whose inverse it weighs there. It is larger than the
+exchange's own where the stream does not let it weigh so much (`auditors.streams.sender_weights`)."""
+
+
+class Part(NamedTuple):
+    """One audit's measurements by the streams they concern."""
+
+    audit: Audited
+    keyed: Sequence[tuple[StreamKey, Measurement]]
+    own: Mapping[str, Sequence[Measurement]]
+    """By id of the stream."""
+    scores: Mapping["Family", Sequence["Score"]]
+    """By the family of gap streams."""
+
+    @classmethod
+    def of(cls, audit: Audited) -> "Part":
+        known = audit.is_sampling_known
+        found = [one for one in audit.found if one.metric in SCALES]
+        keyed = [(live.stream_key(one, audit.model, is_sampling_known=known), one) for one in found]
+        own: dict[str, list[Measurement]] = {}
+        for key, one in keyed:
+            own.setdefault(key.id, []).append(one)
+        return cls(audit, keyed, own, _scores_by_family(keyed))
+
+    @property
+    def with_gaps(self) -> Iterable[StreamKey]:
+        return (key for key, one in self.keyed if _has_gap(one))
+
+
+class Step(NamedTuple):
+    """What one audit brings to every stream it moves."""
+
+    audit: Audited
+    settings: DriftSettings
+    others: "OtherStreams"
+    counted: Counted
+
+    def moved(self, stream: Stream, found: Sequence[Measurement] | None, scores: Sequence["Score"]) -> Stream:
+        """The stream after this audit, by its own measurements or by the scores that a gap compares.
+
+        Raises what is wrong with the measurements. Where the fault is the state's, the stream is damaged instead.
+        """
+        if stream.state.damaged:
+            self._count(found or (), StreamState())
+            return stream
+        try:
+            return self._step(stream, found, scores)
+        except _STEP_ERRORS as exc:
+            self._step(msgspec.structs.replace(stream, state=StreamState()), found, scores)
+            reason = f"its numbers cannot take another value: {exc}"[:200]
+            damaged = msgspec.structs.replace(stream.state, damaged=reason)
+            return msgspec.structs.replace(stream, state=damaged, updated_at=time.time())
+
+    def _step(self, stream: Stream, found: Sequence[Measurement] | None, scores: Sequence["Score"]) -> Stream:
+        moved = self.gap(stream, scores) if found is None else self.single(stream, found)
+        self.others.learn(moved)
+        return moved
+
+    def _count(self, found: Sequence[Measurement], state: StreamState) -> None:
+        audit = self.audit
+        probability = sender_weights.counted_probability(audit.probability, self._sender_rate, state.largest_weight)
+        self.counted.update({id(one): probability for one in found})
+
+    @property
+    def _sender_rate(self) -> float:
+        return 1.0 if self.audit.sender_rate is None else self.audit.sender_rate
+
+    def single(self, stream: Stream, found: Sequence[Measurement]) -> Stream:
+        state, others = stream.state, self.others.than(stream)
+        for one in found:
+            self._count([one], state)
+            state = live.record(
+                state,
+                one,
+                self.audit.probability,
+                self.settings,
+                rate_factor=self.audit.rate_factor,
+                sender_rate=self._sender_rate,
+                others=others,
+                exchange_id=self.audit.exchange_id,
+                at=self.audit.at,
+            )
+        return self._moved(stream, state)
+
+    def gap(self, stream: Stream, scores: Sequence["Score"]) -> Stream:
+        mine = [one for one in scores if one.group == stream.key.group]
+        rest = [one for one in scores if one.group != stream.key.group]
+        state = live.record_gap(
+            stream.state,
+            [one.y for one in mine if one.y is not None],
+            [one.y for one in rest if one.y is not None],
+            self.audit.probability,
+            self.settings,
+            rate_factor=self.audit.rate_factor,
+            sender_rate=self._sender_rate,
+            others=self.others.than(stream),
+            exchange_id=self.audit.exchange_id,
+            reference=self.settings.references.get(
+                live.reference_name(stream.key.metric, stream.key.axis, stream.key.group)
+            ),
+            at=self.audit.at,
+        )
+        if missing := [one.status for one in scores if one.status in live.MISSING]:
+            state = live.miss_gap(
+                state,
+                missing[0],
+                self.audit.probability,
+                rate_factor=self.audit.rate_factor,
+                sender_rate=self._sender_rate,
+                has_group=bool(mine),
+                has_others=bool(rest),
+            )
+        return self._moved(stream, state)
+
+    def _moved(self, stream: Stream, state: StreamState) -> Stream:
+        now = time.time()
+        moved = msgspec.structs.replace(stream, state=state, updated_at=now)
+        if state.alarm and not stream.state.alarm:
+            return msgspec.structs.replace(moved, alarm_since=now, alarm_exchange_id=self.audit.exchange_id)
+        return moved
+
+
+class OtherStreams:
+    """How many streams there are and, where it is asked for, the evidence of each; kept true while streams move."""
+
+    def __init__(self, count: int, evidence: dict[str, float] | None) -> None:
+        self.n_streams = count
+        self._evidence = evidence
+
+    def than(self, stream: Stream) -> Others:
+        rest = [value for key, value in (self._evidence or {}).items() if key != stream.id]
+        return Others(count=self.n_streams - 1, log_evidence=log_sum(rest))
+
+    def learn(self, stream: Stream) -> None:
+        if self._evidence is not None:
+            evidence = log_evidence_of(stream.state)
+            self._evidence[stream.id] = -math.inf if evidence is None else evidence
+
+
+Family = tuple[str, str, str, str, str]
+"""Auditor, metric, axis, model, instrument: the streams of one axis that differ in their group only."""
+
+
+class Score(NamedTuple):
+    """What one exchange says about one group: a score on [0, 1], or one that is missing."""
+
+    group: str
+    y: float | None
+    status: Status
+
+
+def _scores_by_family(keyed: Iterable[tuple[StreamKey, Measurement]]) -> dict[Family, list[Score]]:
+    """The scores of one exchange, by the family of gap streams that they concern."""
+    found: dict[Family, list[Score]] = {}
+    for key, one in keyed:
+        if _has_gap(one):
+            y = None if one.value is None else scaled(one.metric, one.value)
+            found.setdefault(family_of(live.gap_key(key)), []).append(Score(key.group, y, one.status))
+    return found
+
+
+def family_of(key: StreamKey) -> Family:
+    return key.auditor, key.metric, key.axis, key.model[:WIDTH], key.instrument[:WIDTH]
+
+
+def _has_gap(one: Measurement) -> bool:
+    """Whether it moves gap streams: a group's score, known or missing."""
+    return one.metric in WITH_GAPS and bool(one.group) and (one.value is not None or one.status in live.MISSING)
+
+
+def log_evidence_of(state: StreamState) -> float | None:
+    if state.detector is None or state.alarm or not math.isfinite(state.detector.log_evidence):
+        return None
+    return state.detector.log_evidence
