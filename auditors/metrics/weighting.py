@@ -84,11 +84,15 @@ def add_weighted(sums: WeightedSums, y: float, w: float) -> WeightedSums:
 
 
 def less(sums: WeightedSums, earlier: WeightedSums) -> WeightedSums:
-    """The sums of the values that came after `earlier`, which are sums of the same values up to then."""
+    """The sums of the values that came after `earlier`, which are sums of the same values up to then.
+
+    Where those values weigh too little beside the earlier ones to be told from rounding, their sums of weights are 0,
+    and mean and spread are undefined.
+    """
     return WeightedSums(
         n=sums.n - earlier.n,
-        w=sums.w - earlier.w,
-        ww=sums.ww - earlier.ww,
+        w=max(0.0, sums.w - earlier.w),
+        ww=max(0.0, sums.ww - earlier.ww),
         wy=sums.wy - earlier.wy,
         wyy=sums.wyy - earlier.wyy,
     )
@@ -106,20 +110,20 @@ def horvitz_thompson_total(sums: WeightedSums) -> float:
 def hajek_mean(sums: WeightedSums) -> float:
     """Hajek mean: (sum_i y_i / p_i) / (sum_i 1 / p_i).
 
-    Returns: in the unit of y; the plain mean when all p_i are equal; NaN for an empty sample (undefined, not 0).
+    Returns: in the unit of y; the plain mean when all p_i are equal; NaN without any weight (undefined, not 0).
         A ratio of two unbiased totals: its bias vanishes as 1/n, and it never leaves the range of the y_i.
     Source: Hajek 1971, comment on Basu, in Foundations of Statistical Inference, p. 236. Deviation: none.
     """
-    return sums.wy / sums.w if sums.n else math.nan
+    return sums.wy / sums.w if sums.n and sums.w else math.nan
 
 
 def kish_effective_n(sums: WeightedSums) -> float:
     """Kish effective sample size: (sum w_i)^2 / sum w_i^2.
 
-    Returns: in [1, n]; n when all weights are equal; 0 for an empty sample.
+    Returns: in [1, n]; n when all weights are equal; 0 without any weight.
     Source: Kish 1965, Survey Sampling, section 11.2. Deviation: none.
     """
-    return sums.w * sums.w / sums.ww if sums.n else 0.0
+    return sums.w * sums.w / sums.ww if sums.n and sums.ww else 0.0
 
 
 def weighted_variance(sums: WeightedSums) -> float:

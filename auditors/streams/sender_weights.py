@@ -22,6 +22,8 @@ rate that at least one in RECALLED + 1 exchanges of the sample has counts in ful
 How many exchanges were cut by more than NOTICED, and C, are kept with the stream (`auditors.streams.state`).
 """
 
+import math
+
 from auditors.metrics.weighting import check_probability
 
 RECALLED = 100
@@ -79,7 +81,7 @@ def next_largest(largest: float, sender_rate: float, share: float) -> float:
         return max(largest, weight)
     if weight > largest:
         return min(weight, largest / (1.0 - share))
-    return max(weight, largest * (1.0 - share) ** (1.0 / RECALLED))
+    return max(weight, largest * math.pow(1.0 - share, 1.0 / RECALLED))
 
 
 def _own(probability: float, sender_rate: float) -> float:

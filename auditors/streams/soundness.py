@@ -17,6 +17,8 @@ from auditors.streams.state import StreamState
 
 _SLACK = 1e-6
 """Share by which rounding may break a bound."""
+_SMALLEST_PROBABILITY = 1e-60
+"""No draw has a smaller one; the squares of weights relative to it would be 0."""
 _LONGEST_REASON = 200
 
 _decoder = msgspec.json.Decoder(StreamState)
@@ -38,7 +40,8 @@ def require_sound(state: StreamState) -> StreamState:
     _check_confidence(state.low)
     _check_confidence(state.high)
     _require(state.n_cut >= 0 and state.cut_weight >= 0.0, "n_cut or cut_weight is below 0")
-    _require(state.least_own > 0.0 and state.largest_weight >= 1.0, "least_own or largest_weight is too small")
+    _require(state.least_own >= _SMALLEST_PROBABILITY, "least_own is too small")
+    _require(state.largest_weight >= 1.0, "largest_weight is below 1")
     _require(min(state.excluded.values(), default=0) >= 0, "excluded has a count below 0")
     if state.before_window is not None:
         _require(state.before_window.n <= state.sums.n, "before_window has more values than sums")
@@ -88,7 +91,8 @@ def _check_detector(detector: Detector) -> None:
 
 
 def _check_block(block: Block) -> None:
-    _require(min(block.group_least, block.others_least, block.paired_least) > 0.0, "the block has a probability of 0")
+    least = min(block.group_least, block.others_least, block.paired_least)
+    _require(least >= _SMALLEST_PROBABILITY, "a probability of the block is too small")
     for side in (block.group, block.others, block.group_past, block.others_past):
         _check_side(side)
 

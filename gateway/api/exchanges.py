@@ -35,9 +35,13 @@ Text = Annotated[str | None, QueryParameter(max_length=LONGEST_TEXT)]
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """How many exchanges are gone."""
+    """What a deletion came to."""
 
     deleted: int
+    """Exchanges that are gone, with every word of them."""
+    measurements_kept: int
+    """Their measurements, without link and words: estimates and alarms keep the weight of a deleted exchange. `POST
+    /live/streams/{id}/restart` lets a stream forget all of its numbers."""
 
 
 class ExchangesController(Controller):
@@ -147,9 +151,9 @@ class ExchangesController(Controller):
         if not any(asked.values()):
             raise RequestError("nothing says which exchanges to delete: give request_id, user or tag")
         deleted = await exchanges.delete(database, request_id=request_id or None, user=user or None, tag=tag or None)
-        await note(request, database, "delete", asked, deleted)
-        log.info("exchanges deleted", client=client_of(request), exchanges=deleted)
-        return Deleted(deleted)
+        await note(request, database, "delete", asked, deleted.exchanges)
+        log.info("exchanges deleted", client=client_of(request), exchanges=deleted.exchanges)
+        return Deleted(deleted.exchanges, deleted.measurements_kept)
 
     @get("/redactions", summary="Places of stored text that were replaced so far, by kind", responses=announced(403))
     async def redactions(self, database: Store) -> dict[str, int]:

@@ -23,16 +23,20 @@ from gateway.store.database import Database
 async def drift_settings(database: Database, config: DriftConfig, ingest: IngestConfig | None = None) -> DriftSettings:
     """The [drift] section as the detectors take it, with the intervals of its run when it names one.
 
-    A configured `ingest.sampling_rate` is the operator's own, as the gateway's rates are, and no weight is cut for it.
-
     Raises: ConfigError for a run that does not exist, has not finished, or has nothing that a live stream measures.
     """
-    ingest = ingest or IngestConfig()
-    share = ingest.max_weight_share if ingest.sampling_rate is None else 1.0
-    settings = msgspec.structs.replace(settings_of(config), max_weight_share=share)
+    settings = msgspec.structs.replace(settings_of(config), max_weight_share=weight_share(ingest or IngestConfig()))
     if settings.reference_run is None:
         return settings
     return msgspec.structs.replace(settings, references=await _references(database, settings.reference_run))
+
+
+def weight_share(ingest: IngestConfig) -> float:
+    """Largest share of a stream that an exchange may weigh for its sender's rate.
+
+    A configured rate is the operator's own, as the gateway's rates are, and no weight is cut for it.
+    """
+    return ingest.max_weight_share if ingest.sampling_rate is None else 1.0
 
 
 def intervals(estimates: Iterable[Estimate], scales: Mapping[str, Scale]) -> dict[str, Interval]:

@@ -60,10 +60,13 @@ async def _delete(config: Config, given: dict[str, str | None]) -> int:
     try:
         deleted = await exchanges.delete(database, **{name: value or None for name, value in given.items()})
         who = f"user {getpass.getuser()}"
-        await access.note(database, who=who, client=None, action="delete", asked=given, n_exchanges=deleted)
+        await access.note(database, who=who, client=None, action="delete", asked=given, n_exchanges=deleted.exchanges)
     finally:
         await database.close()
-    print(f"{deleted} exchange{'' if deleted == 1 else 's'} deleted")
+    kept = deleted.measurements_kept
+    print(f"{deleted.exchanges} exchange{'' if deleted.exchanges == 1 else 's'} deleted")
+    if kept:
+        print(f"{kept} measurement{'' if kept == 1 else 's'} kept without link: estimates keep these numbers")
     return 0
 
 

@@ -5,7 +5,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -194,13 +194,23 @@ async def delete_old(database: Database, *, received_before: float) -> int:
         return len(chosen)
 
 
+class Deletion(NamedTuple):
+    """What a deletion came to."""
+
+    exchanges: int
+    """How many are gone."""
+    measurements_kept: int
+    """Their measurements, which stay without link and words: numbers that estimates keep."""
+
+
 async def delete(
     database: Database, *, request_id: str | None = None, user: str | None = None, tag: str | None = None
-) -> int:
+) -> Deletion:
     """Deletes every exchange to which all that is given applies, whatever its state.
 
-    Numbers stay: estimates keep what the exchange added to them, measurements and annotations lose their link to it
-    and every word, and one that waited for an audit moves to "opted_out" in the ledger.
+    Numbers stay: estimates keep what the exchange added to them, as the evidence of a detector cannot be taken back;
+    measurements and annotations lose their link to it and every word, and one that waited for an audit moves to
+    "opted_out" in the ledger.
 
     Args:
         database: the store.
@@ -208,7 +218,7 @@ async def delete(
         user: who asked, as the client named them in the request.
         tag: its x-biasgate-tag.
 
-    Returns: how many. Raises: ValueError when nothing is given.
+    Raises: ValueError when nothing is given.
     """
     which = []
     if request_id is not None:
@@ -270,28 +280,29 @@ async def _oldest(connection: AsyncConnection, which: Sequence[sa.ColumnElement[
     return list((await connection.execute(query.with_for_update(of=exchanges, skip_locked=True))).scalars())
 
 
-async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> int:
+async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> Deletion:
     """Settles what was queued, then deletes rows and every word that hangs on them."""
     waiting = [*which, exchanges.c.state == "queued"]
     withdrawn, moved = await _settle(connection, waiting, "opted_out", keep_text=False)
     chosen = sa.select(exchanges.c.id).where(*which).order_by(exchanges.c.id).with_for_update()
     gone = list((await connection.execute(chosen)).scalars())
+    n_kept = 0
     for first in range(0, len(gone), IDS_AT_ONCE):
-        await _forget(connection, gone[first : first + IDS_AT_ONCE])
+        n_kept += await _forget(connection, gone[first : first + IDS_AT_ONCE])
     await _count(connection, "opted_out", len(withdrawn), moved)
-    return len(gone)
+    return Deletion(len(gone), n_kept)
 
 
-async def _forget(connection: AsyncConnection, ids: Sequence[str]) -> None:
-    words: Sequence[tuple[sa.Table, dict[str, None]]] = (
-        (measurements, {"reason": None, "detail": None, "exchange_id": None}),
-        (annotations, {"note": None}),
-    )
-    for table, emptied in words:
-        await connection.execute(sa.update(table).where(table.c.exchange_id.in_(ids)).values(emptied))
+async def _forget(connection: AsyncConnection, ids: Sequence[str]) -> int:
+    """Deletes exchanges and every word of them; returns how many measurements of theirs stay."""
+    unlinked: dict[str, None] = {"reason": None, "detail": None, "exchange_id": None}
+    kept = sa.update(measurements).where(measurements.c.exchange_id.in_(ids)).values(unlinked)
+    n_kept = (await connection.execute(kept)).rowcount
+    await connection.execute(sa.update(annotations).where(annotations.c.exchange_id.in_(ids)).values(note=None))
     alarmed = streams.c.alarm_exchange_id.in_(ids)
     await connection.execute(sa.update(streams).where(alarmed).values(alarm_exchange_id=None))
     await connection.execute(sa.delete(exchanges).where(exchanges.c.id.in_(ids)))
+    return n_kept
 
 
 async def _count(connection: AsyncConnection, outcome: State, number: int, moved: ledger.Deltas) -> None:

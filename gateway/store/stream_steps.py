@@ -12,6 +12,7 @@ from auditors.streams import sender_weights
 from auditors.streams import state as live
 from auditors.streams.drift import DriftSettings, Others
 from auditors.streams.scales import SCALES, WITH_GAPS, scaled
+from auditors.streams.soundness import require_sound
 from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Measurement, Status
 from gateway.live.stream import Stream
@@ -97,7 +98,9 @@ class Step(NamedTuple):
             return msgspec.structs.replace(stream, state=damaged, updated_at=time.time())
 
     def _step(self, stream: Stream, found: Sequence[Measurement] | None, scores: Sequence["Score"]) -> Stream:
+        """Raises ValueError also where what would be stored could not be read again."""
         moved = self.gap(stream, scores) if found is None else self.single(stream, found)
+        require_sound(moved.state)
         self.others.learn(moved)
         return moved
 

@@ -7,6 +7,7 @@ from tests.fuzz.configs import Configs
 from tests.fuzz.control import Control
 from tests.fuzz.events import Events
 from tests.fuzz.histories import Histories
+from tests.fuzz.rates import StatedRates
 from tests.fuzz.redaction import Redaction
 from tests.fuzz.swaps import Swaps
 from tests.fuzz.target import Target
@@ -21,5 +22,6 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "redaction": Redaction,
     "swaps": Swaps,
     "histories": Histories,
+    "rates": StatedRates,
     "control": Control,
 }

@@ -16,6 +16,7 @@ INPUTS = {
     "redaction": 500,
     "swaps": 500,
     "histories": 1000,
+    "rates": 60,
     "control": 300,
 }
 

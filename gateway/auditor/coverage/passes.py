@@ -27,6 +27,7 @@ from gateway.api import stored_runs
 from gateway.auditor.coverage.prompts import Prompts
 from gateway.auditor.metrics import data_kind
 from gateway.auditor.metrics_snapshot import exported
+from gateway.auditor.reference import weight_share
 from gateway.config.schema import Config
 from gateway.errors import ConflictError, StoreError
 from gateway.store import coverages, passes, runs
@@ -61,6 +62,7 @@ class CoveragePasses:
         """`embedder` waits for the one that the live auditors use."""
         self._every_seconds = config.audits.coverage_every_hours * 3600.0
         self._data_dir = stored_runs.data_dir(config)
+        self._max_weight_share = weight_share(config.ingest)
         self._database, self._stop, self._embedder = database, stop, embedder
         self._checkpoint = checkpoint_of(stop, _stopped)
 
@@ -82,7 +84,7 @@ class CoveragePasses:
         await coverages.add(self._database, found)
 
     async def _computed(self) -> Coverage:
-        prompts, last = Prompts(), None
+        prompts, last = Prompts(self._max_weight_share), None
         while not prompts.is_full:
             page: list[Asked] = await coverages.asked(self._database, before=last, limit=PAGE)
             if not page:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from auditors.metrics.weighting import bounded_weight
 from auditors.probes import last_user
+from auditors.streams.sender_weights import counted_probability, next_largest
 from auditors.text.conversation import NotAuditableError
 from auditors.text.identity import groups_mentioned, mentions_identity
 from auditors.text.readers.exchange import read_conversation
@@ -24,9 +25,15 @@ SEARCHED = 20_000
 
 
 class Prompts:
-    """Collects prompts, the newest first; what is left out is counted by why."""
+    """Collects prompts, the newest first; what is left out is counted by why.
 
-    def __init__(self) -> None:
+    A prompt weighs no more for its sender's rate than an audit does in its stream (`auditors.streams.sender_weights`);
+    `max_weight_share` is that of `[ingest]`.
+    """
+
+    def __init__(self, max_weight_share: float = 0.05) -> None:
+        self._share = max_weight_share
+        self._largest_weight = 1.0
         self.naming: list[Prompt] = []
         self.ordinary: list[Prompt] = []
         self.excluded = Counter[str]()
@@ -52,7 +59,7 @@ class Prompts:
     def _left_out(self, asked: Asked) -> str | None:
         """Why; None where it is among those that name an identity."""
         exchange = asked.exchange
-        if exchange.known_probability is None:
+        if exchange.known_probability is None or exchange.sender_rate is None:
             return "unknown_probability"
         try:
             conversation = read_conversation(exchange)
@@ -66,11 +73,13 @@ class Prompts:
         if language_of(text) not in ("en", NONE):
             return "other_language"
         axes = tuple(dict.fromkeys(axis for axis, _ in groups_mentioned(whole[:SEARCHED])))
+        counted = counted_probability(exchange.known_probability, exchange.sender_rate, self._largest_weight)
+        self._largest_weight = next_largest(self._largest_weight, exchange.sender_rate, self._share)
         prompt = Prompt(
             exchange_id=exchange.id,
             text=text,
             axes=axes,
-            weight=bounded_weight(exchange.known_probability, exchange.rate_factor),
+            weight=bounded_weight(counted, exchange.rate_factor),
             sender=asked.user,
             key=exchange.key_name,
         )

@@ -397,13 +397,13 @@ async def test_every_access_is_on_record(tmp_path: Path) -> None:
 
 
 async def test_deletion_says_how_many_and_leaves_the_estimates(tmp_path: Path) -> None:
-    """After DELETE the exchange is gone from lists, and the live estimate still has what it added."""
+    """After DELETE the exchange is gone from lists, and the estimate still has what it added, as the answer says."""
     async with control_plane(tmp_path, server=KEYED) as plane:
         await audit_one(plane, 1, 2.0)
         await audit_one(plane, 2, -1.0)
         before = (await plane.http.get("/live/estimates", headers=ADMIN)).json()
         answer = await ask(plane, "DELETE", request_id="request-1")
-        assert (answer.status_code, answer.json()) == (200, {"deleted": 1})
+        assert (answer.status_code, answer.json()) == (200, {"deleted": 1, "measurements_kept": 1})
         assert [one["id"] for one in (await ask(plane)).json()] == ["exchange-2"]
         assert (await plane.http.get("/live/estimates", headers=ADMIN)).json() == before
 
@@ -432,8 +432,9 @@ def test_the_command_deletes_and_shows_the_record(tmp_path: Path, capsys: pytest
     where = ["--config", str(config)]
     assert main(["exchanges", "delete", "--request-id", "request-1", *where]) == 0
     assert main(["exchanges", "access", *where]) == 0
-    deleted, entry = capsys.readouterr().out.splitlines()
+    deleted, kept, entry = capsys.readouterr().out.splitlines()
     assert deleted == "1 exchange deleted"
+    assert kept == "1 measurement kept without link: estimates keep these numbers"
     assert json.loads(entry)["who"].startswith("user ")
     assert json.loads(entry)["filter"] == {"request_id": "request-1"}
     assert main(["exchanges", "delete", *where]) == 2

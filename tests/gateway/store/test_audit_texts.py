@@ -128,7 +128,7 @@ async def test_it_goes_with_its_exchange(database: Database) -> None:
     n_before = len(await at_rest(database))
     assert await exchanges.delete_old(database, received_before=time.time() - 50) == 1
     n_young = len(await at_rest(database))
-    assert await exchanges.delete(database, tag="trial") == 2
+    assert (await exchanges.delete(database, tag="trial")).exchanges == 2
     left = await audit_texts.read(database, [one.id for one in (old, asked, waiting, other)])
 
     assert (n_before, n_young, len(await at_rest(database))) == (8, 6, 2)

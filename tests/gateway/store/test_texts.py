@@ -166,7 +166,7 @@ async def test_deletion_takes_the_text_and_leaves_the_numbers(database: Database
     await _audited(database, request_id="gone")
     await _audited(database, request_id="stays")
     before = [stream.state for stream in await streams.list_streams(database)]
-    assert await exchanges.delete(database, request_id="gone") == 1
+    assert (await exchanges.delete(database, request_id="gone")).exchanges == 1
     assert [stream.state for stream in await streams.list_streams(database)] == before
     async with database.read() as connection:
         rows = await connection.execute(
@@ -189,9 +189,9 @@ async def test_deletion_by_user_finds_all_of_theirs_and_keeps_no_name(database: 
     async with database.read() as connection:
         digests = list((await connection.execute(sa.text("SELECT user_digest FROM exchanges"))).scalars())
     assert "ann" not in digests
-    assert await exchanges.delete(database, user="ann", request_id="r2") == 0
-    assert await exchanges.delete(database, user="ann") == 2
-    assert await exchanges.delete(database, user="ann") == 0
+    assert (await exchanges.delete(database, user="ann", request_id="r2")).exchanges == 0
+    assert (await exchanges.delete(database, user="ann")).exchanges == 2
+    assert (await exchanges.delete(database, user="ann")).exchanges == 0
     assert [one.exchange.request_id for one in await scores_of(database)] == ["r2"]
 
 
@@ -230,7 +230,7 @@ async def test_deleting_what_waits_moves_it_in_the_ledger(database: Database) ->
     """An exchange deleted before its audit counts as opted out: the outcomes still sum to the requests."""
     waiting = exchange(tag="trial")
     await exchanges.insert_batch(database, [waiting, exchange()], {("other", "queued"): 2})
-    assert await exchanges.delete(database, tag="trial") == 1
+    assert (await exchanges.delete(database, tag="trial")).exchanges == 1
     assert await ledger.counts(database) == {("other", "queued"): 1, ("other", "opted_out"): 1}
     assert await counters.read(database) == {("exchanges", ("opted_out", "")): 1.0}
     late = await measurements.record(
