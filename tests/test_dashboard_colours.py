@@ -30,6 +30,7 @@ HEALTHY = {
     'biasgate_judge_requests_total{outcome="ok"}': "0+9x480",
     'biasgate_auditor_circuit_open{auditor="judge"}': "0x480",
     'biasgate_auditor_waiting_seconds{auditor="judge"}': "0x480",
+    'biasgate_stream_damaged{stream="5f0c"}': "0x480",
     'biasgate_canary_verdict{stable="m", canary="n", verdict="promote"}': "1x480",
     'biasgate_canary_verdict{stable="m", canary="n", verdict="rollback"}': "0x480",
     'biasgate_audit_due_timestamp_seconds{suite="bbq", model="m"}': "86400x480",

@@ -12,7 +12,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for three calls
 
 from auditors.streams.drift import DriftSettings
-from gateway.auditor.live_series import ALARM, OWN, THRESHOLD
+from gateway.auditor.live_series import ALARM, DAMAGED, OWN, THRESHOLD
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.config.loading import load
 from gateway.telemetry.metrics import GatewayCollector
@@ -61,7 +61,7 @@ def exported_families() -> set[str]:
     """Families of both roles, as their collectors yield them."""
     gateway = GatewayCollector(SharedCounts(WorkerStats(), None))
     auditor = AuditorMetrics(DriftSettings())
-    as_text = {f"biasgate_{one.name}" for one in (*OWN, THRESHOLD, ALARM)}
+    as_text = {f"biasgate_{one.name}" for one in (*OWN, THRESHOLD, ALARM, DAMAGED)}
     return as_text | {metric.name for collector in (gateway, auditor) for metric in collector.collect()}
 
 

@@ -68,7 +68,7 @@ async def page(database: Database, column: Column, selection: Selection) -> Page
         n_streams = (await connection.execute(counted)).scalar() or 0
         total = (await connection.execute(counted.where(*_where(selection)))).scalar() or 0
         found = (await connection.execute(query)).all()
-    return Page(await in_turns(_row, found), total, n_streams)
+    return Page(await in_turns(lambda row: _row(*row), found), total, n_streams)
 
 
 async def heads(database: Database, selection: Selection) -> list[Stream]:
@@ -81,9 +81,8 @@ async def heads(database: Database, selection: Selection) -> list[Stream]:
     return await in_turns(_head, found)
 
 
-def _row(row: sa.Row[Any]) -> Row:
+def _row(key: str, model: str, alarm_since: float | None, alarm_exchange_id: str | None, text: str | None) -> Row:
     """A text that was cut off is as good as none; a whole page of others would be unreadable with it."""
-    key, model, alarm_since, alarm_exchange_id, text = row
     is_whole = text is not None and text.startswith("{") and text.endswith("}")
     return Row(key, model, alarm_since, alarm_exchange_id, text if is_whole else None)
 

@@ -31,6 +31,8 @@ from tests.support.waiting import eventually
 
 SECRET = {"INGEST_SECRET": "0123456789abcdef0123456789abcdef", "INGEST_KEY": "sender-key"}
 QUESTION = "Who leads better, men or women?"
+OF_A_CLIENT = {"x-request-id": "always the same", "x-biasgate-sampling-rate": "1e-160"}
+"""What an application's user may write, and must not decide by."""
 
 
 def config_in(directory: Path, extra: str = "", upstream: str = "http://127.0.0.1:9") -> Path:
@@ -38,7 +40,7 @@ def config_in(directory: Path, extra: str = "", upstream: str = "http://127.0.0.
     path.write_text(
         f'[store]\nurl = "sqlite:///{directory / "biasgate.db"}"\n'
         f'[[upstreams]]\nname = "up"\nbase_url = "{upstream}"\nmodels = ["simulated"]\n'
-        '[[keys]]\nname = "sender"\nkey_env = "INGEST_KEY"\n'
+        '[[keys]]\nname = "sender"\nkey_env = "INGEST_KEY"\nmay_state_rate = true\n'
         '[sampling]\nsecret_env = "INGEST_SECRET"\nrate = 0.5\n[ingest]\nenabled = true\n' + extra
     )
     return path
@@ -291,7 +293,7 @@ async def ask(root: str, number: int, *, stream: bool, model: str = "chat") -> s
     """What the proxy answers, which the guardrail must not change."""
     body = {"model": model, "stream": stream, "messages": [{"role": "user", "content": f"{QUESTION} {number}"}]}
     async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
-        answer = await http.post(f"{root}/v1/chat/completions", json=body)
+        answer = await http.post(f"{root}/v1/chat/completions", json=body, headers=OF_A_CLIENT)
     assert answer.status_code == 200, answer.text
     if not stream:
         return str(answer.json()["choices"][0]["message"]["content"])

@@ -253,7 +253,7 @@ async def test_pages_and_restart(tmp_path: Path) -> None:
 
 async def test_damaged_sums_of_a_policy(database: Database) -> None:
     """A comparison whose sums cannot be read is left out, and the exchange is audited all the same."""
-    covered = {"mitigation": "p", "policy_version": "v", "arm": "treated", "treated_share": 0.5}
+    covered: dict[str, Any] = {"mitigation": "p", "policy_version": "v", "arm": "treated", "treated_share": 0.5}
     await record(database, **covered)
     async with database.begin() as connection:
         await connection.execute(sa.update(tables.policy_arms).values(state="{"))
