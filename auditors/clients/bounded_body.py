@@ -4,13 +4,12 @@ gzip and deflate are decoded piece by piece as the bytes come, so that a small b
 given up before the memory is used. Clients ask for no other encoding, and a body that comes in one is refused.
 """
 
-import zlib
 from collections.abc import AsyncIterable, Mapping
+
+from auditors.clients.inflating import INFLATED_ENCODINGS, InflateError, Inflater
 
 ACCEPT_ENCODING: Mapping[str, str] = {"accept-encoding": "gzip, deflate"}
 """Header of every request whose reply is read here."""
-
-_WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
 class BodyError(ValueError):
@@ -29,12 +28,10 @@ class BoundedBody:
         """
         self._limit = limit
         self._body = bytearray()
-        self._head = b""
-        self._inflater: zlib._Decompress | None = None
         encoding = content_encoding.strip().lower()
-        if encoding not in ("", "identity", *_WINDOW_BITS):
+        if encoding not in ("", "identity", *INFLATED_ENCODINGS):
             raise BodyError(f'content-encoding "{content_encoding[:40]}" was not asked for')
-        self._encoding = encoding if encoding in _WINDOW_BITS else None
+        self._inflater = Inflater(encoding) if encoding in INFLATED_ENCODINGS else None
 
     @property
     def content(self) -> bytes:
@@ -43,21 +40,22 @@ class BoundedBody:
 
     def feed(self, chunk: bytes) -> None:
         """Adds bytes off the wire. Raises BodyError; what fits into the limit is kept then."""
-        if self._encoding is None:
+        if self._inflater is None:
             self._add(chunk)
             return
-        if self._inflater is None:
-            chunk, self._head = self._head + chunk, b""
-            if len(chunk) < 2:
-                self._head = chunk
-                return
-            self._inflater = _inflater(self._encoding, chunk)
-        while chunk and not self._inflater.eof:
-            try:
-                self._add(self._inflater.decompress(chunk, self._limit - len(self._body) + 1))
-            except zlib.error as exc:
-                raise BodyError(f"the body is not {self._encoding}: {exc}") from exc
-            chunk = self._inflater.unconsumed_tail
+        try:
+            for piece in self._inflater.pieces(chunk):
+                self._add(piece)
+        except InflateError as exc:
+            raise BodyError(str(exc)) from exc
+
+    def finish(self) -> None:
+        """Raise BodyError if the body ends in the middle of its encoding. Call it when all bytes have come."""
+        try:
+            if self._inflater is not None:
+                self._inflater.finish()
+        except InflateError as exc:
+            raise BodyError(str(exc)) from exc
 
     def _add(self, decoded: bytes) -> None:
         room = self._limit - len(self._body)
@@ -71,6 +69,7 @@ async def read_body(chunks: AsyncIterable[bytes], content_encoding: str, limit: 
     body = BoundedBody(content_encoding, limit)
     async for chunk in chunks:
         body.feed(chunk)
+    body.finish()
     return body.content
 
 
@@ -86,10 +85,3 @@ async def read_beginning(chunks: AsyncIterable[bytes], content_encoding: str, li
     except BodyError:
         pass  # enough, or not readable any further
     return body.content
-
-
-def _inflater(encoding: str, head: bytes) -> "zlib._Decompress":
-    """By the first two bytes: some servers send deflate without the header that belongs to it (RFC 1950, 2.2)."""
-    has_header = head[0] & 0x0F == zlib.DEFLATED and (head[0] << 8 | head[1]) % 31 == 0
-    is_bare = encoding == "deflate" and not has_header
-    return zlib.decompressobj(-zlib.MAX_WBITS if is_bare else _WINDOW_BITS[encoding])

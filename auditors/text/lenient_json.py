@@ -13,6 +13,9 @@ import msgspec
 DEEPEST = 100
 """Arrays and objects in each other that are read; schemas of tools have some ten."""
 
+MOST_CONTAINERS_AT_ONCE = 50_000
+"""Objects and lists that are decoded in one call, which takes 10 ms; no other thread runs meanwhile."""
+
 _LONGEST_NUMBER = 300
 """Digits; more would take Python's conversion time that is more than linear."""
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
@@ -22,7 +25,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 def read_json(body: bytes) -> Any:
     """The value of a body, every string of which can be encoded. Raises ValueError when it is no JSON to any reader."""
     try:
-        value = msgspec.json.decode(body)
+        value = _strict(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return well_formed(_python(_text(body)))
     return well_formed(_python(_text(body))) if _is_too_deep(value) else value
@@ -31,10 +34,38 @@ def read_json(body: bytes) -> Any:
 def read_piece(text: str) -> Any:
     """The same of an event; lone surrogates are left in its strings, as the other half may be in the next one."""
     try:
-        value = msgspec.json.decode(text)
+        value = _strict(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return _python(text)
     return _python(text) if _is_too_deep(value) else value
+
+
+def count_containers(body: bytes | str) -> int:
+    """Return how many objects and lists may begin in a body; brackets in its texts count too."""
+    if isinstance(body, str):
+        return body.count("{") + body.count("[")
+    return body.count(b"{") + body.count(b"[")
+
+
+def _strict(body: bytes | str) -> Any:
+    """Decode strict JSON; raises what msgspec raises. What has many containers is taken apart level by level first."""
+    if count_containers(body) <= MOST_CONTAINERS_AT_ONCE:
+        return msgspec.json.decode(body)
+    return _in_steps(body.encode() if isinstance(body, str) else body, 0)
+
+
+def _in_steps(body: bytes, depth: int) -> Any:
+    if depth < DEEPEST and count_containers(body) > MOST_CONTAINERS_AT_ONCE:
+        match body.lstrip()[:1]:
+            case b"[":
+                return [_in_steps(bytes(one), depth + 1) for one in _list_of_raw(body)]
+            case b"{":
+                return {key: _in_steps(bytes(one), depth + 1) for key, one in _object_of_raw(body).items()}
+    return msgspec.json.decode(body)
+
+
+_list_of_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_object_of_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def well_formed(value: Any) -> Any:

@@ -21,8 +21,10 @@ from gateway.ingest import litellm, otlp, pairs
 from gateway.ingest.bodies import TooLargeError, read_body
 from gateway.ingest.guardrail import MOST_CALL_BYTES
 from gateway.ingest.rates import RATE_HEADER, Rates, rates_of
-from gateway.ingest.reading import require_few_containers
-from gateway.ingest.received import Door, Outcome, Rejections, Sent, UnreadableError
+from gateway.ingest.reading import read_objects, require_few_containers
+from gateway.ingest.received import Door, Outcome, Sent, UnreadableError
+from gateway.ingest.rooms import EXCHANGE_BYTES, Room
+from gateway.ingest.waiting_parts import TooManyWaitingError
 from gateway.proxy.admission import Client, Refusal
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import RequestHead
@@ -88,7 +90,7 @@ class IngestController(Controller):
     )
     async def http(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
-            return _read_objects(body, lambda found: pairs.read(found, sender, rates))
+            return read_objects(body, lambda found: pairs.read(found, sender, rates))
 
         return await _json(request, dataplane, intake, "http", read)
 
@@ -100,7 +102,7 @@ class IngestController(Controller):
     )
     async def records(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
-            return _read_objects(body, lambda found: litellm.read_records(found, sender, rates))
+            return read_objects(body, lambda found: litellm.read_records(found, sender, rates))
 
         return await _json(request, dataplane, intake, "litellm", read)
 
@@ -120,8 +122,8 @@ class IngestController(Controller):
         if isinstance(rates, Response):
             return rates
         try:
-            with intake.one_more():
-                body = await _body(request, intake, MOST_CALL_BYTES)
+            with intake.rooms.request(client.name) as room:
+                body = await _body(request, intake, room, MOST_CALL_BYTES)
                 require_few_containers(body)
                 data = await guardrail_calls.reading.read(read_json, body)
             if not litellm.is_guardrail_call(data):
@@ -207,45 +209,34 @@ async def _take(
     if isinstance(rates, Response):
         return rates
     try:
-        with intake.one_more():
-            body = await _body(request, intake)
+        with intake.rooms.request(client.name) as room:
+            body = await _body(request, intake, room)
             if _content_type(request) != PROTOBUF:
                 require_few_containers(body)
-            with intake.room_for(len(body)):
-                sent = await intake.reading.read(lambda content: read(content, client.name, rates), body)
-                counts = await intake.take(sent, door, client)
+            room.hold(len(body))  # its texts
+            sent = await intake.reading.read(lambda content: read(content, client.name, rates), body)
+            room.hold(EXCHANGE_BYTES * (len(sent.whole) + len(sent.parts)))
+            counts = await intake.take(sent, door, client)
     except TooLargeError as exc:
-        return problem(413, str(exc))
+        answer = problem(413, str(exc))
+    except TooManyWaitingError as exc:
+        answer = problem(429, str(exc), {"Retry-After": f"{exc.retry_after_seconds:.0f}"})
     except BusyError as exc:
-        return problem(429, str(exc), {"Retry-After": RETRY_SECONDS})
+        answer = problem(429, str(exc), {"Retry-After": RETRY_SECONDS})
     except StoreError as exc:
-        return problem(503, " ".join(str(exc).split()), {"Retry-After": RETRY_SECONDS})
-    return counts, sent.rejected.first, sent.n_ignored_rates
+        answer = problem(503, " ".join(str(exc).split()), {"Retry-After": RETRY_SECONDS})
+    except RequestError as exc:
+        answer = problem(400, str(exc))
+    else:
+        return counts, sent.rejected.first, sent.n_ignored_rates
+    intake.refuse(door)
+    return answer
 
 
-def _read_objects(body: bytes, read: Callable[[list[Any]], Sent]) -> Sent:
-    """Of one object, a list of them, or a line each; a line that is no JSON is rejected by its number."""
-    try:
-        data = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        lines = [line for line in body.splitlines() if line.strip()]
-        found, rejected = list[Any](), Rejections()
-        for number, line in enumerate(lines):
-            try:
-                found.append(read_json(line))
-            except ValueError:
-                rejected.add(f"line {number + 1}: no JSON")
-        sent = read(found)
-        return msgspec.structs.replace(sent, rejected=rejected.and_then(sent.rejected))
-    if not isinstance(data, dict | list):
-        raise RequestError("send an object, a list of objects, or a JSON object a line")
-    return read(data if isinstance(data, list) else [data])
-
-
-async def _body(request: AnyRequest, intake: Intake, most: int | None = None) -> bytes:
+async def _body(request: AnyRequest, intake: Intake, room: Room, most: int | None = None) -> bytes:
     limit = min(most or intake.config.max_body_bytes, intake.config.max_body_bytes)
     try:
-        return await read_body(request.stream(), request.headers.get("content-encoding"), limit)
+        return await read_body(request.stream(), request.headers.get("content-encoding"), limit, room.hold)
     except HTTPException as exc:
         raise TooLargeError(str(exc.detail)) from exc
 

@@ -137,6 +137,9 @@ class _Attempt:
 
     def on_response_end(self) -> None:
         self._connection = None
+        if self._content is not None:
+            with self._failing():
+                self._content.finish()
         if not self.reply.done():
             content = self._content.content if self._content is not None else b""
             self.reply.set_result(Reply(self._status, self._headers, content))

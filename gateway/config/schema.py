@@ -436,6 +436,8 @@ class IngestConfig(Section, frozen=True):
     """Of one request, decompressed."""
     join_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
     """How long part of an exchange waits for the rest."""
+    max_waiting: Count = 100_000
+    """Parts of exchanges of one key that wait for the rest; more are refused until others have come or given up."""
 
 
 class ExportConfig(Section, frozen=True):

@@ -1,55 +1,59 @@
 """The body of a request to a door: read up to a limit, and decompressed up to the same one."""
 
 import asyncio
-import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
+from auditors.clients.inflating import GZIP_NAMES, InflateError, Inflater
 from gateway.errors import RequestError
-
-GZIP_WINDOW = zlib.MAX_WBITS | 16
-PIECE_BYTES = 256 * 1024
 
 
 class TooLargeError(RequestError):
     """The body is larger than may be."""
 
 
-async def read_body(pieces: AsyncIterator[bytes], encoding: str | None, limit: int) -> bytes:
+async def read_body(
+    pieces: AsyncIterator[bytes],
+    encoding: str | None,
+    limit: int,
+    hold: Callable[[int], None] = lambda n_bytes: None,
+) -> bytes:
     """The body as it was before it was compressed.
 
     Args:
         pieces: as they come.
         encoding: value of Content-Encoding; gzip and identity are known.
-        limit: bytes, of what is sent as of what comes out of it.
+        limit: bytes, of what is sent as of what comes out of it, over all members of a gzip.
+        hold: called with the bytes that the body grows by, before it does; raises where there is no memory for them.
 
     Raises: TooLargeError as soon as the limit is passed, RequestError for another encoding or what is no gzip.
     """
     coding = (encoding or "identity").strip().lower()
-    if coding not in ("identity", "gzip", "x-gzip"):
+    if coding != "identity" and coding not in GZIP_NAMES:
         raise RequestError(f'Content-Encoding "{coding[:40]}" is not known: send gzip or none')
-    unpack = zlib.decompressobj(GZIP_WINDOW) if coding != "identity" else None
+    inflater = Inflater(coding) if coding in GZIP_NAMES else None
     body, n_sent = bytearray(), 0
-    async for piece in pieces:
-        n_sent += len(piece)
-        if n_sent > limit:
+
+    def add(piece: bytes) -> None:
+        if len(body) + len(piece) > limit:
             raise _too_large(limit)
-        if unpack is None:
-            body += piece
-            continue
-        left, is_more = piece, True
-        while is_more and not unpack.eof:  # a small piece may be a thousand times as large inside
-            try:
-                found = unpack.decompress(left, PIECE_BYTES)
-            except zlib.error as exc:
-                raise RequestError(f"the body is no gzip: {exc}") from exc
-            body += found
-            if len(body) > limit:
+        hold(len(piece))
+        body.extend(piece)
+
+    try:
+        async for piece in pieces:
+            n_sent += len(piece)
+            if n_sent > limit:
                 raise _too_large(limit)
-            left = unpack.unconsumed_tail
-            is_more = bool(left) or len(found) == PIECE_BYTES
-            await asyncio.sleep(0)
-    if unpack is not None and not unpack.eof:
-        raise RequestError("the body ends in the middle of its gzip")
+            if inflater is None:
+                add(piece)
+                continue
+            for inflated in inflater.pieces(piece):  # a small piece may be a thousand times as large inside
+                add(inflated)
+                await asyncio.sleep(0)
+        if inflater is not None:
+            inflater.finish()
+    except InflateError as exc:
+        raise RequestError(str(exc)) from exc
     return bytes(body)
 
 

@@ -10,27 +10,27 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from auditors.types import Exchange
 from gateway.config.schema import IngestConfig
-from gateway.errors import BusyError, StoreError
-from gateway.ingest.private import private
+from gateway.errors import StoreError
 from gateway.ingest.reading import Reading
-from gateway.ingest.received import Door, Outcome, Part, Received, Sent, completed, exchange_of, merged
-from gateway.live.turns import in_turns
+from gateway.ingest.received import Door, Outcome, Part, Received, Rejections, Sent, completed, exchange_of
+from gateway.ingest.rooms import Rooms
+from gateway.ingest.waiting_parts import TooManyWaitingError, WaitingParts
+from gateway.live.turns import TURN_SECONDS, in_turns
 from gateway.proxy.admission import Client
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.types import AUDITABLE_ENDPOINTS, Sampled
 from gateway.sampling.strata import UNCLASSIFIED
-from gateway.sampling.tap import BATCH_BYTES, BATCH_EXCHANGES, BUFFER_BYTES, SamplingTap
+from gateway.sampling.tap import BATCH_BYTES, BATCH_EXCHANGES, SamplingTap
 from gateway.sampling.writer.sink import ExchangeSink
-from gateway.store import ingested
 from gateway.store.database import Database
-from gateway.store.ingested import DUPLICATE, StoredPart
+from gateway.store.ingested import DUPLICATE, portions
 from gateway.telemetry.worker_stats import WorkerStats
 from gateway.ticks import next_tick
 
@@ -39,21 +39,9 @@ logger = logging.getLogger(__name__)
 MOST_SKEW_SECONDS = 3600.0
 """A time that lies farther from ours is replaced by ours: retention and waiting go by it."""
 SWEEP_SECONDS = 5.0
-SWEEP_AT_ONCE = 200
-DECIDED_AT_ONCE = 16
-"""Between two turns of the event loop; each may search its text for identity terms."""
-REQUESTS_AT_ONCE = 64
-"""That are being read or wait for the writer; more are told to come again."""
-OBJECTS_PER_BYTE = 4
-"""What a body takes as objects while it is read, in times of itself."""
-MOST_RESERVED = BUFFER_BYTES // 2
-MOST_PARTS = 256
-"""Kept of one exchange; each that comes is read with those before it."""
+TAKEN_AT_ONCE = 256
+"""Exchanges, or parts of them, that are joined and stored before the next ones."""
 NOT_AUDITABLE = (UNCLASSIFIED, "not_auditable")
-
-FULL = "too much that was sent waits to be stored: send it again in a moment"
-
-_parts = msgspec.json.Decoder(Part)
 
 
 class Intake:
@@ -82,7 +70,8 @@ class Intake:
         self._stats = stats
         self._turn = asyncio.Lock()
         self.reading = Reading()
-        self._n_requests = 0
+        self.rooms = Rooms(tap)
+        self._parts = WaitingParts(database, lambda: self.config)
         self._sweeping: asyncio.Task[None] | None = None
 
     @property
@@ -101,62 +90,58 @@ class Intake:
                 await self._sweeping
         await self._sink.close()
 
-    @contextlib.contextmanager
-    def one_more(self) -> Iterator[None]:
-        """A request that is being read. Raises BusyError where there are too many."""
-        if self._n_requests >= REQUESTS_AT_ONCE:
-            raise BusyError(FULL)
-        self._n_requests += 1
-        try:
-            yield
-        finally:
-            self._n_requests -= 1
-
-    @contextlib.contextmanager
-    def room_for(self, n_bytes: int) -> Iterator[None]:
-        """Memory for what was sent, within that of all copies. Raises BusyError where there is none."""
-        size = min(OBJECTS_PER_BYTE * n_bytes, MOST_RESERVED)
-        if not self._tap.reserve(size):
-            raise BusyError(FULL)
-        try:
-            yield
-        finally:
-            self._tap.release(size)
-
     async def take(self, sent: Sent, door: Door, client: Client) -> "Counter[Outcome]":
         """Takes what was sent; returns what became of it, once that is in the store.
 
         Args:
-            sent: as a door read it.
+            sent: as a door read it; what is rejected here is added to its rejections.
             door: which.
             client: whose key it came with.
 
-        Raises: StoreError where the store does not take it now. Some of it may be stored then; sent again, nothing
-            counts twice.
+        Raises: StoreError where the store does not take it now, TooManyWaitingError where too many parts of this key
+            wait already. Some of it may be stored then; sent again, nothing counts twice.
         """
         rate = self.config.sampling_rate
-        whole = {one.id: one for one in await in_turns(lambda one: _taken(one, client, rate), sent.whole)}
-        n_repeated = len(sent.whole) - len(whole)
-        by_id: dict[str, list[Part]] = {}
-        for part in await in_turns(lambda part: _taken(part, client, rate), sent.parts):
-            by_id.setdefault(part.id, []).append(msgspec.structs.replace(part, door=door))
-        n_parts = len(by_id)
-        for key in await ingested.with_many_parts(self._database, by_id.keys(), most=MOST_PARTS):
-            del by_id[key]
-        joined, n_waiting = await self._join(by_id)
-        whole |= joined
-        counts = await self._store(list(whole.values()))
-        if by_id:
-            await ingested.forget_parts(self._database, joined.keys() & by_id.keys())
         outcomes: Counter[Outcome] = Counter()
-        outcomes["taken"] = counts.total() - counts[DUPLICATE]
-        outcomes["duplicate"] = counts[DUPLICATE] + n_repeated
-        outcomes["waiting"] = n_waiting
-        outcomes["ignored"] = sent.n_ignored
-        outcomes["rejected"] = sent.rejected.count + n_parts - len(by_id)
-        self._note(door, outcomes)
+        n_refused = 0
+        for some in portions(sent.whole, TAKEN_AT_ONCE):
+            whole = await in_turns(lambda one: _taken(one, client, rate), some)
+            outcomes += await self._take_whole(whole, door)
+        for parts in portions(sent.parts, TAKEN_AT_ONCE):
+            new = await in_turns(lambda part: msgspec.structs.replace(_taken(part, client, rate), door=door), parts)
+            more, n_more_refused = await self._take_parts(new, door, sent.rejected)
+            outcomes += more
+            n_refused += n_more_refused
+        if n_refused:
+            raise TooManyWaitingError(client.name, self.config)
+        rest: Counter[Outcome] = Counter(ignored=sent.n_ignored, rejected=sent.rejected.count)
+        self._note(door, rest)
         self.ignore_rates(door, sent.n_ignored_rates)
-        return +outcomes
+        return +(outcomes + rest)
+
+    async def _take_whole(self, whole: Sequence[Received], door: Door) -> "Counter[Outcome]":
+        by_id: dict[str, Received] = {}
+        for one in whole:
+            by_id.setdefault(one.id, one)
+        counts = await self._store([*by_id.values()])
+        n_repeated = counts[DUPLICATE] + len(whole) - len(by_id)
+        outcomes: Counter[Outcome] = Counter(taken=counts.total() - counts[DUPLICATE], duplicate=n_repeated)
+        self._note(door, outcomes)
+        return outcomes
+
+    async def _take_parts(
+        self, parts: Sequence[Part], door: Door, rejected: Rejections
+    ) -> tuple["Counter[Outcome]", int]:
+        """Keeps the parts, takes exchanges that they complete; what became of them, and how many were not kept."""
+        outcomes: Counter[Outcome] = Counter()
+
+        async def take(whole: Sequence[Received]) -> None:
+            outcomes.update(await self._take_whole(whole, door))
+
+        added = await self._parts.add(parts, rejected, take)
+        more: Counter[Outcome] = Counter(duplicate=added.n_duplicates, waiting=added.n_waiting)
+        self._note(door, more)
+        return outcomes + more, added.n_refused
 
     def reject(self, door: Door) -> None:
         """Counts one thing that is not taken, and whose sender hears nothing of it."""
@@ -166,41 +151,20 @@ class Intake:
         """Counts exchanges that stated a sampling rate which does not count."""
         self._stats.ignored_rates(door, count)
 
+    def refuse(self, door: Door) -> None:
+        """Counts one body that is not taken, and whose sender was told why."""
+        self._stats.ingested(door, "refused", 1)
+
     def _note(self, door: Door, outcomes: "Counter[Outcome]") -> None:
         for outcome, count in outcomes.items():
             self._stats.ingested(door, outcome, count)
-
-    async def _join(self, by_id: dict[str, list[Part]]) -> tuple[dict[str, Received], int]:
-        """The exchanges that these parts complete, and how many of the parts' exchanges wait for more."""
-        found: dict[str, Received] = {}
-        open_: dict[str, Part] = {}
-
-        def join(key: str, parts: Sequence[Part]) -> None:
-            part = merged(parts)
-            if part.is_whole:
-                found[key] = completed(part)
-            else:
-                open_[key] = part
-
-        await in_turns(lambda one: join(*one), by_id.items())
-        if not open_:
-            return found, 0
-        kept = await asyncio.to_thread(self._kept, open_.values())
-        await ingested.add_parts(self._database, kept)
-        known = await ingested.parts_of(self._database, open_.keys())
-        await in_turns(lambda one: join(one[0], [*map(_parts.decode, one[1]), open_[one[0]]]), known.items())
-        return found, len(open_.keys() - found.keys())
-
-    def _kept(self, parts: Iterable[Part]) -> list[StoredPart]:
-        redactor = self._database.texts.redactor
-        return [StoredPart(part.id, msgspec.json.encode(private(part, redactor))) for part in parts]
 
     async def _store(self, whole: Sequence[Received]) -> "Counter[tuple[str, str]]":
         counts: Counter[tuple[str, str]] = Counter()
         batch: list[Exchange] = []
         verdicts: dict[str, tuple[str, str]] = {}
-        size = 0
-        for number, one in enumerate(whole):
+        size, until = 0, time.perf_counter() + TURN_SECONDS
+        for one in whole:
             decided = self._decided(one)
             if isinstance(decided, Exchange):
                 batch.append(decided)
@@ -211,8 +175,9 @@ class Intake:
             if len(verdicts) >= BATCH_EXCHANGES or size >= BATCH_BYTES:
                 counts.update(await self._write(batch, verdicts))
                 batch, verdicts, size = [], {}, 0
-            if number % DECIDED_AT_ONCE == DECIDED_AT_ONCE - 1:
+            if time.perf_counter() >= until:  # each may search its text for identity terms
                 await asyncio.sleep(0)
+                until = time.perf_counter() + TURN_SECONDS
         if verdicts:
             counts.update(await self._write(batch, verdicts))
         return counts
@@ -258,8 +223,7 @@ class Intake:
             if not self.config.enabled:
                 continue
             try:
-                while await self.sweep() == SWEEP_AT_ONCE:
-                    pass
+                await self.sweep()
             except StoreError as exc:
                 logger.warning("parts of exchanges wait longer than they should: %s", exc)
             except Exception:
@@ -272,22 +236,20 @@ class Intake:
         so.
         """
         before = (time.time() if now is None else now) - self.config.join_seconds
-        ids = await ingested.waited_too_long(self._database, before=before, limit=SWEEP_AT_ONCE)
-        known = await ingested.parts_of(self._database, ids)
-        together = {key: merged([*map(_parts.decode, bodies)]) for key, bodies in known.items()}
+        return await self._parts.settle(before, self._settle)
+
+    async def _settle(self, exchanges: Mapping[str, Part | None]) -> None:
         ends: dict[tuple[Door, Outcome], list[str]] = {}
-        for key in ids:
-            part = together.get(key)
+        for key, part in exchanges.items():
             ends.setdefault(("otlp", "no_content") if part is None else (part.door, _end_of(part)), []).append(key)
         for (door, end), keys in ends.items():
             if end == "taken":
-                counts = await self._store([completed(together[key]) for key in keys])
+                parts = [part for key in keys if (part := exchanges[key]) is not None]
+                counts = await self._store(await in_turns(completed, parts))
             else:
                 counts = await self._write([], dict.fromkeys(keys, NOT_AUDITABLE))
             new = counts.total() - counts[DUPLICATE]
             self._note(door, Counter({end: new, "duplicate": counts[DUPLICATE]}))
-        await ingested.forget_parts(self._database, ids)
-        return len(ids)
 
 
 def _end_of(part: Part) -> Outcome:

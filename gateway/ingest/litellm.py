@@ -22,6 +22,7 @@ from gateway.ingest.received import (
     exchange_id,
     merged,
     number_of,
+    one_of_each,
     text_of,
 )
 from gateway.sampling.decision import PROBE_HEADER
@@ -63,7 +64,7 @@ def read_records(records: Iterable[Any], sender: str | None, rates: Rates | None
             whole.append(one)
         else:
             parts.append(one)
-    return Sent(whole=whole, parts=parts, rejected=rejected, n_ignored_rates=rates.n_ignored)
+    return Sent(whole=whole, parts=one_of_each(parts), rejected=rejected, n_ignored_rates=rates.n_ignored)
 
 
 def read_record(record: Any, sender: str | None, rates: Rates) -> Received | Part:

@@ -7,6 +7,9 @@ import msgspec
 
 from gateway.ingest.received import Part
 
+MOST_LEVELS = 32
+"""Spans around another one that are looked at: many spans below one long chain would each go through all of it."""
+
 
 def one_a_call(told: Mapping[str, Part], around: Mapping[str, str]) -> list[Part]:
     """The parts but those of spans right around another one that tells the same answer: as two they would count twice.
@@ -27,7 +30,9 @@ def one_a_call(told: Mapping[str, Part], around: Mapping[str, str]) -> list[Part
 
 
 def _is_same_call(inner: Part, outer: Part) -> bool:
-    return inner.is_whole and [*map(_words, inner.answered)] == [*map(_words, outer.answered)]
+    if not inner.is_whole or len(inner.answered) != len(outer.answered):
+        return False
+    return all(_words(one) == _words(other) for one, other in zip(inner.answered, outer.answered, strict=True))
 
 
 def _words(choice: dict[str, Any]) -> tuple[Any, list[str]]:
@@ -38,7 +43,7 @@ def _words(choice: dict[str, Any]) -> tuple[Any, list[str]]:
 
 def _above(key: str, told: Mapping[str, Part], around: Mapping[str, str], repeated: set[str]) -> Iterator[Part]:
     seen = {key}
-    while (key := around.get(key, "")) in repeated and key not in seen:
+    while (key := around.get(key, "")) in repeated and key not in seen and len(seen) <= MOST_LEVELS:
         seen.add(key)
         yield told[key]
 

@@ -1,7 +1,6 @@
 """The OTLP door: spans and log records of GenAI clients, as protobuf or JSON (OTLP/HTTP)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +12,12 @@ from gateway.ingest import gen_ai
 from gateway.ingest.dialects import in_gen_ai
 from gateway.ingest.nesting import one_a_call
 from gateway.ingest.rates import Rates, threshold_in
+from gateway.ingest.reading import (
+    MOST_LENIENT_CONTAINERS,
+    read_value,
+    require_few_containers,
+    require_few_entries,
+)
 from gateway.ingest.received import (
     LONGEST_NAME,
     MOST_MESSAGES,
@@ -24,7 +29,7 @@ from gateway.ingest.received import (
     merged,
     text_of,
 )
-from gateway.protobuf_messages import message_class
+from gateway.ingest.wire import WireError, records_of, require_few_messages
 
 Signal = Literal["traces", "logs"]
 
@@ -80,7 +85,7 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rate
     records = (_from_json if is_json else _from_protobuf)(body, signal)
     parts: dict[str, list[Part]] = {}
     around: dict[str, str] = {}
-    n_ignored, rejected = 0, Rejections()
+    n_ignored, n_parts, rejected = 0, 0, Rejections()
     try:
         for record in records:
             try:
@@ -94,6 +99,8 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rate
             if part is None:
                 n_ignored += 1
             else:
+                n_parts += 1
+                require_few_entries(n_parts)
                 parts.setdefault(part.id, []).append(part)
                 if record.parent_id:
                     around[part.id] = exchange_id(sender, f"{record.trace_id}/{record.parent_id}")
@@ -159,6 +166,60 @@ def _part(
 
 
 def _from_json(body: bytes, signal: Signal) -> Iterator[Span]:
+    """One record after the other. Raises RequestError for what is no export."""
+    try:
+        groups: Any = [[scope.records or [] for scope in group.scopes or []] for group in _read_groups(body, signal)]
+    except (msgspec.DecodeError, UnicodeError, RecursionError):  # not strict, or of another shape
+        groups = _lenient_groups(body, signal)
+    return (
+        _json_record(read_value(record) if isinstance(record, msgspec.Raw) else record)
+        for group in groups
+        for scope in group
+        for record in scope
+    )
+
+
+class _SpansOfScope(msgspec.Struct, gc=False):
+    records: list[msgspec.Raw] | None = msgspec.field(name="spans", default=None)
+
+
+class _LogsOfScope(msgspec.Struct, gc=False):
+    records: list[msgspec.Raw] | None = msgspec.field(name="logRecords", default=None)
+
+
+class _SpansOfResource(msgspec.Struct, gc=False):
+    scopes: list[_SpansOfScope] | None = msgspec.field(name="scopeSpans", default=None)
+
+
+class _LogsOfResource(msgspec.Struct, gc=False):
+    scopes: list[_LogsOfScope] | None = msgspec.field(name="scopeLogs", default=None)
+
+
+class _SpansExport(msgspec.Struct, gc=False):
+    groups: list[_SpansOfResource] = msgspec.field(name="resourceSpans", default=[])
+
+
+class _LogsExport(msgspec.Struct, gc=False):
+    groups: list[_LogsOfResource] = msgspec.field(name="resourceLogs", default=[])
+
+
+_spans_export = msgspec.json.Decoder(_SpansExport)
+_logs_export = msgspec.json.Decoder(_LogsExport)
+
+
+def _read_groups(body: bytes, signal: Signal) -> list[_SpansOfResource] | list[_LogsOfResource]:
+    """Decode all but the records themselves, which are decoded one at a time."""
+    return _spans_export.decode(body).groups if signal == "traces" else _logs_export.decode(body).groups
+
+
+_NAMES = {
+    "traces": ("resourceSpans", "scopeSpans", "spans"),
+    "logs": ("resourceLogs", "scopeLogs", "logRecords"),
+}
+
+
+def _lenient_groups(body: bytes, signal: Signal) -> list[list[list[Any]]]:
+    require_few_containers(body, MOST_LENIENT_CONTAINERS)
     try:
         data = read_json(body)
     except ValueError as exc:
@@ -166,18 +227,10 @@ def _from_json(body: bytes, signal: Signal) -> Iterator[Span]:
     outer, inner, leaf = _NAMES[signal]
     if not isinstance(data, dict) or not isinstance(data.get(outer, []), list):
         raise RequestError(f'this is no OTLP export of {signal}: an object with a list "{outer}" is')
-    return (
-        _json_record(record)
-        for resource in data.get(outer, [])
-        for scope in resource.get(inner) or []
-        for record in scope.get(leaf) or []
-    )
-
-
-_NAMES = {
-    "traces": ("resourceSpans", "scopeSpans", "spans"),
-    "logs": ("resourceLogs", "scopeLogs", "logRecords"),
-}
+    try:
+        return [[scope.get(leaf) or [] for scope in resource.get(inner) or []] for resource in data.get(outer, [])]
+    except _STRANGE as exc:
+        raise RequestError(f"this is no OTLP export of {signal}: {type(exc).__name__} while it was read") from exc
 
 
 def _json_record(record: dict[str, Any]) -> Span:
@@ -243,22 +296,15 @@ def _from_protobuf(body: bytes, signal: Signal) -> Iterator[Span]:
             'OTLP as protobuf needs the extra "otel": pip install "biasgate[otel]", or send application/json'
         ) from exc
     try:
-        for group in _export_class().FromString(body).groups:
-            for scope in group.scopes:
-                for record in scope.records:
-                    if signal == "traces":
-                        yield _proto_span(TraceSpan.FromString(record))
-                    else:
-                        yield _proto_log(LogRecord.FromString(record))
-    except DecodeError as exc:
+        for record in records_of(body):
+            if signal == "traces":
+                require_few_messages(record, "span")
+                yield _proto_span(TraceSpan.FromString(record))
+            else:
+                require_few_messages(record, "record")
+                yield _proto_log(LogRecord.FromString(record))
+    except (DecodeError, WireError) as exc:
         raise RequestError(f"this is no OTLP export of {signal} as protobuf") from exc
-
-
-@cache
-def _export_class() -> Any:
-    """ExportTraceServiceRequest or ExportLogsServiceRequest, their records as bytes: both have the same numbers."""
-    fields = {"Export": ("1 groups Group*",), "Group": ("2 scopes Scope*",), "Scope": ("2 records bytes*",)}
-    return message_class("biasgate.otlp", fields, "Export")
 
 
 def _proto_span(span: Any) -> Span:

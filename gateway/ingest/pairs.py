@@ -26,6 +26,7 @@ from gateway.ingest.received import (
     UnreadableError,
     exchange_id,
     number_of,
+    one_of_each,
     text_of,
 )
 from gateway.sampling.decision import PROBE_HEADER
@@ -62,6 +63,7 @@ def read(objects: Iterable[Any], sender: str | None, rates: Rates | None = None,
                 parts.append(found)
             case None:
                 n_ignored += 1
+    parts = one_of_each(parts)
     return Sent(whole=whole, parts=parts, n_ignored=n_ignored, rejected=rejected, n_ignored_rates=rates.n_ignored)
 
 

@@ -1,26 +1,102 @@
-"""What a door makes of a body, where that takes long: beside the event loop, and in bounded memory."""
+"""What a door makes of a body, where that takes long: beside the event loop, and in bounded memory.
+
+A thread that decodes JSON keeps the event loop waiting for as long as one call of the decoder takes, so a list is taken
+apart first and its entries are decoded one at a time.
+"""
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
+import msgspec
+
+from auditors.text.lenient_json import count_containers, read_json
+from gateway.errors import RequestError
 from gateway.ingest.bodies import TooLargeError
+from gateway.ingest.received import Rejections, Sent
 
 LARGE_BYTES = 32 * 1024
 """A larger body is read in a thread."""
 
 MOST_CONTAINERS = 400_000
 """Objects and lists in one body, those in its texts included; an export of 8 MB has up to 250,000."""
+MOST_LENIENT_CONTAINERS = 100_000
+"""Of them in what is no strict JSON, which is decoded in one call: 35 ms."""
+MOST_ENTRIES = 10_000
+"""Exchanges, or parts of exchanges, in one body. Collectors send up to 8,192 spans, LiteLLM 512 records."""
 
 T = TypeVar("T")
 
+_list = msgspec.json.Decoder(list[msgspec.Raw])
+_value = msgspec.json.Decoder(msgspec.Raw)
 
-def require_few_containers(body: bytes) -> None:
+
+def require_few_containers(body: bytes, most: int = MOST_CONTAINERS) -> None:
     """Raises TooLargeError for a body in JSON that is little but brackets: as objects it would take fifty times its
     bytes, and the collection of garbage would stop live traffic for half a second.
     """
-    if body.count(b"{") + body.count(b"[") > MOST_CONTAINERS:
-        raise TooLargeError(f"the body has more than {MOST_CONTAINERS} objects and lists: send smaller batches")
+    if count_containers(body) > most:
+        raise TooLargeError(f"the body has more than {most} objects and lists: send smaller batches")
+
+
+def require_few_entries(n_entries: int) -> None:
+    """Raises TooLargeError for a body with too many of them."""
+    if n_entries > MOST_ENTRIES:
+        raise TooLargeError(f"the body has more than {MOST_ENTRIES} exchanges or parts of them: send smaller batches")
+
+
+def read_objects(body: bytes, read: Callable[[Iterable[Any]], Sent]) -> Sent:
+    """What a door's `read` makes of one object, a list of them, or one a line.
+
+    An entry that is no JSON is rejected by its number. Raises TooLargeError, and RequestError for what is neither of
+    them.
+    """
+    pieces: Sequence[bytes | msgspec.Raw]
+    name, first = "entry", 0
+    try:
+        pieces = _list.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        if _is_one_value(body):
+            if not body.lstrip().startswith(b"{"):
+                raise RequestError("send an object, a list of objects, or a JSON object a line") from None
+            pieces = [body]
+        else:
+            require_few_entries((body.count(b"\n") + body.count(b"\r")) // 2)  # lines may end in both
+            pieces = [line for line in body.splitlines() if line.strip()]
+            name, first = "line", 1
+    require_few_entries(len(pieces))
+    rejected = Rejections()
+    sent = read(_values(pieces, name, first, rejected))
+    return msgspec.structs.replace(sent, rejected=rejected.and_then(sent.rejected))
+
+
+def read_value(piece: bytes | msgspec.Raw) -> Any:
+    """The value of one entry. Raises ValueError when it is no JSON."""
+    content = bytes(piece)
+    if count_containers(content) > MOST_LENIENT_CONTAINERS and not _is_one_value(content):
+        raise ValueError(f"no strict JSON, and more than {MOST_LENIENT_CONTAINERS} objects and lists")
+    try:
+        return read_json(content)
+    except ValueError as exc:
+        raise ValueError("no JSON") from exc
+
+
+def _values(pieces: Iterable[bytes | msgspec.Raw], name: str, first: int, rejected: Rejections) -> Iterator[Any]:
+    for number, piece in enumerate(pieces, first):
+        try:
+            value = read_value(piece)
+        except ValueError as exc:
+            rejected.add(f"{name} {number}: {exc}")
+        else:
+            yield value
+
+
+def _is_one_value(body: bytes) -> bool:
+    try:
+        _value.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True
 
 
 class Reading:

@@ -13,10 +13,11 @@ from gateway.errors import RequestError
 Json = dict[str, Any]
 
 Door = Literal["otlp", "litellm", "http"]
-Outcome = Literal["taken", "duplicate", "waiting", "no_content", "half", "ignored", "rejected"]
+Outcome = Literal["taken", "duplicate", "waiting", "no_content", "half", "ignored", "rejected", "refused"]
 """What became of one thing that was sent; a metric label. taken: it is an exchange in the ledger. waiting: part of one.
 no_content, half: an exchange whose other parts did not come in time, without any text or with one side's; in the
-ledger as not_auditable. ignored: nothing that could be one, such as a span of a database. rejected: not understood."""
+ledger as not_auditable. ignored: nothing that could be one, such as a span of a database. rejected: not understood.
+refused: a whole body, answered with 4xx or 503, which say what to do."""
 
 CHAT = "/v1/chat/completions"
 LONGEST_ID = 1000
@@ -173,6 +174,14 @@ def merged(parts: Sequence[Part]) -> Part:
         seconds=next((part.seconds for part in ordered if part.seconds is not None), None),
         at=min((part.at for part in ordered if part.at is not None), default=None),
     )
+
+
+def one_of_each(parts: Iterable[Part]) -> list[Part]:
+    """The parts of a body, those of one exchange put together."""
+    by_id: dict[str, list[Part]] = {}
+    for part in parts:
+        by_id.setdefault(part.id, []).append(part)
+    return [some[0] if len(some) == 1 else merged(some) for some in by_id.values()]
 
 
 def completed(part: Part) -> Received:

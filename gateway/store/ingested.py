@@ -25,6 +25,10 @@ DUPLICATE = ("", "duplicate")
 """In counts, beside (stratum, outcome): what had come before."""
 IDS_AT_ONCE = 500
 """In one statement."""
+PARTS_BYTES_AT_ONCE = 4 * 1024 * 1024
+"""Of parts that are read together, unless those of one exchange are more."""
+OWNER_DIGITS = 8
+"""That a part's digest begins with, and which tell whose it is: as many as of each owner's are counted together."""
 ROWS_AT_ONCE = 100
 """The driver prepares them on the event loop."""
 
@@ -36,6 +40,16 @@ class StoredPart(NamedTuple):
 
     exchange_id: str
     body: bytes
+    owner: str | None = None
+    """Name of the key it came with."""
+
+
+class Waiting(NamedTuple):
+    """What waits of one exchange."""
+
+    n_parts: int
+    n_bytes: int
+    """As stored."""
 
 
 async def insert(
@@ -59,7 +73,7 @@ async def insert(
     async with database.begin() as connection:
         new = set[str]()
         noting = upsert(connection, ingested).on_conflict_do_nothing().returning(ingested.c.id)
-        for ids in _portions(sorted(verdicts)):  # in one order, so that two gateways cannot deadlock
+        for ids in portions(sorted(verdicts)):  # in one order, so that two gateways cannot deadlock
             new |= set((await connection.execute(noting, [{"id": one, "at": now} for one in ids])).scalars())
         redactions = Counter[str]()
         stored = [row for key, row in rows.items() if key in new]
@@ -80,15 +94,16 @@ async def add_parts(database: Database, parts: Iterable[StoredPart]) -> None:
     now = time.time()
 
     def row_of_part(one: StoredPart) -> dict[str, Any]:
-        digest = hashlib.blake2b(one.body, digest_size=16).hexdigest()
+        digest = hashlib.blake2b(one.body, digest_size=12).hexdigest()
         body, is_sealed = database.texts.sealed(one.body)
-        return {"exchange_id": one.exchange_id, "part": digest, "at": now, "body": body, "is_sealed": is_sealed}
+        part = _owner_tag(one.owner) + digest
+        return {"exchange_id": one.exchange_id, "part": part, "at": now, "body": body, "is_sealed": is_sealed}
 
     rows = await in_turns(row_of_part, parts)
     rows.sort(key=lambda row: (row["exchange_id"], row["part"]))
     if rows:
         async with database.begin() as connection:
-            for some in _portions(rows, ROWS_AT_ONCE):
+            for some in portions(rows, ROWS_AT_ONCE):
                 await connection.execute(upsert(connection, ingested_parts).on_conflict_do_nothing(), some)
 
 
@@ -97,7 +112,7 @@ async def parts_of(database: Database, ids: Collection[str]) -> dict[str, list[b
     columns = ingested_parts.c
     found: dict[str, list[bytes]] = {}
     async with database.read() as connection:
-        for some in _portions(sorted(ids)):
+        for some in portions(sorted(ids)):
             query = sa.select(ingested_parts).where(columns.exchange_id.in_(some)).order_by(columns.at, columns.part)
             rows = (await connection.execute(query)).all()
             bodies = await in_turns(lambda row: database.texts.leave(row.body, is_sealed=row.is_sealed), rows)
@@ -107,31 +122,80 @@ async def parts_of(database: Database, ids: Collection[str]) -> dict[str, list[b
     return found
 
 
-async def with_many_parts(database: Database, ids: Collection[str], *, most: int) -> list[str]:
-    """Those of these exchanges of which so many parts are there, or more."""
+async def waiting_of(database: Database, ids: Collection[str]) -> dict[str, Waiting]:
+    """How much waits of each of these exchanges; those of which nothing does are left out."""
     columns = ingested_parts.c
-    found: list[str] = []
-    for some in _portions(sorted(ids)):
-        query = sa.select(columns.exchange_id).where(columns.exchange_id.in_(some)).group_by(columns.exchange_id)
+    found: dict[str, Waiting] = {}
+    for some in portions(sorted(ids)):
+        sums = sa.select(columns.exchange_id, sa.func.count(), sa.func.sum(sa.func.length(columns.body)))
+        query = sums.where(columns.exchange_id.in_(some)).group_by(columns.exchange_id)
         async with database.read() as connection:
-            found += (await connection.execute(query.having(sa.func.count() >= most))).scalars()
+            found |= {key: Waiting(count, size) for key, count, size in await connection.execute(query)}
+    return found
+
+
+def in_groups(waiting: Mapping[str, Waiting], ids: Iterable[str]) -> Iterable[list[str]]:
+    """The ids in groups whose parts are of PARTS_BYTES_AT_ONCE together, unless one has more."""
+    group: list[str] = []
+    n_bytes = 0
+    for key in ids:
+        more = waiting[key].n_bytes if key in waiting else 0
+        if group and n_bytes + more > PARTS_BYTES_AT_ONCE:
+            yield group
+            group, n_bytes = [], 0
+        group.append(key)
+        n_bytes += more
+    if group:
+        yield group
+
+
+async def counted_of(database: Database, ids: Collection[str]) -> set[str]:
+    """Those of these exchanges that count already."""
+    found = set[str]()
+    for some in portions(sorted(ids)):
+        async with database.read() as connection:
+            found |= set((await connection.execute(sa.select(ingested.c.id).where(ingested.c.id.in_(some)))).scalars())
     return found
 
 
 async def forget_parts(database: Database, ids: Collection[str]) -> None:
     """Deletes the parts of exchanges that are counted."""
-    async with database.begin() as connection:
-        for some in _portions(sorted(ids)):
+    for some in portions(sorted(ids)):
+        async with database.begin() as connection:
             await connection.execute(sa.delete(ingested_parts).where(ingested_parts.c.exchange_id.in_(some)))
 
 
-async def waited_too_long(database: Database, *, before: float, limit: int) -> list[str]:
-    """Exchanges of which no part has come since this Unix time."""
-    columns = ingested_parts.c
-    newest = sa.func.max(columns.at)
-    query = sa.select(columns.exchange_id).group_by(columns.exchange_id).having(newest < before).order_by(newest)
+async def waited_too_long(
+    database: Database, *, before: float, limit: int, since: float = 0.0
+) -> tuple[list[str], float]:
+    """Exchanges of which no part has come since a Unix time, by their oldest part.
+
+    Args:
+        database: the store.
+        before: that time.
+        limit: so many parts are looked at.
+        since: only parts that came then or later; what a call returned last is where the next one goes on.
+
+    Returns: the ids, and when the last part came that was looked at.
+    """
+    columns, newer = ingested_parts.c, ingested_parts.alias()
+    has_newer = sa.exists().where(newer.c.exchange_id == columns.exchange_id, newer.c.at >= before)
+    query = sa.select(columns.exchange_id, columns.at).where(columns.at >= since, columns.at < before, ~has_newer)
     async with database.read() as connection:
-        return list((await connection.execute(query.limit(limit))).scalars())
+        rows = (await connection.execute(query.order_by(columns.at).limit(limit))).all()
+    return list(dict.fromkeys(row.exchange_id for row in rows)), rows[-1].at if rows else before
+
+
+async def count_parts_of(database: Database, owner: str | None) -> int:
+    """How many parts wait that came with the key of this name."""
+    mine = sa.func.substr(ingested_parts.c.part, 1, OWNER_DIGITS) == _owner_tag(owner)
+    async with database.read() as connection:
+        query = sa.select(sa.func.count()).select_from(ingested_parts).where(mine)
+        return (await connection.execute(query)).scalar_one()
+
+
+def _owner_tag(owner: str | None) -> str:
+    return hashlib.blake2b((owner or "").encode("utf-8", "replace"), digest_size=OWNER_DIGITS // 2).hexdigest()
 
 
 async def count_parts(database: Database) -> int:
@@ -146,5 +210,6 @@ async def forget(database: Database, *, before: float) -> None:
         await connection.execute(sa.delete(ingested).where(ingested.c.at < before))
 
 
-def _portions(ones: Sequence[T], most: int = IDS_AT_ONCE) -> Iterable[Sequence[T]]:
+def portions(ones: Sequence[T], most: int = IDS_AT_ONCE) -> Iterable[Sequence[T]]:
+    """The items in portions of so many at most."""
     return (ones[first : first + most] for first in range(0, len(ones), most))

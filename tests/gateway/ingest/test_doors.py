@@ -265,7 +265,7 @@ class TestEntering:
         self, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Whoever sends more and more of one is told nothing new, and what is kept of it stays as it is."""
-        monkeypatch.setattr("gateway.ingest.intake.MOST_PARTS", 3)
+        monkeypatch.setattr("gateway.ingest.waiting_parts.MOST_PARTS", 3)
         for number in range(6):
             await plane.http.post("/ingest/otlp/v1/logs", json=log("gen_ai.user.message", {"content": str(number)}))
 
@@ -293,7 +293,7 @@ async def send(plane: ControlPlane, body: bytes, **headers: str) -> httpx.Respon
 
 async def id_of(plane: ControlPlane) -> str:
     """Of the one exchange that waits."""
-    [found] = await ingested.waited_too_long(plane.database, before=9e9, limit=2)
+    [found], _ = await ingested.waited_too_long(plane.database, before=9e9, limit=2)
     return found
 
 

@@ -1,0 +1,184 @@
+"""Parts of exchanges wait in the store for the rest, and are put together when it comes.
+
+How many parts of a key wait is bounded, and so is what is read of them at once: `PARTS_BYTES_AT_ONCE` of one request
+at a time, whatever has piled up.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.config.schema import IngestConfig
+from gateway.errors import BusyError
+from gateway.ingest.private import private
+from gateway.ingest.reading import LARGE_BYTES
+from gateway.ingest.received import Part, Received, Rejections, completed, merged, one_of_each
+from gateway.live.turns import in_turns
+from gateway.store import ingested
+from gateway.store.database import Database
+from gateway.store.ingested import StoredPart, Waiting
+
+MOST_PARTS = 256
+"""Kept of one exchange; each that comes is read with those before it."""
+SWEEP_AT_ONCE = 200
+COUNT_SECONDS = 5.0
+"""How long a count of a key's parts holds; meanwhile this worker adds its own to it."""
+
+_part = msgspec.json.Decoder(Part)
+
+Take = Callable[[list[Received]], Awaitable[None]]
+Settle = Callable[[Mapping[str, Part | None]], Awaitable[None]]
+
+
+class TooManyWaitingError(BusyError):
+    """A key has too many parts of exchanges that wait for the rest."""
+
+    def __init__(self, key: str | None, config: IngestConfig) -> None:
+        self.retry_after_seconds = min(config.join_seconds, 30.0)
+        sender = "without a key" if key is None else f'of key "{key}"'
+        super().__init__(
+            f"{config.max_waiting} parts of exchanges {sender} wait for the rest (ingest.max_waiting): "
+            f"send their other parts, or send this again when some have waited {config.join_seconds:g} s "
+            "(ingest.join_seconds)"
+        )
+
+
+class Added(NamedTuple):
+    """What became of parts that were sent."""
+
+    n_waiting: int
+    """Exchanges of which another part has to come."""
+    n_duplicates: int
+    """Exchanges that count already."""
+    n_refused: int
+    """Exchanges whose part was not kept, as too many wait."""
+
+
+class WaitingParts:
+    """The parts in the store, as one worker sees them.
+
+    Args:
+        database: where they lie.
+        config: the section in force.
+    """
+
+    def __init__(self, database: Database, config: Callable[[], IngestConfig]) -> None:
+        self._database = database
+        self._config = config
+        self._joining = asyncio.Lock()
+        """What is read of stored parts is in memory once, not once a request."""
+        self._counts: dict[str | None, tuple[float, int]] = {}
+        """By key, when its waiting parts were counted, and how many there were then and are with those since."""
+
+    async def add(self, parts: Sequence[Part], rejected: Rejections, take: Take) -> Added:
+        """Keep parts of one key, and hand whole exchanges to `take`.
+
+        Args:
+            parts: some hundreds at most.
+            rejected: is told of parts of exchanges that have too many.
+            take: stores exchanges; their parts are deleted after it.
+        """
+        by_id = {part.id: part for part in one_of_each(parts)}
+        duplicates = await ingested.counted_of(self._database, by_id.keys())
+        waiting = await ingested.waiting_of(self._database, by_id.keys() - duplicates)
+        for key in duplicates:
+            del by_id[key]
+        for key, there in waiting.items():
+            if there.n_parts >= MOST_PARTS or there.n_bytes > 2 * self._config().max_body_bytes:
+                rejected.add(f"exchange {by_id.pop(key).request_id}: no more parts of it are kept")
+        whole = [part for part in by_id.values() if part.is_whole]
+        open_ = {key: part for key, part in by_id.items() if not part.is_whole}
+        if whole:
+            await take(await in_turns(completed, whole))
+            await self._forget([part.id for part in whole if part.id in waiting], waiting, whole[0].key_name)
+        kept = await self._keep([*open_.values()])
+        n_joined, n_kept_joined = 0, 0
+        for group in ingested.in_groups(waiting, open_):
+            joined = await self._join(group, open_, waiting, take)
+            n_joined += len(joined)
+            n_kept_joined += len(kept.intersection(joined))
+        return Added(
+            n_waiting=len(kept) - n_kept_joined,
+            n_duplicates=len(duplicates),
+            n_refused=len(open_) - len(kept) - (n_joined - n_kept_joined),
+        )
+
+    async def settle(self, before: float, settle: Settle) -> int:
+        """Hand exchanges of which no part has come since a Unix time to `settle`, and forget them.
+
+        `settle` is given what is there of each by its id; None where no key opens it. Returns how many there were.
+        """
+        n_settled, since = 0, 0.0
+        while True:
+            ids, since = await ingested.waited_too_long(self._database, before=before, limit=SWEEP_AT_ONCE, since=since)
+            if not ids:
+                return n_settled
+            waiting = await ingested.waiting_of(self._database, ids)
+            for group in ingested.in_groups(waiting, ids):
+                async with self._joining:
+                    together = await self._together(await ingested.parts_of(self._database, group), {})
+                    await settle({key: together.get(key) for key in group})
+                await ingested.forget_parts(self._database, group)
+            n_settled += len(ids)
+
+    async def _keep(self, parts: Sequence[Part]) -> set[str]:
+        """Store as many of the parts as may wait; returns their exchanges' ids."""
+        if not parts:
+            return set()
+        owner = parts[0].key_name
+        room = self._config().max_waiting - await self._count(owner)
+        kept = parts[: max(room, 0)]
+        if kept:
+            await ingested.add_parts(self._database, await asyncio.to_thread(self._stored, kept))
+            self._note(owner, len(kept))
+        return {part.id for part in kept}
+
+    async def _join(
+        self, group: Sequence[str], open_: Mapping[str, Part], waiting: Mapping[str, Waiting], take: Take
+    ) -> list[str]:
+        """Put the parts of some exchanges together with those that wait; returns those that are whole now."""
+        async with self._joining:
+            known = await ingested.parts_of(self._database, group)
+            together = await self._together(known, {key: open_[key] for key in group})
+            whole = [part for part in together.values() if part.is_whole]
+            if whole:
+                await take(await in_turns(completed, whole))
+        ids = [part.id for part in whole]
+        await self._forget(ids, waiting, open_[group[0]].key_name)
+        return ids
+
+    async def _together(self, known: Mapping[str, list[bytes]], new: Mapping[str, Part]) -> dict[str, Part]:
+        """What is known of each exchange, by its id."""
+
+        def put_together(key: str) -> tuple[str, Part]:
+            parts = [*map(_part.decode, known.get(key, [])), *([new[key]] if key in new else [])]
+            return key, merged(parts)
+
+        keys = known.keys() | new.keys()
+        if sum(len(body) for bodies in known.values() for body in bodies) > LARGE_BYTES:
+            return dict(await asyncio.to_thread(lambda: [*map(put_together, keys)]))
+        return dict(await in_turns(put_together, keys))
+
+    async def _forget(self, ids: Sequence[str], waiting: Mapping[str, Waiting], owner: str | None) -> None:
+        if ids:
+            await ingested.forget_parts(self._database, ids)
+            self._note(owner, -sum(waiting[key].n_parts if key in waiting else 1 for key in ids))
+
+    async def _count(self, owner: str | None) -> int:
+        counted_at, count = self._counts.get(owner, (0.0, 0))
+        if time.monotonic() - counted_at > COUNT_SECONDS or not counted_at:
+            count = await ingested.count_parts_of(self._database, owner)
+            self._counts[owner] = (time.monotonic(), count)
+        return count
+
+    def _note(self, owner: str | None, more: int) -> None:
+        if owner in self._counts:
+            counted_at, count = self._counts[owner]
+            self._counts[owner] = (counted_at, max(count + more, 0))
+
+    def _stored(self, parts: Iterable[Part]) -> list[StoredPart]:
+        redactor = self._database.texts.redactor
+        return [StoredPart(part.id, msgspec.json.encode(private(part, redactor)), part.key_name) for part in parts]
