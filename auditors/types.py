@@ -122,6 +122,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """What the answer says of the configuration that gave it, as vLLM's version and digest; None: nothing."""
     traceparent: str | None = None
     """The gateway's span of it, else the one that its client named (W3C Trace Context); None: it is in no trace."""
+    content_encoding: str = ""
+    """How the response's body is compressed; "" where it is not, and of every stored exchange."""
 
     @property
     def series_model(self) -> str:

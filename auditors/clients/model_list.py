@@ -13,7 +13,7 @@ LONGEST_LIST_BYTES = 2 * 1024 * 1024
 
 
 class _ModelList(msgspec.Struct):
-    data: list[dict[str, Any]]
+    data: list[Any]
 
 
 _decoder = msgspec.json.Decoder(_ModelList)
@@ -21,11 +21,19 @@ _decoder = msgspec.json.Decoder(_ModelList)
 
 def read_models(body: bytes) -> list[dict[str, Any]]:
     """The entries that have a name ("id"). Raises CompletionError of kind "malformed" when it is no such list."""
+    return [entry for entry in _entries(body) if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+
+
+def count_unread(body: bytes) -> int:
+    """Return how many entries of a list of models `read_models` leaves out. Raises CompletionError as it does."""
+    return len(_entries(body)) - len(read_models(body))
+
+
+def _entries(body: bytes) -> list[Any]:
     try:
-        entries = _decoder.decode(body).data
+        return _decoder.decode(body).data
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise CompletionError("malformed", f"the reply to {MODELS_PATH} is no list of models: {exc}") from exc
-    return [entry for entry in entries if isinstance(entry.get("id"), str)]
 
 
 def context_tokens(body: bytes, model: str) -> int | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from auditors.text.lenient_json import read_piece
 from auditors.types import Exchange
 
 
@@ -20,20 +21,27 @@ def is_event_stream(exchange: Exchange) -> bool:
     return not exchange.response_body.lstrip(b" \t\r\n").startswith(b"{")
 
 
-def server_events(body: bytes) -> Iterator[ServerEvent]:
-    """Complete events of an event stream: any line ending, comments skipped, data lines joined.
+def server_events(body: bytes, *, takes_last: bool = False) -> Iterator[ServerEvent]:
+    """Events of an event stream: any line ending, comments skipped, data lines joined.
 
-    An event that the body's end cuts off is not yielded, as the standard asks.
+    The standard drops an event that the body's end cuts off. Many clients show it all the same: with `takes_last` it is
+    yielded if its data is a whole JSON object; the stream still counts as cut off, unless it said before that it ends.
     """
     body = body.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in body:
         body = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if takes_last:
+        end, body = len(body), body + b"\n\n"
+    else:
+        end = len(body) + 1
     name, data, start = "", bytearray(), 0
-    while (end := body.find(b"\n", start)) >= 0:  # what follows the last line ending is no whole line
-        line, start = body[start:end], end + 1
+    while (line_end := body.find(b"\n", start)) >= 0:  # what follows the last line ending is no whole line
+        line, start = body[start:line_end], line_end + 1
         if not line:
             if data:
-                yield ServerEvent(name or "message", data[:-1].decode("utf-8", "replace"))
+                event = ServerEvent(name or "message", data[:-1].decode("utf-8", "replace"))
+                if line_end < end or _is_whole(event.data):
+                    yield event
             name, data = "", bytearray()
             continue
         field, _, value = line.partition(b":")
@@ -42,3 +50,10 @@ def server_events(body: bytes) -> Iterator[ServerEvent]:
             data += b"\n"
         elif field == b"event":
             name = value.removeprefix(b" ").decode("utf-8", "replace")
+
+
+def _is_whole(data: str) -> bool:
+    try:
+        return isinstance(read_piece(data.strip()), dict)
+    except ValueError:
+        return False

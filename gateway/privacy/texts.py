@@ -30,6 +30,10 @@ class StoredText(msgspec.Struct, frozen=True, kw_only=True):
     """How many places were replaced, by kind."""
 
 
+NO_JSON = b"null"
+"""In place of a request that is no JSON: a stored request that is empty is one that no key opens."""
+
+
 class Texts:
     """The store's rules for text.
 
@@ -52,6 +56,7 @@ class Texts:
         if self.redactor is not None:
             request = redacted_request(request, self.redactor, found, numbers_kept(exchange.endpoint))
             response = redacted_response(response, self.redactor, found)
+        request = request or NO_JSON
         if self.cipher is not None:
             request, response = self.cipher.seal(request), self.cipher.seal(response)
         return StoredText(

@@ -74,6 +74,7 @@ def create_app(
 
     Raises: ConfigError when the variable of a control key is not set, or two have the same value.
     """
+    stats.filtered = tap.filtered
     stats.surroundings = lambda: (tap.counts, _gauges(tap, planes.current))
     counts = SharedCounts(stats, Path(config.server.metrics_dir) if config.server.metrics_dir else None)
     collector = GatewayCollector(counts)

@@ -11,7 +11,7 @@ from gateway.errors import ConfigError
 from gateway.proxy.body import RequestBody, read_body
 from gateway.proxy.headers import RequestHead
 from gateway.proxy.rate_limits import TokenBucket, shared_bucket
-from gateway.proxy.refusals import Refusal, error_body, rate_limited, request_too_large, unauthorized
+from gateway.proxy.refusals import Refusal, encoded_body, error_body, rate_limited, request_too_large, unauthorized
 
 __all__ = ["PREFLIGHT", "Admission", "Client", "Refusal", "RequestBody", "RequestHead", "error_body"]
 
@@ -67,13 +67,15 @@ class Admission:
         if head.content_length is not None and head.content_length > self.max_body_bytes:
             return request_too_large(self.max_body_bytes)
         if not self.checks_keys:
-            return ANONYMOUS
+            return encoded_body(head.content_encoding) if _is_encoded(head) else ANONYMOUS
         # A head that comes again on its connection was read by this gate before, with the same key in it.
         noted = head.identified
         client = noted[1] if noted is not None and noted[0] is self else self._identify(head)
         head.identified = (self, client)
         if client is None:
             return unauthorized()
+        if _is_encoded(head):
+            return encoded_body(head.content_encoding)
         if client.bucket is not None and (wait := client.bucket.take(now)):
             return rate_limited(int(wait) + 1)
         return client
@@ -109,6 +111,11 @@ class Admission:
     def _digest(self, key: bytes) -> bytes:
         """Looking a salted digest up takes a time that tells nothing about the keys."""
         return hashlib.blake2b(key, key=self._salt, digest_size=32).digest()
+
+
+def _is_encoded(head: RequestHead) -> bool:
+    """Whether a body follows that cannot be read: its priority, model and text would pass policies unseen."""
+    return bool(head.content_encoding) and head.has_body and head.content_length != 0
 
 
 def _bucket(key: KeyConfig, shared: str | None) -> TokenBucket | None:

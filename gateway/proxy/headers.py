@@ -58,6 +58,7 @@ _READ_FROM_REQUEST = (
     | {
         b"host",
         b"content-length",
+        b"content-encoding",
         b"expect",
         b"authorization",
         b"x-api-key",
@@ -139,6 +140,7 @@ class RequestHead:
         "_is_id_drawn",
         "audit",
         "authorization",
+        "content_encoding",
         "content_length",
         "credentials",
         "exchange_id",
@@ -168,6 +170,8 @@ class RequestHead:
         self.request_id = ""
         """The client's where it gave a usable one, else `exchange_id`."""
         self.content_length: int | None = None
+        self.content_encoding = b""
+        """Of the body, in small letters; empty for none and for identity, which is none."""
         self.has_body = False
         self.transfer_coding: bytes | None = None
         """All transfer-encoding headers, in order, as one value."""
@@ -228,6 +232,10 @@ class RequestHead:
         if name == b"content-length":
             self.content_length = int(value)
             self.has_body = True
+        elif name == b"content-encoding":
+            self.lines.append(b"content-encoding: " + value + b"\r\n")
+            if value.strip().lower() not in (b"", b"identity"):
+                self.content_encoding = value.strip().lower()
         elif name == b"authorization":
             self.authorization = value
             self.credentials.append(b"authorization: " + value + b"\r\n")

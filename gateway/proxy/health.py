@@ -8,7 +8,7 @@ import httpx
 
 from auditors.clients.bounded_body import ACCEPT_ENCODING, read_beginning
 from auditors.clients.cancellation import cancelled_once
-from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, fingerprint_of, read_models
+from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, count_unread, fingerprint_of, read_models
 from auditors.types import CompletionError
 from gateway.proxy.upstreams import Upstream
 
@@ -41,6 +41,7 @@ class UpstreamMonitor:
         self._headers = {**ACCEPT_ENCODING, **key}
         self._timeouts_in_a_row = 0
         self._checks = 0
+        self._list_problem = ""
 
     async def watch(self) -> None:
         """Never returns."""
@@ -93,9 +94,18 @@ class UpstreamMonitor:
             return
         try:
             entries = read_models(response.content)
-        except CompletionError:
+            n_unread = count_unread(response.content)
+        except CompletionError as exc:
+            self._tell_of_list(f"{exc}: the models that it serves are not learned")
             return
+        self._tell_of_list(f"its {MODELS_PATH} has entries without a name: {n_unread} are left out" if n_unread else "")
         self._upstream.set_served_models(entries, fingerprint_of(entries))
+
+    def _tell_of_list(self, problem: str) -> None:
+        """Log what is wrong with the list of models, once until something else is."""
+        if problem and problem != self._list_problem:
+            logger.warning("upstream %s: %s", self._upstream.name, " ".join(problem.split()))
+        self._list_problem = problem
 
     async def _get(self, path: str) -> _Answer:
         """A longer body than any list of models is cut, and an answer that never ends is none."""

@@ -66,6 +66,17 @@ def request_too_large(limit_bytes: int) -> Refusal:
     return Refusal(413, "request_too_large", f"request body is larger than this gateway's limit of {limit_bytes} bytes")
 
 
+def encoded_body(coding: bytes) -> Refusal:
+    """Neither vLLM nor this gateway reads a compressed request; what stands behind one may."""
+    shown = coding.decode("latin-1")[:LONGEST_SHOWN]
+    return Refusal(
+        415,
+        "unsupported_content_encoding",
+        f'a request body with Content-Encoding "{shown}" is not relayed, as nothing in it could be checked: '
+        "send it without one",
+    )
+
+
 def rate_limited(retry_after_seconds: int) -> Refusal:
     return Refusal(
         429,

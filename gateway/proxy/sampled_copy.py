@@ -10,13 +10,14 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Literal
 
+from auditors.clients.inflating import INFLATED_ENCODINGS
 from auditors.types import Exchange
 from gateway.proxy.admission import Client
 from gateway.proxy.body import RequestBody
 from gateway.proxy.headers import RequestHead, ResponseHead
 from gateway.proxy.target import path_of
 from gateway.proxy.trace_context import stored_traceparent
-from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, Sampled, Tap, Treatment
+from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, FilteredReason, Sampled, Tap, Treatment
 
 logger = logging.getLogger(__name__)
 
@@ -129,14 +130,21 @@ class SampledCopy:
         self._first_chunk_at: float | None = None
         self._status = 0
         self._content_type = ""
+        self._content_encoding = ""
 
     def accepts(self, status: int, head: ResponseHead) -> bool:
         """Whether this response can be audited; if not, the copy is given up and counted."""
         self._status = status
         self._content_type = head.content_type.decode("latin-1")
-        if status == 200 and head.is_identity:
+        if status != 200:
+            self._filter("status")
+            return False
+        if head.is_identity:
             return True
-        self._drop("filtered")
+        self._content_encoding = head.content_encoding.decode("latin-1").strip()
+        if self._content_encoding in INFLATED_ENCODINGS:
+            return True
+        self._filter("content_encoding")
         return False
 
     def append(self, data: bytes) -> bool:
@@ -174,7 +182,7 @@ class SampledCopy:
     def finish(self, outcome: EndReason, upstream: str) -> None:
         """Hands the copy over when the exchange is complete."""
         if outcome != "complete":
-            self._drop("filtered")
+            self._filter("unfinished")
             return
         try:
             self._release()
@@ -182,6 +190,13 @@ class SampledCopy:
         except Exception:
             logger.exception("handing over a sampled exchange failed")
             self._drop("failed")
+
+    def _filter(self, reason: FilteredReason) -> None:
+        self._drop("filtered")
+        try:
+            self._tap.filtered_for(reason)
+        except Exception:
+            logger.exception("counting why a copy was filtered failed")
 
     def _drop(self, outcome: Literal["filtered", "truncated", "failed"]) -> None:
         try:
@@ -224,4 +239,5 @@ class SampledCopy:
             seconds=seconds,
             first_chunk_seconds=None if first is None else first - self._started_at,
             traceparent=stored_traceparent(self._traceparent_line) if self._traceparent_line else None,
+            content_encoding=self._content_encoding,
         )

@@ -13,6 +13,11 @@ from gateway.proxy.refusals import Refusal
 EndReason = Literal["complete", "upstream_error", "client_disconnected", "timed_out", "rejected"]
 """Every relayed exchange ends exactly once, with one of these (contract 4)."""
 
+FilteredReason = Literal["endpoint", "status", "content_encoding", "unfinished", "recorded"]
+"""Why a request counts as filtered. endpoint: another path or method. status: an answer other than 200.
+content_encoding: an answer compressed in a way that is not decoded here. unfinished: it did not end complete.
+recorded: somebody else recorded it, and it was one of the first two."""
+
 GatewayOutcome = Literal["filtered", "opted_out", "sampled_out", "queued", "truncated"]
 """What the ledger counts at the gateway; outcomes sum to requests (contract 4.1). Lost copies count as "failed"."""
 
@@ -85,6 +90,10 @@ class Tap(Protocol):
         """A sampled exchange that cannot be audited: cut off, not a 200 (filtered), over the cap (truncated), or lost
         for want of memory (failed).
         """
+        ...
+
+    def filtered_for(self, reason: "FilteredReason") -> None:
+        """Count why an exchange was dropped as filtered."""
         ...
 
 

@@ -1,6 +1,7 @@
 """Reduces a copy to its text before it is stored: answers joined, bytes of media and repeated envelopes left out.
 
-A body that nobody can read is left as it is: it is redacted to nothing, and each auditor says why it cannot be audited.
+An answer that came compressed is decompressed first, up to MOST_INFLATED_BYTES. A body that nobody can read is left as
+it is: it is redacted to nothing, and each auditor says why it cannot be audited.
 Takes time in proportion to the bodies, some 15 ms a megabyte of events; the relay's worker never does it.
 """
 
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from auditors.clients.inflating import InflateError, Inflater
 from auditors.text.answers.joined import NOTES, joined, trimmed
 from auditors.text.events import is_event_stream
 from auditors.text.lenient_json import DEEPEST, read_json, well_formed_text
@@ -18,6 +20,10 @@ from gateway.privacy.media import PLACEHOLDER, is_numbers, is_token_data, number
 
 ENVELOPE_BYTES = 4096
 """What a body may have beside two bytes for each of `max_text_bytes`."""
+
+MOST_INFLATED_BYTES = 16 * 1024 * 1024
+"""Of an answer that came compressed, decompressed: as many as `sampling.max_copy_bytes` lets pass by default."""
+_FED_AT_ONCE = 64 * 1024
 
 FINGERPRINT = "system_fingerprint"
 _ENVELOPE = frozenset(
@@ -43,6 +49,7 @@ def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
 
     Raises: TooMuchTextError when one of them is larger than `max_text_bytes` allows; None allows any.
     """
+    exchange = inflated(exchange)
     bodies = (_request(exchange), _response(exchange))
     if max_text_bytes is not None:
         for body in bodies:
@@ -55,6 +62,25 @@ def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
         response_body=response.content,
         system_fingerprint=response.fingerprint,
     )
+
+
+def inflated(exchange: Exchange) -> Exchange:
+    """The exchange with its answer decompressed; without one where it is not compressed as its header says.
+
+    What comes before a missing end is taken: servers that compress a stream do not all end it. Raises TooMuchTextError.
+    """
+    if not exchange.content_encoding:
+        return exchange
+    inflater, compressed, body = Inflater(exchange.content_encoding), exchange.response_body, bytearray()
+    try:
+        for start in range(0, len(compressed), _FED_AT_ONCE):
+            for piece in inflater.pieces(compressed[start : start + _FED_AT_ONCE]):
+                body += piece
+                if len(body) > MOST_INFLATED_BYTES:
+                    raise TooMuchTextError
+    except InflateError:
+        body.clear()
+    return msgspec.structs.replace(exchange, response_body=bytes(body), content_encoding="")
 
 
 def _request(exchange: Exchange) -> _Body:

@@ -20,7 +20,7 @@ from typing import Literal
 from auditors.types import Exchange
 from gateway.config.schema import SamplingConfig
 from gateway.errors import StoreError
-from gateway.proxy.types import Sampled
+from gateway.proxy.types import FilteredReason, Sampled
 from gateway.sampling.decision import HmacSampler, is_probe
 from gateway.sampling.key_shares import KeyShares, ShareBoard
 from gateway.sampling.strata import OPTED_IN, UNCLASSIFIED, Strata
@@ -85,6 +85,8 @@ class SamplingTap:
         self.reconfigure(config)
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """(stratum, outcome) to requests of this process since its start; "queued" once it is in the database."""
+        self.filtered: Counter[str] = Counter()
+        """Why requests of this process were filtered, since its start."""
         self._secret = secret
         self._sampler = HmacSampler(secret)
         self._database = database
@@ -156,6 +158,8 @@ class SamplingTap:
         if isinstance(verdict, Sampled):
             return verdict
         self._count(verdict)
+        if verdict is _FILTERED:
+            self.filtered["endpoint"] += 1
         return None
 
     def verdict(
@@ -191,6 +195,7 @@ class SamplingTap:
     def stored(self, counts: Deltas) -> None:
         """Notes what stands in the ledger already: of exchanges that others recorded."""
         self.outcomes.update(counts)
+        self.filtered["recorded"] += sum(n for (_, outcome), n in counts.items() if outcome == "filtered")
 
     def _within_share(self, stratum: str, rate: float, drawn: float, key_name: str | None) -> Sampled | None:
         """The decision at this rate, lowered where the key has more than its share."""
@@ -239,6 +244,9 @@ class SamplingTap:
 
     def drop(self, stratum: str, outcome: Literal["filtered", "truncated", "failed"]) -> None:
         self._count((stratum, outcome))
+
+    def filtered_for(self, reason: FilteredReason) -> None:
+        self.filtered[reason] += 1
 
     async def start(self) -> None:
         """Begins to hand on what is offered."""

@@ -34,7 +34,9 @@ TEXT_SECONDS = 1.0
 SECONDS_PER_BYTE = 2e-6
 """Processor time for redacting and sealing one exchange; ten times what the slowest texts known take."""
 
-_FIELDS = [field.name for field in msgspec.structs.fields(Exchange)]
+_NOT_STORED = "content_encoding"
+"""A stored body is not compressed."""
+_FIELDS = [field.name for field in msgspec.structs.fields(Exchange) if field.name != _NOT_STORED]
 _WIDTHS = {column.name: column.type.length for column in exchanges.c if isinstance(column.type, sa.String)}
 
 
@@ -323,6 +325,7 @@ def row_of(database: Database, exchange: Exchange) -> dict[str, Any]:
         "user_digest": None if text.user is None else user_digest(text.user, database.user_salt),
         "found": text.redactions,
     }
+    del row[_NOT_STORED]
     return row | {name: fitted(name, row[name]) for name in _WIDTHS if row.get(name) is not None}
 
 

@@ -65,6 +65,12 @@ class GatewayCollector(Collector):
             "Sampling ledger: what became of each eligible exchange at the gateway.",
             sum_by_key(snapshot.exchanges for snapshot in snapshots),
         )
+        yield _labelled_family(
+            "biasgate_filtered",
+            "Requests with the outcome filtered, by why.",
+            ("reason",),
+            {(reason,): count for reason, count in sum_by_key(snapshot.filtered for snapshot in snapshots).items()},
+        )
         yield _count_family(
             "biasgate_config_reloads",
             "Reloads of the configuration: applied, or refused with a log line.",

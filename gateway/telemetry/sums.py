@@ -87,6 +87,7 @@ def sum_snapshots(snapshots: Sequence[Snapshot]) -> Snapshot:
         mitigation_seconds=[(*key, *seen) for key, seen in sum_filters(snapshots).items()],
         ingested=[(*key, n) for key, n in sum_by_key(one.ingested_by_labels for one in snapshots).items()],
         ignored_rates=sum_by_key(one.ignored_rates for one in snapshots),
+        filtered=sum_by_key(one.filtered for one in snapshots),
     )
 
 

@@ -109,6 +109,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """(door, outcome, how many): `gateway.ingest.received.Outcome`."""
     ignored_rates: dict[str, int] = {}
     """Exchanges that state a sampling rate which does not count, by door."""
+    filtered: dict[str, int] = {}
+    """Requests with the ledger's outcome "filtered", by why: `gateway.proxy.types.FilteredReason`."""
     folded: list[str] = []
     """Names of the files whose counts these are too (gateway.telemetry.shared_counts)."""
 
@@ -138,6 +140,7 @@ class WorkerStats:
         self.surroundings: Surroundings = lambda: ({}, Gauges())
         self.reloads: Counter[str] = Counter()
         self.spans: Counter[str] = Counter()
+        self.filtered: Counter[str] = Counter()
         self.lag = Histogram()
         self._evicted: Counter[str] = Counter()
         self._wasted_prompt_tokens: Counter[str] = Counter()
@@ -244,6 +247,7 @@ class WorkerStats:
             ],
             ingested=[(*labels, count) for labels, count in self._ingested.items()],
             ignored_rates=self._ignored_rates,
+            filtered=self.filtered,
         )
 
 

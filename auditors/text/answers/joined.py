@@ -33,7 +33,7 @@ def joined(endpoint: str, body: bytes) -> Json:
     """The answer that the events of a stream make together. Raises KeyError for an endpoint without answers."""
     answer = _ANSWERS[endpoint]()
     notes: dict[str, None] = {}
-    for event in server_events(body):
+    for event in server_events(body, takes_last=True):
         text = event.data.strip()
         if text == "[DONE]":
             answer.is_ended = True
