@@ -31,9 +31,12 @@ def count_unread(body: bytes) -> int:
 
 def _entries(body: bytes) -> list[Any]:
     try:
-        return _decoder.decode(body).data
+        entries = _decoder.decode(body).data
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise CompletionError("malformed", f"the reply to {MODELS_PATH} is no list of models: {exc}") from exc
+    if entries and not any(isinstance(entry, dict) for entry in entries):
+        raise CompletionError("malformed", f"the reply to {MODELS_PATH} is no list of models: no entry is an object")
+    return entries
 
 
 def context_tokens(body: bytes, model: str) -> int | None:

@@ -1,6 +1,7 @@
 """`biasgate ingest`: sends a file of recorded exchanges to a running gateway, which draws from them and audits them."""
 
 import argparse
+import gzip
 import hashlib
 import json
 import os
@@ -8,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +32,7 @@ Example:
 BATCH_LINES = 200
 BATCH_BYTES = 1024 * 1024
 """Of lines that are sent together, unless one alone is larger."""
+GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 64 * 1024 * 1024
 REQUEST_SECONDS = 60.0
 LONGEST_REPLY_BYTES = 1024 * 1024
@@ -41,7 +44,9 @@ ENVELOPE = frozenset({"http_buffered_trace"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE.jsonl", help="a JSON object a line; - reads standard input")
+    parser.add_argument(
+        "file", metavar="FILE.jsonl", help="a JSON object a line, or gzip of it; - reads standard input"
+    )
     parser.add_argument("--gateway", default=GATEWAY, metavar="URL", help=f"default {GATEWAY}")
     parser.add_argument("--key-env", metavar="VAR", help="variable with one of the gateway's [[keys]]")
     parser.add_argument(
@@ -162,7 +167,10 @@ def _opened(name: str) -> IO[bytes]:
     if name == "-":
         return sys.stdin.buffer
     try:
-        return Path(name).open("rb")
+        file = Path(name).open("rb")
+        is_gzip = file.read(2) == GZIP_MAGIC
+        file.seek(0)
+        return gzip.GzipFile(fileobj=file) if is_gzip else file  # type: ignore[return-value]  # lines are read of it
     except OSError as exc:
         raise GatewayError(f'"{name}" cannot be read: {exc.strerror}: give a file of JSON lines') from exc
 
@@ -171,11 +179,11 @@ def _batches(lines: IO[bytes], sending: _Sending) -> Iterator[list[_Line]]:
     """Lines that are objects, each with an id; the file is never held."""
     batch: list[_Line] = []
     size, number, first = 0, 0, b""
-    while line := lines.readline(LONGEST_LINE + 1):
+    while line := _next_line(lines, number):
         number += 1
         if len(line) > LONGEST_LINE:
             while line and not line.endswith(b"\n"):
-                line = lines.readline(LONGEST_LINE)
+                line = _next_line(lines, number)
             sending.reject(number, f"more than {LONGEST_LINE} bytes")
             continue
         line = line.strip()
@@ -193,6 +201,14 @@ def _batches(lines: IO[bytes], sending: _Sending) -> Iterator[list[_Line]]:
         size += len(body)
     if batch:
         yield batch
+
+
+def _next_line(lines: IO[bytes], number: int) -> bytes:
+    """Read one line. Raises GatewayError where a compressed file is broken."""
+    try:
+        return lines.readline(LONGEST_LINE + 1)
+    except (OSError, EOFError, zlib.error) as exc:
+        raise GatewayError(f"the file cannot be read behind line {number}: {exc}; the lines before were sent") from exc
 
 
 def _with_id(line: bytes, number: int, first: bytes) -> bytes | None:

@@ -30,10 +30,6 @@ class StoredText(msgspec.Struct, frozen=True, kw_only=True):
     """How many places were replaced, by kind."""
 
 
-NO_JSON = b"null"
-"""In place of a request that is no JSON: a stored request that is empty is one that no key opens."""
-
-
 class Texts:
     """The store's rules for text.
 
@@ -56,7 +52,6 @@ class Texts:
         if self.redactor is not None:
             request = redacted_request(request, self.redactor, found, numbers_kept(exchange.endpoint))
             response = redacted_response(response, self.redactor, found)
-        request = request or NO_JSON
         if self.cipher is not None:
             request, response = self.cipher.seal(request), self.cipher.seal(response)
         return StoredText(
@@ -70,6 +65,15 @@ class Texts:
     def sealed(self, body: bytes) -> tuple[bytes, bool]:
         """A body that is redacted already as it is to be stored, and whether it is sealed."""
         return (body, False) if self.cipher is None else (self.cipher.seal(body), True)
+
+    def opens(self, body: bytes, *, is_sealed: bool) -> bool:
+        """Whether `leave` gives a stored body as it went in, if that was empty."""
+        if not is_sealed:
+            return True
+        try:
+            return self.cipher is not None and self.cipher.open(bytes(body)) is not None
+        except WrongKeyError:
+            return False
 
     def leave(self, body: bytes | None, *, is_sealed: bool) -> bytes:
         """A stored body as it went in; empty when it was dropped, or when none of the keys opens it."""

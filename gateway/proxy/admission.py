@@ -6,9 +6,11 @@ from pathlib import Path
 
 import msgspec
 
+from auditors.clients.inflating import INFLATED_ENCODINGS
 from gateway.config.schema import Config, KeyConfig
 from gateway.errors import ConfigError
 from gateway.proxy.body import RequestBody, read_body
+from gateway.proxy.encoded_body import read_encoded_body
 from gateway.proxy.headers import RequestHead
 from gateway.proxy.rate_limits import TokenBucket, shared_bucket
 from gateway.proxy.refusals import Refusal, encoded_body, error_body, rate_limited, request_too_large, unauthorized
@@ -96,7 +98,12 @@ class Admission:
 
     def read(self, content: bytes, client: Client, head: RequestHead) -> RequestBody | Refusal:
         """The body after policy: see `read_body`. An audit's priority is the gateway's to set, whatever its key may."""
-        return read_body(content, self.aliases, may_set_priority=client.may_set_priority and not head.is_audit)
+        may_set_priority = client.may_set_priority and not head.is_audit
+        if head.content_encoding and content:
+            return read_encoded_body(
+                content, head.content_encoding.decode("latin-1"), self.aliases, may_set_priority=may_set_priority
+            )
+        return read_body(content, self.aliases, may_set_priority=may_set_priority)
 
     def _identify(self, head: RequestHead) -> Client | None:
         presented = head.key
@@ -114,8 +121,9 @@ class Admission:
 
 
 def _is_encoded(head: RequestHead) -> bool:
-    """Whether a body follows that cannot be read: its priority, model and text would pass policies unseen."""
-    return bool(head.content_encoding) and head.has_body and head.content_length != 0
+    """Whether a body follows that cannot be decoded here: a priority or a model in it would pass unseen."""
+    is_unknown = head.content_encoding and head.content_encoding.decode("latin-1") not in INFLATED_ENCODINGS
+    return bool(is_unknown) and head.has_body and head.content_length != 0
 
 
 def _bucket(key: KeyConfig, shared: str | None) -> TokenBucket | None:

@@ -171,7 +171,7 @@ class RequestHead:
         """The client's where it gave a usable one, else `exchange_id`."""
         self.content_length: int | None = None
         self.content_encoding = b""
-        """Of the body, in small letters; empty for none and for identity, which is none."""
+        """Of the body, in small letters, all that are named; empty for none and for identity, which is none."""
         self.has_body = False
         self.transfer_coding: bytes | None = None
         """All transfer-encoding headers, in order, as one value."""
@@ -234,8 +234,9 @@ class RequestHead:
             self.has_body = True
         elif name == b"content-encoding":
             self.lines.append(b"content-encoding: " + value + b"\r\n")
-            if value.strip().lower() not in (b"", b"identity"):
-                self.content_encoding = value.strip().lower()
+            coding = value.strip().lower()
+            if coding not in (b"", b"identity"):
+                self.content_encoding += coding if not self.content_encoding else b", " + coding
         elif name == b"authorization":
             self.authorization = value
             self.credentials.append(b"authorization: " + value + b"\r\n")

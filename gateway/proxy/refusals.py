@@ -67,13 +67,20 @@ def request_too_large(limit_bytes: int) -> Refusal:
 
 
 def encoded_body(coding: bytes) -> Refusal:
-    """Neither vLLM nor this gateway reads a compressed request; what stands behind one may."""
     shown = coding.decode("latin-1")[:LONGEST_SHOWN]
     return Refusal(
         415,
         "unsupported_content_encoding",
-        f'a request body with Content-Encoding "{shown}" is not relayed, as nothing in it could be checked: '
-        "send it without one",
+        f'a request body with Content-Encoding "{shown}" is not relayed, as nothing in it can be checked here: '
+        "send it as gzip, or without one",
+    )
+
+
+def encoded_body_to_change(what: str) -> Refusal:
+    return Refusal(
+        415,
+        "unsupported_content_encoding",
+        f"this compressed request has {what}, and a compressed body is relayed only as it is: send it uncompressed",
     )
 
 

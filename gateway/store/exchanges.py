@@ -28,6 +28,8 @@ deleted on request before its audit."""
 
 UNREDACTABLE = "unredactable"
 """Counted among the redactions: all the text was dropped, because redacting it took too long."""
+NO_JSON = b"null"
+"""Request of which nothing was stored, as it was no JSON: auditors say so."""
 IDS_AT_ONCE = 500
 """Exchanges that one statement deletes, and that one call of `expire` or `delete_old` takes."""
 TEXT_SECONDS = 1.0
@@ -71,11 +73,22 @@ async def get(database: Database, exchange_id: str) -> Exchange | None:
 
 async def load(database: Database, ids: Sequence[str], *, state: State | None = None) -> list[Exchange]:
     """The exchanges of these ids that exist (and are in `state`), oldest first."""
-    query = sa.select(*exchange_columns()).where(exchanges.c.id.in_(ids)).order_by(exchanges.c.received_at)
+    query = sa.select(*exchange_columns(), exchanges.c.redactions).where(exchanges.c.id.in_(ids))
+    query = query.order_by(exchanges.c.received_at)
     if state is not None:
         query = query.where(exchanges.c.state == state)
     async with database.read() as connection:
-        return [exchange_of(row, database.texts) for row in await connection.execute(query)]
+        return [_with_request(row, database.texts) for row in await connection.execute(query)]
+
+
+def _with_request(row: Any, texts: Texts) -> Exchange:
+    """The exchange; a request of which nothing was stored as it was no JSON is NO_JSON, one that no key opens empty."""
+    exchange = exchange_of(row, texts)
+    if exchange.request_body or row.request_body is None or UNREDACTABLE in (row.redactions or ""):
+        return exchange
+    if not texts.opens(row.request_body, is_sealed=row.is_sealed):
+        return exchange
+    return msgspec.structs.replace(exchange, request_body=NO_JSON)
 
 
 async def audits(database: Database, ids: Sequence[str]) -> dict[str, dict[str, str]]:

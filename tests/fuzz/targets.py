@@ -6,6 +6,7 @@ from tests.fuzz.bodies import Bodies
 from tests.fuzz.configs import Configs
 from tests.fuzz.control import Control
 from tests.fuzz.events import Events
+from tests.fuzz.halves import Halves
 from tests.fuzz.histories import Histories
 from tests.fuzz.rates import StatedRates
 from tests.fuzz.redaction import Redaction
@@ -23,5 +24,6 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "swaps": Swaps,
     "histories": Histories,
     "rates": StatedRates,
+    "halves": Halves,
     "control": Control,
 }

@@ -17,6 +17,7 @@ INPUTS = {
     "swaps": 500,
     "histories": 1000,
     "rates": 60,
+    "halves": 300,
     "control": 300,
 }
 

@@ -1,5 +1,6 @@
 """Sampled exchanges are copied as they pass; a copy never costs the client anything."""
 
+import gzip
 from typing import Any, Literal
 
 import pytest
@@ -68,17 +69,17 @@ async def test_a_sampled_exchange() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "outcome"),
+    ("script", "outcome", "reason"),
     [
-        (reply(b"{}", "400 Bad Request"), "filtered"),
-        (reply(b"\x1f\x8b", headers=b"content-encoding: gzip\r\n"), "filtered"),
-        (raw(STREAM[:-7], then_close=True), "filtered"),
-        (raw(b"garbage\r\n\r\n"), "filtered"),
-        (reply(b"x" * 101), "truncated"),
+        (reply(b"{}", "400 Bad Request"), "filtered", "status"),
+        (reply(b"\x1f\x8b", headers=b"content-encoding: br\r\n"), "filtered", "content_encoding"),
+        (raw(STREAM[:-7], then_close=True), "filtered", "unfinished"),
+        (raw(b"garbage\r\n\r\n"), "filtered", "unfinished"),
+        (reply(b"x" * 101), "truncated", None),
     ],
     ids=["status", "compressed", "cut off", "garbage", "over the cap"],
 )
-async def test_copies_that_are_dropped(script: Any, outcome: str) -> None:
+async def test_copies_that_are_dropped(script: Any, outcome: str, reason: str | None) -> None:
     """An exchange that cannot be audited is counted once, and its client is served all the same."""
     tap = RememberingTap(samples=True, max_copy_bytes=100)
     async with (
@@ -90,7 +91,23 @@ async def test_copies_that_are_dropped(script: Any, outcome: str) -> None:
         received = b"".join([chunk async for chunk in answer.aiter_raw()])
 
     assert (tap.offered, tap.dropped) == ([], [("other", outcome)])
+    assert tap.filtered == ([reason] if reason else [])
     assert received
+
+
+async def test_an_answer_that_is_compressed() -> None:
+    """Its client gets it byte for byte, and the copy says how it is to be read."""
+    tap, body = RememberingTap(samples=True), gzip.compress(b'{"choices": []}')
+    async with (
+        scripted_upstream(reply(body, headers=b"content-encoding: GZIP\r\n")) as upstream,
+        running_gateway(config_for(upstream), tap=tap) as gateway,
+        gateway.http() as http,
+        http.stream("POST", "/v1/completions", content=b"{}") as answer,
+    ):
+        received = b"".join([chunk async for chunk in answer.aiter_raw()])
+
+    [copy] = tap.offered
+    assert (received, copy.response_body, copy.content_encoding) == (body, body, "gzip")
 
 
 async def test_requests_over_the_cap() -> None:

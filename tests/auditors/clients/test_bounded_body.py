@@ -212,6 +212,39 @@ def test_what_is_not_read(encoding: str, body: bytes, why: str) -> None:
         BoundedBody(encoding, len(CHAT)).feed(body)
 
 
+@pytest.mark.parametrize(
+    ("encoding", "body", "why"),
+    [
+        ("gzip", compressed(CHAT) + b"x", "goes on behind the end of its gzip"),
+        ("deflate", compressed(CHAT, window_bits=zlib.MAX_WBITS) * 2, "goes on behind the end of its deflate"),
+        ("gzip", compressed(CHAT)[:-1], "ends in the middle of its gzip"),
+        ("gzip", b"\x1f", "ends in the middle of its gzip"),
+        ("gzip", compressed(CHAT) * 2, "longer than"),
+    ],
+)
+def test_what_does_not_end_where_it_should(encoding: str, body: bytes, why: str) -> None:
+    """Nothing behind the body is left out without a word, in whatever pieces it comes."""
+    for size in (1, 7, len(body)):
+        with pytest.raises(BodyError, match=why):
+            read_in_pieces(encoding, body, size)
+
+
+def test_members_are_one_body() -> None:
+    """Of a gzip, in pieces of any size; nothing is an empty body."""
+    body = compressed(CHAT[:10]) + compressed(b"") + compressed(CHAT[10:])
+    for size in (1, 7, len(body)):
+        assert read_in_pieces("gzip", body, size) == CHAT
+    assert read_in_pieces("gzip", b"", 1) == b""
+
+
+def read_in_pieces(encoding: str, body: bytes, size: int) -> bytes:
+    bounded = BoundedBody(encoding, len(CHAT))
+    for start in range(0, len(body), size):
+        bounded.feed(body[start : start + size])
+    bounded.finish()
+    return bounded.content
+
+
 def test_what_fits_is_kept() -> None:
     """Of a body that is too long the beginning is there, for a message that quotes it."""
     body = BoundedBody("gzip", 10)

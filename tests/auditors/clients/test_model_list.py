@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from auditors.clients.model_list import fingerprint_of, read_models
+from auditors.clients.model_list import count_unread, fingerprint_of, read_models
 from auditors.types import CompletionError
 
 
@@ -17,6 +17,13 @@ def test_entries() -> None:
     body = b'{"object":"list","data":[{"id":"b","root":"r"},{"root":"x"},{"id":3},{"id":"a"}]}'
 
     assert read_models(body) == [{"id": "b", "root": "r"}, {"id": "a"}]
+
+
+def test_entries_that_are_no_objects() -> None:
+    """A bare name beside others is left out, and counted; the others are read."""
+    body = b'{"data":["m",{"id":"a"},null,7,["b"],{"root":"x"}]}'
+
+    assert (read_models(body), count_unread(body)) == ([{"id": "a"}], 5)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"data":null}', b'{"data":["m"]}'])

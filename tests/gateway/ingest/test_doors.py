@@ -28,6 +28,11 @@ def pair(name: str | None = "one", **given: Any) -> dict[str, Any]:
     return {"id": name, "request": {"model": "qwen", "messages": ASKED}, "response": ANSWER} | given
 
 
+LINE = json.dumps(pair("a")).encode() + b"\n"
+OTHER_LINE = json.dumps(pair("b")).encode() + b"\n"
+GZIPPED = gzip.compress(LINE)
+
+
 class TestHttp:
     async def test_a_pair_is_stored_and_counted(self, plane: ControlPlane) -> None:
         """As its sender recorded it."""
@@ -252,6 +257,32 @@ class TestEntering:
             "good": 200,
         }
         assert len(bomb) < 100_000
+
+    @pytest.mark.parametrize(
+        ("body", "status", "said"),
+        [
+            (GZIPPED + gzip.compress(b""), 200, None),
+            (gzip.compress(b"") + GZIPPED, 200, None),
+            (GZIPPED[:0] + gzip.compress(LINE) + gzip.compress(OTHER_LINE), 200, 2),
+            (gzip.compress(LINE) + gzip.compress(OTHER_LINE)[:-9], 400, "ends in the middle of its gzip"),
+            (GZIPPED + b"and more", 400, "goes on behind the end of its gzip"),
+            (GZIPPED + b"\x1f\x8b garbage", 400, "goes on behind the end of its gzip"),
+            (GZIPPED + b"\0" * 20, 400, "goes on behind the end of its gzip"),
+            (gzip.compress(b"") * 1001, 400, "more than 1000 gzip members"),
+            (gzip.compress(b" " * 5_000_000) * 2, 413, "more than 8388608 bytes"),
+        ],
+        ids=range(9),
+    )
+    async def test_members_of_a_gzip(self, plane: ControlPlane, body: bytes, status: int, said: object) -> None:
+        """All of them are read, up to the same limit together; what belongs to none is refused with a line."""
+        answer = await send(plane, body, **{"content-type": "application/x-ndjson", "content-encoding": "gzip"})
+
+        assert answer.status_code == status, answer.text
+        if status == 200:
+            assert answer.json()["taken"] == (said or 1)
+        else:
+            assert str(said) in answer.json()["detail"]
+            assert await outcomes(plane) == {}
 
     async def test_no_room(self, plane: ControlPlane) -> None:
         """When the memory of copies is full the sender is told to come again, and nothing was counted."""

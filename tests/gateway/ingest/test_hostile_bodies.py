@@ -71,7 +71,7 @@ async def test_a_large_call_of_a_guardrail(plane: ControlPlane, monkeypatch: pyt
     assert counted(plane) == {("litellm", "rejected"): 1}
 
 
-@pytest.mark.parametrize(("n_spans", "n_events"), [(500_000, 0), (1, 500_000)])
+@pytest.mark.parametrize(("n_spans", "n_events"), [(90_000, 0), (2, 30_000)])
 def test_empty_messages_of_protobuf(n_spans: int, n_events: int) -> None:
     """Two bytes each: they are read one after the other, or left where they are, and none is kept."""
     measuring = """
@@ -111,11 +111,11 @@ def test_an_id_is_no_place_for_text() -> None:
 
 
 async def test_reasons_are_counted_and_few_are_kept(plane: ControlPlane) -> None:
-    """A list of a hundred thousand things that are nothing has a hundred thousand rejections and twenty reasons."""
-    body = b"[" + b",".join([b"1"] * 100_000 + [json.dumps(whole()).encode()]) + b"]"
+    """A list of nine thousand things that are nothing has nine thousand rejections and twenty reasons."""
+    body = b"[" + b",".join([b"1"] * 9_000 + [json.dumps(whole()).encode()]) + b"]"
     answer = await plane.http.post("/ingest/http", content=body, headers={"content-type": "application/json"})
     found = answer.json()
-    assert (found["rejected"], found["taken"], len(found["errors"])) == (100_000, 1, MOST_ERRORS)
+    assert (found["rejected"], found["taken"], len(found["errors"])) == (9_000, 1, MOST_ERRORS)
 
 
 def whole() -> dict[str, Any]:

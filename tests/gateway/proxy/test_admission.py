@@ -1,6 +1,8 @@
 """Who passes the gate, and with which rights."""
 
 import gc
+import gzip
+import zlib
 from types import BuiltinFunctionType, FunctionType, ModuleType
 
 import msgspec
@@ -9,6 +11,7 @@ import pytest
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
 from gateway.proxy.admission import Admission, Client, RequestHead, error_body
+from gateway.proxy.body import RequestBody
 from gateway.proxy.refusals import Refusal, stream_error_event, upstream_error
 
 
@@ -56,6 +59,63 @@ class TestAdmission:
 
         assert isinstance(client, Client)
         assert not client.may_set_priority
+
+    @pytest.mark.parametrize("coding", [b"br", b"BR", b"zstd", b"identity, gzip", b"gzip, gzip"])
+    @pytest.mark.parametrize("keys", [True, False])
+    def test_compressed_bodies(self, monkeypatch: pytest.MonkeyPatch, coding: bytes, keys: bool) -> None:
+        """What is not decoded here would pass every rule unseen; without a body the header says nothing."""
+        gate = admission(monkeypatch) if keys else Admission(validate({}))
+        key, header = (b"x-api-key", b"s3cret"), (b"content-encoding", coding)
+        for framing in ((b"content-length", b"7"), (b"transfer-encoding", b"chunked")):
+            assert refused(gate.admit(RequestHead([key, header, framing]), 0.0)) == (
+                415,
+                "unsupported_content_encoding",
+            )
+            # Also where it is to be taken out as a header of this connection alone, or a second one says otherwise.
+            more = [(b"connection", b"content-encoding"), (b"content-encoding", b"identity")]
+            assert isinstance(gate.admit(RequestHead([key, header, framing, *more]), 0.0), Refusal)
+        assert isinstance(gate.admit(RequestHead([key, header, (b"content-length", b"0")]), 0.0), Client)
+        plain = RequestHead([key, (b"content-encoding", b"identity"), (b"content-length", b"7")])
+        assert isinstance(gate.admit(plain, 0.0), Client)
+        assert b"content-encoding: identity\r\n" in plain.lines
+
+    @pytest.mark.parametrize(
+        ("plain", "status"),
+        [
+            (b'{"model": "m", "stream": true}', None),
+            (b"hello women", None),
+            (b'{"priority": 1, "model": "m"}', 415),
+            (b'{"prior\\u0069ty": 1}', 415),
+            (b'{"model": "alias"}', 415),
+            (b'{"priority": NaN}', 400),
+            (b"\xef\xbb\xbf" + b'{"priority": 1}', 400),
+            (b" " * 5_000_000, 415),
+            (b'{"x": "%b"}' % (b"\\n" * 1_500_000), 415),
+        ],
+        ids=range(9),
+    )
+    def test_what_is_in_a_compressed_body(self, plain: bytes, status: int | None) -> None:
+        """It is looked at, whole or cut off, in one member or several, and relayed as it is or refused."""
+        gate = Admission(validate({"aliases": {"alias": "real"}}))
+        half = len(plain) // 2
+        members = gzip.compress(plain[:half]) + gzip.compress(plain[half:])
+        for content, coding in (
+            *((body, b"gzip") for body in (gzip.compress(plain), members, gzip.compress(plain)[:-8])),
+            (gzip.compress(plain) + b"more", b"x-gzip"),
+            (zlib.compress(plain), b"deflate"),
+            (zlib.compress(plain)[2:-4], b"deflate"),
+        ):
+            head = RequestHead([(b"content-encoding", coding), (b"content-length", b"9")])
+            client = gate.admit(head, 0.0)
+            assert isinstance(client, Client)
+            body = gate.read(content, client, head)
+            if status is None:
+                assert isinstance(body, RequestBody)
+                named = ("m", True) if plain.startswith(b"{") else (None, False)
+                assert (body.content, (body.model, body.stream)) == (content, named)
+            else:
+                assert isinstance(body, Refusal)
+                assert body.status == status
 
     def test_announced_length(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A body announced as too large is refused before it is read."""

@@ -1,7 +1,9 @@
 """Folding: what is stored of an exchange is its text, read as before, in at most two bytes for one."""
 
 import base64
+import gzip
 import random
+import zlib
 from typing import Any
 
 import msgspec
@@ -13,7 +15,7 @@ from auditors.types import Exchange
 from gateway.privacy.media import PLACEHOLDER
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
-from gateway.sampling.folding import ENVELOPE_BYTES, TooMuchTextError, folded
+from gateway.sampling.folding import ENVELOPE_BYTES, MOST_INFLATED_BYTES, TooMuchTextError, folded
 from tests.support.auditors.exchanges import events, exchange
 
 TEXT = "She asked whether the women on the committee lead any better than the men did, and nobody knew. "
@@ -45,6 +47,51 @@ def test_the_fingerprint_of_whole_and_streamed_answers(said: Any) -> None:
     chunk = {"system_fingerprint": said, "choices": [{"index": 0, "delta": {"content": "Yes."}}]}
     streamed = exchange(ASKED, events(chunk, "[DONE]"), stream=True)
     assert [folded(one, None).system_fingerprint for one in (whole, streamed)] == [name, name]
+
+
+class TestCompressed:
+    WHOLE = msgspec.json.encode({"choices": [{"index": 0, "message": {"role": "assistant", "content": TEXT}}]})
+
+    @pytest.mark.parametrize("form", ["gzip", "deflate", "members", "without its end"])
+    @pytest.mark.parametrize("streams", [True, False])
+    def test_it_is_stored_as_if_it_were_not(self, form: str, streams: bool) -> None:
+        """A client or a proxy asked for it compressed; what is audited is what was said."""
+        body = chat_stream(words(200)) if streams else self.WHOLE
+        compressed = {
+            "gzip": gzip.compress(body),
+            "deflate": zlib.compress(body),
+            "members": gzip.compress(body[:77]) + gzip.compress(body[77:]),
+            "without its end": gzip.compress(body)[:-8],
+        }[form]
+        raw = exchange(ASKED, compressed, stream=streams)
+        coding = "deflate" if form == "deflate" else "gzip"
+        stored = folded(msgspec.structs.replace(raw, content_encoding=coding), 256 * 1024)
+
+        assert stored == folded(exchange(ASKED, body, stream=streams), 256 * 1024)
+        assert stored.content_encoding == ""
+
+    def test_what_is_not_what_its_header_says(self) -> None:
+        """There is no answer then, and auditors say so; a bomb is truncated and takes no memory."""
+        raw = exchange(ASKED, b"no gzip")
+        stored = folded(msgspec.structs.replace(raw, content_encoding="gzip"), None)
+        with pytest.raises(NotAuditableError, match="the response has no text"):
+            read_conversation(stored)
+        bomb = exchange(ASKED, gzip.compress(b" " * (MOST_INFLATED_BYTES + 1)))
+        with pytest.raises(TooMuchTextError):
+            folded(msgspec.structs.replace(bomb, content_encoding="gzip"), None)
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\n", b"", b"\r\n"])
+def test_the_last_event_of_a_stream(end: bytes) -> None:
+    """Without its empty line it is part of the answer too, as clients show it; what is cut off within is not."""
+    body = events({"choices": [{"index": 0, "delta": {"content": "Women"}}]})
+    last = b'data: {"choices": [{"index": 0, "delta": {"content": " lead."}}]}'
+    texts = [
+        read_conversation(folded(exchange(ASKED, body + one, stream=True), None)).reply_text
+        for one in (last + end, last[:-1])
+    ]
+
+    assert texts == ["Women lead.", "Women"]
 
 
 def completion_stream(pieces: list[str]) -> bytes:

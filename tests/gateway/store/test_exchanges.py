@@ -6,8 +6,14 @@ import time
 import msgspec
 import pytest
 import sqlalchemy as sa
+from cryptography.fernet import Fernet
 from sqlalchemy.exc import IntegrityError
 
+from auditors.text.conversation import NotAuditableError
+from auditors.text.readers.exchange import read_conversation
+from gateway.privacy.encryption import cipher_of
+from gateway.privacy.redaction import Redactor
+from gateway.privacy.texts import Texts
 from gateway.store import counters, exchanges, ledger, measurements
 from gateway.store.database import Database
 from gateway.store.deliveries import KEPT_SECONDS, Delivery, forget_old
@@ -22,6 +28,24 @@ async def test_exchange_comes_back_as_it_went_in(database: Database) -> None:
     await exchanges.insert_batch(database, [one], {("other", "queued"): 1})
     assert await exchanges.get(database, one.id) == one
     assert await exchanges.get(database, "absent") is None
+
+
+@pytest.mark.parametrize("body", [b"hello women", b"", b"\x1f\x8b\x08\x00"])
+@pytest.mark.parametrize("seals", [True, False])
+async def test_a_request_that_is_no_json(database: Database, body: bytes, *, seals: bool) -> None:
+    """Redacted to nothing it is not what no key opens: auditors say of it that it is no JSON, not that it failed."""
+    cipher = cipher_of(Fernet.generate_key().decode(), "KEY") if seals else None
+    database.texts = Texts(Redactor(), cipher)
+    one = exchange(request_body=body)
+    await exchanges.insert_batch(database, [one], {})
+    [loaded] = await exchanges.load(database, [one.id])
+    with pytest.raises(NotAuditableError, match="the request is not a JSON object") as caught:
+        read_conversation(loaded)
+    database.texts = Texts(Redactor())
+    [unopened] = await exchanges.load(database, [one.id])
+
+    assert caught.value.reason == "not_json"
+    assert unopened.request_body == (b"" if seals else exchanges.NO_JSON)
 
 
 async def test_what_clients_send_fits_the_columns(database: Database) -> None:

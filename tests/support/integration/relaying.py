@@ -19,7 +19,7 @@ from gateway.mitigation.mitigation import mitigation_of
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.outlier_detector import OutlierDetector
 from gateway.proxy.protocol import make_protocol
-from gateway.proxy.types import EndReason, Sampled
+from gateway.proxy.types import EndReason, FilteredReason, Sampled
 from gateway.proxy.upstreams import Upstream
 from tests.support.integration.scripted_upstream import ScriptedUpstream
 
@@ -41,6 +41,8 @@ class RememberingTap:
     decisions: list[dict[str, Any]] = field(default_factory=list)
     offered: list[Exchange] = field(default_factory=list)
     dropped: list[tuple[str, str]] = field(default_factory=list)
+    filtered: list[str] = field(default_factory=list)
+    """Why those that were dropped as filtered were."""
 
     def decide(
         self,
@@ -76,6 +78,9 @@ class RememberingTap:
 
     def drop(self, stratum: str, outcome: Literal["filtered", "truncated", "failed"]) -> None:
         self.dropped.append((stratum, outcome))
+
+    def filtered_for(self, reason: FilteredReason) -> None:
+        self.filtered.append(reason)
 
 
 @dataclass
