@@ -57,6 +57,7 @@ SCHEDULE_SECONDS = 5.0
 MODELS_SECONDS = 30.0
 RENDER_SECONDS = 60.0
 EVENTS_SECONDS = 1.0
+WEBHOOK_SECONDS = 1.0
 EXPORT_SECONDS = 10.0
 """How often it is looked whether an export is due."""
 REFERENCE_SECONDS = 10.0
@@ -189,6 +190,7 @@ class _Work:
             _every(REFERENCE_SECONDS, stop, self._references),
             _every(COVERAGE_SECONDS, stop, coverage),
             _every(EVENTS_SECONDS, stop, self._events),
+            _every(WEBHOOK_SECONDS, stop, self._canaries.webhook),
             _every(EXPORT_SECONDS, stop, self._exporting),
             _every(RETIRE_SECONDS, stop, partial(maintenance.retire, database, config, stop)),
             _every(auditors_seen.BEAT_SECONDS, stop, partial(auditors_seen.beat, database, self.name)),

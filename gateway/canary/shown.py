@@ -27,6 +27,18 @@ class ListedCanary(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: float | None
 
 
+class ShownDelivery(msgspec.Struct, frozen=True, kw_only=True):
+    """The delivery of a verdict to the webhook."""
+
+    status: str
+    """pending, delivered, or failed: all attempts were made."""
+    attempts: int
+    problem: str | None
+    """Why the last attempt failed."""
+    delivered_at: float | None
+    """In Unix seconds."""
+
+
 class ShownCanary(msgspec.Struct, frozen=True, kw_only=True):
     """One canary. Times are Unix seconds; scores and differences are on -1..1."""
 
@@ -57,3 +69,5 @@ class ShownCanary(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     started_at: float | None
     finished_at: float | None
+    webhook: ShownDelivery | None = None
+    """None without a verdict, or where no webhook is configured."""

@@ -3,18 +3,17 @@
 import argparse
 import json
 import math
-import os
 import sys
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from gateway.canary.comparison import GapReport
 from gateway.canary.shown import ShownCanary
+from gateway.cli.gateway_client import GATEWAY, REQUEST_SECONDS, AwayError, GatewayClient
 from gateway.cli.tables import aligned
 from gateway.errors import GatewayError
 
@@ -22,6 +21,7 @@ HELP = """\
 The auditor of the gateway replays sampled prompts on both models and compares every gap; docs/canary.md says how.
 
 Exit codes of wait, and of start --wait: 0 promote, 1 rollback, 3 hold, 4 no verdict in time; 2 wrong usage, as always.
+wait tries again while the gateway, or a proxy before it, cannot be reached or answers 408, 429 or 5xx.
 
 Example:
   biasgate canary start --stable qwen --canary qwen-tuned --wait
@@ -29,14 +29,9 @@ Example:
   biasgate canary wait 3b1f0c52a7f84d6f9f0f5b8f8e0f7a11 --timeout 3600
 """
 EXIT_CODES = {"promote": 0, "rollback": 1, "hold": 3, "undecided": 4}
-GATEWAY = "http://127.0.0.1:8080"
 POLL_SECONDS = 2.0
-REQUEST_SECONDS = 30.0
-LONGEST_REPLY_BYTES = 16 * 1024 * 1024
-
-
-class AwayError(GatewayError):
-    """The gateway cannot be reached, or asks to be asked again: waiting may help."""
+PATIENCE_SECONDS = 300.0
+"""Without --timeout: how long the gateway may give no answer before `wait` ends."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,54 +65,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     gateway = _Gateway(arguments.gateway, arguments.key_env)
     if arguments.action == "start":
-        canary_id = str(gateway.ask("/canaries", _request(arguments))["id"])
+        canary_id = gateway.start(_request(arguments))
         print(canary_id, flush=True)
         return _wait(gateway, canary_id, arguments.timeout, as_json=False) if arguments.wait else 0
     if arguments.action == "wait":
         return _wait(gateway, arguments.id, arguments.timeout, as_json=arguments.json)
-    _print(gateway, arguments.id, as_json=arguments.json)
+    _print(gateway.canary(arguments.id), gateway.reply if arguments.json else None)
     return 0
 
 
-class _Gateway:
-    """The control plane at a URL."""
+class _Gateway(GatewayClient):
+    """The canaries of a gateway."""
 
-    def __init__(self, url: str, key_variable: str | None) -> None:
-        """Raises GatewayError for what is no URL, or a variable that is not set."""
-        if not url.startswith(("http://", "https://")):
-            raise GatewayError(f'--gateway "{url}" must start with http:// or https://')
-        self._url = url.rstrip("/")
-        self._headers = {"content-type": "application/json"}
-        if key_variable is not None:
-            key = os.environ.get(key_variable)
-            if not key:
-                raise GatewayError(f'environment variable "{key_variable}" (--key-env) is not set: export it')
-            self._headers["authorization"] = f"Bearer {key}"
+    reply: Mapping[str, Any] = {}
+    """The last reply, as it came."""
 
-    def ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The JSON object that it answers a GET, or a POST of this body, with. Raises GatewayError."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._url + path, data, self._headers)  # noqa: S310 - http or https, see above
+    def start(self, body: Mapping[str, Any]) -> str:
+        """Start a canary and return its id. Raises GatewayError."""
+        canary_id = self.ask("/canaries", body).get("id")
+        if not isinstance(canary_id, str):
+            raise GatewayError(f"{self.url}/canaries answers without an id: is it a biasgate gateway?")
+        return canary_id
+
+    def canary(self, canary_id: str, *, seconds: float = REQUEST_SECONDS) -> ShownCanary:
+        """Raises AwayError, GatewayError."""
+        self.reply = self.ask(f"/canaries/{urllib.parse.quote(canary_id, safe='')}", seconds=seconds)
         try:
-            with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:  # noqa: S310 - the same
-                reply = json.loads(answer.read(LONGEST_REPLY_BYTES))
-        except urllib.error.HTTPError as exc:
-            with exc:
-                said = _detail(exc.read(LONGEST_REPLY_BYTES)) or f"status {exc.code}"
-            raise (AwayError if exc.code in (429, 503) else GatewayError)(f"{self._url}: {said}") from exc
-        except (OSError, ValueError) as exc:
-            reason = getattr(exc, "reason", exc)
-            raise AwayError(f"{self._url}{path} gives no usable answer ({reason}): is the gateway there?") from exc
-        if not isinstance(reply, dict):
-            raise GatewayError(f"{self._url}{path} answers with no JSON object: is it a biasgate gateway?")
-        return reply
-
-    def canary(self, canary_id: str) -> ShownCanary:
-        reply = self.ask(f"/canaries/{urllib.parse.quote(canary_id, safe='')}")
-        try:
-            return msgspec.convert(reply, ShownCanary)
+            return msgspec.convert(self.reply, ShownCanary)
         except msgspec.ValidationError as exc:
-            raise GatewayError(f"{self._url}: another version of biasgate answers: {exc}") from exc
+            raise GatewayError(f"{self.url}: another version of biasgate answers: {exc}") from exc
 
 
 def _request(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -137,42 +113,64 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _wait(gateway: _Gateway, canary_id: str, timeout: float, *, as_json: bool) -> int:
-    """Until there is a verdict. A gateway that is away for a while is waited for, but not one that was never there."""
+    """Wait for the verdict and return its exit code.
+
+    What may pass by itself is tried again until the timeout; without one, until no answer came for `PATIENCE_SECONDS`.
+    """
     if math.isnan(timeout) or timeout < 0:
         raise GatewayError(f"--timeout {timeout:g} must be 0 or more")
-    deadline = time.monotonic() + timeout
-    found, shown = gateway.canary(canary_id), -1
-    while found.status != "done":
-        if time.monotonic() >= deadline:
-            print(f"no verdict after {timeout:g} s: {'; '.join(found.reasons)}", file=sys.stderr)
-            return EXIT_CODES["undecided"]
-        if found.n_pairs != shown:
-            shown = found.n_pairs
-            print(f"{found.status}: {'; '.join(found.reasons)}", file=sys.stderr, flush=True)
-        time.sleep(max(0.0, min(POLL_SECONDS, deadline - time.monotonic())))
+    started = answered = time.monotonic()
+    canary: ShownCanary | None = None
+    n_printed, problem = -1, ""
+    while True:
+        deadline = started + timeout if math.isfinite(timeout) else answered + PATIENCE_SECONDS
         try:
-            found = gateway.canary(canary_id)
+            canary = gateway.canary(canary_id, seconds=_between(deadline))
         except AwayError as exc:
-            print(str(exc), file=sys.stderr, flush=True)
-    _print(gateway, canary_id, as_json=as_json)
-    return EXIT_CODES[found.verdict]
+            if str(exc) != problem:
+                problem = str(exc)
+                print(f"{problem}; trying again", file=sys.stderr, flush=True)
+        else:
+            answered, problem = time.monotonic(), ""
+            if canary.status == "done":
+                _print(canary, gateway.reply if as_json else None)
+                return EXIT_CODES[canary.verdict]
+            if canary.n_pairs != n_printed:
+                n_printed = canary.n_pairs
+                print(f"{canary.status}: {'; '.join(canary.reasons)}", file=sys.stderr, flush=True)
+            if not math.isfinite(timeout):
+                deadline = answered + PATIENCE_SECONDS
+        if time.monotonic() >= deadline:
+            why = problem or ("" if canary is None else "; ".join(canary.reasons))
+            print(f"no verdict after {time.monotonic() - started:.3g} s: {why}", file=sys.stderr)
+            return EXIT_CODES["undecided"]
+        time.sleep(max(0.0, min(POLL_SECONDS, deadline - time.monotonic())))
 
 
-def _print(gateway: _Gateway, canary_id: str, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(gateway.ask(f"/canaries/{urllib.parse.quote(canary_id, safe='')}")))
+def _between(deadline: float) -> float:
+    """Return the time limit of a request before a deadline: at least a second, so that --timeout 0 asks once."""
+    return max(1.0, min(REQUEST_SECONDS, deadline - time.monotonic()))
+
+
+def _print(canary: ShownCanary, reply: Mapping[str, Any] | None) -> None:
+    """Print the reply as JSON where there is one, else what it says in words."""
+    if reply is not None:
+        print(json.dumps(reply))
         return
-    found = gateway.canary(canary_id)
-    print(f"{found.verdict} ({found.status})")
-    for reason in found.reasons:
+    print(f"{canary.verdict} ({canary.status})")
+    for reason in canary.reasons:
         print(f"- {reason}")
-    if found.gaps:
+    if canary.webhook is not None and canary.webhook.status != "delivered":
+        why = f" ({canary.webhook.problem})" if canary.webhook.problem else ""
+        print(f"webhook: {canary.webhook.status} after {canary.webhook.attempts} attempts{why}")
+    if canary.gaps:
         rows = [["gap", "axis", "group", "pairs", "left out", "stable", "canary", "growth", "bounds", "e-value", ""]]
-        print("\n" + aligned([*rows, *map(_row, found.gaps)]))
+        print("\n" + aligned([*rows, *map(_row, canary.gaps)]))
         print(
-            f"bounds hold at every look with {1 - found.alpha:.4g} each; excluded: below {found.smallest_difference:g}"
+            f"bounds hold at every look with {1 - canary.alpha:.4g} each; "
+            f"excluded: below {canary.smallest_difference:g}"
         )
-    for one in found.beside:
+    for one in canary.beside:
         if one.n:
             print(
                 f"{one.what}: stable {one.stable:.4g}, canary {one.canary:.4g} in {one.n} pairs; relative difference "
@@ -198,11 +196,3 @@ def _row(one: GapReport) -> list[str]:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
-
-
-def _detail(body: bytes) -> str | None:
-    """What a problem says is wrong."""
-    try:
-        return str(json.loads(body)["detail"])
-    except (ValueError, KeyError, TypeError):
-        return None

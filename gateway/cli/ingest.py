@@ -4,20 +4,17 @@ import argparse
 import gzip
 import hashlib
 import json
-import os
 import sys
 import time
-import urllib.error
-import urllib.request
 import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import msgspec
 
-from gateway.cli.canary import GATEWAY
+from gateway.cli.gateway_client import AWAY_STATUSES, GATEWAY, AwayError, GatewayClient, detail
 from gateway.errors import GatewayError
 
 HELP = """\
@@ -34,13 +31,14 @@ BATCH_BYTES = 1024 * 1024
 """Of lines that are sent together, unless one alone is larger."""
 GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 64 * 1024 * 1024
-REQUEST_SECONDS = 60.0
-LONGEST_REPLY_BYTES = 1024 * 1024
+REQUEST_SECONDS = 120.0
+"""For one request, which may hold a line of `LONGEST_LINE` bytes."""
 PATIENCE_SECONDS = 300.0
 """For a gateway that is away, or asks to come again; one that was never there is not waited for."""
 MOST_NAMED = 20
 """Lines that are named; the others are counted."""
 ENVELOPE = frozenset({"http_buffered_trace"})
+_DOOR = "/ingest/http"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,22 +79,26 @@ class _Line(msgspec.Struct, frozen=True):
     body: bytes
 
 
+class _Reply(msgspec.Struct):
+    """What the door says of a batch."""
+
+    taken: int = 0
+    duplicate: int = 0
+    waiting: int = 0
+    ignored: int = 0
+    rates_ignored: int = 0
+    rejected: int = 0
+    errors: list[str] = []
+
+
 class _Sending:
     """A gateway's door, and what became of everything so far."""
 
     def __init__(self, url: str, key_variable: str | None, rate: float | None) -> None:
         """Raises GatewayError for what is no URL, or a variable that is not set."""
-        if not url.startswith(("http://", "https://")):
-            raise GatewayError(f'--gateway "{url}" must start with http:// or https://')
-        self._url = f"{url.rstrip('/')}/ingest/http"
-        self._headers = {"content-type": "application/x-ndjson"}
-        if key_variable is not None:
-            key = os.environ.get(key_variable)
-            if not key:
-                raise GatewayError(f'environment variable "{key_variable}" (--key-env) is not set: export it')
-            self._headers["authorization"] = f"Bearer {key}"
-        if rate is not None:
-            self._headers["x-biasgate-sampling-rate"] = repr(rate)
+        self._gateway = GatewayClient(url, key_variable, content_type="application/x-ndjson")
+        self._url = self._gateway.url + _DOOR
+        self._headers = {} if rate is None else {"x-biasgate-sampling-rate": repr(rate)}
         self.counts: Counter[str] = Counter()
         self.errors: list[str] = []
         """Of the first lines that were rejected."""
@@ -119,48 +121,54 @@ class _Sending:
             return
         self.n_lines += len(batch)
         for name in ("taken", "duplicate", "waiting", "ignored", "rates_ignored"):
-            self.counts[name] += int(reply.get(name, 0))
-        if rejected := int(reply.get("rejected", 0)):
-            self.counts["rejected"] += rejected
-            for error in reply.get("errors", []):
-                self._name(str(error), batch)
+            self.counts[name] += getattr(reply, name)
+        self.counts["rejected"] += reply.rejected
+        for error in reply.errors if reply.rejected else ():
+            self._name(error, batch)
 
     def _name(self, error: str, batch: list[_Line]) -> None:
         """By the number in the file instead of that in the batch."""
         place, _, why = error.partition(": ")
         index = place.rpartition(" ")[2]
-        number = batch[int(index)].number if index.isdigit() and int(index) < len(batch) else batch[0].number
+        is_place = index.isascii() and index.isdigit() and len(index) < 9 and int(index) < len(batch)
+        number = batch[int(index)].number if is_place else batch[0].number
         if len(self.errors) < MOST_NAMED:
             self.errors.append(f"line {number}: {why}")
 
-    def _reply(self, body: bytes, batch: list[_Line]) -> dict[str, Any] | None:
+    def _reply(self, body: bytes, batch: list[_Line]) -> _Reply | None:
         deadline = time.monotonic() + (PATIENCE_SECONDS if self._was_there else 0.0)
         while True:
-            request = urllib.request.Request(self._url, body, self._headers)  # noqa: S310 - http or https, see above
+            wait = 2.0
             try:
-                with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:  # noqa: S310 - the same
-                    reply = json.loads(answer.read(LONGEST_REPLY_BYTES))
+                answer = self._gateway.send(_DOOR, body, headers=self._headers, seconds=REQUEST_SECONDS)
+            except AwayError as exc:
+                problem, is_away = str(exc), True
+            else:
+                if answer.is_success:
                     self._was_there = True
-                    return reply if isinstance(reply, dict) else {}
-            except urllib.error.HTTPError as exc:
-                with exc:
-                    said = _detail(exc.read(LONGEST_REPLY_BYTES)) or f"status {exc.code}"
-                if exc.code in (429, 503) and not self._was_there:
+                    return self._read(answer.content)
+                problem = f"{self._url}: {detail(answer.content) or f'status {answer.status_code}'}"
+                if answer.status_code in (429, 503) and not self._was_there:
                     self._was_there, deadline = True, time.monotonic() + PATIENCE_SECONDS
-                if exc.code in (400, 413):
+                if answer.status_code in (400, 413):
                     if len(batch) == 1:
-                        self.reject(batch[0].number, said.partition(": ")[2] if exc.code == 400 else said)
+                        why = problem.removeprefix(f"{self._url}: ")
+                        self.reject(batch[0].number, why.partition(": ")[2] if answer.status_code == 400 else why)
                     return None
-                wait = _seconds(exc.headers.get("retry-after"))
-                is_away = exc.code in (429, 500, 502, 503, 504)
-            except (OSError, ValueError) as exc:
-                said, wait, is_away = str(getattr(exc, "reason", exc)), 2.0, True
+                wait = _seconds(answer.headers.get("retry-after"))
+                is_away = answer.status_code in AWAY_STATUSES
             if not is_away or time.monotonic() + wait > deadline:
                 raise GatewayError(
-                    f"{self._url}: {said}; stopped before line {batch[0].number}, {self.n_lines} lines are done: "
+                    f"{problem}; stopped before line {batch[0].number}, {self.n_lines} lines are done: "
                     "run it again, what is done counts once"
                 )
             time.sleep(wait)
+
+    def _read(self, content: bytes) -> _Reply:
+        try:
+            return msgspec.json.decode(content, type=_Reply)
+        except (msgspec.DecodeError, RecursionError) as exc:
+            raise GatewayError(f"{self._url} gives no counts ({exc}): is it a biasgate gateway?") from exc
 
 
 def _opened(name: str) -> IO[bytes]:
@@ -225,16 +233,8 @@ def _with_id(line: bytes, number: int, first: bytes) -> bytes | None:
     return json.dumps(data | {"id": f"line {number} {digest}"}).encode()
 
 
-def _detail(body: bytes) -> str:
-    try:
-        said = json.loads(body)["detail"]
-    except (ValueError, KeyError, TypeError):
-        return ""
-    return " ".join(str(said).split())
-
-
 def _seconds(value: str | None) -> float:
-    return float(value) if value and value.isdigit() else 2.0
+    return float(value) if value and value.isascii() and value.isdigit() else 2.0
 
 
 def _print(sending: _Sending, seconds: float, *, as_json: bool) -> None:

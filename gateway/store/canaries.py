@@ -12,8 +12,10 @@ from sqlalchemy.exc import IntegrityError
 from gateway.canary.comparison import Findings, Pair, Verdict
 from gateway.canary.plan import Plan, described
 from gateway.canary.request import CanaryRequest, Side
-from gateway.canary.shown import ListedCanary, ShownCanary, ShownSide
+from gateway.canary.shown import ListedCanary, ShownCanary, ShownDelivery, ShownSide
 from gateway.errors import BusyError, ConflictError, NotFoundError
+from gateway.store import canary_deliveries
+from gateway.store.canary_deliveries import Delivery
 from gateway.store.database import Database
 from gateway.store.runs import STALE_SECONDS
 from gateway.store.schema import exclusively
@@ -40,6 +42,8 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float | None
     finished_at: float | None
     heartbeat_at: float | None
+    delivery: Delivery | None = None
+    """How far the verdict's delivery to the webhook is; only `get` reads it, and it is None when none is owed."""
 
 
 def shown(canary: Canary) -> ShownCanary:
@@ -77,6 +81,18 @@ def shown(canary: Canary) -> ShownCanary:
         created_at=canary.created_at,
         started_at=canary.started_at,
         finished_at=canary.finished_at,
+        webhook=_shown_delivery(canary.delivery),
+    )
+
+
+def _shown_delivery(delivery: Delivery | None) -> ShownDelivery | None:
+    if delivery is None:
+        return None
+    return ShownDelivery(
+        status=delivery.status,
+        attempts=delivery.attempts,
+        problem=delivery.problem,
+        delivered_at=delivery.delivered_at,
     )
 
 
@@ -105,9 +121,10 @@ async def get(database: Database, canary_id: str) -> Canary:
     """Raises NotFoundError."""
     async with database.read() as connection:
         row = (await connection.execute(sa.select(canaries).where(canaries.c.id == canary_id))).first()
+        delivery = await canary_deliveries.read(connection, canary_id)
     if row is None:
         raise NotFoundError(f'no canary has the id "{canary_id}": GET /canaries lists them')
-    return _canary(row)
+    return msgspec.structs.replace(_canary(row), delivery=delivery)
 
 
 async def list_canaries(database: Database, *, limit: int) -> list[ListedCanary]:
@@ -190,9 +207,18 @@ async def note(database: Database, canary_id: str, findings: Findings) -> None:
 
 
 async def finish(
-    database: Database, canary_id: str, verdict: Verdict, reasons: Sequence[str], findings: Findings | None = None
+    database: Database,
+    canary_id: str,
+    verdict: Verdict,
+    reasons: Sequence[str],
+    findings: Findings | None = None,
+    *,
+    is_delivered: bool = False,
 ) -> bool:
-    """Ends a running canary. False when it is not running any more."""
+    """Ends a running canary. False when it is not running any more.
+
+    With `is_delivered` the same transaction stores that the verdict is to be delivered to the webhook.
+    """
     values: dict[str, Any] = {
         "status": "done",
         "verdict": verdict,
@@ -201,7 +227,11 @@ async def finish(
     }
     if findings is not None:
         values["findings"] = msgspec.json.encode(findings).decode()
-    return await _change(database, canary_id, values)
+    async with database.begin() as connection:
+        is_ended = (await connection.execute(_running(canary_id).values(values))).rowcount == 1
+        if is_ended and is_delivered:
+            await canary_deliveries.add(connection, canary_id)
+    return is_ended
 
 
 async def release(database: Database, canary_id: str) -> None:
@@ -238,9 +268,12 @@ async def sampled_ids(database: Database, model: str, *, limit: int) -> list[str
 
 
 async def _change(database: Database, canary_id: str, values: dict[str, Any]) -> bool:
-    mine = sa.update(canaries).where(canaries.c.id == canary_id, canaries.c.status == "running").values(values)
     async with database.begin() as connection:
-        return (await connection.execute(mine)).rowcount == 1
+        return (await connection.execute(_running(canary_id).values(values))).rowcount == 1
+
+
+def _running(canary_id: str) -> sa.Update:
+    return sa.update(canaries).where(canaries.c.id == canary_id, canaries.c.status == "running")
 
 
 def _is_claimable(now: float) -> sa.ColumnElement[bool]:

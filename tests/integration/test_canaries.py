@@ -12,6 +12,7 @@ from gateway.canary.comparison import Pair
 from gateway.store import canaries, exchanges
 from gateway.store.canaries import Canary
 from gateway.store.database import Database
+from tests.support.auditors.scripted import Reply, scripted_server
 from tests.support.integration.auditing import auditing, until
 from tests.support.integration.canaries import (
     both,
@@ -127,12 +128,22 @@ async def test_too_few_pairs_end_in_hold(database: Database) -> None:
 
 
 @POSTGRES_LATER
-async def test_nothing_sampled_is_said_in_one_line(database: Database) -> None:
-    """Without a stored exchange of the stable model there is nothing to replay, and the reason says what to do."""
-    async with both(database, profile(), profile()) as config, auditing(config):
-        none = await finished(database, await start(database, config))
-        await store_questions(database, 12)
-        few = await finished(database, await start(database, config))
+async def test_nothing_sampled_is_said_in_one_line(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a stored exchange of the stable model there is nothing to replay, and the reason says what to do.
+
+    The webhook gets both verdicts, though its receiver fails at first and needs longer than a heartbeat.
+    """
+    answers = iter([Reply(b"", 503)])
+    async with scripted_server(lambda _: next(answers, Reply(b"", delay=1.2))) as receiver:
+        monkeypatch.setenv("HOOK", receiver.base_url)
+        async with both(database, profile(), profile(), canary_webhook_env="HOOK") as config, auditing(config):
+            none = await finished(database, await start(database, config))
+            await store_questions(database, 12)
+            few = await finished(database, await start(database, config))
+            for canary in (none, few):
+                await until(partial(_is_delivered, database, canary.id))
+    assert [one.json["id"] for one in receiver.asked].count(none.id) == 2
+    assert [one.json["reasons"] for one in receiver.asked if one.json["id"] == few.id] == [few.reasons]
     assert (none.verdict, few.verdict) == ("hold", "hold")
     assert none.reasons[0].startswith('no sampled exchange of "m" is stored with its text: send it traffic first')
     assert "too few: counterfactual gender/man (6), counterfactual gender/woman (6)" in few.reasons[0]
@@ -266,3 +277,8 @@ async def test_pairs_are_kept_all_or_none(database: Database, n: int) -> None:
     assert await canaries.add_pairs(database, canary_id, made[:3])
     assert not await canaries.add_pairs(database, canary_id, [*made[3:], made[n - 1 if n else 0]])
     assert [one.number for one in await canaries.pairs(database, canary_id)] == [0, 1, 2]
+
+
+async def _is_delivered(database: Database, canary_id: str) -> bool:
+    delivery = (await canaries.get(database, canary_id)).delivery
+    return delivery is not None and delivery.status == "delivered"

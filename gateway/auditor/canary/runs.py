@@ -50,7 +50,8 @@ class CanaryRuns:
         self._database = database
         self._stop = stop
         self._replay = Replay(config, enabled, limiters, secret)
-        self._webhook = Webhook(config)
+        self.webhook = Webhook(config, database, stop)
+        """Delivers the verdicts; to be called every now and then."""
 
     async def __call__(self, payload: dict[str, Any]) -> None:
         """Goes on with it to its verdict. One that this process cannot finish is queued again for another."""
@@ -151,9 +152,9 @@ class CanaryRuns:
     async def _end(
         self, canary_id: str, verdict: Verdict, reasons: list[str], findings: Findings | None = None
     ) -> None:
-        if await canaries.finish(self._database, canary_id, verdict, reasons, findings):
+        is_delivered = self.webhook.is_configured
+        if await canaries.finish(self._database, canary_id, verdict, reasons, findings, is_delivered=is_delivered):
             logger.warning("canary %s: %s: %s", canary_id, verdict, "; ".join(reasons))
-            await self._webhook.tell(await canaries.get(self._database, canary_id))
 
 
 def _add_all(comparison: Comparison, pairs: Sequence[Pair]) -> None:

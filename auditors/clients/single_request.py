@@ -1,0 +1,124 @@
+"""Send one HTTP request and read at most N bytes of the answer within T seconds, whatever the server sends.
+
+A read timeout starts again with every byte, so a server that sends one byte a second defeats it. The time limit here is
+for the whole exchange, from the connection to the last byte. Redirects are not followed: the request, and the key in
+its headers, are for the server that was named.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+
+from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_beginning, read_body
+from auditors.clients.cancellation import cancelled_once
+from auditors.clients.completion import trusted
+
+LONGEST_ERROR_BYTES = 4096
+"""How much of the body is read when the status is not 2xx."""
+
+
+class Answer(NamedTuple):
+    """The status, the headers (names in lower case) and the decoded body of an answer."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def is_success(self) -> bool:
+        """True for a status from 200 to 299."""
+        return 200 <= self.status_code < 300
+
+
+class NoAnswerError(Exception):
+    """No usable answer came. The message gives the reason and never the URL, which may hold a secret."""
+
+
+class TooSlowError(NoAnswerError):
+    """The time limit ran out."""
+
+
+class UnusableAnswerError(NoAnswerError):
+    """A 2xx answer came, but its body is too long or cannot be decoded: asking again will not help."""
+
+
+async def request(
+    method: str,
+    url: str,
+    *,
+    seconds: float,
+    longest: int,
+    content: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Answer:
+    """Send one request on a connection of its own and return the answer, whatever its status.
+
+    Args:
+        method: for example "POST".
+        url: with its scheme, http or https.
+        seconds: limit for the whole exchange.
+        longest: most bytes of a 2xx answer's decoded body; 0 reads no body. Of other answers the first
+            `LONGEST_ERROR_BYTES` are read.
+        content: body of the request.
+        headers: further headers of the request.
+        tls: which certificates are trusted; the default is httpx's.
+
+    Raises: TooSlowError, UnusableAnswerError, or NoAnswerError for every other failure.
+    """
+    if not _is_valid(url):
+        raise NoAnswerError("the URL is not valid")
+    sending = _exchange(method, url, content, {**ACCEPT_ENCODING, **(headers or {})}, longest, tls or trusted())
+    try:
+        async with asyncio.timeout(seconds):
+            return await cancelled_once(sending)
+    except TimeoutError as exc:
+        raise TooSlowError(f"no complete answer within {seconds:g} s") from exc
+    except BodyError as exc:
+        raise UnusableAnswerError(f"the answer cannot be used: {exc}") from exc
+    except (httpx.InvalidURL, UnicodeError) as exc:
+        raise NoAnswerError("the URL, or a header of the request, is not valid") from exc
+    except httpx.HTTPError as exc:
+        raise NoAnswerError(_reason(exc)) from exc
+
+
+async def _exchange(
+    method: str, url: str, content: bytes | None, headers: Mapping[str, str], longest: int, tls: ssl.SSLContext
+) -> Answer:
+    async with (
+        httpx.AsyncClient(verify=tls, timeout=None, follow_redirects=False) as client,  # noqa: S113 - see `request`
+        client.stream(method, url, content=content, headers=dict(headers)) as response,
+    ):
+        encoding = response.headers.get("content-encoding", "")
+        body = b""
+        if not response.is_success:
+            body = await read_beginning(response.aiter_raw(), encoding, LONGEST_ERROR_BYTES)
+        elif longest:
+            body = await read_body(response.aiter_raw(), encoding, longest)
+        return Answer(response.status_code, dict(response.headers), body)
+
+
+def _is_valid(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port beyond 65535, a broken IPv6 address
+        return False
+
+
+def _reason(error: BaseException) -> str:
+    """Return the innermost system error in words ("Connection refused"), else the words or the name of the error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError | socket.gaierror):
+            return " ".join(str(cause.strerror or cause).split())
+        if isinstance(cause, OSError) and cause.errno:
+            return os.strerror(cause.errno)
+        cause = cause.__cause__ or cause.__context__
+    return str(error) or type(error).__name__

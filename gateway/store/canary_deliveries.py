@@ -1,0 +1,78 @@
+"""The delivery of canaries' verdicts to the webhook: what is still owed, and what became of it.
+
+A delivery is one row of `facts`. It is written in the transaction that stores the verdict, so that no kill between the
+two can lose it. An auditor takes a delivery for `LEASE_SECONDS`; when it is killed, another one takes it after that.
+"""
+
+import time
+from typing import Literal
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.store.connections import upsert
+from gateway.store.database import Database
+from gateway.store.tables import facts
+
+LEASE_SECONDS = 60.0
+"""How long an attempt may take before another auditor may try: longer than its time limit."""
+_PREFIX = "canary webhook "
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One verdict on its way to the webhook. Times are Unix seconds."""
+
+    status: Literal["pending", "delivered", "failed"]
+    """failed: all attempts were made."""
+    attempts: int = 0
+    """Attempts that have begun."""
+    problem: str | None = None
+    """Why the last attempt failed."""
+    next_at: float | None = None
+    """When the next attempt is due; None when there is none."""
+    delivered_at: float | None = None
+
+
+async def add(connection: AsyncConnection, canary_id: str) -> None:
+    """Store, in the transaction of the verdict, that it is to be delivered."""
+    pending = msgspec.json.encode(Delivery(status="pending", next_at=time.time()))
+    row = upsert(connection, facts).values(name=_PREFIX + canary_id, value=pending)
+    await connection.execute(row.on_conflict_do_nothing())
+
+
+async def read(connection: AsyncConnection, canary_id: str) -> Delivery | None:
+    """Return the delivery of a canary's verdict; None when none is owed."""
+    query = sa.select(facts.c.value).where(facts.c.name == _PREFIX + canary_id)
+    value = (await connection.execute(query)).scalar()
+    return None if value is None else msgspec.json.decode(value, type=Delivery)
+
+
+async def take_due(database: Database) -> tuple[str, Delivery] | None:
+    """Take the delivery that is due for longest, and count the attempt that begins. Return it with the canary's id."""
+    now = time.time()
+    query = sa.select(facts.c.name, facts.c.value).where(facts.c.name.startswith(_PREFIX, autoescape=True))
+    async with database.read() as connection:
+        rows = [(row.name, bytes(row.value)) for row in await connection.execute(query)]
+    due: list[tuple[float, str, bytes, Delivery]] = []
+    for name, value in rows:
+        delivery = msgspec.json.decode(value, type=Delivery)
+        if delivery.status == "pending" and delivery.next_at is not None and delivery.next_at <= now:
+            due.append((delivery.next_at, name, value, delivery))
+    for _, name, value, delivery in sorted(due, key=lambda row: row[:2]):
+        begun = msgspec.structs.replace(delivery, attempts=delivery.attempts + 1, next_at=now + LEASE_SECONDS)
+        if await _replace(database, name, value, begun):
+            return name.removeprefix(_PREFIX), begun
+    return None
+
+
+async def settle(database: Database, canary_id: str, begun: Delivery, settled: Delivery) -> bool:
+    """Store what became of an attempt. Return False when another auditor has taken the delivery meanwhile."""
+    return await _replace(database, _PREFIX + canary_id, msgspec.json.encode(begun), settled)
+
+
+async def _replace(database: Database, name: str, before: bytes, after: Delivery) -> bool:
+    """Compare and swap, so that one of several auditors wins."""
+    change = sa.update(facts).where(facts.c.name == name, facts.c.value == before)
+    async with database.begin() as connection:
+        return (await connection.execute(change.values(value=msgspec.json.encode(after)))).rowcount == 1
