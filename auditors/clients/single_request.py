@@ -72,7 +72,7 @@ async def request(
 
     Raises: TooSlowError, UnusableAnswerError, or NoAnswerError for every other failure.
     """
-    if not _is_valid(url):
+    if not is_http_url(url):
         raise NoAnswerError("the URL is not valid")
     sending = _exchange(method, url, content, {**ACCEPT_ENCODING, **(headers or {})}, longest, tls or trusted())
     try:
@@ -104,7 +104,8 @@ async def _exchange(
         return Answer(response.status_code, dict(response.headers), body)
 
 
-def _is_valid(url: str) -> bool:
+def is_http_url(url: str) -> bool:
+    """Return whether a URL has the scheme http or https, a host, and a port that there can be."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

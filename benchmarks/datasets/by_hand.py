@@ -10,10 +10,8 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
+from benchmarks.datasets.spec import LARGEST_BYTES
 from benchmarks.errors import DatasetError
-
-LARGEST = 256 * 2**20
-"""Bytes that a file may have once unpacked."""
 
 
 def content(name: str, stored_as: str, given: Path) -> bytes:
@@ -28,13 +26,30 @@ def content(name: str, stored_as: str, given: Path) -> bytes:
     """
     path = _find(name, stored_as, given)
     key = PurePosixPath(stored_as).name.removesuffix(".gz")
+    raw = read_file(name, path)
     try:
-        raw = path.read_bytes()
         if raw.startswith(b"PK\x03\x04"):
             return _from_zip(name, path, raw, key)
         return _bounded(name, path, gzip.GzipFile(fileobj=io.BytesIO(raw)).read) if raw.startswith(b"\x1f\x8b") else raw
     except _UNPACKING_ERRORS as exc:
         raise DatasetError(f"{name}: {path} cannot be unpacked ({exc}): get it again") from exc
+
+
+def read_file(name: str, path: Path) -> bytes:
+    """Return what a file of a data set holds.
+
+    Raises: DatasetError when it is no regular file, cannot be read, or has more than `LARGEST_BYTES`.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise DatasetError(f"{name}: {path} is no regular file")
+        if path.stat().st_size > LARGEST_BYTES:
+            raise DatasetError(f"{name}: {path} has more than {LARGEST_BYTES} bytes: this is another file")
+        return path.read_bytes()
+    except FileNotFoundError as exc:
+        raise DatasetError(f"{name}: the mirror has no {path}: {exc.strerror}") from exc
+    except OSError as exc:
+        raise DatasetError(f"{name}: {path} cannot be read: {exc.strerror}") from exc
 
 
 _UNPACKING_ERRORS = (
@@ -78,7 +93,7 @@ def _from_zip(name: str, path: Path, raw: bytes, key: str) -> bytes:
 
 
 def _bounded(name: str, path: Path, read: Callable[[int], bytes]) -> bytes:
-    unpacked = read(LARGEST + 1)
-    if len(unpacked) > LARGEST:
-        raise DatasetError(f"{name}: {path} unpacks to more than {LARGEST} bytes: this is another file")
+    unpacked = read(LARGEST_BYTES + 1)
+    if len(unpacked) > LARGEST_BYTES:
+        raise DatasetError(f"{name}: {path} unpacks to more than {LARGEST_BYTES} bytes: this is another file")
     return unpacked

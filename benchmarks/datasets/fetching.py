@@ -1,8 +1,10 @@
 """Fetches a published data set: from its pinned upstream, a mirror, or a file that the user got; all of it verified."""
 
+import asyncio
 import csv
 import gzip
 import hashlib
+import io
 import os
 import zlib
 from collections.abc import Callable, Mapping
@@ -11,13 +13,18 @@ from pathlib import Path
 import httpx
 import msgspec
 
+from auditors.clients.single_request import is_http_url
 from benchmarks.datasets import by_hand
 from benchmarks.datasets.published import cached, demand, noted, state
-from benchmarks.datasets.spec import DatasetSpec, SourceFile, canonical_json
+from benchmarks.datasets.spec import LARGEST_BYTES, DatasetSpec, SourceFile, canonical_json
 from benchmarks.errors import DatasetError
 
 MIRROR_VARIABLE = "BIASGATE_DATASETS_MIRROR"
 MOST_REDIRECTS = 5
+ANSWER_SECONDS = 30.0
+"""Until a server must have begun to answer, redirects included."""
+PIECE_BYTES, PIECE_SECONDS = 64 * 1024, 60.0
+"""So much must come in each such time: a server that sends a byte a second is given up."""
 
 Progress = Callable[[int, int | None], None]
 """Called with bytes received and bytes expected of the file in hand (None when the server does not say)."""
@@ -41,9 +48,16 @@ def fetch(
     Raises: DatasetError; nothing unverified is ever left under the final name.
     """
     target = cached(known, data_dir)
-    if state(known, data_dir).state == "present":
-        return target
-    mirror = mirror or os.environ.get(MIRROR_VARIABLE)
+    try:
+        if state(known, data_dir).state == "present":
+            return target
+        _fetch(known, target, mirror or os.environ.get(MIRROR_VARIABLE), on_progress)
+    except OSError as exc:
+        raise DatasetError(f"{known.name}: {target.parent} cannot be used: {exc.strerror or exc}") from exc
+    return target
+
+
+def _fetch(known: DatasetSpec, target: Path, mirror: str | None, on_progress: Progress | None) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     source = _Source(known, mirror, target.parent, on_progress)
     raw = {file.key: source.unpacked(file) for file in known.files}
@@ -55,7 +69,6 @@ def fetch(
     if not known.content_sha256:
         noted(target).write_text(hashlib.sha256(content).hexdigest())
     part.replace(target)
-    return target
 
 
 def _content(known: DatasetSpec, raw: Mapping[str, bytes]) -> bytes:
@@ -112,13 +125,10 @@ class _Source:
         path = mirror / file.mirror_path
         original = path.with_name(path.name.removesuffix(".gz"))
         if not path.is_file() and original.is_file():
-            content = original.read_bytes()
+            content = by_hand.read_file(self._known.name, original)
             _verify_upstream(file, content, str(original))
             return content
-        try:
-            content = path.read_bytes()
-        except OSError as exc:
-            raise DatasetError(f"{self._known.name}: the mirror has no {path}: {exc.strerror}") from exc
+        content = by_hand.read_file(self._known.name, path)
         _verify_mirror(file, content, str(path))
         return _unpack(str(path), content)
 
@@ -163,57 +173,97 @@ def _unpack(where: str, content: bytes) -> bytes:
     if not where.endswith(".gz"):
         return content
     try:
-        return gzip.decompress(content)
+        unpacked = gzip.GzipFile(fileobj=io.BytesIO(content)).read(LARGEST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as exc:
         raise DatasetError(f"{where}: cannot be unpacked: {exc}") from exc
+    if len(unpacked) > LARGEST_BYTES:
+        raise DatasetError(f"{where}: unpacks to more than {LARGEST_BYTES} bytes: this is another file")
+    return unpacked
 
 
 def _download(url: str, part: Path, on_progress: Progress | None) -> bytes:
-    """Downloads into `part`, continuing one that was cut off. The caller verifies, so a wrong joint is noticed."""
+    """Download into `part`, continuing one that was cut off. The caller verifies, so a wrong joint is noticed.
+
+    Raises: DatasetError, also for a file of more than `LARGEST_BYTES`, of which nothing is kept; OSError of the disk.
+    """
     have = part.stat().st_size if part.is_file() else 0
-    # An encoded body cannot be continued at a byte of the decoded file.
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    if not is_http_url(url):
+        raise DatasetError(f"{url} is not a valid URL: give a --mirror as http://HOST/PATH")
     try:
-        with _client() as client, client.stream("GET", url, headers=headers) as response:
-            if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-                return part.read_bytes()
-            response.raise_for_status()
-            resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
-            _write(response, part, have if resumed else 0, on_progress)
+        asyncio.run(_received(url, part, have, on_progress))
+    except _TooLargeError:
+        part.unlink(missing_ok=True)
+        raise DatasetError(f"{url}: more than {LARGEST_BYTES} bytes: this is another file") from None
     except httpx.HTTPStatusError as exc:
         raise DatasetError(f"{url}: the server answered {exc.response.status_code}: try a --mirror") from exc
-    except httpx.HTTPError as exc:
+    except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as exc:
+        why = str(exc) or ("it is too slow" if isinstance(exc, TimeoutError) else type(exc).__name__)
         raise DatasetError(
-            f"{url} cannot be reached or broke off ({exc or type(exc).__name__}): "
+            f"{url} cannot be reached or broke off ({why}): "
             "try again, what has come is kept and continued, or use --mirror DIR_OR_URL"
         ) from exc
     return part.read_bytes()
 
 
-def _client() -> httpx.Client:
+class _TooLargeError(Exception):
+    """A file of more than `LARGEST_BYTES`."""
+
+
+async def _received(url: str, part: Path, have: int, on_progress: Progress | None) -> None:
+    # An encoded body cannot be continued at a byte of the decoded file.
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    async with (
+        asyncio.timeout(ANSWER_SECONDS) as limit,
+        _client() as client,
+        client.stream("GET", url, headers=headers) as response,
+    ):
+        if have and response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+            return  # nothing is left to come
+        response.raise_for_status()
+        resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
+        await _write(response, part, have if resumed else 0, on_progress, limit)
+
+
+def _client() -> httpx.AsyncClient:
     """Hosts of data sets send on to where their files lie: a few times, over TLS only, and no proof of who asks.
 
     What comes is verified against the pinned hashes wherever it is from.
     """
     requests = 0
 
-    def require_tls(request: httpx.Request) -> None:
+    async def require_tls(request: httpx.Request) -> None:
         nonlocal requests
         requests += 1
         if requests > 1 and request.url.scheme != "https":
             raise httpx.UnsupportedProtocol(f"it redirects to {request.url.host} without TLS, which is not followed")
 
     hooks = {"request": [require_tls]}
-    return httpx.Client(follow_redirects=True, max_redirects=MOST_REDIRECTS, event_hooks=hooks, timeout=30.0)
+    return httpx.AsyncClient(
+        follow_redirects=True,
+        max_redirects=MOST_REDIRECTS,
+        event_hooks=hooks,
+        timeout=None,  # noqa: S113 - `_received` limits the whole
+    )
 
 
-def _write(response: httpx.Response, part: Path, have: int, on_progress: Progress | None) -> None:
+async def _write(
+    response: httpx.Response, part: Path, have: int, on_progress: Progress | None, limit: asyncio.Timeout
+) -> None:
+    """Append the body to `part`, and move the time limit on with every piece that has come."""
+    now = asyncio.get_running_loop().time
     length = response.headers.get("content-length")
     encoded = "content-encoding" in response.headers
     total = have + int(length) if length and not encoded else None
+    piece = PIECE_BYTES
     with part.open("ab" if have else "wb") as file:
-        for chunk in response.iter_bytes():
-            file.write(chunk)
+        async for chunk in response.aiter_bytes():
             have += len(chunk)
+            if max(have, total or 0) > LARGEST_BYTES:
+                raise _TooLargeError
+            file.write(chunk)
+            piece += len(chunk)
+            if piece >= PIECE_BYTES:
+                piece = 0
+                limit.reschedule(now() + PIECE_SECONDS)
             if on_progress is not None:
                 on_progress(have, total)

@@ -9,6 +9,9 @@ from typing import Any
 
 import msgspec
 
+LARGEST_BYTES = 256 * 2**20
+"""Most bytes that a file of a data set may have, packed or unpacked."""
+
 
 class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file of a data set, where it comes from and how each copy of it is recognised."""

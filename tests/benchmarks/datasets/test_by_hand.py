@@ -130,9 +130,9 @@ def test_others_are_refused_in_one_line(tmp_path: Path, copy: bytes, reason: str
 
 def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive is never unpacked beyond a bound."""
-    monkeypatch.setattr(by_hand, "LARGEST", 50)
-    (tmp_path / "download").write_bytes(AS_SHIPPED)
-    with pytest.raises(DatasetError, match="unpacks to more than 50 bytes"):
+    monkeypatch.setattr(by_hand, "LARGEST_BYTES", 5000)
+    (tmp_path / "download").write_bytes(gzip.compress(bytes(5001)))
+    with pytest.raises(DatasetError, match="unpacks to more than 5000 bytes"):
         fetching.fetch(SPEC, mirror=str(tmp_path / "download"), data_dir=tmp_path)
 
 

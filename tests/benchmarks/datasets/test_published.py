@@ -3,14 +3,18 @@
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.datasets import fetching, published
+from benchmarks.datasets import by_hand, fetching, published
 from benchmarks.datasets.spec import DatasetSpec, SourceFile, content_sha256, csv_rows
 from benchmarks.errors import DatasetError
 from tests.support.benchmarks.serving import serving
@@ -203,6 +207,96 @@ def test_a_server_without_the_file_is_named(tiny: DatasetSpec, tmp_path: Path) -
     """A 404 is reported with its URL."""
     with serving({}) as (url, _), pytest.raises(DatasetError, match="answered 404"):
         fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
+
+
+@contextmanager
+def scripted(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A mirror that reads the head of one request and then does whatever it likes."""
+
+    def serve() -> None:
+        with suppress(OSError):  # of a client that leaves
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                answer(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join(10)
+
+
+def _without_end(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    for _ in range(1000):
+        connection.sendall(bytes(65536))
+
+
+def _announced(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 3000000000\r\n\r\nx")
+    connection.recv(1)
+
+
+def _byte_by_byte(head: bytes) -> Callable[[socket.socket], None]:
+    def send(connection: socket.socket) -> None:
+        connection.sendall(head)
+        for _ in range(100):
+            connection.sendall(b"x")
+            time.sleep(0.05)
+
+    return send
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "is_kept"),
+    [
+        (_without_end, "more than 1000000 bytes: this is another file", False),
+        (_announced, "more than 1000000 bytes: this is another file", False),
+        (_byte_by_byte(b"HTTP/1.1 200 OK\r\n\r\n"), "it is too slow", True),
+        (_byte_by_byte(b"HTTP/1.1 200 OK\r\nx: "), "it is too slow", False),
+        (lambda connection: connection.sendall(b"HTTP/1.1 416 No\r\ncontent-length: 0\r\n\r\n"), "answered 416", False),
+        (lambda connection: connection.sendall(b"\x1b[31m\r\n\r\n"), "cannot be reached or broke off", False),
+    ],
+)
+def test_a_mirror_may_send_what_it_likes(
+    tiny: DatasetSpec,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[[socket.socket], None],
+    words: str,
+    is_kept: bool,
+) -> None:
+    """It costs one line, at most the largest file's size and a minute without progress; nothing of it is used."""
+    monkeypatch.setattr(fetching, "LARGEST_BYTES", 1_000_000)
+    monkeypatch.setattr(fetching, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(fetching, "PIECE_SECONDS", 0.3)
+    with scripted(answer) as url, pytest.raises(DatasetError, match=words) as refused:
+        fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
+    assert "\n" not in str(refused.value)
+    parts = list(tmp_path.rglob("*.part"))
+    assert bool(parts) is is_kept
+    assert all(part.stat().st_size < 1_000_000 for part in parts)
+    assert published.state(tiny, tmp_path).state == "absent"
+
+
+@pytest.mark.parametrize("mirror", ["http://[::1", "http://127.0.0.1:99999", "http://"])
+def test_a_mirror_without_a_valid_url_costs_one_line(tiny: DatasetSpec, tmp_path: Path, mirror: str) -> None:
+    """An address that cannot be asked is named, without a traceback."""
+    with pytest.raises(DatasetError, match="is not a valid URL") as refused:
+        fetching.fetch(tiny, mirror=mirror, data_dir=tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(
+    tiny: DatasetSpec, mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound holds for files of a mirror too, packed and unpacked."""
+    for limit, words in ((len(RAW) - 1, "unpacks to more than"), (10, "has more than 10 bytes")):
+        monkeypatch.setattr(fetching, "LARGEST_BYTES", limit)
+        monkeypatch.setattr(by_hand, "LARGEST_BYTES", 10 if limit == 10 else 1000)
+        with pytest.raises(DatasetError, match=words):
+            fetching.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
 
 
 def test_a_damaged_cache_is_never_used(tiny: DatasetSpec, mirror: Path, tmp_path: Path) -> None:
