@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from auditors.thinking import reasoning_in, told_apart
 from auditors.types import Completion, CompletionError, CompletionRequest, Message, ToolCall
 
@@ -19,8 +20,6 @@ LONGEST_CALLS_BYTES = 256 * 1024
 """Of all tool calls of a reply: a hundred times what the longest answer asked for has."""
 LONGEST_LOGPROBS_BYTES = 1024 * 1024
 """Read into Python objects, logprobs and usage take up to thirty times their length."""
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are no JSON, not of the shape asked for, or nested too deeply."""
 
 _NOTHING = msgspec.Raw(b"null")
 

@@ -17,10 +17,11 @@ import msgspec
 
 from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_beginning, read_body
 from auditors.clients.cancellation import cancelled_once
-from auditors.clients.chat_format import LONGEST_REPLY_BYTES, UNREADABLE, chat_body, parse_chat
+from auditors.clients.chat_format import LONGEST_REPLY_BYTES, chat_body, parse_chat
 from auditors.clients.failures import LONGEST_ERROR_BYTES, failure, pause_seconds
 from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, context_tokens, read_models
 from auditors.clients.pacing import OPEN, OVERLOADED, EvictedError, Gate, Turn
+from auditors.json_errors import UNREADABLE
 from auditors.types import Completion, CompletionError, CompletionRequest, DecisionRequest
 
 CONNECT_TIMEOUT_SECONDS = 5.0

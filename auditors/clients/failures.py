@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from auditors.clients.chat_format import UNREADABLE
+from auditors.json_errors import UNREADABLE
 from auditors.types import CompletionError, FailureKind
 
 BACKOFF_SECONDS = 0.25

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from auditors.types import JudgeForm
 from benchmarks.distillation.essays import JudgedEssay
 from benchmarks.errors import BenchmarkError
@@ -145,7 +146,7 @@ def read(path: Path, part: str) -> tuple[DataCard, list[JudgedEssay]]:
         card = msgspec.json.decode((path / CARD).read_bytes(), type=DataCard)
         content = (path / part).read_bytes()
         essays = msgspec.json.Decoder(JudgedEssay).decode_lines(content)
-    except (OSError, msgspec.DecodeError) as exc:
+    except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{path}: no training set of a judge ({exc}): make one with judge distill-data") from exc
     if hashlib.sha256(content).hexdigest() != (card.train_sha256 if part == TRAIN else card.held_out_sha256):
         raise BenchmarkError(f"{path / part}: was changed since its card was written: make it again")

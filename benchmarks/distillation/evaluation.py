@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.clients.judge_client import JudgeClient
+from auditors.json_errors import UNREADABLE
 from auditors.metrics.agreement import AgreeingPairs
 from auditors.metrics.agreement_intervals import Agreement, exact_agreement, too_few
 from auditors.metrics.bootstrap import cluster_bootstrap
@@ -303,7 +304,7 @@ def people(path: Path) -> tuple[dict[str, int], int]:
     for number, line in enumerate(lines, start=1):
         try:
             label = msgspec.json.decode(line, type=PersonsLabel)
-        except msgspec.DecodeError as exc:
+        except UNREADABLE as exc:
             raise BenchmarkError(f"{path}, line {number}: {exc}: give essay_id and value on every line") from exc
         if label.value not in SECTION_SCORES:
             raise BenchmarkError(f"{path}, line {number}: value {label.value} is no final score: -1, 0, 1 or 2")

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 import msgspec
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.harness_logs.log import Answered, Log
+from benchmarks.harness_logs.log import MOST_SAMPLES, Answered, Log
 from benchmarks.harness_logs.matching import Matcher
 from benchmarks.run.plan import Key, Plan, RunOptions, prepare, prompts_sha256
 from benchmarks.run.result import Imported, Result
@@ -18,11 +18,16 @@ from benchmarks.suites.protocol import Choice, Item, Parsed, Reply
 
 NO_ITEM = "no item of the suite says the same"
 SEVERAL = "several items say the same"
+NO_SAMPLE = f"its epoch, or number among the replies to a question, is no whole number from 1 to {MOST_SAMPLES}"
 AGAIN = "another reply to the same item"
 NO_REPLY = "no reply in the log"
 MOVED = "its letters were shown before other options than the log lists"
 UNSHOWN = "reads as a letter, and no letters were shown"
 OTHERWISE = "would be read otherwise beside the options in the suite's order"
+
+
+MOST_PLACES = 2_000_000
+"""Most items times samples: each is looked at, whether it has a reply or not."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,12 +54,15 @@ def imported(log: Log, options: RunOptions) -> Run:
     kept: dict[str, Item] = {}
     replies: dict[Key, Reply] = {}
     for answered in log.answers:
+        if answered.sample is None:
+            left_out[NO_SAMPLE] += 1
+            continue
         found = matcher.found(answered)
         if len(found) != 1:
             left_out[SEVERAL if found else NO_ITEM] += 1
             continue
         item = items[found[0]]
-        reply = _reply(plan, item, answered)
+        reply = _reply(plan, item, answered, answered.sample)
         if isinstance(reply, str):
             left_out[reply] += 1
         elif (key := (reply.item_id, reply.sample)) in replies:
@@ -66,6 +74,10 @@ def imported(log: Log, options: RunOptions) -> Run:
         raise BenchmarkError(f"no reply of the log is to an item of {suite.name}: {_said(left_out)}")
     samples = 1 + max(sample for _, sample in replies)
     asked = [kept[item_id] for item_id in items if item_id in kept]
+    if len(asked) * samples > MOST_PLACES:
+        raise BenchmarkError(
+            f"{len(asked)} items with {samples} samples each are more than {MOST_PLACES} replies: import fewer"
+        )
     own = msgspec.structs.replace(
         plan,
         items=asked,
@@ -89,7 +101,7 @@ def _keys(item: Item, samples: int) -> list[Key]:
     return [(item.item_id, sample) for sample in range(samples)]
 
 
-def _reply(plan: Plan, item: Item, answered: Answered) -> Reply | str:
+def _reply(plan: Plan, item: Item, answered: Answered, sample: int) -> Reply | str:
     """The reply as it is kept, or why it is left out."""
     if answered.reply is None:
         return NO_REPLY
@@ -109,7 +121,7 @@ def _reply(plan: Plan, item: Item, answered: Answered) -> Reply | str:
         return UNSHOWN
     named = [choice.text for choice in item.choices if parsed.status == "ok" and choice.role == parsed.value]
     text = named[0] if len(named) == 1 else answered.reply
-    kept = read_reply(plan, item, Reply(item_id=item.item_id, sample=answered.sample, text=text))
+    kept = read_reply(plan, item, Reply(item_id=item.item_id, sample=sample, text=text))
     return kept if (kept.status, kept.parsed) == (parsed.status, parsed.value) else OTHERWISE
 
 

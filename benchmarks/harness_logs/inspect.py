@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from auditors.types import Message
-from benchmarks.harness_logs.log import Answered, Log, LogError
+from benchmarks.harness_logs.log import MOST_SAMPLES, Answered, Log, LogError, read_file
 
 _MARK = "answer:"
 """Begins the line that Inspect's own prompt asks for."""
@@ -38,7 +39,7 @@ class Sample(msgspec.Struct, frozen=True):
     choices: list[str] | None = None
     messages: list[Said] = []
     output: Output = Output()
-    epoch: int = 1
+    epoch: Any = 1
 
 
 class File(msgspec.Struct, frozen=True):
@@ -48,15 +49,12 @@ class File(msgspec.Struct, frozen=True):
 
 def read(path: Path) -> Log:
     """Raises: LogError for a file that is none, is packed (.eval), or has no samples."""
-    try:
-        content = path.read_bytes()
-    except OSError as exc:
-        raise LogError(f"{path}: cannot be read: {exc.strerror}") from exc
+    content = read_file(path)
     if content.startswith(_PACKED):
         raise LogError(f"{path}: is packed: unpack it with inspect log convert {path.name} --to json --output-dir DIR")
     try:
         file = msgspec.json.decode(content, type=File)
-    except msgspec.DecodeError as exc:
+    except UNREADABLE as exc:
         raise LogError(f"{path}: no log of Inspect: {exc}") from exc
     if not file.samples:
         raise LogError(f"{path}: holds no sample")
@@ -77,8 +75,13 @@ def _answered(sample: Sample) -> Answered:
         question=question,
         options=tuple(sample.choices or ()),
         reply=_reply(sample.output),
-        sample=sample.epoch - 1,
+        sample=_sample(sample.epoch),
     )
+
+
+def _sample(epoch: Any) -> int | None:
+    """Count from 0 what Inspect counts from 1."""
+    return epoch - 1 if type(epoch) is int and 1 <= epoch <= MOST_SAMPLES else None
 
 
 def _asked(messages: Iterable[Said]) -> Iterable[Message]:

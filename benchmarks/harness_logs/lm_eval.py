@@ -1,6 +1,7 @@
 """Samples that lm-evaluation-harness logs with --log_samples: samples_TASK_TIME.jsonl, beside results_TIME.json."""
 
 import hashlib
+import io
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -9,8 +10,9 @@ from typing import Any
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from auditors.types import Message
-from benchmarks.harness_logs.log import Answered, Log, LogError
+from benchmarks.harness_logs.log import MOST_SAMPLES, Answered, Log, LogError, read_file
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT[\d.\-]+)\.jsonl")
 
@@ -32,10 +34,7 @@ def read(path: Path) -> Log:
 
     Raises: LogError for a file that is none.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as exc:
-        raise LogError(f"{path}: cannot be read: {exc.strerror}") from exc
+    content = read_file(path)
     lines = _lines(path, content)
     first = lines[0].filter
     answers = [one for line in lines if line.filter == first for one in _answers(line)]
@@ -54,11 +53,11 @@ def read(path: Path) -> Log:
 
 def _lines(path: Path, content: bytes) -> list[Line]:
     decoder, found = msgspec.json.Decoder(Line), []
-    for number, line in enumerate(content.splitlines(), 1):
+    for number, line in enumerate(io.BytesIO(content), 1):
         if line.strip():
             try:
                 found.append(decoder.decode(line))
-            except msgspec.DecodeError as exc:
+            except UNREADABLE as exc:
                 raise LogError(f"{path}, line {number}: no sample of lm-eval (samples_TASK_TIME.jsonl): {exc}") from exc
     if not found:
         raise LogError(f"{path}: holds no sample")
@@ -67,10 +66,11 @@ def _lines(path: Path, content: bytes) -> list[Line]:
 
 def _answers(line: Line) -> Iterable[Answered]:
     arguments = list(line.arguments.values())
-    prompt = (Message("user", str(arguments[0].get("arg_0", ""))),) if arguments else ()
+    asked = arguments[0].get("arg_0") if arguments else None
+    prompt = (Message("user", asked if isinstance(asked, str) else ""),) if arguments else ()
     fields = tuple(_texts(line.doc))
     for sample, reply in enumerate(_replies(line, arguments)):
-        yield Answered(prompt=prompt, fields=fields, reply=reply, sample=sample)
+        yield Answered(prompt=prompt, fields=fields, reply=reply, sample=sample if sample < MOST_SAMPLES else None)
 
 
 def _replies(line: Line, arguments: list[dict[str, Any]]) -> list[str | None]:
@@ -83,7 +83,7 @@ def _likeliest(line: Line, arguments: list[dict[str, Any]]) -> str | None:
     """The first of the likeliest, as the harness itself has it."""
     try:
         found = [float(one[0][0]) for one in line.resps]
-    except (TypeError, ValueError, IndexError, KeyError):
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):
         return None
     if len(found) != len(arguments) or not found or any(map(math.isnan, found)):
         return None
@@ -92,19 +92,21 @@ def _likeliest(line: Line, arguments: list[dict[str, Any]]) -> str | None:
 
 
 def _texts(value: Any) -> Iterable[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from _texts(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _texts(part)
+    """Yield every text in a value, in order. Not recursive, since a log may be nested as deeply as it likes."""
+    left = [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping):
+            left += reversed(list(part.values()))
+        elif isinstance(part, list):
+            left += reversed(part)
 
 
 def _results(path: Path) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError):
+        found = msgspec.json.decode(read_file(path))
+    except (LogError, *UNREADABLE):
         return {}
     return found if isinstance(found, dict) else {}

@@ -1,11 +1,17 @@
 """What logs of other harnesses have in common: each question as it was put, and the reply."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from auditors.types import Message
 from benchmarks.errors import BenchmarkError
+
+LARGEST_BYTES = 2**30
+"""Most bytes of a log; it is read into memory."""
+MOST_SAMPLES = 1000
+"""Most epochs, or replies to a question."""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +26,8 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """In the order of their letters; empty where no letters were shown."""
     reply: str | None
     """None: none was logged."""
-    sample: int = 0
+    sample: int | None = 0
+    """From 0; None where the log gives no whole number from 1 to `MOST_SAMPLES`."""
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,3 +43,15 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
 
 class LogError(BenchmarkError):
     """A file that is no log of the harness it is said to be of."""
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a log. Raises LogError when it is no regular file, cannot be read, or is too large."""
+    try:
+        if path.exists() and not path.is_file():
+            raise LogError(f"{path}: is no regular file")
+        if path.stat().st_size > LARGEST_BYTES:
+            raise LogError(f"{path}: has more than {LARGEST_BYTES} bytes: import fewer samples at a time")
+        return path.read_bytes()
+    except OSError as exc:
+        raise LogError(f"{path}: cannot be read: {exc.strerror}") from exc

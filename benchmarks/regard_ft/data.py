@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from auditors.types import Message
 from benchmarks.errors import BenchmarkError
 from benchmarks.regard_ft.stems import CLOSINGS, DENIALS, FORMS, SLOT, TOPICS, Topic
@@ -132,7 +133,7 @@ def read(path: Path) -> tuple[DataCard, list[Pair]]:
         card = msgspec.json.decode((path / CARD).read_bytes(), type=DataCard)
         content = (path / DATA).read_bytes()
         pairs = msgspec.json.Decoder(Pair).decode_lines(content)
-    except (OSError, msgspec.DecodeError) as exc:
+    except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{path}: no training set ({exc}): make one with mitigate regard-ft data") from exc
     if hashlib.sha256(content).hexdigest() != card.data_sha256:
         raise BenchmarkError(f"{path / DATA}: was changed since its card was written: make it again")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
 from benchmarks.regard_ft.effects import Effect, Holdings, adjusted, effects, numbers
@@ -112,7 +113,7 @@ def _adapters(out: Path) -> Adapters | None:
         return None
     try:
         return msgspec.json.decode((out / ADAPTERS).read_bytes(), type=Adapters)
-    except (OSError, msgspec.DecodeError) as exc:
+    except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{out / ADAPTERS}: cannot be read ({exc}): choose another --out") from exc
 
 
@@ -150,7 +151,7 @@ def read(path: Path) -> Evaluation:
     except FileNotFoundError as exc:
         hint = "complete it: run mitigate regard-ft evaluate again" if (path / ADAPTERS).exists() else "none is there"
         raise BenchmarkError(f"{path}: no finished evaluation ({FILE}): {hint}") from exc
-    except (OSError, msgspec.DecodeError) as exc:
+    except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{path / FILE}: cannot be read: {exc}") from exc
     if not found.models:
         raise BenchmarkError(f"{path / FILE}: holds no model: evaluate again")

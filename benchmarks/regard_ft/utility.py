@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from auditors.json_errors import UNREADABLE
 from auditors.metrics.favoritism import ratio
 from auditors.text.refusal_words import declines
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
@@ -159,7 +160,7 @@ def read(path: Path, model: str) -> Utility | None:
         found = msgspec.json.decode((path / FILE).read_bytes(), type=Utility)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as exc:
+    except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{path / FILE}: cannot be read ({exc}): remove it, it is asked again") from exc
     return found if (found.model, found.probe_sha256) == (model, probe_sha256()) else None
 

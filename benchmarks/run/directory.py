@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.log import BLOCK_BYTES, Placed, ReplyLines
 from benchmarks.run.plan import Plan, RunOptions, prompt_sha256
@@ -25,6 +26,8 @@ MANIFEST, ITEMS, RESPONSES, RESULT, REPORT = "run.json", "items.jsonl", "respons
 
 
 _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+MOST_SAMPLES = 10_000
+"""Most replies to an item that a file recorded elsewhere may number."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +109,7 @@ def read_result(path: Path) -> Result:
         return decode((path / RESULT).read_bytes())
     except FileNotFoundError as exc:
         raise BenchmarkError(f"{path}: no {RESULT}: {hint}") from exc
-    except (OSError, msgspec.DecodeError) as exc:
+    except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{path / RESULT}: cannot be read: {exc}") from exc
 
 
@@ -234,7 +237,14 @@ def read_recorded(path: Path) -> list[Reply]:
     """
     if not path.is_file():
         raise BenchmarkError(f"{path}: no such file of replies")
-    return _lines(path, Reply, keep_last=True)
+    replies: list[Reply] = _lines(path, Reply, keep_last=True)
+    for reply in replies:
+        if not 0 <= reply.sample < MOST_SAMPLES:
+            raise BenchmarkError(
+                f'{path}: the reply to "{reply.item_id}" has sample {reply.sample}, which must be from 0 to '
+                f"{MOST_SAMPLES - 1}"
+            )
+    return replies
 
 
 def _lines(path: Path, kind: Any, *, keep_last: bool = False) -> list[Any]:
@@ -250,7 +260,7 @@ def _lines(path: Path, kind: Any, *, keep_last: bool = False) -> list[Any]:
             continue
         try:
             found.append(decoder.decode(line))
-        except msgspec.DecodeError as exc:
+        except UNREADABLE as exc:
             raise BenchmarkError(f"{path}, line {number}: {exc}: mend or remove the line") from exc
     return found
 
@@ -273,7 +283,7 @@ def _shown(value: Any) -> str:
 def _read(path: Path, kind: type[Manifest], complaint: str) -> Manifest:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.DecodeError) as exc:
+    except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(complaint) from exc
 
 

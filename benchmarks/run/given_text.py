@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from auditors.clients.chat_format import UNREADABLE
+from auditors.json_errors import UNREADABLE
 from auditors.types import CompletionError
 
 MOST_TOKENS = 128

@@ -7,6 +7,7 @@ from typing import IO, Protocol
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from benchmarks.errors import BenchmarkError
 from benchmarks.suites.protocol import Item, Reply
 
@@ -105,5 +106,5 @@ class ReplyLines:
     def _decoded(self, line: bytes, number: int) -> Reply:
         try:
             return self._decoder.decode(line)
-        except msgspec.DecodeError as exc:
+        except UNREADABLE as exc:
             raise BenchmarkError(f"{self._name}, line {number}: {exc}: mend or remove the line") from exc

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from auditors.clients.chat_format import chat_body
+from auditors.json_errors import UNREADABLE
 from auditors.types import Completer, Completion, CompletionRequest, TellsContext
 
 FROM_CACHE = "from_cache"
@@ -82,7 +83,7 @@ class ReplyFiles:
         path = self._path(name)
         try:
             return msgspec.json.decode(path.read_bytes(), type=Completion) if path.stat().st_mtime < before else None
-        except (OSError, msgspec.DecodeError):
+        except (OSError, *UNREADABLE):
             return None
 
     def write(self, name: str, completion: Completion) -> None:

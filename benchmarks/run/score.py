@@ -34,6 +34,9 @@ from benchmarks.suites.protocol import (
     Suite,
 )
 
+MOST_REPLIES = 20_000_000
+"""Most items times samples of replies recorded elsewhere: each is looked at, whether it has a reply or not."""
+
 
 def score(
     plan: Plan,
@@ -228,6 +231,11 @@ def read_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple
     Returns: the plan with the items that the replies gave rise to; all its replies, in item order.
     Raises: BenchmarkError for a reply to an item the suite does not have, or for impossible probabilities.
     """
+    if plan.total > MOST_REPLIES:
+        raise BenchmarkError(
+            f"{where}: {plan.options.samples} samples of {len(plan.items)} items are more than {MOST_REPLIES} replies: "
+            "number the samples of an item from 0"
+        )
     latest = {(reply.item_id, reply.sample): reply for reply in recorded}
     complete = extend_plan(plan, _read_all(plan, latest))
     items = {item.item_id for item in complete.items}

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from benchmarks.errors import BenchmarkError
 from benchmarks.training import base_model
 from benchmarks.training.recipe import Recipe
@@ -66,7 +67,7 @@ def recorded(path: Path) -> Identity | None:
         return None
     try:
         return msgspec.json.decode((path / TRAINING).read_bytes(), type=Identity)
-    except (OSError, msgspec.DecodeError) as exc:
+    except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{path / TRAINING}: cannot be read ({exc}): train into another directory") from exc
 
 
@@ -99,7 +100,7 @@ def card(path: Path) -> Card:
         raise BenchmarkError(
             f"{path}: no adapter with a card ({Path(exc.filename).name} is missing): name {hint}"
         ) from exc
-    except (OSError, msgspec.DecodeError) as exc:
+    except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{path / CARD}: cannot be read: {exc}") from exc
     if actual != found.adapter_sha256:
         raise BenchmarkError(f"{path}: {WEIGHTS} is not the one of its card: it was replaced, train again")

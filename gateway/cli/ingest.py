@@ -14,6 +14,7 @@ from typing import IO
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from gateway.cli.gateway_client import AWAY_STATUSES, GATEWAY, AwayError, GatewayClient, detail
 from gateway.errors import GatewayError
 
@@ -167,7 +168,7 @@ class _Sending:
     def _read(self, content: bytes) -> _Reply:
         try:
             return msgspec.json.decode(content, type=_Reply)
-        except (msgspec.DecodeError, RecursionError) as exc:
+        except UNREADABLE as exc:
             raise GatewayError(f"{self._url} gives no counts ({exc}): is it a biasgate gateway?") from exc
 
 

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from gateway.config.effective import mask_url
 from gateway.errors import ExportError
 
@@ -50,7 +51,7 @@ class Address:
                 return None
         try:
             marker = msgspec.json.decode(content, type=_Marker)
-        except msgspec.DecodeError as exc:
+        except UNREADABLE as exc:
             raise ExportError(f"{self._shown}/{MARKER} is not ours: name an empty directory") from exc
         if marker.layout != VERSION:
             raise ExportError(

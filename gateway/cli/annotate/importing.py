@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from auditors.labelling import label_studio
 from auditors.labelling.forms import FormName, LabelError
 from benchmarks.run import directory, labelling
@@ -98,7 +99,7 @@ def _from_lines(path: Path, content: bytes, _form: FormName) -> tuple[Sequence[E
     for number, line in enumerate(content.splitlines(), start=1):
         try:
             one = msgspec.json.decode(line, type=Line)
-        except msgspec.DecodeError as exc:
+        except UNREADABLE as exc:
             raise GatewayError(f"{path}, line {number}: {exc}: give task, annotator and label on every line") from exc
         if one.role == "rater":
             found.append(Entry(one.task, one.annotator, one.label))
@@ -111,5 +112,5 @@ def _from_label_studio(path: Path, content: bytes, form: FormName) -> tuple[Sequ
     try:
         found = label_studio.annotations(msgspec.json.decode(content), form)
         return [Entry(one.task, one.rater, one.label) for one in found], 0
-    except (LabelError, msgspec.DecodeError) as exc:
+    except (LabelError, *UNREADABLE) as exc:
         raise GatewayError(f"{path}: {exc}") from exc

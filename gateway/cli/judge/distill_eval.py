@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from auditors.metrics.agreement_intervals import Agreement
 from benchmarks.distillation import data, evaluation
 from benchmarks.distillation.data import DataCard
@@ -169,7 +170,7 @@ def _demand_same_judge(path: Path, now: Evaluation) -> None:
         return
     try:
         before = msgspec.json.decode(path.read_bytes(), type=Evaluation)
-    except (OSError, msgspec.DecodeError) as exc:
+    except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{path}: is no evaluation of a judge ({exc}): choose another --out") from exc
     if before.judge_model != now.judge_model:
         raise BenchmarkError(f"{path}: is of the judge {before.judge_model}: choose another --out")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from auditors.metrics.group_shares import GroupShare, Judged, Labelled, share_difference, shares_by_group
 from auditors.metrics.rogan_gladen import CorrectedShare
 from benchmarks.errors import BenchmarkError
@@ -133,7 +134,7 @@ def _of_file(path: Path) -> list[OtherScore]:
 def _line(path: Path, number: int, line: bytes) -> OtherScore:
     try:
         return msgspec.json.decode(line, type=OtherScore)
-    except msgspec.DecodeError as exc:
+    except UNREADABLE as exc:
         raise LabelsError(f"{path}, line {number}: {exc}: give measured_value and group on every line") from exc
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from auditors.metrics.agreement import MOST_VALUES
 from auditors.streams.scales import SCALES
 from gateway.cli.judge.identity import JudgeSeen
@@ -185,7 +186,7 @@ def _names(path: str, labels: Sequence[Label]) -> tuple[str, ...] | None:
 def _line(path: str, number: int, line: bytes) -> Label:
     try:
         label = msgspec.json.decode(line, type=Label)
-    except msgspec.DecodeError as exc:
+    except UNREADABLE as exc:
         raise LabelsError(f"{path}, line {number}: {exc}: give value and measured_value on every line") from exc
     if label.value is None and label.status == "ok":
         raise LabelsError(f"{path}, line {number}: value is null: give a score, or status refusal or rejected")

@@ -12,6 +12,7 @@ import msgspec
 from auditors.clients.judge_client import JudgeClient
 from auditors.clients.judge_reference import judged, judged_again
 from auditors.clients.thinking_switch import ThinkingCompleter
+from auditors.json_errors import UNREADABLE
 from auditors.judge import PROMPT_SHA256
 from auditors.judge_reference import (
     FEWEST_ITEMS,
@@ -154,7 +155,7 @@ def _lines(path: Path) -> list[Line]:
     for number, line in enumerate(content.splitlines(), start=1):
         try:
             found.append(msgspec.json.decode(line, type=Line))
-        except msgspec.DecodeError as exc:
+        except UNREADABLE as exc:
             raise GatewayError(f"{path}, line {number}: {exc}: give prompt and reply on every line") from exc
     return found
 

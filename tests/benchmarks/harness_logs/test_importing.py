@@ -1,20 +1,25 @@
 """Logs that lm-evaluation-harness and Inspect wrote (tests/support/harness_logs), as runs of ours."""
 
+import copy
 import hashlib
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.harness_logs import importing, inspect, lm_eval
+from benchmarks.harness_logs import log as log_module
 from benchmarks.harness_logs.importing import imported
 from benchmarks.harness_logs.log import Log, LogError
 from benchmarks.harness_logs.matching import Matcher
 from benchmarks.run import directory
-from benchmarks.run.plan import RunOptions
+from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.suites.capabilities import WithContents
 from benchmarks.suites.registry import find
 from gateway.__main__ import main
@@ -158,6 +163,101 @@ def test_what_cannot_be_taken_is_counted(tmp_path: Path) -> None:
     origin = run.result.provenance.imported
     assert origin is not None
     assert origin.left_out == {importing.MOVED: 1, importing.NO_REPLY: 1, importing.NO_ITEM: 1}
+
+
+@pytest.mark.parametrize("epoch", [30_000_000, 10**18, 1e18, -3, 0, 1.5, 1001, "2", None, True, [], 2**70])
+def test_an_epoch_that_cannot_be_is_left_out_and_counted(tmp_path: Path, epoch: Any) -> None:
+    """Whatever stands in its place costs no memory, and takes no other reply with it."""
+
+    def spoil(document: Any) -> None:
+        for sample in document["samples"][:2]:
+            sample["epoch"] = epoch
+
+    run = imported(inspect.read(changed(tmp_path, INSPECT, spoil)), OPTIONS)
+    origin = run.result.provenance.imported
+    assert origin is not None
+    assert origin.left_out[importing.NO_SAMPLE] == 2
+    assert run.plan.options.samples == 1
+
+
+def test_samples_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replies to a question beyond the bound are left out; so many places in all as fit into memory."""
+
+    def repeat(found: Rows) -> None:
+        found[0]["resps"][0] *= 1500
+
+    path = changed(tmp_path, GENERATED, repeat)
+    run = imported(lm_eval.read(path), OPTIONS)
+    origin = run.result.provenance.imported
+    assert origin is not None
+    assert (run.plan.options.samples, origin.left_out[importing.NO_SAMPLE]) == (1000, 500)
+    monkeypatch.setattr(importing, "MOST_PLACES", 1999)
+    with pytest.raises(BenchmarkError, match="with 1000 samples each are more than 1999 replies"):
+        imported(lm_eval.read(path), OPTIONS)
+
+
+HOSTILE = (None, True, 2**53 + 1, -1.5, "\x1b[31m\u202e", [], {}, [[]], {"": {}})
+
+
+def _places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(node, dict):
+        for key in node:
+            yield from _places(node[key], (*path, key))
+    elif isinstance(node, list) and node:
+        yield from _places(node[0], (*path, 0))
+
+
+@pytest.mark.parametrize("harness", ["inspect", "lm-eval"])
+def test_any_field_may_hold_anything(tmp_path: Path, harness: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each field of a log replaced by values of every kind: it is imported, or one error says why not."""
+    # The same for every log, and slow.
+    scored, prepared = imported(inspect.read(INSPECT), OPTIONS).result, prepare(OPTIONS)
+    monkeypatch.setattr(importing, "score", lambda *_: scored)
+    monkeypatch.setattr(importing, "prepare", lambda _: prepared)
+    original = json.loads(INSPECT.read_text()) if harness == "inspect" else rows(LIKELIHOOD)[:2]
+    if harness == "inspect":
+        names = inspect.Sample.__struct_fields__  # what is not read cannot do harm
+        samples = [{name: sample[name] for name in names} for sample in original["samples"][:2]]
+        original = {"eval": {"task": "t", "model": "m", "packages": {"inspect_ai": "1"}}, "samples": samples}
+    path = tmp_path / ("log.json" if harness == "inspect" else LIKELIHOOD.name)
+    for place in filter(None, _places(original)):
+        for value in HOSTILE:
+            document = copy.deepcopy(original)
+            node = document
+            for key in place[:-1]:
+                node = node[key]
+            node[place[-1]] = value
+            lines = [document] if harness == "inspect" else document
+            path.write_text("\n".join(map(json.dumps, lines)))
+            with suppress(BenchmarkError):
+                imported((inspect if harness == "inspect" else lm_eval).read(path), OPTIONS)
+
+
+@pytest.mark.parametrize("reader", [inspect.read, lm_eval.read])
+def test_a_log_that_no_reader_should_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: Callable[[Path], Log]
+) -> None:
+    """A pipe, a directory, a file that is too large, and JSON nested without end are refused in one line."""
+    pipe, deep, large = tmp_path / "pipe", tmp_path / "deep", tmp_path / "large"
+    os.mkfifo(pipe)
+    head = b'{"eval": {"task": "t"}, "samples": [], "doc_id": 1, "arguments": {}, "resps": [], "doc": {"x": '
+    deep.write_bytes(head + b"[" * 100_000 + b"]" * 100_000 + b"}}")
+    large.write_bytes(b" " * 101)
+    for path, words in ((pipe, "no regular file"), (tmp_path, "no regular file"), (deep, "recursion depth")):
+        with pytest.raises(LogError, match=words):
+            reader(path)
+    monkeypatch.setattr(log_module, "LARGEST_BYTES", 100)
+    with pytest.raises(LogError, match="more than 100 bytes"):
+        reader(large)
+
+
+def test_texts_of_a_record_in_order() -> None:
+    """Deep nesting costs no recursion."""
+    deep: Any = "end"
+    for _ in range(5000):
+        deep = [deep]
+    assert list(lm_eval._texts({"a": "1", "b": ["2", {"c": "3"}, 4], "d": deep})) == ["1", "2", "3", "end"]
 
 
 def test_items_that_say_the_same_are_not_guessed(tmp_path: Path) -> None:

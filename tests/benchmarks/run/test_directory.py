@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import report
-from benchmarks.run import directory
+from benchmarks.run import directory, score
 from benchmarks.run.result import decode, encode
 from benchmarks.run.runner import Plan, run_plan
 from benchmarks.run.score import score_recorded
@@ -183,8 +183,34 @@ def test_an_unfinished_run_has_no_result(tmp_path: Path) -> None:
         directory.read_result(tmp_path / "run")
 
 
+@pytest.mark.parametrize("content", [b"\xff", b'{"suite": "\xff"}', b'{"x": ' + b"[" * 100_000, b"[" * 100_000])
+def test_a_result_that_is_no_json_costs_one_line(tmp_path: Path, content: bytes) -> None:
+    """Neither bytes that are no UTF-8 nor deep nesting end in a traceback; the same holds for replies."""
+    for name in ("result.json", "responses.jsonl"):
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(BenchmarkError, match="cannot be read"):
+        directory.read_result(tmp_path)
+    with pytest.raises(BenchmarkError, match="line 1"):
+        directory.read_recorded(tmp_path / "responses.jsonl")
+
+
 class TestScoring:
     """Replies recorded elsewhere."""
+
+    @pytest.mark.parametrize("sample", [-1, 10_000, 30_000_000, 10**18])
+    def test_a_sample_that_cannot_be_is_refused(self, tmp_path: Path, sample: int) -> None:
+        """Every number below it would be looked at, for each item."""
+        path = tmp_path / "mine.jsonl"
+        path.write_text(f'{{"item_id": "a", "text": "x", "sample": {sample}}}\n')
+        with pytest.raises(BenchmarkError, match=f'"a" has sample {sample}, which must be from 0 to 9999'):
+            directory.read_recorded(path)
+
+    def test_samples_and_items_are_bounded_together(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One late sample is not looked for in thousands of items."""
+        ready = plan()
+        monkeypatch.setattr(score, "MOST_REPLIES", ready.total - 1)
+        with pytest.raises(BenchmarkError, match="are more than"):
+            score_recorded(ready, [Reply(item_id=ready.items[0].item_id, text="x")], where="mine")
 
     def test_text_alone_is_enough(self, tmp_path: Path) -> None:
         """item_id and text are all a line needs; what is missing is in no number."""
