@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from auditors.text.visible import visible_line
 from gateway.cli import VERBS
+from gateway.cli.terminal import guarded_streams
 from gateway.errors import GatewayError, nearest
 from gateway.processes.hardening import harden
 
@@ -18,11 +20,16 @@ class OneLineParser(argparse.ArgumentParser):
     """argparse, but a wrong call costs the user one line that says what to do."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(2, f"{self.prog}: {visible_line(message)}; see {self.prog} --help\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point. Returns 0 on success, 1 when a check or gate fails, 2 on wrong usage or configuration."""
+    with guarded_streams():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_overview())  # noqa: T201 - the command line prints

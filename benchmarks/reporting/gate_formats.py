@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from auditors.text.visible import visible_line
 from benchmarks.figures.display import number
 from benchmarks.reporting.gate import Verdict
 from benchmarks.reporting.markdown import table
@@ -30,7 +31,7 @@ def text(checked: Checked) -> str:
     lines = (
         f"{'pass' if one.passed else 'FAIL'}  {one.requirement}  ({one.where}: {_found(one)})" for one, _ in checked
     )
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{visible_line(line)}\n" for line in lines)
 
 
 def markdown(checked: Checked) -> str:

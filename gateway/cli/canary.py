@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from auditors.text.visible import visible_line
 from gateway.canary.comparison import GapReport
 from gateway.canary.shown import ShownCanary
 from gateway.cli.gateway_client import GATEWAY, REQUEST_SECONDS, AwayError, GatewayClient
@@ -129,7 +130,7 @@ def _wait(gateway: _Gateway, canary_id: str, timeout: float, *, as_json: bool) -
         except AwayError as exc:
             if str(exc) != problem:
                 problem = str(exc)
-                print(f"{problem}; trying again", file=sys.stderr, flush=True)
+                print(visible_line(f"{problem}; trying again"), file=sys.stderr, flush=True)
         else:
             answered, problem = time.monotonic(), ""
             if canary.status == "done":
@@ -137,12 +138,12 @@ def _wait(gateway: _Gateway, canary_id: str, timeout: float, *, as_json: bool) -
                 return EXIT_CODES[canary.verdict]
             if canary.n_pairs != n_printed:
                 n_printed = canary.n_pairs
-                print(f"{canary.status}: {'; '.join(canary.reasons)}", file=sys.stderr, flush=True)
+                print(visible_line(f"{canary.status}: {'; '.join(canary.reasons)}"), file=sys.stderr, flush=True)
             if not math.isfinite(timeout):
                 deadline = answered + PATIENCE_SECONDS
         if time.monotonic() >= deadline:
             why = problem or ("" if canary is None else "; ".join(canary.reasons))
-            print(f"no verdict after {time.monotonic() - started:.3g} s: {why}", file=sys.stderr)
+            print(visible_line(f"no verdict after {time.monotonic() - started:.3g} s: {why}"), file=sys.stderr)
             return EXIT_CODES["undecided"]
         time.sleep(max(0.0, min(POLL_SECONDS, deadline - time.monotonic())))
 
@@ -159,7 +160,7 @@ def _print(canary: ShownCanary, reply: Mapping[str, Any] | None) -> None:
         return
     print(f"{canary.verdict} ({canary.status})")
     for reason in canary.reasons:
-        print(f"- {reason}")
+        print(f"- {visible_line(reason)}")
     if canary.webhook is not None and canary.webhook.status != "delivered":
         why = f" ({canary.webhook.problem})" if canary.webhook.problem else ""
         print(f"webhook: {canary.webhook.status} after {canary.webhook.attempts} attempts{why}")

@@ -15,7 +15,9 @@ from typing import IO
 import msgspec
 
 from auditors.json_errors import UNREADABLE
+from auditors.text.visible import visible_line
 from gateway.cli.gateway_client import AWAY_STATUSES, GATEWAY, AwayError, GatewayClient, detail
+from gateway.cli.terminal import unguarded
 from gateway.errors import GatewayError
 
 HELP = """\
@@ -67,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         for batch in _batches(lines, sending):
             sending.send(batch)
             if sys.stderr.isatty():
-                print(f"\r{sending.n_lines} lines sent", end="", file=sys.stderr, flush=True)
+                print(f"\r{sending.n_lines} lines sent", end="", file=unguarded(sys.stderr), flush=True)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     _print(sending, time.monotonic() - started, as_json=arguments.json)
@@ -247,7 +249,7 @@ def _print(sending: _Sending, seconds: float, *, as_json: bool) -> None:
     said = ", ".join(f"{count} {name}" for name, count in counts.items())
     print(f"{sending.n_lines} lines in {seconds:.1f} s: {said}")
     for error in sending.errors:
-        print(f"  {error}")
+        print(f"  {visible_line(error)}")
     if (more := counts["rejected"] - len(sending.errors)) > 0:
         print(f"  and {more} more")
     if ignored := sending.counts["rates_ignored"]:

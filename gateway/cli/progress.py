@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from auditors.text.visible import visible_line
 from benchmarks.run.runner import Progress
+from gateway.cli.terminal import unguarded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +23,7 @@ class ProgressLine:
     """Callable that takes every `Progress` of a run: a bar on a terminal, a plain line each PLAIN_SECONDS elsewhere."""
 
     def __init__(self, label: str, stream: TextIO, *, quiet: bool = False) -> None:
-        self._label = label
+        self._label = visible_line(label)
         self._stream = stream
         self._quiet = quiet
         self._is_terminal = stream.isatty()
@@ -101,13 +103,13 @@ def status_line(stream: TextIO) -> Iterator[Callable[[str], None]]:
         yield lambda _words: None
         return
     with _console(stream).status("") as status:
-        yield status.update
+        yield lambda words: status.update(visible_line(words))
 
 
 def _console(stream: TextIO) -> "Console":
     from rich.console import Console
 
-    return Console(file=stream, highlight=False)
+    return Console(file=unguarded(stream), highlight=False)
 
 
 def in_words(progress: Progress) -> str:

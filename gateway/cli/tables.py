@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from auditors.text.visible import visible_line
 from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.reporting.headline import Card, cards, places
@@ -20,7 +21,7 @@ MAX_PAIRS = 24
 
 def summary(result: Result) -> str:
     """What the run found, in a line for each of one to three numbers."""
-    return "\n".join(f"{card.name}: {_within(card)}. {card.verdict}" for card in cards(result))
+    return "\n".join(visible_line(f"{card.name}: {_within(card)}. {card.verdict}") for card in cards(result))
 
 
 def _within(card: Card) -> str:
@@ -46,7 +47,7 @@ def estimates_table(result: Result, planted: Callable[[Estimate], float | None] 
     ]
     if result.expected_by_chance is not None:
         notes.append(_stars(result))
-    return "\n".join([aligned(rows), *notes])
+    return "\n".join([aligned(rows), *map(visible_line, notes)])
 
 
 def _stars(result: Result) -> str:
@@ -84,9 +85,11 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     table = Table(box=None, show_header=is_terminal, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     head, *body = rows
     for name in head:
-        table.add_column(Text(name), no_wrap=not is_terminal, overflow="fold" if is_terminal else "ignore")
+        table.add_column(
+            Text(visible_line(name)), no_wrap=not is_terminal, overflow="fold" if is_terminal else "ignore"
+        )
     for row in body if is_terminal else rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(visible_line(cell)) for cell in row))
     console = Console(
         file=io.StringIO(),
         width=shutil.get_terminal_size().columns if is_terminal else UNLIMITED,

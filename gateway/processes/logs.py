@@ -2,10 +2,13 @@
 
 import logging
 import sys
+from io import StringIO
 from typing import TextIO
 
 import structlog
 
+from auditors.text.visible import visible, visible_line
+from gateway.cli.terminal import unguarded
 from gateway.config.schema import TelemetryConfig
 
 SECRET_NAMES = frozenset({"authorization", "x_api_key", "api_key", "key", "secret", "password", "token"})
@@ -14,7 +17,7 @@ TEXT_NAMES = frozenset({"prompt", "messages", "text", "body", "request_body", "r
 
 def configure(telemetry: TelemetryConfig, *, role: str, stream: TextIO | None = None) -> None:
     """Sends structlog and the standard library's loggers through one pipeline to a stream (default stderr)."""
-    stream = stream or sys.stderr
+    stream = unguarded(stream or sys.stderr)
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -61,7 +64,21 @@ def _rendering(telemetry: TelemetryConfig, stream: TextIO) -> list[structlog.typ
     if wants_json:
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     # Never the pretty tracebacks: they print local variables, and with them keys and served text.
-    return [structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback)]
+    return [escape, structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=_traceback)]
+
+
+def escape(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Make every text of an event safe for a terminal: servers and clients have a say in many of them."""
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = visible_line(value)
+    return event
+
+
+def _traceback(stream: TextIO, exc_info: structlog.typing.ExcInfo) -> None:
+    written = StringIO()
+    structlog.dev.plain_traceback(written, exc_info)
+    stream.write(visible(written.getvalue()))
 
 
 def _quieten() -> None:

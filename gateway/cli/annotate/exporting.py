@@ -36,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     content, told = asyncio.run(_read(arguments))
     if arguments.out is None:
-        sys.stdout.buffer.write(content)
+        if sys.stdout.isatty():  # a terminal obeys characters that JSON leaves as they are
+            sys.stdout.write(content.decode())
+        else:
+            sys.stdout.buffer.write(content)
         return 0
     try:
         arguments.out.write_bytes(content)

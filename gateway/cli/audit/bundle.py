@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from auditors.text.visible import visible_line
 from benchmarks.bundles import building, run_directory
 from benchmarks.bundles.signing import MAKE_A_KEY, read_private_key
 
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     contents = run_directory.contents(arguments.directory, arguments.labels)
     building.write_to(arguments.out, contents, key)
     signed = "signed" if key else "not signed (--sign-key)"
-    print(f"{arguments.out}: {len(contents.files)} files of {contents.result['suite']}, {signed}")
+    print(visible_line(f"{arguments.out}: {len(contents.files)} files of {contents.result['suite']}, {signed}"))
     for name, reason in sorted(contents.absent.items()):
-        print(f"without {name}: {reason}")
+        print(visible_line(f"without {name}: {reason}"))
     return 0

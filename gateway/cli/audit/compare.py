@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from auditors.text.visible import visible_line
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures.display import number, signed
 from benchmarks.reporting import compare as comparing
@@ -70,6 +71,7 @@ def report(comparison: Comparison) -> str:
         )
     said += [f"{side.upper()} {words}" for side, words in comparison.noise.items()]
     said += [_fault(comparison, side, fault) for side, fault in comparison.judge_faults.items()]
+    said = [visible_line(line) for line in said]
     n_said = len(said)
     said += [_table(comparison, rows) for rows in comparing.by_metric(comparison.differences).values()]
     return "\n\n".join(["\n".join(said[:n_said]), *said[n_said:], *_parts(comparison)])

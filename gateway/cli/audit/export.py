@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+from auditors.text.visible import visible_line
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import every_eval_ever, mlflow_runs, model_card
 from benchmarks.run import directory
@@ -76,7 +77,7 @@ def _to_model_card(arguments: argparse.Namespace) -> int:
         arguments.out.write_text(page, encoding="utf-8")
     except OSError as exc:
         raise BenchmarkError(f"{arguments.out}: cannot be written: {exc.strerror}") from exc
-    print(f"{arguments.out}: {len(results)} suites of {results[0].model}")
+    print(visible_line(f"{arguments.out}: {len(results)} suites of {results[0].model}"))
     return 0
 
 

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import get_args
 
+from auditors.text.visible import visible_line
 from benchmarks.harness_logs import inspect, lm_eval
 from benchmarks.harness_logs.importing import imported
 from benchmarks.reporting import report
@@ -48,8 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
     directory.finish(arguments.out, found.result, report.render([found.result]))
     origin = found.result.provenance.imported
     left_out = {} if origin is None else origin.left_out
-    print(f"{arguments.out}: {len(found.replies)} of {len(log.answers)} replies, asked by {log.harness} {log.version}")
+    asked_by = visible_line(f"{log.harness} {log.version}")
+    print(f"{arguments.out}: {len(found.replies)} of {len(log.answers)} replies, asked by {asked_by}")
     for reason, count in left_out.items():
-        print(f"left out: {count}: {reason}")
+        print(visible_line(f"left out: {count}: {reason}"))
     print(f"\n{summary(found.result)}\n\n{estimates_table(found.result)}")
     return 0

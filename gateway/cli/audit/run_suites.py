@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from auditors.judge_validation import Validation
+from auditors.text.visible import visible_line
 from benchmarks.errors import RunStopped
 from benchmarks.run import directory
 from benchmarks.run.joint import joined, joint_score
@@ -218,11 +219,12 @@ def _resuming(path: Path, arguments: argparse.Namespace) -> str:
 
 def _show(path: Path, result: Result) -> None:
     tally = ", ".join(f"{name} {count}" for name, count in result.counts.items())
-    print(f"{result.suite} {result.suite_version}, {result.protocol} protocol, {result.dataset.name}, {result.model}")
+    about = f"{result.suite} {result.suite_version}, {result.protocol} protocol, {result.dataset.name}, {result.model}"
+    print(visible_line(about))
     if result.dataset.kind == "embedded":
         print("embedded, not comparable: these numbers must not be set beside published ones")
     if result.judge_fault:
-        print(f"judge not validated: {result.judge_fault}")
+        print(visible_line(f"judge not validated: {result.judge_fault}"))
     print(tally)
     if left_out := result.dataset.left_out:
         print(f"not asked: {', '.join(f'{reason} {count}' for reason, count in left_out.items())}")
@@ -233,6 +235,6 @@ def _show(path: Path, result: Result) -> None:
     if result.repeats:
         print(result.repeats.words)
     if result.thinking_fault:
-        print(f"no headline number: {result.thinking_fault}")
+        print(visible_line(f"no headline number: {result.thinking_fault}"))
     print(f"\n{summary(result)}\n\n{estimates_table(result)}")
     print(f"run directory: {path}")

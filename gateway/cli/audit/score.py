@@ -7,6 +7,7 @@ from typing import get_args
 
 from auditors.clients.embedders import load_embedder
 from auditors.judge_validation import Validation
+from auditors.text.visible import visible_line
 from benchmarks.bundles.rescoring import rescore
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import report
@@ -80,9 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _again(path: Path) -> int:
     found = rescore(path)
     for line in found.notes:
-        print(line)
+        print(visible_line(line))
     for line in found.differences:
-        print(f"FAIL  {line}")
+        print(visible_line(f"FAIL  {line}"))
     print(f"{found.n_same} numbers are as in result.json, {len(found.differences)} differences")
     return 1 if found.differences else 0
 
@@ -123,9 +124,9 @@ def _recorded(arguments: argparse.Namespace) -> int:
     if missing:
         print(f"{missing} of {plan.total} replies are not in the file and are in no number")
     if result.thinking_fault:
-        print(f"no headline number: {result.thinking_fault}")
+        print(visible_line(f"no headline number: {result.thinking_fault}"))
     if result.judge_fault:
-        print(f"judge not validated: {result.judge_fault}")
+        print(visible_line(f"judge not validated: {result.judge_fault}"))
     print(f"\n{summary(result)}\n\n{estimates_table(result)}")
     return 0
 

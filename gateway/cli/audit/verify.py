@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from auditors.text.visible import visible_line
 from benchmarks.bundles.archive import ArchiveError
 from benchmarks.bundles.signing import read_public_key
 from benchmarks.bundles.verification import Verification, verify
@@ -37,10 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         found = verify(arguments.bundle, keys)
     except ArchiveError as exc:
-        print(f"FAIL  {exc}")
+        print(visible_line(f"FAIL  {exc}"))
         return CHANGED
     for line in found.failures:
-        print(f"FAIL  {line}")
+        print(visible_line(f"FAIL  {line}"))
     if found.failures:
         return CHANGED
     print(f"ok    {found.n_files} files are as the statement says: {_run_of(found)}")
@@ -65,4 +66,4 @@ def _run_of(found: Verification) -> str:
 
 def _plain(text: object) -> str:
     """What a file of somebody else says, fit for a terminal."""
-    return ascii(str(text))[1:-1][:100]
+    return visible_line(str(text)[:100])
