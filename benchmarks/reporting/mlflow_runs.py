@@ -7,8 +7,11 @@ least of all 0: a tag says why. Nothing is sent anywhere but to the tracking sto
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +26,8 @@ from benchmarks.run.result import Result, shown_axes, shown_fields
 
 LONGEST_NAME, LONGEST_PARAM, LONGEST_TAG = 200, 500, 5000
 """In characters. MLflow takes 250, 6000 and 8000; its older servers took 500 for a parameter."""
+CALL_SECONDS = 20.0
+"""For one call of a tracking server."""
 _BATCH = {"metrics": 1000, "params": 100, "tags": 100}
 """Of each in one request, as MLflow allows."""
 _NO_NAME = re.compile(r"[^\w\- ]")
@@ -93,6 +98,8 @@ def log(paths: Sequence[Path], tracking_uri: str, experiment: str) -> list[Logge
     client_of, refusal = _library()
     try:
         client = client_of(tracking_uri=tracking_uri)
+        if urlsplit(tracking_uri).scheme in ("http", "https"):
+            client = _Limited(client, _SECRET.sub("***@", tracking_uri))
         found = client.get_experiment_by_name(experiment)
         experiment_id = client.create_experiment(experiment) if found is None else found.experiment_id
         return [_logged(client, experiment_id, *one) for one in zip(paths, results, strict=True)]
@@ -108,10 +115,11 @@ def log(paths: Sequence[Path], tracking_uri: str, experiment: str) -> list[Logge
 
 def _library() -> tuple[Any, type[Exception]]:
     """The client's class, and what it raises. Its report of its own use is off unless the user asks for it; a server
-    that does not answer is tried for seconds where the default is minutes.
+    that does not answer is tried for seconds where the default is minutes (see `_Limited` too).
     """
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
     try:
@@ -120,6 +128,40 @@ def _library() -> tuple[Any, type[Exception]]:
     except ImportError as exc:
         raise BenchmarkError('mlflow-skinny is not installed: pip install "biasgate[mlflow]"') from exc
     return MlflowClient, MlflowException
+
+
+class _SilentError(BenchmarkError):
+    """A server that did not answer in time."""
+
+
+class _Limited:
+    """MLflow's client, each call of which ends within `CALL_SECONDS`, retries included.
+
+    Its own limits are for the pause between two bytes, and begin again with each retry. A call that has not ended goes
+    on in a thread that does not keep the process alive.
+    """
+
+    def __init__(self, client: Any, name: str) -> None:
+        self._client = client
+        self._name = name
+
+    def __getattr__(self, method: str) -> Any:
+        return partial(self._call, getattr(self._client, method))
+
+    def _call(self, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        outcome: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                outcome.set_result(method(*arguments, **named))
+            except BaseException as exc:
+                outcome.set_exception(exc)
+
+        threading.Thread(target=run, daemon=True).start()
+        try:
+            return outcome.result(CALL_SECONDS)
+        except TimeoutError:
+            raise _SilentError(f"MLflow: {self._name} gives no answer within {CALL_SECONDS:g} s") from None
 
 
 def _logged(client: Any, experiment_id: str, path: Path, result: Result) -> Logged:
@@ -139,7 +181,7 @@ def _new_run(client: Any, experiment_id: str, path: Path, of: Record) -> str:
     from mlflow.entities import Metric, Param, RunTag
 
     run_id: str = client.create_run(experiment_id, start_time=of.started, run_name=of.name).info.run_id
-    status = "FAILED"
+    status: str | None = "FAILED"
     try:
         at = of.finished or 0
         logged: dict[str, list[Any]] = {
@@ -154,8 +196,12 @@ def _new_run(client: Any, experiment_id: str, path: Path, of: Record) -> str:
             if (path / name).exists():
                 client.log_artifact(run_id, str(path / name))
         status = "FINISHED"
+    except _SilentError:
+        status = None  # the server would not answer this either
+        raise
     finally:
-        client.set_terminated(run_id, status=status, end_time=of.finished)
+        if status is not None:
+            client.set_terminated(run_id, status=status, end_time=of.finished)
     return run_id
 
 

@@ -7,13 +7,16 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import msgspec
 import pytest
 
 from auditors.types import Estimate
+from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import mlflow_runs
 from benchmarks.reporting.totals import totals
 from benchmarks.run import directory
@@ -187,6 +190,39 @@ async def test_a_store_that_cannot_be_had_is_one_line(run: Path, uri: str, said:
     assert said in err
     assert err.count("\n") == 1
     assert "secret" not in err
+
+
+class SilentServer:
+    """A client of MLflow whose server stops to answer with one of its methods."""
+
+    def __init__(self, silent: str) -> None:
+        self._silent = silent
+        self.called: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*_: Any, **__: Any) -> Any:
+            self.called.append(name)
+            if name == self._silent:
+                time.sleep(30)
+            return [] if name == "search_runs" else MagicMock()
+
+        return call
+
+
+@pytest.mark.parametrize("silent", ["get_experiment_by_name", "log_batch"])
+async def test_a_server_that_never_answers_costs_seconds(
+    run: Path, monkeypatch: pytest.MonkeyPatch, silent: str
+) -> None:
+    """One line says so within the limit of one call, and no further call is made."""
+    client = SilentServer(silent)
+    monkeypatch.setattr(mlflow_runs, "CALL_SECONDS", 0.2)
+    monkeypatch.setattr(mlflow_runs, "_library", lambda: (lambda **_: client, ValueError))
+    monkeypatch.setitem(sys.modules, "mlflow.entities", MagicMock())
+    began = time.monotonic()
+    with pytest.raises(BenchmarkError, match=r"http://\*\*\*@mlflow gives no answer within 0\.2 s"):
+        mlflow_runs.log([run], "http://user:secret@mlflow", "e")
+    assert client.called[-1] == silent
+    assert time.monotonic() - began < 10
 
 
 def test_no_store_is_a_mistake(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
