@@ -48,6 +48,11 @@ class UnusableAnswerError(NoAnswerError):
     """A 2xx answer came, but its body is too long or cannot be decoded: asking again will not help."""
 
 
+class _Wanted(NamedTuple):
+    longest: int
+    is_cut: bool
+
+
 async def request(
     method: str,
     url: str,
@@ -57,6 +62,7 @@ async def request(
     content: bytes | None = None,
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
+    is_cut: bool = False,
 ) -> Answer:
     """Send one request on a connection of its own and return the answer, whatever its status.
 
@@ -69,12 +75,14 @@ async def request(
         content: body of the request.
         headers: further headers of the request.
         tls: which certificates are trusted; the default is httpx's.
+        is_cut: read the first `longest` bytes of a longer body instead of raising UnusableAnswerError.
 
     Raises: TooSlowError, UnusableAnswerError, or NoAnswerError for every other failure.
     """
     if not is_http_url(url):
         raise NoAnswerError("the URL is not valid")
-    sending = _exchange(method, url, content, {**ACCEPT_ENCODING, **(headers or {})}, longest, tls or trusted())
+    wanted = _Wanted(longest, is_cut)
+    sending = _exchange(method, url, content, {**ACCEPT_ENCODING, **(headers or {})}, wanted, tls or trusted())
     try:
         async with asyncio.timeout(seconds):
             return await cancelled_once(sending)
@@ -89,7 +97,7 @@ async def request(
 
 
 async def _exchange(
-    method: str, url: str, content: bytes | None, headers: Mapping[str, str], longest: int, tls: ssl.SSLContext
+    method: str, url: str, content: bytes | None, headers: Mapping[str, str], wanted: "_Wanted", tls: ssl.SSLContext
 ) -> Answer:
     async with (
         httpx.AsyncClient(verify=tls, timeout=None, follow_redirects=False) as client,  # noqa: S113 - see `request`
@@ -99,8 +107,9 @@ async def _exchange(
         body = b""
         if not response.is_success:
             body = await read_beginning(response.aiter_raw(), encoding, LONGEST_ERROR_BYTES)
-        elif longest:
-            body = await read_body(response.aiter_raw(), encoding, longest)
+        elif wanted.longest:
+            read = read_beginning if wanted.is_cut else read_body
+            body = await read(response.aiter_raw(), encoding, wanted.longest)
         return Answer(response.status_code, dict(response.headers), body)
 
 

@@ -16,6 +16,7 @@ from gateway.errors import ExportError
 VERSION = 1
 """Of the layout: folders, names and columns."""
 MARKER = "_biasgate.json"
+LONGEST_MARKER_BYTES = 4096
 UNFINISHED = "_unfinished"
 """Folder of files that are being written. Readers of Parquet pass over names that begin so."""
 
@@ -46,7 +47,7 @@ class Address:
         """Of the export that writes here; none where nobody has."""
         with self.told():
             try:
-                content: bytes = self._files.cat_file(self._path(MARKER))
+                content: bytes = self._files.cat_file(self._path(MARKER), end=LONGEST_MARKER_BYTES)
             except FileNotFoundError:
                 return None
         try:

@@ -53,6 +53,8 @@ def session(on_answer: Callable[[int, bytes], None] | None = None) -> Any:
     """
     import requests
 
+    from gateway.telemetry.bounded_adapter import BoundedAdapter
+
     # The exporters log each failed attempt of each batch; here an outage is said once.
     logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
 
@@ -63,6 +65,8 @@ def session(on_answer: Callable[[int, bytes], None] | None = None) -> Any:
             on_answer(response.status_code, response.content)
 
     opened = requests.Session()
+    for scheme in ("http://", "https://"):
+        opened.mount(scheme, BoundedAdapter(EXPORT_SECONDS))
     opened.hooks["response"].append(look)
     return opened
 

@@ -4,10 +4,8 @@ import gzip
 import hashlib
 import json
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from msgspec.structs import replace
 from benchmarks.datasets import by_hand, fetching, published
 from benchmarks.datasets.spec import DatasetSpec, SourceFile, content_sha256, csv_rows
 from benchmarks.errors import DatasetError
-from tests.support.benchmarks.serving import serving
+from tests.support.benchmarks.serving import answering, serving
 
 RAW = json.dumps({"about": "ten", "data": [{"id": "1", "text": "A dry day “é”."}]}, indent=2).encode()
 PACKED = gzip.compress(RAW, mtime=0)
@@ -209,24 +207,6 @@ def test_a_server_without_the_file_is_named(tiny: DatasetSpec, tmp_path: Path) -
         fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
 
 
-@contextmanager
-def scripted(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A mirror that reads the head of one request and then does whatever it likes."""
-
-    def serve() -> None:
-        with suppress(OSError):  # of a client that leaves
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65536)
-                answer(connection)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        thread.join(10)
-
-
 def _without_end(connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
     for _ in range(1000):
@@ -271,7 +251,7 @@ def test_a_mirror_may_send_what_it_likes(
     monkeypatch.setattr(fetching, "LARGEST_BYTES", 1_000_000)
     monkeypatch.setattr(fetching, "ANSWER_SECONDS", 0.3)
     monkeypatch.setattr(fetching, "PIECE_SECONDS", 0.3)
-    with scripted(answer) as url, pytest.raises(DatasetError, match=words) as refused:
+    with answering(answer) as url, pytest.raises(DatasetError, match=words) as refused:
         fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
     assert "\n" not in str(refused.value)
     parts = list(tmp_path.rglob("*.part"))

@@ -1,9 +1,10 @@
 """A web server with files, byte ranges, and a connection that breaks when told to."""
 
 import http.server
+import socket
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 
@@ -43,3 +44,21 @@ def serving(
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def answering(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A server that reads the beginning of one request, and then does whatever it likes; yields its URL."""
+
+    def serve() -> None:
+        with suppress(OSError):  # of a client that leaves
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                answer(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join(10)
