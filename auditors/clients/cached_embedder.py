@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.clients.embedders import RemoteEmbedder, refuse_empty
+from auditors.clients.embedders import HasConnections, refuse_empty
 from auditors.types import Embedder
 
 MAX_BYTES = 16 * 2**20
@@ -45,7 +45,7 @@ class CachedEmbedder:
 
     async def aclose(self) -> None:
         """Closes the connections of a served model."""
-        if isinstance(self._inner, RemoteEmbedder):
+        if isinstance(self._inner, HasConnections):
             await self._inner.aclose()
 
     def _keep(self, digest: bytes, vector: NDArray[np.float32]) -> None:

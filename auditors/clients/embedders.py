@@ -9,7 +9,7 @@ import hashlib
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import anyio
 import anyio.to_thread
@@ -142,6 +142,13 @@ class LocalEmbedder:
         place = {text: index for index, text in enumerate(dict.fromkeys(texts))}  # equal answers are computed once
         vectors = self._model.encode([*place], batch_size=self._at_once, convert_to_numpy=True, show_progress_bar=False)
         return normalised(np.asarray(vectors))[[place[text] for text in texts]]
+
+
+@runtime_checkable
+class HasConnections(Protocol):
+    """An embedder with connections to close."""
+
+    async def aclose(self) -> None: ...
 
 
 class RemoteEmbedder:

@@ -1,4 +1,4 @@
-"""The circuits of all auditors: which servers are sick, what waits for them, and when one exchange is tried.
+"""The circuits of all auditors: which servers are sick, what waits for them, and when they are asked again.
 
 The rule is `backpressure.circuit_breaker`'s; the state is in the store, so that a restart forgets nothing and several
 auditor processes agree. What one process finds out the others know within REFRESH_SECONDS. Failures in a row are
@@ -10,7 +10,6 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from functools import partial
 
 from auditors.types import Exchange
 from gateway.auditor.backpressure.circuit_breaker import (
@@ -33,22 +32,29 @@ REFRESH_SECONDS = 1.0
 RETRY_SECONDS = 2.0
 """An audit that failed under a closed circuit is due again after this pause."""
 
-Try = Callable[[str, Key], Awaitable[None]]
-"""Audits the exchange of this id, also by this open circuit."""
+Check = Callable[[Key, str | None], Awaitable[Attempt]]
+"""Audits known good exchanges so that the server of the circuit is asked; of an upstream, for this model if it can."""
 
 
 class Circuits:
     """Call `refresh` regularly; `attempt` before and `must_wait` after each audit; `aclose` at the end."""
 
     def __init__(self, database: Database) -> None:
-        """Knows of no open circuit until `refresh`."""
+        """Knows of no open circuit until `start`."""
         self._database = database
+        self._check: Check | None = None
         self._open: Mapping[Key, Circuit] = {}
         self._runs: defaultdict[Key, FailureRun] = defaultdict(FailureRun)
-        self._trials: dict[Key, asyncio.Task[None]] = {}
+        self._models: dict[Key, str] = {}
+        """By circuit, the model of the last exchange for which the server gave anything usable."""
+        self._checks: dict[Key, asyncio.Task[None]] = {}
 
-    async def start(self, known: Collection[Key]) -> None:
-        """Takes over what the store has about the circuits that there may be here."""
+    async def start(self, known: Collection[Key], check: Check) -> None:
+        """Takes over what the store has about the circuits that there may be here; `check` audits known good exchanges.
+
+        Raises: StoreError.
+        """
+        self._check = check
         await circuits.adopt(self._database, known)
         await self.refresh()
 
@@ -63,59 +69,79 @@ class Circuits:
             found.setdefault(one.auditor, []).append(text_of(one))
         return {auditor: "; ".join(texts) for auditor, texts in found.items()}
 
-    def attempt(self, auditor: str, exchange: Exchange, servers: Sequence[str], tries: Key | None = None) -> Attempt:
+    def attempt(self, auditor: str, exchange: Exchange, servers: Sequence[str]) -> Attempt:
         """An audit that begins now.
 
         Args:
             auditor: its name.
             exchange: what it audits.
             servers: which it may ask.
-            tries: an open circuit that is tried with this exchange.
         """
-        tried = tries.server if tries is not None and tries.auditor == auditor else None
-        is_open = (one for one in servers if one != tried and Key(auditor, one) in self._open)
-        return Attempt(auditor, exchange.id, time.time(), blocked_by=next(is_open, None), tries=tried)
+        is_open = (server for server in servers if Key(auditor, server) in self._open)
+        return Attempt(auditor, exchange.id, time.time(), blocked_by=next(is_open, None))
 
-    async def must_wait(self, attempt: Attempt) -> bool:
-        """Draws the consequences of an audit that has ended. Raises StoreError.
+    async def must_wait(self, attempt: Attempt, model: str) -> bool:
+        """Draws the consequences of an audit of an exchange with this served model. Raises StoreError.
 
         Returns: whether its result must not be recorded, because a server was sick: the exchange waits then.
         """
         for server in attempt.sound:
-            await self._succeeded(Key(attempt.auditor, server))
+            key = Key(attempt.auditor, server)
+            self._models[key] = model
+            await self._succeeded(key)
         if attempt.was_refused and attempt.blocked_by is not None:
             await self._hold_up(attempt, attempt.blocked_by)
             return True
         waits = [await self._failed(attempt, server, fault) for server, fault in attempt.sick.items()]
         return any(waits)
 
-    async def try_open_circuits(self, audit: Try) -> None:
-        """Begins to try each open circuit whose pause is over, with one exchange that waits for it."""
+    async def check_open_circuits(self) -> None:
+        """Begins to audit a known good exchange for each open circuit whose pause is over. Raises StoreError."""
         now = time.time()
         for key, circuit in self._open.items():
-            if circuit.probe_at > now or key in self._trials:
-                continue
-            exchange_id = await circuits.to_try(self._database, key)
-            if exchange_id is not None and await circuits.claim_probe(self._database, key):
-                trial = asyncio.create_task(self._try(audit, exchange_id, key))
-                self._trials[key] = trial
-                trial.add_done_callback(partial(self._tried, key))
+            if circuit.probe_at <= now and key not in self._checks:
+                if await circuits.claim_probe(self._database, key):
+                    self._start_check(key)
 
     async def aclose(self) -> None:
-        """Ends what is being tried."""
-        trials = list(self._trials.values())
-        for trial in trials:
-            trial.cancel()
-        await asyncio.gather(*trials, return_exceptions=True)
+        """Ends all checks."""
+        checks = list(self._checks.values())
+        for check in checks:
+            check.cancel()
+        await asyncio.gather(*checks, return_exceptions=True)
 
-    def _tried(self, key: Key, _: asyncio.Task[None]) -> None:
-        del self._trials[key]
+    def _start_check(self, key: Key) -> None:
+        if key not in self._checks:
+            self._checks[key] = task = asyncio.create_task(self._check_server(key))
+            task.add_done_callback(lambda _: self._checks.pop(key))
 
-    async def _try(self, audit: Try, exchange_id: str, key: Key) -> None:
+    async def _check_server(self, key: Key) -> None:
+        """Opens the circuit, keeps it open or closes it, by what becomes of a known good exchange."""
+        if self._check is None:
+            return
         try:
-            await audit(exchange_id, key)
-        except Exception:  # a later trial may do better
-            logger.exception("%s: the open circuit of %s cannot be tried", *key)
+            model = self._models.get(key) or await circuits.model_waiting(self._database, key)
+            attempt = await self._check(key, model)
+            fault = attempt.sick.get(key.server)
+            if key.server in attempt.sound:
+                await self._succeeded(key)
+            elif fault is not None:
+                await self._is_sick(key, fault)
+            elif not attempt.sick:  # a known good exchange does not make this auditor ask this server
+                await self._decide_by_the_row(key)
+        except Exception:  # a later check may do better
+            logger.exception("%s: a known good exchange cannot be audited at %s", *key)
+
+    async def _is_sick(self, key: Key, fault: Fault) -> None:
+        await (self._stay_open(key, fault) if key in self._open else self._open_circuit(key, fault))
+
+    async def _decide_by_the_row(self, key: Key) -> None:
+        """Closes an open circuit, so that exchanges try the server; opens a closed one after failures in a row."""
+        fault = self._runs[key].last_fault
+        if key in self._open:
+            await self._succeeded(key)
+        elif fault is not None:
+            await self._open_circuit(key, fault)
 
     async def _succeeded(self, key: Key) -> None:
         self._runs[key].succeed(time.time())
@@ -147,10 +173,8 @@ class Circuits:
             failed_at=now,
         )
         await circuits.wait(self._database, audit, retry_at=now + RETRY_SECONDS)
-        if attempt.tries == server:
-            await self._stay_open(key, fault)
-        elif self._runs[key].is_too_long and key not in self._open:
-            await self._open_circuit(key, fault)
+        if self._runs[key].is_too_long and key not in self._open:
+            self._start_check(key)
         return True
 
     async def _hold_up(self, attempt: Attempt, server: str) -> None:
@@ -170,7 +194,8 @@ class Circuits:
         opened = await circuits.open_circuit(self._database, key, error=fault.words, pause_seconds=FIRST_PAUSE_SECONDS)
         if opened:
             logger.warning(
-                "%s: circuit of %s open after %d failures in a row, exchanges wait; last error: %s",
+                "%s: circuit of %s open after %d failures in a row and one of a known good exchange, exchanges wait; "
+                "last error: %s",
                 *(key.auditor, key.server, FAILURES_TO_OPEN, fault.words),
             )
         await self.refresh()

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from auditors import registry
 from auditors.clients.cached_embedder import CachedEmbedder
 from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
+from auditors.text.fencing import mark
 from auditors.thinking import parse_thinking
 from auditors.types import Auditor, Completer, CompletionError, Embedder, Exchange, Servers
+from gateway.auditor import known_good
 from gateway.auditor.backpressure.circuit_breaker import Fault, current_attempt, fault_of
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.clients import AuditorClients, Requests, own_server
@@ -81,8 +83,7 @@ class EnabledAuditors:
     async def get(self, name: str) -> Auditor:
         """Waits for the embedder where it is needed. Raises EmbedderError when that cannot be had."""
         if name not in self._built:
-            needed = await self.embedder() if registry.AUDITORS[name].needs_embedder else None
-            embedder = None if needed is None else _WatchedEmbedder(needed)
+            embedder = await self.embedder() if registry.AUDITORS[name].needs_embedder else None
             clients = self._clients[name]
             self._built[name] = registry.build(
                 name,
@@ -99,6 +100,22 @@ class EnabledAuditors:
     async def embedder(self) -> Embedder | None:
         """Waits for it; None when no auditor needs one. Raises EmbedderError when it cannot be had."""
         return None if self._embedder is None else await asyncio.shield(self._embedder)
+
+    async def embed_known_good(self, name: str) -> None:
+        """Ask the embedder for a vector of a known good text within an auditor's time limit.
+
+        The current attempt hears how the embedder behaved. The text has a new mark each time: no cache answers it.
+        """
+        attempt = current_attempt()
+        try:
+            async with asyncio.timeout(self._settings[name].timeout_seconds):
+                if (embedder := await self.embedder()) is not None:
+                    await embedder.embed([f"{known_good.TEXT} {mark()}"])
+        except EmbedderError as exc:
+            if attempt is not None:
+                attempt.failed(EMBEDDER, Fault("unavailable", str(exc), True))
+        except (TimeoutError, CompletionError, ValueError):
+            return
 
     @property
     def judge(self) -> Completer | None:
@@ -139,10 +156,11 @@ class EnabledAuditors:
         settings = self._config.auditors.embedding
         if settings.base_url is None:
             local = partial(load_embedder, settings.model or "minilm", backend=settings.backend)
-            return CachedEmbedder(await asyncio.to_thread(local))
+            return CachedEmbedder(_WatchedEmbedder(await asyncio.to_thread(local)))
         key = self._config.secret(settings.api_key_env)
         timeout = settings.timeout_seconds
-        return CachedEmbedder(RemoteEmbedder(settings.base_url, settings.model or "", key, timeout=timeout))
+        remote = RemoteEmbedder(settings.base_url, settings.model or "", key, timeout=timeout)
+        return CachedEmbedder(_WatchedEmbedder(remote))
 
 
 def _demand_thinking(name: str, setting: str | None) -> None:
@@ -154,7 +172,10 @@ def _demand_thinking(name: str, setting: str | None) -> None:
 
 
 class _WatchedEmbedder:
-    """An embedder that tells the audit for which it is used how it behaved."""
+    """An embedder that tells the audit for which it is used how it behaved.
+
+    The cache stands before it: a vector that was computed earlier says nothing about the embedder's health.
+    """
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
@@ -183,6 +204,11 @@ class _WatchedEmbedder:
             raise
         attempt.answered(EMBEDDER)
         return found
+
+    async def aclose(self) -> None:
+        """Closes the connections of a served model."""
+        if isinstance(self._inner, RemoteEmbedder):
+            await self._inner.aclose()
 
 
 def _log_failure(embedder: asyncio.Future[CachedEmbedder]) -> None:

@@ -22,6 +22,7 @@ from auditors.streams.drift import DriftSettings
 from auditors.streams.state import MISSING, THINKING
 from auditors.thinking import parse_thinking
 from auditors.types import UNREAD, AuditFailure, Auditor, Exchange, FailureKind, KnowsWhatIsMissing, Measurement
+from gateway.auditor import known_good
 from gateway.auditor.backpressure.circuit_breaker import Attempt, Fault, during
 from gateway.auditor.backpressure.deadline import time_limit
 from gateway.auditor.circuits import Circuits
@@ -43,6 +44,8 @@ _OUR_WORDS: tuple[FailureKind, ...] = ("not_auditable", "waited_too_long", "thin
 NO_UPSTREAM = "no upstream serves its model, and this auditor asks the model itself: set ingest.upstream"
 REASON_SECONDS = 30.0
 """Longest that a judge may take to say why; its score waits for it to be recorded."""
+CHECK_PATIENCE = 2.0
+"""Multiple of the auditor's time limit for a known good exchange: its request may first wait for a free connection."""
 NO_WORDS = "not kept (store.keep_text)"
 """In place of a message that may repeat what a server or a judge said, and that what somebody wrote."""
 
@@ -59,6 +62,7 @@ class LiveAudit:
         settings: DriftSettings,
         circuits: Circuits,
     ) -> None:
+        self._config = config
         self._database = database
         self._circuits = circuits
         self._enabled_auditors = enabled_auditors
@@ -76,9 +80,27 @@ class LiveAudit:
         """Audits what is still queued of these exchanges. Raises StoreError; the job is then tried again."""
         await self._audit_queued(payload["ids"])
 
-    async def try_circuit(self, exchange_id: str, circuit: Key) -> None:
-        """Audits an exchange that waits, also by an open circuit. Raises StoreError."""
-        await self._audit_queued([exchange_id], circuit)
+    async def audit_known_good(self, circuit: Key, model: str | None) -> Attempt:
+        """Audit known good exchanges until the server of the circuit was asked, and record nothing.
+
+        Args:
+            circuit: auditor and server.
+            model: what to ask an upstream for, where it serves it; another model otherwise.
+
+        Returns: how the server behaved.
+        """
+        attempt = Attempt(circuit.auditor, "known good", time.time())
+        if circuit.server == EMBEDDER:
+            with during(attempt):
+                await self._enabled_auditors.embed_known_good(circuit.auditor)
+            return attempt
+        upstream, model = await known_good.choose_upstream(self._config, circuit.server, model)
+        for exchange in known_good.build_exchanges(upstream, model):
+            with during(attempt):
+                await self._result(exchange, circuit.auditor, attempt, patience=CHECK_PATIENCE)
+            if circuit.server in {*attempt.sound, *attempt.sick}:
+                break
+        return attempt
 
     async def give_up(self, waiting: WaitingAudit, hours: float) -> None:
         """Counts an audit that waited for so long as failed. Raises StoreError."""
@@ -96,13 +118,13 @@ class LiveAudit:
         """Waits for results on their way to the store."""
         await self._commits.aclose()
 
-    async def _audit_queued(self, ids: Sequence[str], tries: Key | None = None) -> None:
+    async def _audit_queued(self, ids: Sequence[str]) -> None:
         ids = [one for one in ids if one not in self._in_progress]
         self._in_progress.update(ids)
         try:
             queued = await exchanges.load(self._database, ids, state="queued")
             done = await exchanges.audits(self._database, [exchange.id for exchange in queued])
-            audits = (self._audit_exchange(exchange, done[exchange.id], tries) for exchange in queued)
+            audits = (self._audit_exchange(exchange, done[exchange.id]) for exchange in queued)
             results = await asyncio.gather(*audits, return_exceptions=True)
         finally:
             self._in_progress.difference_update(ids)
@@ -110,9 +132,9 @@ class LiveAudit:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _audit_exchange(self, exchange: Exchange, done: Collection[str], tries: Key | None) -> None:
+    async def _audit_exchange(self, exchange: Exchange, done: Collection[str]) -> None:
         due = [name for name in self._enabled_auditors.names if name not in done and self._takes(exchange, name)]
-        if any(await all_of(self._audit(exchange, name, tries) for name in due)):
+        if any(await all_of(self._audit(exchange, name) for name in due)):
             return
         await self._commits.settle(Settling(exchange_id=exchange.id, quality=await _quality(exchange)))
 
@@ -122,17 +144,17 @@ class LiveAudit:
     def _probability(self, exchange: Exchange, name: str) -> float:
         return exchange.inclusion_probability * self._enabled_auditors.settings(name).rate
 
-    async def _audit(self, exchange: Exchange, name: str, tries: Key | None) -> bool:
+    async def _audit(self, exchange: Exchange, name: str) -> bool:
         """Whether the exchange has to wait for this auditor's server."""
         async with self._slots[name]:
             started = time.perf_counter()
-            attempt = self._circuits.attempt(name, exchange, self._enabled_auditors.servers(name, exchange), tries)
+            attempt = self._circuits.attempt(name, exchange, self._enabled_auditors.servers(name, exchange))
             keeps_words = self._keep_text and self._enabled_auditors.settings(name).keeps_words
             with during(attempt), listening() if keeps_words else nullcontext() as heard:
                 result = await self._result(exchange, name, attempt)
             seconds = time.perf_counter() - started
             texts = [*(heard or ()), *(await self._reasons(exchange, name, result) if keeps_words else ())]
-        if await self._circuits.must_wait(attempt):
+        if await self._circuits.must_wait(attempt, exchange.served_model):
             return True
         probability = self._probability(exchange, name)
         try:
@@ -144,7 +166,10 @@ class LiveAudit:
             await self._record_fault(exchange, name, exc, seconds, probability)
         return False
 
-    async def _result(self, exchange: Exchange, name: str, attempt: Attempt) -> Sequence[Measurement] | AuditFailure:
+    async def _result(
+        self, exchange: Exchange, name: str, attempt: Attempt, *, patience: float = 1.0
+    ) -> Sequence[Measurement] | AuditFailure:
+        """`patience` is the multiple of the auditor's time limit that the audit may take."""
         if not exchange.request_body:  # which no exchange is without: it was sealed by a key that is gone
             return _failure(name, "unavailable", "its text cannot be opened any more")
         if self._enabled_auditors.lacks_server(name, exchange):
@@ -158,7 +183,7 @@ class LiveAudit:
             logger.exception("auditor %s cannot be built", name)
             return _failure(name, "internal", _words(exc))
         try:
-            seconds = self._enabled_auditors.settings(name).timeout_seconds
+            seconds = patience * self._enabled_auditors.settings(name).timeout_seconds
             async with time_limit(seconds, partial(self._enabled_auditors.held_seconds, name, exchange)):
                 return with_detail(await auditor.audit(exchange), self._detail(name))
         except TimeoutError as exc:

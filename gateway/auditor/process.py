@@ -96,8 +96,8 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
         settings = await drift_settings(database, config.drift, config.ingest)
         circuits = Circuits(database)
         stack.push_async_callback(circuits.aclose)
-        await circuits.start(enabled_auditors.circuits)
         live = LiveAudit(config, database, enabled_auditors, secret, settings, circuits)
+        await circuits.start(enabled_auditors.circuits, live.audit_known_good)
         stack.push_async_callback(live.aclose)
         canaries = CanaryRuns(config, database, stop, enabled=enabled_auditors, limiters=limiters, secret=secret)
         stack.push_async_callback(canaries.aclose)
@@ -182,7 +182,7 @@ class _Work:
             _every(RENEW_SECONDS, stop, self.renewal.now),
             _every(SWEEP_SECONDS, stop, partial(maintenance.sweep, database, self._queue)),
             _every(SWEEP_SECONDS, stop, partial(maintenance.give_up, database, config, self._live.give_up)),
-            _every(CIRCUIT_SECONDS, stop, self._try_circuits),
+            _every(CIRCUIT_SECONDS, stop, self._check_circuits),
             _every(CATALOGUE_SECONDS, stop, self._report_suites),
             _every(SCHEDULE_SECONDS, stop, partial(scheduling.start_due, database, self._queue)),
             _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, self._queue, config)),
@@ -206,9 +206,9 @@ class _Work:
         damaged = await damaged_streams.check(self._database)
         return {STORE: OK, SUITES: suites, **self._circuits.problems(), **damaged}
 
-    async def _try_circuits(self) -> None:
+    async def _check_circuits(self) -> None:
         await self._circuits.refresh()
-        await self._circuits.try_open_circuits(self._live.try_circuit)
+        await self._circuits.check_open_circuits()
 
     async def _report_suites(self) -> None:
         data_dir = Path(self._config.audits.data_dir) if self._config.audits.data_dir else None

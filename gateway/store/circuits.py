@@ -34,7 +34,7 @@ class Circuit(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     opened_at: float
     probe_at: float
-    """When the next exchange may be tried."""
+    """When the known good exchange may be audited again."""
     pause_seconds: float
     """Before that."""
     error: str
@@ -99,7 +99,7 @@ async def close_circuit(database: Database, key: Key) -> tuple[float, int] | Non
 
 
 async def claim_probe(database: Database, key: Key) -> bool:
-    """Whether the caller may try an exchange now: nobody else will before the circuit's pause has passed again."""
+    """Return whether the caller may audit the known good exchange now: no other process may within the same pause."""
     now = time.time()
     due = sa.update(circuits).where(*_of(circuits, key), circuits.c.probe_at <= now)
     async with database.begin() as connection:
@@ -108,7 +108,7 @@ async def claim_probe(database: Database, key: Key) -> bool:
 
 
 async def postpone_probe(database: Database, key: Key, *, error: str, pause_seconds: float) -> None:
-    """A trial has failed: the next one comes after this pause."""
+    """Note that the known good exchange has failed again: the next audit of it comes after this pause, in seconds."""
     now = time.time()
     values = {"probe_at": now + pause_seconds, "pause_seconds": pause_seconds, "failed_at": now}
     async with database.begin() as connection:
@@ -178,17 +178,18 @@ async def wait(database: Database, audit: WaitingAudit, *, retry_at: float, keep
         )
 
 
-async def to_try(database: Database, key: Key) -> str | None:
-    """The exchange with which an open circuit is to be tried: one never tried yet, else the one that failed first."""
+async def model_waiting(database: Database, key: Key) -> str | None:
+    """Return the served model of the exchange that has waited longest for an auditor's server; None where none waits."""
     query = (
-        sa.select(waiting_audits.c.exchange_id)
+        sa.select(exchanges.c.served_model)
+        .select_from(waiting_audits.join(exchanges, waiting_audits.c.exchange_id == exchanges.c.id))
         .where(*_of(waiting_audits, key))
-        .order_by(sa.func.coalesce(waiting_audits.c.failed_at, 0.0), waiting_audits.c.since)
+        .order_by(waiting_audits.c.since)
         .limit(1)
     )
     async with database.read() as connection:
-        found: str | None = (await connection.execute(query)).scalar()
-        return found
+        model: str | None = (await connection.execute(query)).scalar()
+        return model
 
 
 async def overdue(database: Database, *, received_before: float, limit: int) -> list[WaitingAudit]:

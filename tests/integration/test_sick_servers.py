@@ -225,6 +225,30 @@ async def test_an_exchange_that_a_judge_cannot_handle_fails_alone(
     assert not any(were_open)
 
 
+@POSTGRES_LATER
+@pytest.mark.parametrize("script", but_long([garbles, breaks, hangs], quick=garbles))
+async def test_a_client_cannot_make_a_judge_look_sick(script: Callable[[Asked], Reply], database: Database) -> None:
+    """The judge fails twelve texts of one client and gets no others: a known good text shows that the judge is well."""
+    were_open = []
+
+    async def have_failed() -> bool:
+        were_open.append(await is_open(database) or "judge" in (await readiness(url))[1])
+        return sum((await failures(database)).values()) == N
+
+    patience = IMPATIENT if script is hangs else 30.0
+    async with (
+        scripted_server(script) as judge,
+        auditing(judged_at(database, judge.base_url, patience=patience)) as url,
+    ):
+        await sample(database, N, request_body=POISON, key_name="attacker")
+        await until(have_failed)
+        [honest] = await sample(database, 1, key_name="honest")
+        await until(partial(nothing_waits, database), within_seconds=5.0)
+
+    assert not any(were_open)
+    assert audited_once([one for one in await scores_of(database) if one.exchange.id == honest.id], [honest])
+
+
 async def traffic(database: Database) -> AsyncIterator[None]:
     """Ordinary exchanges, one now and then."""
     for _ in range(300):

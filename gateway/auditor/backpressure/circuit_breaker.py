@@ -1,10 +1,11 @@
 """Circuit breaker: tells a server that is sick from an exchange that it cannot handle.
 
 An auditor asks one or more servers: its judge, the embedder, the upstream of the exchange. For each of them it has a
-circuit. Closed, audits are made. After FAILURES_TO_OPEN audits in a row that got nothing usable from the server it
-opens: what needs the server is refused before it is sent, and its exchanges wait. Half-open, one exchange at a time is
-tried, after pauses that grow; the first that succeeds closes the circuit. This module holds the rule alone;
-`gateway.auditor.circuits` keeps the state in the store, where every auditor process sees it.
+circuit. Closed, audits are made. After FAILURES_TO_OPEN audits in a row that got nothing usable from the server, a known
+good exchange is audited (`gateway.auditor.known_good`), because clients choose the text of all other exchanges. If it
+fails too, the circuit opens: what needs the server is refused before it is sent, and its exchanges wait. Open, the known
+good exchange is audited again, after pauses that grow; its first success closes the circuit. This module holds the rule
+alone; `gateway.auditor.circuits` keeps the state in the store, where every auditor process sees it.
 
 What counts is a whole audit, not a request: eight questions about one exchange that all fail are one failure.
 """
@@ -20,18 +21,20 @@ from auditors.clients.pacing import NotSentError
 from auditors.types import CompletionError, FailureKind
 
 FAILURES_TO_OPEN = 5
-"""Failed audits in a row."""
+"""Failed audits in a row, after which the known good exchange decides."""
 OWN_FAILURES: Mapping[FailureKind, int] = {"malformed": 1}
 """By kind, how often an exchange may fail while its server answers others, until it has failed for good. A judge is
 asked three times in one audit when its reply cannot be read (protocols 2.7), so one such audit is enough."""
 MOST_OWN_FAILURES = 3
 """Of the other kinds."""
 FIRST_PAUSE_SECONDS = 1.0
-"""Before an open circuit is tried; it doubles with every trial that fails."""
+"""Before the known good exchange is audited again; the pause doubles with every failure of it."""
 LONGEST_PAUSE_SECONDS = 60.0
 
 _SERVERS_FAULT = frozenset({401, 403, 404, 429, 503})
-"""Statuses that no exchange can cause: a key or model name that is wrong, a server that is overloaded or starting."""
+"""Statuses that an exchange hardly ever causes: a key or model name that is wrong, an overloaded or starting server.
+Exceptions (a 403 of a content filter, a 429 for one long text, a 404 for the model that a client named) are why they
+open a circuit only when the known good exchange fails too."""
 
 
 class Fault(NamedTuple):
@@ -41,7 +44,7 @@ class Fault(NamedTuple):
     words: str
     """In our own words: a server's may repeat the prompt, and these are shown to everybody."""
     is_servers: bool
-    """Whether no exchange could have caused it."""
+    """Whether an exchange hardly ever causes it."""
 
 
 def fault_of(exc: CompletionError) -> Fault | None:
@@ -70,7 +73,6 @@ class Attempt:
         began_at: float,
         *,
         blocked_by: str | None = None,
-        tries: str | None = None,
     ) -> None:
         """As the audit begins, at a Unix time.
 
@@ -79,13 +81,11 @@ class Attempt:
             exchange_id: what it audits.
             began_at: Unix seconds.
             blocked_by: a server that it needs and whose circuit is open: nothing is sent.
-            tries: the server whose open circuit is tried with it.
         """
         self.auditor = auditor
         self.exchange_id = exchange_id
         self.began_at = began_at
         self.blocked_by = blocked_by
-        self.tries = tries
         self.was_refused = False
         """Whether it wanted to send something and could not, for `blocked_by`."""
         self._usable = Counter[str]()
@@ -152,6 +152,7 @@ class FailureRun:
 
     def __init__(self) -> None:
         self.length = 0
+        self.last_fault: Fault | None = None
         self._succeeded_at = -math.inf
 
     @property
@@ -183,11 +184,12 @@ class FailureRun:
             since = began_at if earlier is None else earlier.since
         if self._succeeded_at <= since:
             self.length += 1
+            self.last_fault = fault
             return own
         own += 1
         return None if own >= OWN_FAILURES.get(fault.kind, MOST_OWN_FAILURES) else own
 
 
 def next_pause(pause_seconds: float) -> float:
-    """The pause after a trial that failed."""
+    """Return the pause in seconds after the known good exchange has failed again."""
     return min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
