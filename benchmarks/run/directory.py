@@ -1,11 +1,13 @@
 """A run directory (contract 2): what was asked, what came back, what it amounts to.
 
 `run.json` says what the run is and is written first; `items.jsonl` and `responses.jsonl` are enough to score again
-without the data set; `result.json` and `report.html` appear when the run is complete.
+without the data set; `result.json` and `report.html` appear when the run is complete. `session.json` is for `--resume`:
+since when and how long the run ran, and what its server did about thinking.
 """
 
 import fcntl
 import os
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -14,16 +16,18 @@ import msgspec
 
 from auditors.json_errors import UNREADABLE
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.log import BLOCK_BYTES, Placed, ReplyLines
+from benchmarks.run.log import BLOCK_BYTES, Beginning, Placed, ReplyLines
 from benchmarks.run.plan import Plan, RunOptions, prompt_sha256
 from benchmarks.run.replies import Replies
 from benchmarks.run.result import Result, decode, encode
 from benchmarks.run.stopping import in_thread
+from benchmarks.run.thinking import ThinkingFound
 from benchmarks.suites.common.observations import Observations
 from benchmarks.suites.protocol import Item, Reply
 
 MANIFEST, ITEMS, RESPONSES, RESULT, REPORT = "run.json", "items.jsonl", "responses.jsonl", "result.json", "report.html"
 
+SESSION = "session.json"
 
 _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 MOST_SAMPLES = 10_000
@@ -181,6 +185,14 @@ def n_samples(path: Path) -> int | None:
     return read_manifest(path).options.samples if (path / MANIFEST).exists() else None
 
 
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """session.json: the last process that asked the run. Times are Unix seconds."""
+
+    beginning: Beginning
+    began_at: float
+    """When that process took the run on."""
+
+
 class DirectoryLog:
     """The RunLog of a run directory: one line a reply, append-only, held by one process at a time."""
 
@@ -195,8 +207,26 @@ class DirectoryLog:
             raise BenchmarkError(f"{path}: another run is writing there: wait for it or stop it") from exc
         except OSError as exc:
             raise BenchmarkError(f"{self._path}: cannot be written: {exc.strerror}") from exc
+        self._last_reply_at = os.fstat(self._file.fileno()).st_mtime  # cutting a line changes it
         self._cut_torn_line()
         self._lines = ReplyLines(self._file, str(self._path))
+        self._session: Session | None = None
+
+    async def begin(self) -> Beginning:
+        """See `RunLog`. A process that was killed has run until its last reply. Raises BenchmarkError."""
+        now, session = time.time(), self._read_session()
+        beginning = Beginning(started_at=now)
+        if session is not None:
+            ran = max(0.0, self._last_reply_at - session.began_at)
+            beginning = msgspec.structs.replace(session.beginning, seconds=session.beginning.seconds + ran)
+        self._write_session(Session(beginning=beginning, began_at=now))
+        return beginning
+
+    async def keep_thinking(self, found: ThinkingFound) -> None:
+        """See `RunLog`. Raises BenchmarkError."""
+        if (session := self._session) is not None:
+            beginning = msgspec.structs.replace(session.beginning, thinking=found)
+            self._write_session(msgspec.structs.replace(session, beginning=beginning))
 
     async def read(self) -> AsyncIterator[list[Placed]]:
         for batch in self._lines.batches():
@@ -214,6 +244,21 @@ class DirectoryLog:
     def close(self) -> None:
         fcntl.flock(self._file, fcntl.LOCK_UN)  # reading may still hold the file open
         self._file.close()
+
+    def _read_session(self) -> Session | None:
+        """None where there is no readable one: the run was begun by an earlier version."""
+        try:
+            return msgspec.json.decode(self._path.with_name(SESSION).read_bytes(), type=Session)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def _write_session(self, session: Session) -> None:
+        self._session = session
+        path = self._path.with_name(SESSION)
+        try:
+            _write(path, msgspec.json.encode(session) + b"\n")
+        except OSError as exc:
+            raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
 
     def _cut_torn_line(self) -> None:
         """A process killed while writing leaves half a line; its reply is asked again."""

@@ -9,6 +9,7 @@ import msgspec
 
 from auditors.json_errors import UNREADABLE
 from benchmarks.errors import BenchmarkError
+from benchmarks.run.thinking import ThinkingFound
 from benchmarks.suites.protocol import Item, Reply
 
 Placed = tuple[int, Reply]
@@ -19,8 +20,31 @@ LINE_BYTES = 2048
 """What is read of a line at first; few are longer."""
 
 
+class Beginning(msgspec.Struct, frozen=True, kw_only=True):
+    """What a log knows about a run before this process asks anything: more than nothing where another process, or an
+    earlier attempt, has begun it.
+    """
+
+    started_at: float
+    """Unix seconds at which the run was first started; of a run in the store that was cancelled or had failed, later
+    by the time that it stood still."""
+    seconds: float = 0.0
+    """How long it had run by the time at which this process took it on: the wall time since `started_at`, where it is
+    in the store with the time after which another auditor took it over; in a directory until its last reply."""
+    thinking: ThinkingFound | None = None
+    """What the model's server did about thinking when it was last asked."""
+
+
 class RunLog(Protocol):
     """Where replies are kept. A later reply to the same (item_id, sample) replaces the earlier one."""
+
+    async def begin(self) -> Beginning:
+        """Notes that the run goes on from now, and returns what was kept of it. Called once, before anything else."""
+        ...
+
+    async def keep_thinking(self, found: ThinkingFound) -> None:
+        """Keeps what the model's server does about thinking, in place of what was kept before."""
+        ...
 
     def read(self) -> AsyncIterator[Sequence[Placed]]:
         """Replies kept so far, some at a time; of two to the same (item_id, sample) the later one comes later."""

@@ -56,17 +56,21 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     judge: list[JudgeStamp] = []
     """Who read the replies; more than one form or question only where a suite asks more than one."""
     thinking: ThinkingFound | None = None
-    """What the server did about thinking; None where it was not asked."""
+    """What the server did about thinking when it was last asked; None where it was not."""
     judge_validation: Validation | None = None
     """The comparison of that judge with people that was given, whether it holds or not."""
     prompt_sha256: str
     """sha256 over the rendered prompts of all items used, in order."""
     started: str | None = None
+    """When the run was first started, whichever process began it; see `benchmarks.run.log.Beginning`."""
     finished: str | None = None
     requests: int = 0
+    """Sent for the replies that count, and for the last question about thinking; retries are none."""
     replies_from_cache: int = 0
     """Replies of earlier runs that were used again (benchmarks.run.reply_cache)."""
     seconds: float = 0.0
+    """Wall time from the first start to the end, over all processes that asked the run one after the other. Left out is
+    the time for which it was cancelled, had failed or, in a directory, was stopped."""
     imported: Imported | None = None
     """None: biasgate asked, or the replies were recorded to its prompts."""
 

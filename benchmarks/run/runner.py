@@ -220,6 +220,7 @@ class _Run:
     async def _probe(self) -> ThinkingFound:
         is_new, self._thinking = self._thinking is None, await self._probe_once()
         if is_new:
+            await self._log.keep_thinking(self._thinking)
             self._on_thinking(self._thinking)
         return self._thinking
 
@@ -231,7 +232,7 @@ class _Run:
             self._embedding.close()
 
     async def _result(self, known: Mapping[str, Any]) -> Result:
-        started, clock = datetime.now(UTC), time.perf_counter()
+        beginning, clock = await self._log.begin(), time.perf_counter()
         plan, replies, precision = await self._asked_enough()
         complete = await in_thread(extend_plan, plan, replies, self._checkpoint)
         if complete is not plan:
@@ -248,10 +249,10 @@ class _Run:
         about = {
             **known,
             "embedder": self._embedder.name if is_embedded and self._embedder is not None else None,
-            "thinking": self._thinking,
-            "started": started.isoformat(timespec="seconds"),
+            "thinking": self._thinking or beginning.thinking,
+            "started": datetime.fromtimestamp(beginning.started_at, UTC).isoformat(timespec="seconds"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - clock, 3),
+            "seconds": round(beginning.seconds + time.perf_counter() - clock, 3),
         }
         return await in_thread(self._scored, complete, replies, about, precision, repeats)
 
@@ -333,7 +334,8 @@ class _Run:
         precision: Precision | None,
         repeats: Repeats | None,
     ) -> Result:
-        n_requests, n_used_again = self._thinking.requests if self._thinking is not None else 0, 0
+        thinking: ThinkingFound | None = about["thinking"]
+        n_requests, n_used_again = thinking.requests if thinking is not None else 0, 0
         n_requests += repeats.requests if repeats is not None else 0
         for reply in replies.values():
             self._checkpoint()

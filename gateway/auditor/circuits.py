@@ -99,9 +99,9 @@ class Circuits:
         """Begins to audit a known good exchange for each open circuit whose pause is over. Raises StoreError."""
         now = time.time()
         for key, circuit in self._open.items():
-            if circuit.probe_at <= now and key not in self._checks:
-                if await circuits.claim_probe(self._database, key):
-                    self._start_check(key)
+            is_due = circuit.probe_at <= now and key not in self._checks
+            if is_due and await circuits.claim_probe(self._database, key):
+                self._start_check(key)
 
     async def aclose(self) -> None:
         """Ends all checks."""

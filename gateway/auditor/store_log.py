@@ -1,15 +1,23 @@
 """The replies of a suite run in the store."""
 
 import tempfile
+import time
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from benchmarks.run.log import Placed, ReplyLines
+from benchmarks.run.log import Beginning, Placed, ReplyLines
+from benchmarks.run.thinking import ThinkingFound
 from benchmarks.suites.protocol import Item, Reply
-from gateway.store import run_responses
+from gateway.store import run_responses, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What of `benchmarks.run.share.Terms` is known, and kept, of every run."""
+
+    thinking: ThinkingFound | None = None
 
 
 class StoreLog:
@@ -24,6 +32,18 @@ class StoreLog:
         with tempfile.TemporaryFile() as file:
             self._lines = ReplyLines(file, tempfile.gettempdir())
         self._is_read = False
+
+    async def begin(self) -> Beginning:
+        """See `RunLog`. Both times are the database's, at the first start and at this claim."""
+        started_at = self._run.started_at or time.time()
+        seconds = max(0.0, (self._run.heartbeat_at or started_at) - started_at)
+        kept = await runs.read_terms(self._database, self._run.id)
+        thinking = msgspec.json.decode(kept, type=_Kept).thinking if kept is not None else None
+        return Beginning(started_at=started_at, seconds=seconds, thinking=thinking)
+
+    async def keep_thinking(self, found: ThinkingFound) -> None:
+        """See `RunLog`."""
+        await runs.keep_terms(self._database, self._run, msgspec.json.encode(_Kept(thinking=found)).decode())
 
     async def read(self) -> AsyncIterator[list[Placed]]:
         if not self._is_read:

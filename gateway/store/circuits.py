@@ -179,7 +179,7 @@ async def wait(database: Database, audit: WaitingAudit, *, retry_at: float, keep
 
 
 async def model_waiting(database: Database, key: Key) -> str | None:
-    """Return the served model of the exchange that has waited longest for an auditor's server; None where none waits."""
+    """Return the served model of the exchange that waits longest for an auditor's server; None where none waits."""
     query = (
         sa.select(exchanges.c.served_model)
         .select_from(waiting_audits.join(exchanges, waiting_audits.c.exchange_id == exchanges.c.id))

@@ -190,7 +190,6 @@ async def claim(database: Database, run_id: str) -> Run | None:
                 led_at=now,
                 error=None,
                 claim=uuid.uuid4().hex,
-                shared=None,
             )
         )
         row = (await connection.execute(change.returning(*_SUMMARY))).first()
@@ -228,6 +227,20 @@ async def heartbeat(
         return status
 
 
+async def read_terms(database: Database, run_id: str) -> str | None:
+    """Return the JSON of what is known of a run's `benchmarks.run.share.Terms`; None before any of it is."""
+    async with database.read() as connection:
+        known: str | None = (await connection.execute(sa.select(runs.c.shared).where(runs.c.id == run_id))).scalar()
+        return known
+
+
+async def keep_terms(database: Database, run: Run, terms: str) -> None:
+    """Keep what is known of a running run's terms, unless another claim counts by now."""
+    async with database.begin() as connection:
+        mine = sa.update(runs).where(*_mine(run.id, run.claim), runs.c.status == "running")
+        await connection.execute(mine.values(shared=terms))
+
+
 async def finish(database: Database, run_id: str, *, result: str, report: str, claim: str | None = None) -> bool:
     """Ends a running run with its result. False when it is not running any more, or another claim counts."""
     return await _end(database, run_id, "done", {"result": result, "report": report}, claim=claim)
@@ -249,7 +262,7 @@ async def release(database: Database, run_id: str, *, claim: str | None = None) 
     """Queues a running run again, for another auditor: this one stops."""
     mine = sa.update(runs).where(*_mine(run_id, claim), runs.c.status == "running")
     async with database.begin() as connection:
-        if (await connection.execute(mine.values(status="queued", heartbeat_at=None, shared=None))).rowcount:
+        if (await connection.execute(mine.values(status="queued", heartbeat_at=None))).rowcount:
             await _end_sharing(connection, run_id)
 
 
@@ -273,7 +286,6 @@ async def resume(database: Database, run_id: str, *, max_queued: int | None = No
             "started_at": runs.c.started_at + stood_still,
             "finished_at": None,
             "heartbeat_at": None,
-            "shared": None,
         }
         resumed = (await connection.execute(change.values(values))).rowcount
         if resumed:

@@ -253,7 +253,7 @@ runs = sa.Table(
     sa.Column("report", sa.Text),
     sa.Column("claim", sa.String(32)),  # whose it is, while it runs: another claim ends the rights of this one
     sa.Column("led_at", sa.Float),  # heartbeat_at, as long as an auditor has it that knows of ranges
-    sa.Column("shared", sa.Text),  # JSON of benchmarks.run.share.Terms, while other auditors may ask part of it
+    sa.Column("shared", sa.Text),  # JSON of benchmarks.run.share.Terms, complete as soon as the run has ranges
 )
 
 run_ranges = sa.Table(  # a range of the items of a run that several auditors ask; no row, nothing to do

@@ -1,11 +1,11 @@
 """Circuit breaker: tells a server that is sick from an exchange that it cannot handle.
 
 An auditor asks one or more servers: its judge, the embedder, the upstream of the exchange. For each of them it has a
-circuit. Closed, audits are made. After FAILURES_TO_OPEN audits in a row that got nothing usable from the server, a known
-good exchange is audited (`gateway.auditor.known_good`), because clients choose the text of all other exchanges. If it
-fails too, the circuit opens: what needs the server is refused before it is sent, and its exchanges wait. Open, the known
-good exchange is audited again, after pauses that grow; its first success closes the circuit. This module holds the rule
-alone; `gateway.auditor.circuits` keeps the state in the store, where every auditor process sees it.
+circuit. Closed, audits are made. After FAILURES_TO_OPEN audits in a row that got nothing usable from the server, a
+known good exchange is audited (`gateway.auditor.known_good`), because clients choose the text of all other exchanges.
+If it fails too, the circuit opens: what needs the server is refused before it is sent, and its exchanges wait. Open,
+the known good exchange is audited again, after pauses that grow; its first success closes the circuit. This module
+holds the rule alone; `gateway.auditor.circuits` keeps the state in the store, where every auditor process sees it.
 
 What counts is a whole audit, not a request: eight questions about one exchange that all fail are one failure.
 """

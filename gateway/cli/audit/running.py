@@ -51,6 +51,12 @@ async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, 
     path, plan, about = job
     await in_thread(directory.complete_items, path, plan)
     log = directory.DirectoryLog(path)
+    say, probed = _say_thinking(title, manner), list[ThinkingFound]()
+
+    def note_probe(found: ThinkingFound) -> None:
+        probed.append(found)
+        say(found)
+
     line = ProgressLine(title, sys.stderr, quiet=manner.is_quiet)
     try:
         stopped = partial(_stopped_at, line, plan)
@@ -67,7 +73,7 @@ async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, 
                 judge_validation=manner.validation,
                 embedder=servers.embedder,
                 on_progress=line,
-                on_thinking=_say_thinking(title, manner),
+                on_thinking=note_probe,
                 stop=stop,
                 base_url_host=client.host(about.base_url or ""),
             )
@@ -76,7 +82,8 @@ async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, 
     finally:
         line.close()
         log.close()
-    result = await in_thread(_with_earlier_times, path, result)
+    if not probed:
+        result = await in_thread(_with_earlier_times, path, result)
     await in_thread(finish, path, result)
     return result
 
@@ -88,7 +95,7 @@ def finish(path: Path, result: Result) -> None:
 
 def _with_earlier_times(path: Path, result: Result) -> Result:
     """When and how replies came about that were all there already, as the result before said."""
-    if result.provenance.thinking is not None or not (path / directory.RESULT).exists():
+    if not (path / directory.RESULT).exists():
         return result
     before = directory.read_result(path).provenance
     names = ("started", "finished", "seconds", "requests", "thinking")

@@ -1,5 +1,7 @@
 """The run directory: identity, torn lines, and scoring from what is in it."""
 
+import os
+import time
 from pathlib import Path
 
 import msgspec
@@ -8,7 +10,7 @@ import pytest
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import report
 from benchmarks.run import directory, score
-from benchmarks.run.result import decode, encode
+from benchmarks.run.result import Result, decode, encode
 from benchmarks.run.runner import Plan, run_plan
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import Reply
@@ -37,6 +39,7 @@ async def test_a_finished_directory_has_the_files_of_the_contract(tmp_path: Path
         "responses.jsonl",
         "result.json",
         "report.html",
+        "session.json",
     }
     item = msgspec.json.decode((path / "items.jsonl").read_bytes().splitlines()[0])
     assert item.keys() >= {"item_id", "messages", "sha256", "groups", "axis"}
@@ -108,6 +111,40 @@ async def test_a_torn_last_line_is_cut_and_asked_again(tmp_path: Path) -> None:
     assert len(completer.asked) == 28
     assert result.counts["ok"] == 48
     assert len((path / "responses.jsonl").read_bytes().splitlines()) == 48
+
+
+@pytest.mark.parametrize("n_lost", [0, 20])
+async def test_resumed_run_tells_the_same_as_one_in_one_piece(n_lost: int, tmp_path: Path) -> None:
+    """A run killed before its result, with all replies or without some, differs in nothing but times."""
+    ready = plan()
+    whole = directory.read_result(await finished(tmp_path / "whole", ready))
+    path = await finished(tmp_path / "killed", ready)
+    (path / "result.json").unlink()
+    lines = (path / "responses.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "responses.jsonl").write_bytes(b"".join(lines[: len(lines) - n_lost]) + b'{"item')
+    _move_back(path, began=3600.0, last_reply=3536.0)
+
+    log = directory.DirectoryLog(path)
+    resumed = await run_plan(ready, completer=ScriptedCompleter(ready, pick("stereotype")), log=log)
+    log.close()
+
+    assert 64.0 <= resumed.provenance.seconds < 64.0 + 60.0
+    assert resumed.provenance.thinking is not None
+    assert encode(_timeless(resumed)) == encode(_timeless(whole))
+
+
+def _move_back(path: Path, *, began: float, last_reply: float) -> None:
+    """Lets the run of a directory have begun, and have had its last reply, so many seconds ago."""
+    now, file = time.time(), path / "session.json"
+    session = msgspec.json.decode(file.read_bytes(), type=directory.Session)
+    beginning = msgspec.structs.replace(session.beginning, started_at=now - began)
+    file.write_bytes(msgspec.json.encode(directory.Session(beginning=beginning, began_at=now - began)))
+    os.utime(path / "responses.jsonl", (now, now - last_reply))
+
+
+def _timeless(result: Result) -> Result:
+    provenance = msgspec.structs.replace(result.provenance, started=None, finished=None, seconds=0.0)
+    return msgspec.structs.replace(result, provenance=provenance)
 
 
 async def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """Completers with known behaviour, and a log in memory: real parts small enough to hold in one's head."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 
+import msgspec
+
 from auditors.types import Completion, CompletionError, CompletionRequest
-from benchmarks.run.log import Placed
+from benchmarks.run.log import Beginning, Placed
 from benchmarks.run.runner import Plan, RunOptions, prepare
-from benchmarks.run.thinking import QUESTION
+from benchmarks.run.thinking import QUESTION, ThinkingFound
 from benchmarks.suites.protocol import Item, Reply
 
 Answer = Callable[[Item], str]
@@ -71,7 +74,14 @@ class MemoryLog:
 
     def __init__(self, replies: Sequence[Reply] = ()) -> None:
         self.replies = list(replies)
+        self.beginning = Beginning(started_at=time.time())
         self.items: list[Item] = []
+
+    async def begin(self) -> Beginning:
+        return self.beginning
+
+    async def keep_thinking(self, found: ThinkingFound) -> None:
+        self.beginning = msgspec.structs.replace(self.beginning, thinking=found)
 
     async def read(self) -> AsyncIterator[list[Placed]]:
         yield list(enumerate(self.replies))
