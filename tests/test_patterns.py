@@ -13,6 +13,7 @@ import auditors
 import benchmarks.run
 import benchmarks.suites
 import gateway
+from auditors.text.swaps.swap import LONGEST_CHARS, swap
 from gateway.privacy.bodies import redacted_request
 from gateway.privacy.redaction import Redactor
 from tests.support.pattern_attacks import attacks
@@ -113,3 +114,13 @@ def test_redacting_takes_time_with_the_text(unit: str) -> None:
         redacted_request(body, redactor, Counter())
 
     assert grows_in_proportion(redact, unit, 10_000)
+
+
+@pytest.mark.parametrize("unit", ['["a",', "<a> "])
+def test_swapping_takes_time_with_the_text(unit: str) -> None:
+    """Many protected parts, and as many words among them."""
+
+    def swap_groups(text: str) -> None:
+        swap([f"My sister asks: {text}"], "gender")
+
+    assert grows_in_proportion(swap_groups, unit, LONGEST_CHARS // TIMES_AS_LONG - 10)

@@ -10,7 +10,7 @@ from auditors.text.swaps.language import is_english
 from auditors.text.swaps.lexicon import FORMS, PATTERNS, UNPAIRED, Form
 from auditors.text.swaps.outcome import Doubt
 from auditors.text.swaps.people import is_sentence_start
-from auditors.text.swaps.protected import Span
+from auditors.text.swaps.protected import ProtectedSpans
 
 LONGEST_NAME = 100
 """Characters, with the white space behind it."""
@@ -30,7 +30,7 @@ class Mention(NamedTuple):
     form: Form
 
 
-def mentions_in(texts: Sequence[str], spans: Sequence[Sequence[Span]], axis: str) -> list[Mention]:
+def mentions_in(texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: str) -> list[Mention]:
     """Every mention, each with the form that its surroundings make it. Raises Doubt."""
     found = [
         (number, match)
@@ -38,8 +38,7 @@ def mentions_in(texts: Sequence[str], spans: Sequence[Sequence[Span]], axis: str
         for match in PATTERNS[axis].finditer(text)
         if _is_whole(text, match) and _is_spelled_as_meant(text, match, axis)
     ]
-    inside = [(spans[number], match) for number, match in found]
-    kinds = [{span.kind for span in around if _overlaps(span, match)} for around, match in inside]
+    kinds = [spans[number].kinds(*match.span()) for number, match in found]
     open_ones = [place for place, kind in zip(found, kinds, strict=True) if not kind]
     if not open_ones:
         raise Doubt("no counterpart" if has_unpaired(texts, spans, axis) else "no identity term")
@@ -54,11 +53,11 @@ def mentions_in(texts: Sequence[str], spans: Sequence[Sequence[Span]], axis: str
     return [Mention(number, *match.span(), _form(texts[number], match, axis)) for number, match in open_ones]
 
 
-def has_unpaired(texts: Sequence[str], spans: Sequence[Sequence[Span]], axis: str) -> bool:
+def has_unpaired(texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: str) -> bool:
     """Whether a word without a counterpart stands outside the protected parts."""
     unpaired = UNPAIRED.get(axis, frozenset())
     return any(
-        match[0].lower().replace("’", "'") in unpaired and not any(_overlaps(span, match) for span in around)
+        match[0].lower().replace("’", "'") in unpaired and not around.overlap(*match.span())
         for text, around in zip(texts, spans, strict=True)
         for match in WORDS.finditer(text)
     )
@@ -132,7 +131,3 @@ def _is_spelled_as_meant(text: str, match: re.Match[str], axis: str) -> bool:
 
 def _is_relation(word: str) -> bool:
     return any(form.slot.kind in ("noun", "title") for form in FORMS["gender"].get(word.lower(), ()))
-
-
-def _overlaps(span: Span, match: re.Match[str]) -> bool:
-    return span.start < match.end() and match.start() < span.end

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from auditors.text.names import BEARERS
 from auditors.text.swaps.lexicon import SLOTS
-from auditors.text.swaps.protected import Span
+from auditors.text.swaps.protected import ProtectedSpans
 from auditors.text.swaps.words import WORDS
 
 FIGURES = WORDS["figures"]
@@ -48,13 +48,13 @@ def is_sentence_start(text: str, at: int) -> bool:
     return at == 0 or bool(_SENTENCE_START.search(text[max(0, at - 20) : at]))
 
 
-def names_a_figure(text: str, spans: Collection[Span]) -> bool:
+def names_a_figure(text: str, spans: ProtectedSpans) -> bool:
     """Whether a known public or fictional figure is named outside the protected parts."""
     is_capital = any(match[0] in FIGURES or match[0].removesuffix("'s") in FIGURES for match in _capitals(text, spans))
     return is_capital or not _SMALL_FIGURES.isdisjoint(_small(text, spans))
 
 
-def names_someone(text: str, spans: Collection[Span], known: Collection[tuple[int, int]]) -> bool:
+def names_someone(text: str, spans: ProtectedSpans, known: Collection[tuple[int, int]]) -> bool:
     """Whether a word that may be a person's name stands outside the protected parts.
 
     Args:
@@ -70,15 +70,15 @@ def names_someone(text: str, spans: Collection[Span], known: Collection[tuple[in
     return is_capital or not _SMALL_NAMES.isdisjoint(_small(text, spans))
 
 
-def _capitals(text: str, spans: Collection[Span]) -> list[re.Match[str]]:
+def _capitals(text: str, spans: ProtectedSpans) -> list[re.Match[str]]:
     found = _CAPITAL.finditer(text)
-    return [one for one in found if not any(span.start <= one.start() < span.end for span in spans)]
+    return [one for one in found if not spans.overlap(one.start(), one.start() + 1)]
 
 
-def _small(text: str, spans: Collection[Span]) -> set[str]:
+def _small(text: str, spans: ProtectedSpans) -> set[str]:
     """Words in small letters outside the protected parts, without a possessive's ending."""
     found = _SMALL.finditer(text)
-    return {one[1] for one in found if not any(span.start <= one.start() < span.end for span in spans)}
+    return {one[1] for one in found if not spans.overlap(one.start(), one.start() + 1)}
 
 
 def _may_be_a_name(text: str, match: re.Match[str]) -> bool:

@@ -2,6 +2,8 @@
 
 import json
 import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 SpanKind = Literal["code", "quote", "address", "markup", "json"]
@@ -43,11 +45,52 @@ _BY_KIND: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
 )
 
 
-def protected_spans(text: str) -> list[Span]:
-    """Every span that must stay as it is, sorted by place; spans may overlap."""
-    found = [Span(*one.span(), kind) for kind, finder in _BY_KIND for one in finder.finditer(text)]
-    found += _data(text)
-    return sorted(found)
+class _Union:
+    """The places that spans of one kind cover, as intervals that do not overlap, in order: each question takes time
+    with the logarithm of their number.
+    """
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self._starts, self._ends = list[int](), list[int]()
+        for span in sorted(spans):
+            if self._ends and span.start <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], span.end)
+            else:
+                self._starts.append(span.start)
+                self._ends.append(span.end)
+
+    def overlaps(self, start: int, end: int) -> bool:
+        first = bisect_right(self._ends, start)
+        return first < bisect_left(self._starts, end)
+
+
+class ProtectedSpans:
+    """The spans of a text that must stay as they are; spans may overlap."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self._spans = sorted(spans)
+        self._of_any_kind = _Union(self._spans)
+        self._by_kind = {
+            kind: _Union(span for span in self._spans if span.kind == kind)
+            for kind in {span.kind for span in self._spans}
+        }
+
+    def __iter__(self) -> Iterator[Span]:
+        return iter(self._spans)
+
+    def overlap(self, start: int, end: int) -> bool:
+        """Return whether a span of any kind has a character in common with the places from `start` to before `end`."""
+        return self._of_any_kind.overlaps(start, end)
+
+    def kinds(self, start: int, end: int) -> set[SpanKind]:
+        """Return the kinds of the spans that have a character in common with these places."""
+        return {kind for kind, union in self._by_kind.items() if union.overlaps(start, end)}
+
+
+def protected_spans(text: str) -> ProtectedSpans:
+    """Return every span of a text that must stay as it is."""
+    found = [Span(*match.span(), kind) for kind, finder in _BY_KIND for match in finder.finditer(text)]
+    return ProtectedSpans([*found, *_data(text)])
 
 
 def _data(text: str) -> list[Span]:

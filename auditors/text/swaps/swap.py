@@ -15,7 +15,7 @@ from auditors.text.swaps.lexicon import BOUND, IDIOMS, SLOTS, SWAPPED
 from auditors.text.swaps.mentions import WORDS, Mention, has_unpaired, mentions_in
 from auditors.text.swaps.outcome import Abstained, Doubt, Swapped
 from auditors.text.swaps.people import names_a_figure, names_someone
-from auditors.text.swaps.protected import Span, protected_spans
+from auditors.text.swaps.protected import ProtectedSpans, protected_spans
 from auditors.text.swaps.rewriting import rewritten
 
 LONGEST_CHARS = 12_000
@@ -80,7 +80,7 @@ def _are_side_by_side(mentions: Sequence[Mention]) -> bool:
 
 
 def _check_surroundings(
-    texts: Sequence[str], spans: Sequence[Sequence[Span]], axis: str, mentions: Sequence[Mention]
+    texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: str, mentions: Sequence[Mention]
 ) -> None:
     """Raises Doubt for what would make the other text a strange one."""
     lowered = " ".join(texts).lower().replace("’", "'")
