@@ -21,6 +21,7 @@ from gateway.auditor.backpressure.circuit_breaker import (
     Fault,
     next_pause,
 )
+from gateway.clock import WallClock
 from gateway.store import circuits
 from gateway.store.circuits import Circuit, Key, WaitingAudit
 from gateway.store.database import Database
@@ -48,6 +49,7 @@ class Circuits:
         self._models: dict[Key, str] = {}
         """By circuit, the model of the last exchange for which the server gave anything usable."""
         self._checks: dict[Key, asyncio.Task[None]] = {}
+        self._clock = WallClock()
 
     async def start(self, known: Collection[Key], check: Check) -> None:
         """Takes over what the store has about the circuits that there may be here; `check` audits known good exchanges.
@@ -85,6 +87,7 @@ class Circuits:
 
         Returns: whether its result must not be recorded, because a server was sick: the exchange waits then.
         """
+        self._follow_clock()
         for server in attempt.sound:
             key = Key(attempt.auditor, server)
             self._models[key] = model
@@ -99,7 +102,7 @@ class Circuits:
         """Begins to audit a known good exchange for each open circuit whose pause is over. Raises StoreError."""
         now = time.time()
         for key, circuit in self._open.items():
-            is_due = circuit.probe_at <= now and key not in self._checks
+            is_due = circuit.is_due(now) and key not in self._checks
             if is_due and await circuits.claim_probe(self._database, key):
                 self._start_check(key)
 
@@ -109,6 +112,15 @@ class Circuits:
         for check in checks:
             check.cancel()
         await asyncio.gather(*checks, return_exceptions=True)
+
+    def _follow_clock(self) -> None:
+        """Moves the times of the last successes with the wall clock: after it was set back, a success of the time
+        before would look later than every failure, and each failure like the exchange's own.
+        """
+        if jump := self._clock.jump():
+            logger.warning("the clock of this machine jumped by %.0f s", jump)
+            for run in self._runs.values():
+                run.shift(jump)
 
     def _start_check(self, key: Key) -> None:
         if key not in self._checks:

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 300.0
 """After a pass that failed, or sooner where passes are more frequent."""
+AHEAD_SECONDS = 60.0
+"""By which the clocks of two machines may differ."""
 GRACE_SECONDS = 5.0
 """For a pass to see that it is to stop. One that hangs is left alone: another auditor goes on where it was."""
 
@@ -55,11 +57,14 @@ class Exports:
             passing.cancel()
 
     def _due_at(self, progress: Progress) -> float:
-        if progress.owner is not None and progress.until > time.time():
+        now = time.time()
+        if progress.owner is not None and now < progress.until <= now + 2 * exports.LEASE_SECONDS:
             return progress.until
-        if progress.error is not None:
-            return (progress.tried_at or 0.0) + min(AGAIN_SECONDS, self._every_seconds)
-        return (progress.done_at or 0.0) + self._every_seconds
+        failed = progress.error is not None
+        last = (progress.tried_at if failed else progress.done_at) or 0.0
+        if last > now + AHEAD_SECONDS:  # it was noted before the clock was set back
+            return now
+        return last + (min(AGAIN_SECONDS, self._every_seconds) if failed else self._every_seconds)
 
     def _pass(self, url: str) -> Brought:
         async def passing() -> Brought:

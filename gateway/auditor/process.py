@@ -29,6 +29,7 @@ from gateway.auditor.metrics_snapshot import SnapshotReader
 from gateway.auditor.reference import drift_settings
 from gateway.auditor.reference_passes import ReferencePasses
 from gateway.auditor.suite_runs import SuiteRuns
+from gateway.clock import TrustedClock
 from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.jobs import JobQueue, open_queue
@@ -158,6 +159,7 @@ class _Work:
         self._stop = stop
         self.renewal = MetricsRenewal(SnapshotReader(database, config.export, settings), self.metrics)
         self._has_reported_suites = False
+        self._clock = TrustedClock()
 
     def coroutines(self) -> list[Coroutine[None, None, None]]:
         config, database, stop = self._config, self._database, self._stop
@@ -181,7 +183,7 @@ class _Work:
             _every(FLUSH_SECONDS, stop, self._flush),
             _every(RENEW_SECONDS, stop, self.renewal.now),
             _every(SWEEP_SECONDS, stop, partial(maintenance.sweep, database, self._queue)),
-            _every(SWEEP_SECONDS, stop, partial(maintenance.give_up, database, config, self._live.give_up)),
+            _every(SWEEP_SECONDS, stop, self._give_up),
             _every(CIRCUIT_SECONDS, stop, self._check_circuits),
             _every(CATALOGUE_SECONDS, stop, self._report_suites),
             _every(SCHEDULE_SECONDS, stop, partial(scheduling.start_due, database, self._queue)),
@@ -192,7 +194,7 @@ class _Work:
             _every(EVENTS_SECONDS, stop, self._events),
             _every(WEBHOOK_SECONDS, stop, self._canaries.webhook),
             _every(EXPORT_SECONDS, stop, self._exporting),
-            _every(RETIRE_SECONDS, stop, partial(maintenance.retire, database, config, stop)),
+            _every(RETIRE_SECONDS, stop, self._retire),
             _every(auditors_seen.BEAT_SECONDS, stop, partial(auditors_seen.beat, database, self.name)),
             _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, heap.trim)),
         ]
@@ -209,6 +211,14 @@ class _Work:
     async def _check_circuits(self) -> None:
         await self._circuits.refresh()
         await self._circuits.check_open_circuits()
+
+    async def _give_up(self) -> None:
+        if self._clock.is_trusted():
+            await maintenance.give_up(self._database, self._config, self._live.give_up)
+
+    async def _retire(self) -> None:
+        if self._clock.is_trusted():
+            await maintenance.retire(self._database, self._config, self._stop)
 
     async def _report_suites(self) -> None:
         data_dir = Path(self._config.audits.data_dir) if self._config.audits.data_dir else None

@@ -50,6 +50,7 @@ def _configured(one: ScheduleConfig) -> tuple[str, Timing, AuditRequest]:
 async def start_due(database: Database, queue: JobQueue, now: float | None = None) -> None:
     """Queues the runs of every schedule whose time has come."""
     now = time.time() if now is None else now
+    await schedules.pull_forward(database, now)
     due = await schedules.due(database, now)
     known = await catalogue.read(database) if due else []
     if not known:  # nothing is due, or no auditor has said yet what it can run

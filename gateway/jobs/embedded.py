@@ -73,7 +73,7 @@ class EmbeddedQueue:
         return await jobs.payloads(self._database, task)
 
     async def recover(self) -> int:
-        freed = await jobs.recover(self._database)
+        freed = await jobs.recover(self._database, lease_seconds=self._lease_seconds)
         if freed:
             self._wake.set()
         return freed

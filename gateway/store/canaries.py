@@ -277,7 +277,8 @@ def _running(canary_id: str) -> sa.Update:
 
 
 def _is_claimable(now: float) -> sa.ColumnElement[bool]:
-    is_abandoned = (canaries.c.status == "running") & (canaries.c.heartbeat_at < now - STALE_SECONDS)
+    is_silent = (canaries.c.heartbeat_at < now - STALE_SECONDS) | (canaries.c.heartbeat_at > now + STALE_SECONDS)
+    is_abandoned = (canaries.c.status == "running") & is_silent  # as in gateway.store.runs
     return (canaries.c.status == "queued") | is_abandoned
 
 

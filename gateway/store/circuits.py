@@ -12,11 +12,13 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.store.connections import upsert
+from gateway.store.connections import has_come, upsert
 from gateway.store.database import Database
 from gateway.store.tables import circuits, exchanges, waiting_audits
 
 _ERROR_CHARS = 300
+LONGEST_AHEAD_SECONDS = 120.0
+"""Nothing here is planned for later than so many seconds from now (`gateway.store.connections.has_come`)."""
 
 
 class Key(NamedTuple):
@@ -41,6 +43,10 @@ class Circuit(msgspec.Struct, frozen=True, kw_only=True):
     """How the server failed last, in our own words."""
     failed_at: float
     n_waiting: int
+
+    def is_due(self, now: float) -> bool:
+        """Return whether the known good exchange may be audited at this time, in Unix seconds."""
+        return self.probe_at <= now or self.probe_at > now + LONGEST_AHEAD_SECONDS
 
     @property
     def key(self) -> Key:
@@ -101,7 +107,8 @@ async def close_circuit(database: Database, key: Key) -> tuple[float, int] | Non
 async def claim_probe(database: Database, key: Key) -> bool:
     """Return whether the caller may audit the known good exchange now: no other process may within the same pause."""
     now = time.time()
-    due = sa.update(circuits).where(*_of(circuits, key), circuits.c.probe_at <= now)
+    is_due = has_come(circuits.c.probe_at, now, ahead=LONGEST_AHEAD_SECONDS)
+    due = sa.update(circuits).where(*_of(circuits, key), is_due)
     async with database.begin() as connection:
         claimed = await connection.execute(due.values(probe_at=now + circuits.c.pause_seconds))
         return claimed.rowcount == 1
@@ -215,7 +222,8 @@ def may_be_audited(now: float) -> sa.ColumnElement[bool]:
     is_open = sa.select(sa.literal(1)).where(
         circuits.c.auditor == waiting_audits.c.auditor, circuits.c.server == waiting_audits.c.server
     )
-    return sa.or_(~waits(), waits(waiting_audits.c.retry_at <= now, ~is_open.exists()))
+    is_due = has_come(waiting_audits.c.retry_at, now, ahead=LONGEST_AHEAD_SECONDS)
+    return sa.or_(~waits(), waits(is_due, ~is_open.exists()))
 
 
 def waits(*which: sa.ColumnElement[bool]) -> sa.Exists:

@@ -234,6 +234,18 @@ def clock(connection: AsyncConnection) -> sa.ColumnElement[float]:
     return sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()), sa.Float)
 
 
+def has_come(planned: sa.ColumnElement[float], now: float, *, ahead: float) -> sa.ColumnElement[bool]:
+    """Return the condition that a planned time has come.
+
+    Args:
+        planned: Unix seconds.
+        now: Unix seconds.
+        ahead: nothing is planned for later than so many seconds from now; what is there all the same was planned before
+            the clock was set back, and has come too.
+    """
+    return (planned <= now) | (planned > now + ahead)
+
+
 def upsert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert:
     """An INSERT that takes on_conflict_do_update or on_conflict_do_nothing; both dialects have the same methods."""
     if connection.dialect.name == "sqlite":

@@ -30,6 +30,8 @@ UNREDACTABLE = "unredactable"
 """Counted among the redactions: all the text was dropped, because redacting it took too long."""
 NO_JSON = b"null"
 """Request of which nothing was stored, as it was no JSON: auditors say so."""
+AHEAD_SECONDS = 60.0
+"""By which the clocks of two machines may differ."""
 IDS_AT_ONCE = 500
 """Exchanges that one statement deletes, and that one call of `expire` or `delete_old` takes."""
 TEXT_SECONDS = 1.0
@@ -156,12 +158,15 @@ def state_after(outcomes: Collection[str]) -> State:
 async def waiting(database: Database, *, received_before: float, limit: int) -> list[str]:
     """Ids of exchanges still queued that arrived before this Unix time, oldest first.
 
-    Left out is what waits for a server that failed it, until it is due again and the circuit is closed.
+    What arrived later than now, by AHEAD_SECONDS or more, came before the clock was set back, and counts as old. Left
+    out is what waits for a server that failed it, until it is due again and the circuit is closed.
     """
-    may_be_audited = circuits.may_be_audited(time.time())
+    now = time.time()
+    may_be_audited = circuits.may_be_audited(now)
+    is_old = (exchanges.c.received_at < received_before) | (exchanges.c.received_at > now + AHEAD_SECONDS)
     query = (
         sa.select(exchanges.c.id)
-        .where(exchanges.c.state == "queued", exchanges.c.received_at < received_before, may_be_audited)
+        .where(exchanges.c.state == "queued", is_old, may_be_audited)
         .order_by(exchanges.c.received_at)
         .limit(limit)
     )

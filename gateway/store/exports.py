@@ -87,7 +87,8 @@ async def take(database: Connections, address: str, owner: str, *, now: float) -
     async with database.begin() as connection:
         await exclusively(connection, _LOCK)
         found = await _get(connection, name)
-        if found.owner is not None and found.until > now:
+        is_leased = now < found.until <= now + 2 * LEASE_SECONDS  # a later end is of before the clock was set back
+        if found.owner is not None and is_leased:
             raise BusyError("another process exports there now, or died there within the last ten minutes: wait for it")
         mine = msgspec.structs.replace(
             found, owner=owner, until=now + LEASE_SECONDS, tried_at=now, since=found.since or now

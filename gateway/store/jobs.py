@@ -7,8 +7,12 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from gateway.store.connections import has_come
 from gateway.store.database import Database
 from gateway.store.tables import jobs
+
+LONGEST_AHEAD_SECONDS = 60.0
+"""No job is put off for longer (`gateway.store.connections.has_come`)."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,10 +105,17 @@ async def payloads(database: Database, task: str) -> list[dict[str, Any]]:
         return [msgspec.json.decode(payload, type=dict[str, Any]) for payload in found]
 
 
-async def recover(database: Database) -> int:
-    """Frees the jobs whose owner has let the lease run out. Returns how many."""
-    abandoned = sa.update(jobs).where(jobs.c.lease_until < time.time())
+async def recover(database: Database, *, lease_seconds: float) -> int:
+    """Frees the jobs whose owner has let the lease run out. Returns how many.
+
+    A lease that ends later than any that is given now was given before the clock was set back: it ends after
+    `lease_seconds`, unless its owner renews it.
+    """
+    now = time.time()
+    abandoned = sa.update(jobs).where(jobs.c.lease_until < now)
+    too_long = sa.update(jobs).where(jobs.c.lease_until > now + 2 * lease_seconds)
     async with database.begin() as connection:
+        await connection.execute(too_long.values(lease_until=now + lease_seconds))
         return (await connection.execute(abandoned.values(lease_owner=None, lease_until=None))).rowcount
 
 
@@ -113,7 +124,7 @@ def _next(tasks: Sequence[str]) -> sa.Select[tuple[int]]:
     is_free = jobs.c.lease_owner.is_(None) | (jobs.c.lease_until < now)
     return (
         sa.select(jobs.c.id)
-        .where(jobs.c.task.in_(tasks), jobs.c.available_at <= now, is_free)
+        .where(jobs.c.task.in_(tasks), has_come(jobs.c.available_at, now, ahead=LONGEST_AHEAD_SECONDS), is_free)
         .order_by(jobs.c.priority.desc(), jobs.c.id)
         .limit(1)
     )

@@ -9,6 +9,9 @@ from gateway.store.database import Database
 from gateway.store.schema import exclusively
 from gateway.store.tables import facts
 
+AHEAD_SECONDS = 60.0
+"""By which clocks of two machines may differ; a pass that began later than that was begun before a clock was set back.
+"""
 _LOCK = 0x6A726566
 """One auditor at a time looks whether a pass is due."""
 
@@ -18,7 +21,7 @@ async def take(database: Database, name: str, every_seconds: float, now: float) 
     async with database.begin() as connection:
         await exclusively(connection, _LOCK)
         last = (await connection.execute(sa.select(facts.c.value).where(facts.c.name == name))).scalar()
-        if last is not None and now - struct.unpack("<d", bytes(last))[0] < every_seconds:
+        if last is not None and -AHEAD_SECONDS < now - struct.unpack("<d", bytes(last))[0] < every_seconds:
             return False
         row = upsert(connection, facts).values(name=name, value=struct.pack("<d", now))
         values = {"value": row.excluded.value}

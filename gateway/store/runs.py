@@ -356,7 +356,8 @@ async def _require_room(connection: AsyncConnection, most: int, *, added: int) -
 
 
 def _is_claimable(now: sa.ColumnElement[float]) -> sa.ColumnElement[bool]:
-    is_abandoned = (runs.c.status == "running") & (runs.c.heartbeat_at < now - STALE_SECONDS)
+    is_silent = (runs.c.heartbeat_at < now - STALE_SECONDS) | (runs.c.heartbeat_at > now + STALE_SECONDS)
+    is_abandoned = (runs.c.status == "running") & is_silent  # a sign of life to come is of before a clock was set back
     return (runs.c.status == "queued") | is_abandoned
 
 

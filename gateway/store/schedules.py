@@ -104,6 +104,18 @@ async def due(database: Database, now: float) -> list[Schedule]:
         return [_schedule(row) for row in await connection.execute(query)]
 
 
+async def pull_forward(database: Database, now: float) -> None:
+    """Bring forward the next time of schedules that was set before the clock was set back."""
+    for schedule in await list_schedules(database):
+        following = schedule.timing.next_after(now, since=schedule.next_due_at)
+        if following < schedule.next_due_at:
+            mine = sa.update(schedules).where(
+                schedules.c.id == schedule.id, schedules.c.next_due_at == schedule.next_due_at
+            )
+            async with database.begin() as connection:
+                await connection.execute(mine.values(next_due_at=following))
+
+
 async def take(
     database: Database, schedule: Schedule, now: float, options: Sequence[dict[str, Any]], *, error: str | None = None
 ) -> list[str]:

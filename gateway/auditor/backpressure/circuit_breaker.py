@@ -164,6 +164,10 @@ class FailureRun:
         self.length = 0
         self._succeeded_at = now
 
+    def shift(self, seconds: float) -> None:
+        """Follow the wall clock, which has jumped by so many seconds."""
+        self._succeeded_at += seconds
+
     def fail(self, fault: Fault, began_at: float, earlier: Earlier | None) -> int | None:
         """The server failed an exchange's audit.
 

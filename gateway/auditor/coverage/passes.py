@@ -72,7 +72,8 @@ class CoveragePasses:
             return
         newest, now = await coverages.newest(self._database), time.time()
         retry_seconds = min(self._every_seconds, RETRY_SECONDS)
-        if newest is not None and now - newest.at < (self._every_seconds if newest.reason is None else retry_seconds):
+        pause = self._every_seconds if newest is None or newest.reason is None else retry_seconds
+        if newest is not None and -passes.AHEAD_SECONDS < now - newest.at < pause:
             return
         if not await passes.take(self._database, NAME, retry_seconds, now):
             return
