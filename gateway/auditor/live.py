@@ -6,6 +6,7 @@ What a sick server failed is not recorded: its exchange stays queued until the s
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -27,11 +28,13 @@ from gateway.auditor.backpressure.circuit_breaker import Attempt, Fault, during
 from gateway.auditor.backpressure.deadline import time_limit
 from gateway.auditor.circuits import Circuits
 from gateway.auditor.enabled import EMBEDDER, EnabledAuditors
+from gateway.auditor.fair_slots import FairSlots
 from gateway.auditor.group_commit import GroupCommit
 from gateway.auditor.latest_exchanges import LatestExchanges
 from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.sampling.decision import is_sampled
+from gateway.sampling.writer.direct import IDS_PER_JOB
 from gateway.store import audit_texts, exchanges, policy_arms
 from gateway.store.audit_texts import StoredText
 from gateway.store.circuits import Key, WaitingAudit
@@ -44,6 +47,10 @@ _OUR_WORDS: tuple[FailureKind, ...] = ("not_auditable", "waited_too_long", "thin
 NO_UPSTREAM = "no upstream serves its model, and this auditor asks the model itself: set ingest.upstream"
 REASON_SECONDS = 30.0
 """Longest that a judge may take to say why; its score waits for it to be recorded."""
+LIVE_JOBS = 4
+"""Batches of exchanges audited at once; each auditor's max_concurrency bounds its requests."""
+MOST_OF_A_KEY = (LIVE_JOBS - 1) * IDS_PER_JOB
+"""Exchanges of one key in progress, where several keys exist: one that takes long leaves room for a batch of others."""
 CHECK_PATIENCE = 2.0
 """Multiple of the auditor's time limit for a known good exchange: its request may first wait for a free connection."""
 NO_WORDS = "not kept (store.keep_text)"
@@ -71,10 +78,14 @@ class LiveAudit:
         self._sends_events = config.telemetry.evaluation_signal is not None
         self.latest = LatestExchanges()
         self._commits = GroupCommit(database, settings, keep_text=self._keep_text)
+        self._has_several_keys = len(config.keys) > 1
         self._slots = {
-            name: asyncio.Semaphore(enabled_auditors.settings(name).max_concurrency) for name in enabled_auditors.names
+            name: FairSlots(enabled_auditors.settings(name).max_concurrency, are_shared=self._has_several_keys)
+            for name in enabled_auditors.names
         }
         self._in_progress: set[str] = set()
+        self._n_of_key = Counter[str | None]()
+        """Exchanges in progress by key."""
 
     async def __call__(self, payload: dict[str, Any]) -> None:
         """Audits what is still queued of these exchanges. Raises StoreError; the job is then tried again."""
@@ -122,7 +133,7 @@ class LiveAudit:
         ids = [one for one in ids if one not in self._in_progress]
         self._in_progress.update(ids)
         try:
-            queued = await exchanges.load(self._database, ids, state="queued")
+            queued = self._within_share(await exchanges.load(self._database, ids, state="queued"))
             done = await exchanges.audits(self._database, [exchange.id for exchange in queued])
             audits = (self._audit_exchange(exchange, done[exchange.id]) for exchange in queued)
             results = await asyncio.gather(*audits, return_exceptions=True)
@@ -132,7 +143,25 @@ class LiveAudit:
             if isinstance(result, BaseException):
                 raise result
 
+    def _within_share(self, queued: Sequence[Exchange]) -> list[Exchange]:
+        """The exchanges that may be audited now. Where several keys exist, those beyond a key's share of what is in
+        progress are left to the next sweep, and the jobs behind go on.
+        """
+        counts, within = Counter(self._n_of_key), []
+        for exchange in queued:
+            counts[exchange.key_name] += 1
+            if not self._has_several_keys or counts[exchange.key_name] <= MOST_OF_A_KEY:
+                within.append(exchange)
+        return within
+
     async def _audit_exchange(self, exchange: Exchange, done: Collection[str]) -> None:
+        self._n_of_key[exchange.key_name] += 1
+        try:
+            await self._audit_by_all(exchange, done)
+        finally:
+            self._n_of_key[exchange.key_name] -= 1
+
+    async def _audit_by_all(self, exchange: Exchange, done: Collection[str]) -> None:
         due = [name for name in self._enabled_auditors.names if name not in done and self._takes(exchange, name)]
         if any(await all_of(self._audit(exchange, name) for name in due)):
             return
@@ -146,7 +175,7 @@ class LiveAudit:
 
     async def _audit(self, exchange: Exchange, name: str) -> bool:
         """Whether the exchange has to wait for this auditor's server."""
-        async with self._slots[name]:
+        async with self._slots[name].slot(exchange.key_name):
             started = time.perf_counter()
             attempt = self._circuits.attempt(name, exchange, self._enabled_auditors.servers(name, exchange))
             keeps_words = self._keep_text and self._enabled_auditors.settings(name).keeps_words

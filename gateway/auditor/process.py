@@ -22,7 +22,7 @@ from gateway.auditor.enabled import EnabledAuditors
 from gateway.auditor.endpoint import Endpoint, listen
 from gateway.auditor.evaluation_events import EvaluationEvents
 from gateway.auditor.exports import Exports
-from gateway.auditor.live import LiveAudit
+from gateway.auditor.live import LIVE_JOBS, LiveAudit
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.auditor.metrics_renewal import MetricsRenewal
 from gateway.auditor.metrics_snapshot import SnapshotReader
@@ -43,8 +43,6 @@ from gateway.telemetry.health import OK, STORE, SUITES
 
 logger = logging.getLogger(__name__)
 
-LIVE_JOBS = 4
-"""Batches of exchanges audited at once; each auditor's max_concurrency bounds its requests."""
 SUITE_RUNS = 1
 CANARIES = 1
 FLUSH_SECONDS = 1.0
