@@ -50,7 +50,11 @@ REASON_SECONDS = 30.0
 LIVE_JOBS = 4
 """Batches of exchanges audited at once; each auditor's max_concurrency bounds its requests."""
 MOST_OF_A_KEY = (LIVE_JOBS - 1) * IDS_PER_JOB
-"""Exchanges of one key in progress, where several keys exist: one that takes long leaves room for a batch of others."""
+"""Exchanges of one key in progress, where several keys exist: a slow key leaves room for a batch of another one."""
+QUICK_SECONDS = 0.25
+"""A key whose exchanges take less on average has no such limit: its batches end before another key could wait long."""
+NEWEST_WEIGHT = 0.1
+"""Weight of the newest exchange in that average."""
 CHECK_PATIENCE = 2.0
 """Multiple of the auditor's time limit for a known good exchange: its request may first wait for a free connection."""
 NO_WORDS = "not kept (store.keep_text)"
@@ -86,6 +90,8 @@ class LiveAudit:
         self._in_progress: set[str] = set()
         self._n_of_key = Counter[str | None]()
         """Exchanges in progress by key."""
+        self._seconds_of_key: dict[str | None, float] = {}
+        """Moving average of the seconds that an exchange of the key takes."""
 
     async def __call__(self, payload: dict[str, Any]) -> None:
         """Audits what is still queued of these exchanges. Raises StoreError; the job is then tried again."""
@@ -144,22 +150,29 @@ class LiveAudit:
                 raise result
 
     def _within_share(self, queued: Sequence[Exchange]) -> list[Exchange]:
-        """The exchanges that may be audited now. Where several keys exist, those beyond a key's share of what is in
-        progress are left to the next sweep, and the jobs behind go on.
+        """Return the exchanges that may be audited now; the next sweep queues the rest again.
+
+        Where several keys exist, a key whose exchanges take long may have `MOST_OF_A_KEY` in progress.
         """
         counts, within = Counter(self._n_of_key), []
         for exchange in queued:
-            counts[exchange.key_name] += 1
-            if not self._has_several_keys or counts[exchange.key_name] <= MOST_OF_A_KEY:
+            key = exchange.key_name
+            counts[key] += 1
+            is_quick = self._seconds_of_key.get(key, QUICK_SECONDS) < QUICK_SECONDS
+            if not self._has_several_keys or is_quick or counts[key] <= MOST_OF_A_KEY:
                 within.append(exchange)
         return within
 
     async def _audit_exchange(self, exchange: Exchange, done: Collection[str]) -> None:
-        self._n_of_key[exchange.key_name] += 1
+        key, started = exchange.key_name, time.monotonic()
+        self._n_of_key[key] += 1
         try:
             await self._audit_by_all(exchange, done)
         finally:
-            self._n_of_key[exchange.key_name] -= 1
+            self._n_of_key[key] -= 1
+            seconds = time.monotonic() - started
+            average = self._seconds_of_key.get(key, seconds)
+            self._seconds_of_key[key] = average + NEWEST_WEIGHT * (seconds - average)
 
     async def _audit_by_all(self, exchange: Exchange, done: Collection[str]) -> None:
         due = [name for name in self._enabled_auditors.names if name not in done and self._takes(exchange, name)]
