@@ -9,9 +9,12 @@ from litestar.handlers import BaseRouteHandler
 
 from gateway.api.control_keys import ControlKeys, Holder
 from gateway.api.origin import Origins, require_own_page
+from gateway.api.route_access import ROUTES, Audience
 from gateway.config.schema import Config
 from gateway.proxy import headers
 from gateway.proxy.refusals import CHALLENGE
+from gateway.store.database import Database
+from gateway.store.labelling import invitations
 
 SESSION_COOKIE = headers.SESSION_COOKIE.decode()
 NOBODY = Holder("anybody", "admin")
@@ -27,79 +30,109 @@ class _Rules(NamedTuple):
 
 
 class Access:
-    """The guards of the control plane; each is for one kind of route.
+    """The guard of every route: lets in whom `gateway.api.route_access` names for it, and nobody else.
 
-    A guard that lets a request pass leaves its `Holder` as the request's `user`.
+    A request that passes has its `Holder` as the request's `user`.
 
     Args:
-        config: gives the configuration in force; asked for each request, so that a reload replaces keys.
+        config: gives the configuration in force; read for each request, so that a reload replaces keys.
+        database: the store, which knows the links of raters.
+        is_public: whether a server without a control key listens beyond this machine; only raters enter then.
+        asks_raters_for_links: whether a server without a control key lets in only raters once one of them has a link.
 
     Raises: ConfigError as `ControlKeys` does.
     """
 
-    def __init__(self, config: Callable[[], Config]) -> None:
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        database: Database,
+        *,
+        is_public: bool = False,
+        asks_raters_for_links: bool = False,
+    ) -> None:
         self._config = config
-        self._rules = _rules_of(config())
+        self._database = database
+        self._is_public = is_public
+        self._asks_raters_for_links = asks_raters_for_links
+        self._rules = self._rules_of(config())
 
     @property
     def keys(self) -> ControlKeys:
         """Those in force."""
         return self._in_force().keys
 
-    def require_reader(self, connection: Connection, _handler: BaseRouteHandler) -> None:
-        """For numbers: a viewer reads them, and changes nothing."""
-        self._enter(connection, needs_admin=connection.scope.get("method") not in ("GET", "HEAD"))
-
-    def require_admin(self, connection: Connection, _handler: BaseRouteHandler) -> None:
-        """For what holds words of people, to read as well as to change."""
-        self._enter(connection, needs_admin=True)
-
-    def require_holder(self, connection: Connection, _handler: BaseRouteHandler) -> None:
-        """For a session of one's own, whatever the role."""
-        self._enter(connection, needs_admin=False)
-
-    def require_some_key(self, _connection: Connection, _handler: BaseRouteHandler) -> None:
-        """For routes that show what people wrote: closed altogether until a control key is configured."""
-        if not self.keys:
+    async def check_route(self, connection: Connection, _handler: BaseRouteHandler) -> None:
+        """Raise NotAuthorizedException or PermissionDeniedException unless the request may call its route."""
+        scope = connection.scope
+        route = (str(scope.get("method")), scope["path_template"])
+        audience = ROUTES.get(route)
+        if audience in (Audience.EVERYBODY, Audience.SENDER):  # a door for senders checks its data keys itself
+            return
+        rules = self._in_force()
+        if audience is Audience.SCRAPER:
+            if rules.config.server.protect_metrics and _holder(connection, rules.keys) is None:
+                raise _unauthorized()
+            return
+        scope["user"] = None  # a request of the control plane, whoever sends it
+        rules.origins.require_own(connection)
+        holder = await self._enter(connection, rules)
+        if holder is None:
+            raise _unauthorized()
+        scope["user"] = holder
+        _require_audience(audience, holder, connection)
+        if audience is Audience.ADMIN_WITH_KEY and not rules.keys:
             raise PermissionDeniedException(
                 detail="served text is shown to administrators only: set server.admin_key_env to open this route"
             )
 
-    def protect_metrics(self, connection: Connection, _handler: BaseRouteHandler) -> None:
-        """Lets everybody read them unless `server.protect_metrics`."""
-        rules = self._in_force()
-        if rules.config.server.protect_metrics and _holder(connection, rules.keys) is None:
-            raise _unauthorized()
-
-    def _enter(self, connection: Connection, *, needs_admin: bool) -> None:
-        rules = self._in_force()
-        connection.scope["user"] = None  # a request of the control plane, whoever sends it
-        rules.origins.require_own(connection)
-        holder = _holder(connection, rules.keys) if rules.keys else NOBODY
-        if holder is None:
-            raise _unauthorized()
-        connection.scope["user"] = holder
-        if needs_admin and holder.role != "admin":
-            raise PermissionDeniedException(
-                detail=f'the key "{holder.name}" is a viewer\'s, which reads numbers only: this needs an admin key'
-            )
+    async def _enter(self, connection: Connection, rules: _Rules) -> Holder | None:
+        """Return who sends the request; None where no key, session or link says so."""
+        token = rater_token(connection)
+        if token is not None:
+            invitation = await invitations.find(self._database, token)
+            return None if invitation is None else Holder(invitation.rater, "rater", invitation.project)
+        if rules.keys:
+            return _holder(connection, rules.keys)
+        is_closed = self._is_public or (self._asks_raters_for_links and await invitations.any_exists(self._database))
+        return None if is_closed else NOBODY
 
     def _in_force(self) -> _Rules:
         config = self._config()
         if config is not self._rules.config:
-            self._rules = _rules_of(config)
+            self._rules = self._rules_of(config)
         return self._rules
+
+    def _rules_of(self, config: Config) -> _Rules:
+        keys = ControlKeys(config)
+        is_protected = bool(keys) or self._is_public
+        return _Rules(config, keys, Origins(config.server.allowed_hosts, is_protected=is_protected))
+
+
+def _require_audience(audience: Audience | None, holder: Holder, connection: Connection) -> None:
+    """Raise PermissionDeniedException for a holder whose role does not open the route."""
+    if audience is None:
+        raise PermissionDeniedException(detail="gateway/api/route_access.py has no entry for this route")
+    if holder.role == "admin":
+        return
+    if audience is Audience.HOLDER:
+        return
+    if holder.role == "rater":
+        if audience is Audience.RATER and connection.path_params.get("project") == holder.project:
+            return
+        raise PermissionDeniedException(
+            detail=f'the link of "{holder.name}" opens the tasks of the project "{holder.project}" and nothing else'
+        )
+    if audience not in (Audience.VIEWER, Audience.VISITOR):
+        raise PermissionDeniedException(
+            detail=f'the key "{holder.name}" is a viewer\'s, which reads numbers only: this needs an admin key'
+        )
 
 
 def name_of(connection: Connection) -> str:
-    """Who the record of accesses names: the key's name."""
+    """Return whom the record of accesses names: the key's name, or the rater and the project of a link."""
     holder: Holder = connection.user
-    return holder.name
-
-
-def _rules_of(config: Config) -> _Rules:
-    keys = ControlKeys(config)
-    return _Rules(config, keys, Origins(config.server.allowed_hosts, is_protected=bool(keys)))
+    return holder.name if holder.role != "rater" else f'rater "{holder.name}" of "{holder.project}"'
 
 
 def _holder(connection: Connection, keys: ControlKeys) -> Holder | None:
@@ -112,6 +145,18 @@ def _holder(connection: Connection, keys: ControlKeys) -> Holder | None:
         return None
     require_own_page(connection)
     return session[0]
+
+
+def rater_token(connection: Connection) -> str | None:
+    """Return the token of a rater's link, sent as a bearer token or by the page's cookie; None for any other key."""
+    scheme, _, presented = connection.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return presented.strip() if presented.strip().startswith(invitations.PREFIX) else None
+    cookie = connection.cookies.get(SESSION_COOKIE, "")
+    if not cookie.startswith(invitations.PREFIX):
+        return None
+    require_own_page(connection)
+    return cookie
 
 
 def _unauthorized() -> NotAuthorizedException:

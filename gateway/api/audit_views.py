@@ -6,9 +6,9 @@ from litestar import Controller, Response, get, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
-from gateway.api import run_views
+from gateway.api import run_views, viewer_forms
 from gateway.api.audits import REPORT_HEADERS, chosen, require_model
-from gateway.api.dependencies import Plane, Settings, Store
+from gateway.api.dependencies import Asked, Plane, Settings, Store
 from gateway.api.problems import announced
 from gateway.api.shown_costs import Costs, CostWanted
 from gateway.api.shown_gate import Gate, GateWanted
@@ -55,9 +55,10 @@ class AuditViewsController(Controller):
         summary="Two finished runs of a suite: differences (b minus a), and items that flipped",
         responses=announced(404, 409),
     )
-    async def compare(self, a: FromQuery[str], b: FromQuery[str], config: Settings) -> Response[bytes]:
+    async def compare(self, request: Asked, a: FromQuery[str], b: FromQuery[str], config: Settings) -> Response[bytes]:
+        """For a viewer `flips` is null, with its reason in `no_flips_because`."""
         found, _ = await run_views.compared(config, a, b)
-        return Response(found, media_type="application/json")
+        return Response(viewer_forms.shown_comparison(found, request.user), media_type="application/json")
 
     @get(
         "/compare/report",

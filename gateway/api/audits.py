@@ -11,8 +11,10 @@ from litestar import Controller, Response, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
 
+from gateway.api import viewer_forms
 from gateway.api.bundles import packed
-from gateway.api.dependencies import Plane, Queue, Settings, Store
+from gateway.api.control_keys import Holder
+from gateway.api.dependencies import Asked, Plane, Queue, Settings, Store
 from gateway.api.problems import announced
 from gateway.api.suites import known_suites
 from gateway.config.audit_request import AuditStart, choose, options_of, require_prompts
@@ -92,6 +94,7 @@ class AuditsController(Controller):
     @get("/", summary="Runs, newest first", responses=announced())
     async def audits(
         self,
+        request: Asked,
         database: Store,
         model: FromQuery[str | None] = None,
         suite: FromQuery[str | None] = None,
@@ -99,11 +102,11 @@ class AuditsController(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=1000)] = 100,
     ) -> list[Audit]:
         found = await runs.list_runs(database, model=model, suite=suite, status=run_status, limit=limit)
-        return [audit_of(run) for run in found]
+        return [audit_of(run, request.user) for run in found]
 
     @get("/{audit_id:str}", summary="One run and its progress", responses=announced(404))
-    async def audit(self, audit_id: FromPath[str], database: Store) -> Audit:
-        return audit_of(await _find(database, audit_id))
+    async def audit(self, request: Asked, audit_id: FromPath[str], database: Store) -> Audit:
+        return audit_of(await _find(database, audit_id), request.user)
 
     @get(
         "/{audit_id:str}/events",
@@ -111,14 +114,14 @@ class AuditsController(Controller):
         media_type="text/event-stream",
         responses=announced(404),
     )
-    async def events(self, audit_id: FromPath[str], database: Store) -> ServerSentEvent:
+    async def events(self, request: Asked, audit_id: FromPath[str], database: Store) -> ServerSentEvent:
         await _find(database, audit_id)
-        return ServerSentEvent(_follow(database, audit_id))
+        return ServerSentEvent(_follow(database, audit_id, request.user))
 
     @get("/{audit_id:str}/result", summary="result.json of a finished run", responses=announced(404, 409))
-    async def result(self, audit_id: FromPath[str], database: Store) -> Response[bytes]:
+    async def result(self, request: Asked, audit_id: FromPath[str], database: Store) -> Response[bytes]:
         run = await _finished(database, audit_id, "result")
-        return Response((run.result or "").encode(), media_type="application/json")
+        return Response(viewer_forms.shown_result(run, request.user), media_type="application/json")
 
     @get(
         "/{audit_id:str}/responses",
@@ -136,8 +139,9 @@ class AuditsController(Controller):
         media_type="text/html",
         responses=announced(404, 409),
     )
-    async def report(self, audit_id: FromPath[str], database: Store) -> Response[bytes]:
+    async def report(self, request: Asked, audit_id: FromPath[str], database: Store) -> Response[bytes]:
         run = await _finished(database, audit_id, "report")
+        viewer_forms.require_report(run, request.user)
         return Response((run.report or "").encode(), headers=REPORT_HEADERS, media_type="text/html")
 
     @get(
@@ -159,9 +163,9 @@ class AuditsController(Controller):
         summary="Stop a run; its replies so far are kept",
         responses=announced(404, 409),
     )
-    async def cancel(self, audit_id: FromPath[str], database: Store) -> Audit:
+    async def cancel(self, request: Asked, audit_id: FromPath[str], database: Store) -> Audit:
         await runs.cancel(database, audit_id)
-        return audit_of(await _find(database, audit_id))
+        return audit_of(await _find(database, audit_id), request.user)
 
     @post(
         "/{audit_id:str}/resume",
@@ -169,10 +173,12 @@ class AuditsController(Controller):
         summary="Complete a run that was cancelled or failed",
         responses=announced(404, 409, 429),
     )
-    async def resume(self, audit_id: FromPath[str], database: Store, queue: Queue, config: Settings) -> Audit:
+    async def resume(
+        self, request: Asked, audit_id: FromPath[str], database: Store, queue: Queue, config: Settings
+    ) -> Audit:
         await runs.resume(database, audit_id, max_queued=config.audits.max_queued)
         await queue.defer(RUN_TASK, {"run_id": audit_id}, lock=audit_id)
-        return audit_of(await _find(database, audit_id))
+        return audit_of(await _find(database, audit_id), request.user)
 
 
 async def chosen(asked: AuditStart, database: Database) -> tuple[list[dict[str, Any]], dict[str, str]]:
@@ -208,16 +214,16 @@ async def _find(database: Database, audit_id: str) -> Run:
 async def _finished(database: Database, audit_id: str, what: str) -> Run:
     run = await _find(database, audit_id)
     if run.status != "done":
-        because = f": {run.error}" if run.error else ""
-        raise ConflictError(f"audit {audit_id} has no {what}: it is {run.status}{because}")
+        why = f"; GET /audits/{audit_id} says why" if run.error else ""
+        raise ConflictError(f"audit {audit_id} has no {what}: it is {run.status}{why}")
     return run
 
 
-async def _follow(database: Database, audit_id: str) -> AsyncIterator[ServerSentEventMessage]:
+async def _follow(database: Database, audit_id: str, holder: Holder) -> AsyncIterator[ServerSentEventMessage]:
     """An event at every change, a comment while there is none, and an end."""
     shown, shown_at = None, time.monotonic()
     while True:
-        audit = audit_of(await _find(database, audit_id))
+        audit = audit_of(await _find(database, audit_id), holder)
         if (audit.status, audit.progress.done, audit.progress.total) != shown:
             shown, shown_at = (audit.status, audit.progress.done, audit.progress.total), time.monotonic()
             yield ServerSentEventMessage(event="progress", data=msgspec.json.encode(audit).decode())
@@ -235,8 +241,8 @@ async def _lines(database: Database, audit_id: str) -> AsyncIterator[bytes]:
         yield "".join(f"{body}\n" for body in bodies).encode()
 
 
-def audit_of(run: Run) -> Audit:
-    """As it is shown, with the rate of its replies and the time left."""
+def audit_of(run: Run, holder: Holder) -> Audit:
+    """Return a run as its reader may see it, with the rate of its replies and the time left."""
     return Audit(
         id=run.id,
         suite=run.suite,
@@ -245,11 +251,11 @@ def audit_of(run: Run) -> Audit:
         protocol=run.protocol,
         status=run.status,
         progress=_progress(run),
-        options=run.options,
+        options=viewer_forms.shown_options(run.options, holder),
         created_at=run.created_at,
         started_at=run.started_at,
         finished_at=run.finished_at,
-        error=run.error,
+        error=viewer_forms.shown_error(run.error, holder),
     )
 
 

@@ -13,17 +13,19 @@ from typing import Literal, NamedTuple
 from gateway.config.schema import ADMIN, Config, ControlKeyConfig
 from gateway.errors import ConfigError
 
-Role = Literal["viewer", "admin"]
+Role = Literal["viewer", "admin", "rater"]
 
 SESSION_SECONDS = 8 * 3600
 """A working day; then the console asks for the key again."""
 
 
 class Holder(NamedTuple):
-    """Who holds a control key."""
+    """Who holds a control key, or a rater's link."""
 
     name: str
     role: Role
+    project: str | None = None
+    """The labelling project that a rater's link opens; None for a control key."""
 
 
 class _Key(NamedTuple):

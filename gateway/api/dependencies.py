@@ -1,17 +1,22 @@
 """Types of the objects that `create_app` injects into route handlers."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from litestar import Request
+from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from gateway.api.access import Access
+from gateway.api.control_keys import Holder
 from gateway.config.schema import Config
 from gateway.ingest import guardrail, intake
 from gateway.jobs import JobQueue
 from gateway.proxy.data_plane import DataPlane
 from gateway.store.database import Database
 
+Asked: TypeAlias = Request[Holder, Any, State]
+"""A request that the guard let in: its user is the holder of the key or link that was sent."""
 Settings: TypeAlias = NamedDependency[Config]
 Store: TypeAlias = NamedDependency[Database]
 Queue: TypeAlias = NamedDependency[SkipValidation[JobQueue]]

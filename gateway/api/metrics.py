@@ -1,4 +1,4 @@
-"""GET /metrics of the gateway, for Prometheus: counts and names of models, no text. See `Access.protect_metrics`."""
+"""GET /metrics of the gateway, for Prometheus: counts and names of models, no text."""
 
 from litestar import Controller, Request, Response, get
 from litestar.datastructures import State

@@ -5,6 +5,7 @@ import msgspec
 from benchmarks.reporting import fingerprints
 from benchmarks.reporting.fingerprints import FinishedRun
 from benchmarks.run.result import decode
+from gateway.api.viewer_forms import hide
 from gateway.config.schema import Config
 from gateway.store import runs
 from gateway.store.database import Database
@@ -46,4 +47,6 @@ async def _finished(database: Database, run: Run) -> FinishedRun | None:
         result = decode((stored or "").encode())
     except msgspec.DecodeError:
         return None
+    if result.extra_body:  # viewers read these pages, and the fields may hold text
+        result = msgspec.structs.replace(result, extra_body=hide(result.extra_body))
     return FinishedRun(id=run.id, finished_at=run.finished_at or 0.0, result=result)

@@ -8,9 +8,10 @@ from litestar.params import FromPath, JSONBody
 from msgspec import Meta
 
 from gateway.api.audits import require_model
-from gateway.api.dependencies import Plane, Store
+from gateway.api.dependencies import Asked, Plane, Store
 from gateway.api.problems import announced
 from gateway.api.suites import known_suites
+from gateway.api.viewer_forms import shown_schedule
 from gateway.config.audit_request import AuditRequest, choose
 from gateway.config.timing import SHORTEST_SECONDS, Timing
 from gateway.store import schedules
@@ -42,12 +43,12 @@ class SchedulesController(Controller):
         return await schedules.create(database, data.name, timing, request)
 
     @get("/", summary="Schedules by name, each with its next time and last runs", responses=announced())
-    async def schedules(self, database: Store) -> list[Schedule]:
-        return await schedules.list_schedules(database)
+    async def schedules(self, request: Asked, database: Store) -> list[Schedule]:
+        return [shown_schedule(one, request.user) for one in await schedules.list_schedules(database)]
 
     @get("/{schedule_id:str}", summary="One schedule", responses=announced(404))
-    async def schedule(self, schedule_id: FromPath[str], database: Store) -> Schedule:
-        return await schedules.get(database, schedule_id)
+    async def schedule(self, request: Asked, schedule_id: FromPath[str], database: Store) -> Schedule:
+        return shown_schedule(await schedules.get(database, schedule_id), request.user)
 
     @delete("/{schedule_id:str}", summary="Delete a schedule; its runs stay", responses=announced(404, 409))
     async def remove(self, schedule_id: FromPath[str], database: Store) -> None:

@@ -1,4 +1,8 @@
-"""/console/session: a key is posted once and becomes a cookie, so that the page keeps no key."""
+"""/console/session: a key is posted once and becomes a cookie, so that the page keeps no key.
+
+The cookie of a control key is signed and ends by itself. The cookie of a rater's link is the link's token: the store is
+asked for it with each request, so a link that is revoked ends its sessions at once.
+"""
 
 from typing import Any
 
@@ -6,7 +10,7 @@ import msgspec
 from litestar import Controller, Request, Response, delete, get, post
 from litestar.datastructures import Cookie, State
 
-from gateway.api.access import SESSION_COOKIE
+from gateway.api.access import SESSION_COOKIE, rater_token
 from gateway.api.control_keys import SESSION_SECONDS, Holder, Role
 from gateway.api.dependencies import Entry
 from gateway.api.problems import announced
@@ -18,14 +22,16 @@ class Session(msgspec.Struct, frozen=True):
     name: str
     role: Role
     expires_at: int | None
-    """Unix second in which the session ends; null where there is none."""
+    """Unix second in which the session ends; null where there is none, and for a rater's link."""
+    project: str | None = None
+    """The labelling project that a rater's link opens; null for a control key."""
 
 
 _GONE = Cookie(key=SESSION_COOKIE, value="", max_age=0, path="/", httponly=True, samesite="strict")
 
 
 class SessionsController(Controller):
-    """One cookie, `HttpOnly` and `SameSite=Strict`; its value is signed, and no key."""
+    """One cookie, `HttpOnly` and `SameSite=Strict`; the value of a control key's is signed, and no key."""
 
     path = "/console/session"
     tags = ("console",)
@@ -33,14 +39,19 @@ class SessionsController(Controller):
     @get("/", summary="Whose session, or key, this is", responses=announced())
     async def session(self, request: Request[Holder, Any, State], access: Entry) -> Session:
         found = access.keys.session_holder(request.cookies.get(SESSION_COOKIE, ""))
-        return Session(request.user.name, request.user.role, found[1] if found else None)
+        holder = request.user
+        return Session(holder.name, holder.role, found[1] if found else None, holder.project)
 
     @post("/", status_code=200, summary="Begin a session: a key becomes a cookie", responses=announced())
     async def begin(self, request: Request[Holder, Any, State], access: Entry) -> Response[Session]:
         holder = request.user
-        if not access.keys:
+        expires: int | None = None
+        if holder.role == "rater":
+            value = rater_token(request) or ""
+        elif not access.keys:
             return Response(Session(holder.name, holder.role, None))
-        value, expires = access.keys.session(holder)
+        else:
+            value, expires = access.keys.session(holder)
         cookie = Cookie(
             key=SESSION_COOKIE,
             value=value,
@@ -51,7 +62,7 @@ class SessionsController(Controller):
             # What the browser itself says of the page it is on; a proxy's word about the scheme is not asked for.
             secure=request.headers.get("origin", "").lower().startswith("https://"),
         )
-        return Response(Session(holder.name, holder.role, expires), cookies=[cookie])
+        return Response(Session(holder.name, holder.role, expires, holder.project), cookies=[cookie])
 
     @delete("/", summary="End the session", responses=announced(), response_cookies=[_GONE])
     async def end(self) -> None:

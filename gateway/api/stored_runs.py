@@ -36,8 +36,8 @@ def data_dir(config: Config) -> Path | None:
 def result_of(run: Run, what: str) -> Result:
     """The result of a finished run. Raises ConflictError where there is none, or it has another version."""
     if run.status != "done":
-        because = f": {run.error}" if run.error else ""
-        raise ConflictError(f"audit {run.id} has no {what}: it is {run.status}{because}")
+        why = f"; GET /audits/{run.id} says why" if run.error else ""
+        raise ConflictError(f"audit {run.id} has no {what}: it is {run.status}{why}")
     try:
         return decode((run.result or "").encode())
     except msgspec.DecodeError as exc:

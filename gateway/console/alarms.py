@@ -9,7 +9,9 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.response import Redirect
 
 from gateway.api import live_pages
+from gateway.api.control_keys import Holder
 from gateway.api.dependencies import Plane, Settings, Store
+from gateway.api.viewer_forms import shown_acknowledgement
 from gateway.config.schema import DriftConfig
 from gateway.console.alarm_words import sentence, subject
 from gateway.console.interval_figure import plot
@@ -22,6 +24,7 @@ from gateway.live.estimates import ReplicaEstimate
 from gateway.live.history import History, history_of
 from gateway.live.settings import settings_of
 from gateway.store import acknowledgements, histories, replicas, served, stream_pages, streams
+from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Database
 from gateway.store.stream_pages import Selection
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from benchmarks.figures.figure import Figure
 
 MOST = 100
+MOST_ACKNOWLEDGED = 20
 SERIES = ("auditor", "metric", "axis", "group", "model")
 """Labels of a series, as Prometheus has them."""
 
@@ -68,7 +72,7 @@ class AlarmsController(Controller):
             found = await live_pages.detectors(database, selection, settings_of(drift))
             watched = await live_pages.detectors(database, Selection(limit=MOST, offset=offset), settings_of(drift))
             detectors = sorted(_detectors.decode(watched.content), key=lambda one: one.state != "alarm")
-            entries = await acknowledgements.entries(database, limit=20)
+            entries = await _entries(database, request.user)
             data = {
                 "alarms": [(one, sentence(one)) for one in _detectors.decode(found.content)],
                 "is_unknown_series": labels["metric"] is not None,
@@ -97,7 +101,7 @@ class AlarmsController(Controller):
 
         async def build() -> View:
             one, figure, by_server = await _detector(database, stream_id, config.drift)
-            entries = await acknowledgements.entries(database, stream=stream_id, limit=20)
+            entries = await _entries(database, request.user, stream=stream_id)
             said = sentence(one) if one.state == "alarm" else None
             data = {
                 "one": one,
@@ -151,6 +155,11 @@ async def _detector(
         )
     one = Detectors(log_threshold=settings.log_threshold(n_streams), **msgspec.structs.asdict(shown))
     return one, await asyncio.to_thread(_drawn, history), await live_pages.replica_estimates(database, stream)
+
+
+async def _entries(database: Database, holder: Holder, *, stream: str | None = None) -> list[Acknowledgement]:
+    entries = await acknowledgements.entries(database, stream=stream, limit=MOST_ACKNOWLEDGED)
+    return [shown_acknowledgement(entry, holder) for entry in entries]
 
 
 def _drawn(history: History) -> "Figure":

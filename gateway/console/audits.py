@@ -6,12 +6,14 @@ import msgspec
 from litestar import Controller, Response, get
 from litestar.params import FromPath, FromQuery, QueryParameter
 
-from gateway.api import run_views
+from gateway.api import run_views, viewer_forms
 from gateway.api.audits import audit_of, require_audit
+from gateway.api.control_keys import Holder
 from gateway.api.dependencies import Plane, Settings, Store
 from gateway.api.shown_gate import Gate, GateWanted
 from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, place
 from gateway.config.audit_request import MITIGATIONS
+from gateway.config.schema import Config
 from gateway.console.comparison_view import Drawn, drawn
 from gateway.console.rendering import View
 from gateway.console.result_view import Numbers, numbers
@@ -58,7 +60,7 @@ class AuditPagesController(Controller):
         async def build() -> View:
             found = await runs.list_runs(database, model=model, suite=suite, status=run_status, limit=MOST_RUNS)
             data = {
-                "runs": [audit_of(run) for run in found],
+                "runs": [audit_of(run, request.user) for run in found],
                 "most": MOST_RUNS,
                 "chosen": {"model": model, "suite": suite, "status": run_status},
                 "schedules": await schedules.list_schedules(database),
@@ -76,11 +78,11 @@ class AuditPagesController(Controller):
     ) -> Response[Any]:
         """Of runs that are not finished how far they are; the page is loaded anew when they are."""
         is_finished = all([(await _run(database, one)).status == "done" for one in (a, b)])
-        found = None if _is_for_changes(request) or not is_finished else await _compared(config, a, b)
+        found = None if _is_for_changes(request) or not is_finished else await _compared(config, a, b, request.user)
 
         async def build() -> View:
             two = [await _run(database, one) for one in (a, b)]
-            unfinished = [audit_of(one) for one in two if one.status != "done"]
+            unfinished = [audit_of(one, request.user) for one in two if one.status != "done"]
             data = {"a": two[0], "b": two[1], "found": found, "unfinished": unfinished}
             return View(template="audit_comparison.html", title="Two runs compared", tab=TAB, data=data)
 
@@ -105,7 +107,7 @@ class AuditPagesController(Controller):
             if run.status == "done" and not kept:
                 kept.append(await numbers(database, audit_id))
             data = {
-                "run": audit_of(run),
+                "run": audit_of(run, request.user),
                 "numbers": kept[0] if kept else None,
                 "others": await _others(database, run),
                 "gate": gate,
@@ -140,7 +142,7 @@ class AuditPagesController(Controller):
         async def build() -> View:
             run = await _run(database, audit_id)
             data = {
-                "run": audit_of(run),
+                "run": audit_of(run, request.user),
                 "found": found,
                 "filters": FILTERS,
                 "status": status or "",
@@ -175,6 +177,6 @@ async def _gated(config: Settings, audit_id: str, asked: list[str]) -> Gate:
     return _gate.decode(await run_views.gate(config, wanted))
 
 
-async def _compared(config: Settings, a: FromQuery[str], b: FromQuery[str]) -> Drawn:
+async def _compared(config: Config, a: str, b: str, holder: Holder) -> Drawn:
     found, _ = await run_views.compared(config, a, b)
-    return await drawn(found)
+    return await drawn(viewer_forms.shown_comparison(found, holder))

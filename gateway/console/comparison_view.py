@@ -78,7 +78,7 @@ class _Comparison(msgspec.Struct, frozen=True, kw_only=True):
 class _Found(msgspec.Struct, frozen=True):
     comparison: _Comparison
     n_flipped: int
-    flips: list[Flip]
+    flips: list[Flip] | None
 
 
 class Forest(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +97,8 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True):
 class Drawn(msgspec.Struct, frozen=True):
     comparison: Any
     forests: list[Forest]
-    flips: list[Flip]
+    flips: list[Flip] | None
+    """None for a viewer, who reads no text."""
     n_flipped: int
 
 
@@ -112,7 +113,8 @@ def _drawn(content: bytes) -> Drawn:
     for row in found.comparison.differences:
         by_metric.setdefault(row.metric, []).append(row)
     forests = [_forest(metric, rows) for metric, rows in by_metric.items()]
-    return Drawn(found.comparison, forests, found.flips[:MOST_FLIPS], found.n_flipped)
+    flips = None if found.flips is None else found.flips[:MOST_FLIPS]
+    return Drawn(found.comparison, forests, flips, found.n_flipped)
 
 
 def _forest(metric: str, rows: Sequence[Difference]) -> Forest:

@@ -62,10 +62,14 @@ async def shell_of(
     return surroundings(request.user, is_locked=is_locked) | {"parts": parts, "n_alarms": n_alarms}
 
 
+FOR_ADMINISTRATORS = ("/console/exchanges", "/console/labelling")
+"""Pages of text, which a viewer is not led to."""
+
+
 def surroundings(holder: Holder | None, *, is_locked: bool) -> dict[str, Any]:
     """Of a page that shows nothing of the store, such as that for logging in."""
     return {
-        "navigation": NAVIGATION,
+        "navigation": _navigation(holder),
         "holder": holder,
         "is_admin": holder is not None and holder.role == "admin",
         "is_locked": is_locked,
@@ -73,6 +77,11 @@ def surroundings(holder: Holder | None, *, is_locked: bool) -> dict[str, Any]:
         "n_alarms": None,
         "at": time.time(),
     }
+
+
+def _navigation(holder: Holder | None) -> dict[str, str]:
+    is_viewer = holder is not None and holder.role == "viewer"
+    return {path: name for path, name in NAVIGATION.items() if not (is_viewer and path in FOR_ADMINISTRATORS)}
 
 
 async def _auditors(database: Database) -> list[Part]:

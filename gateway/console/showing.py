@@ -5,14 +5,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeAlias
 
 import msgspec
-from litestar import Request, Response
-from litestar.datastructures import State
+from litestar import Response
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from gateway.api.access import Access
-from gateway.api.control_keys import Holder
+from gateway.api.dependencies import Asked
 from gateway.console.rendering import Fragment, Rendered, View, render
 from gateway.console.shell import shell_of
 from gateway.errors import BusyError, GatewayError
@@ -35,7 +34,6 @@ HEADERS = {
     "cache-control": "no-store",
 }
 
-Asked = Request[Holder, Any, State]
 Build = Callable[[], Awaitable[View]]
 
 

@@ -12,6 +12,7 @@ from litestar.response import Redirect
 from gateway.console.showing import HEADERS
 
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+LABELLING_PAGE = "/console/labelling"
 FIGURES = "figures.css"
 """Of the reports, whose figures the pages show."""
 FILES = frozenset(

@@ -12,7 +12,6 @@ from litestar.di import Provide
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
-from litestar.types import Guard
 
 from gateway.api import problems
 from gateway.api.access import Access
@@ -29,6 +28,7 @@ from gateway.api.live import LiveController
 from gateway.api.metrics import MetricsController
 from gateway.api.origin import require_json
 from gateway.api.replies import AccessLog, forbid_sniffing
+from gateway.api.route_access import require_entries
 from gateway.api.schedules import SchedulesController
 from gateway.api.sessions import SessionsController
 from gateway.api.suites import SuitesController
@@ -80,7 +80,7 @@ def create_app(
     collector = GatewayCollector(counts)
     with_native = partial(collector.collect, native=True) if config.server.native_histograms else None
     exposition = Exposition(collector, with_native=with_native)
-    access = Access(lambda: planes.current.config)
+    access = Access(lambda: planes.current.config, database)
 
     async def probe() -> Mapping[str, str]:
         return {STORE: await _check(database), **planes.checks(), **await damaged_streams.check(database)}
@@ -92,10 +92,8 @@ def create_app(
         """What a reload replaces is looked up for each request."""
         return Provide(lambda: part(planes.current), sync_to_thread=False)
 
-    def behind(guard: Guard, *more: Guard) -> list[Guard]:
-        return [require_json, guard, *more]
-
-    numbers = [
+    controllers = [
+        SessionsController,
         SuitesController,
         AuditsController,
         AuditViewsController,
@@ -103,23 +101,19 @@ def create_app(
         CanariesController,
         LiveController,
         JudgesController,
+        AnnotationsController,
+        LabellingController,
+        ExchangesController,
     ]
-    readers = behind(access.require_reader)
-    return Litestar(
+    app = Litestar(
         route_handlers=[
             HealthController,
-            Router("/", route_handlers=[MetricsController], guards=[access.protect_metrics]),
+            MetricsController,
             Router("/", route_handlers=[IngestController], request_max_body_size=None),
-            *console(access),
-            Router("/", route_handlers=[SessionsController], guards=behind(access.require_holder)),
-            Router("/", route_handlers=numbers, guards=readers),
-            Router(
-                "/", route_handlers=[AnnotationsController, LabellingController], guards=behind(access.require_admin)
-            ),
-            Router(
-                "/", route_handlers=[ExchangesController], guards=behind(access.require_admin, access.require_some_key)
-            ),
+            *console(),
+            Router("/", route_handlers=controllers, guards=[require_json]),
         ],
+        guards=[access.check_route],
         dependencies={
             "access": provided(access),
             "config": current(lambda plane: plane.config),
@@ -136,10 +130,12 @@ def create_app(
         request_max_body_size=MAX_CONTROL_BODY_BYTES,
         exception_handlers=problems.HANDLERS,
         before_send=[forbid_sniffing, AccessLog(lambda: planes.current.config)],
-        openapi_config=_openapi(Router("/schema", route_handlers=[], guards=readers, include_in_schema=False)),
+        openapi_config=_openapi(Router("/schema", route_handlers=[], guards=[require_json], include_in_schema=False)),
         lifespan=[lambda _app: _lifespan(database, queue, planes, tap, intake, guardrail_calls, stats, counts)],
         logging_config=None,
     )
+    require_entries(app.routes)
+    return app
 
 
 @asynccontextmanager

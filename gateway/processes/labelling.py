@@ -13,33 +13,38 @@ from gateway.api.access import Access
 from gateway.api.labelling import LabellingController
 from gateway.api.origin import require_json
 from gateway.api.replies import forbid_sniffing
+from gateway.api.route_access import require_entries
 from gateway.api.sessions import SessionsController
 from gateway.config.schema import Config
-from gateway.console.static_files import StaticController
+from gateway.console.static_files import LABELLING_PAGE, StaticController
 from gateway.errors import ConfigError
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import MAX_CONTROL_BODY_BYTES
 from gateway.processes.exposure import is_loopback
 from gateway.processes.listening import bind, reachable, root_url
 from gateway.store.database import Database
-
-PAGE = "/console/labelling"
+from gateway.store.labelling import invitations
 
 
 def labelling_app(config: Config, database: Database) -> Litestar:
-    """Raises ConfigError when the variable of the key is not set."""
-    access = Access(lambda: config)
+    """Return the app of one server. Without a control key an administrator enters from this machine, until a rater has
+    a link.
+
+    Raises: ConfigError when the variable of the key is not set.
+    """
+    is_public = not is_loopback(config.server.host)
+    access = Access(lambda: config, database, is_public=is_public, asks_raters_for_links=True)
 
     def provided(value: object) -> Provide:
         return Provide(lambda: value, sync_to_thread=False, use_cache=True)
 
-    return Litestar(
+    app = Litestar(
         route_handlers=[
             _to_the_page,
             StaticController,
-            Router("/", route_handlers=[SessionsController], guards=[require_json, access.require_holder]),
-            Router("/", route_handlers=[LabellingController], guards=[require_json, access.require_admin]),
+            Router("/", route_handlers=[SessionsController, LabellingController], guards=[require_json]),
         ],
+        guards=[access.check_route],
         dependencies={"access": provided(access), "config": provided(config), "database": provided(database)},
         request_max_body_size=MAX_CONTROL_BODY_BYTES,
         exception_handlers=problems.HANDLERS,
@@ -47,28 +52,36 @@ def labelling_app(config: Config, database: Database) -> Litestar:
         openapi_config=None,
         logging_config=None,
     )
+    require_entries(app.routes)
+    return app
 
 
 @get("/", sync_to_thread=False)
 def _to_the_page() -> Redirect:
-    return Redirect(PAGE)
+    return Redirect(LABELLING_PAGE)
 
 
-async def serve(config: Config, *, host: str, port: int, key_env: str | None, on_ready: Callable[[str], None]) -> int:
-    """Until it is told to stop. `on_ready` is told the address once the port is open.
+async def serve(
+    config: Config, *, host: str, port: int, key_env: str | None, migrate: bool, on_ready: Callable[[str], None]
+) -> int:
+    """Until it is told to stop. `on_ready` is told the address once the port is open; `migrate` upgrades the store.
 
-    Raises: ConfigError for an address that cannot be had, or that others reach without a key; StoreError as
-        `Database.open`.
+    Raises: ConfigError for an address that cannot be had, or that others reach while there is neither a control key nor
+        a rater's link; StoreError as `Database.open`.
     """
     key_env = key_env or config.server.admin_key_env
     config = msgspec.structs.replace(
         config, server=msgspec.structs.replace(config.server, host=host, port=port, admin_key_env=key_env)
     )
-    if not (key_env or config.server.control_keys or is_loopback(host)):
-        raise ConfigError(f'host "{host}" would be open to all who reach this machine: give --admin-key-env VAR')
-    database = await Database.open(config.store.url, migrate=False, texts=texts_of(config))
+    database = await Database.open(config.store.url, migrate=migrate, texts=texts_of(config))
     try:
         app = labelling_app(config, database)
+        has_key = bool(key_env or config.server.control_keys)
+        if not (has_key or is_loopback(host) or await invitations.any_exists(database)):
+            raise ConfigError(
+                f'host "{host}": nobody could enter: give each rater a link (annotate invite PROJECT --rater NAME), or '
+                "give --admin-key-env VAR"
+            )
         with bind(host, port) as listener:
             on_ready(f"{root_url(*reachable(listener, host))}/")
             await uvicorn.Server(

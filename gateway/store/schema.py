@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.errors import StoreError
 from gateway.store.connections import Connections
 
-VERSION = "0024"
+VERSION = "0025"
 """The newest revision under migrations/versions; a test keeps the two together."""
 _APART = ("0017", "0018", "0019", "0020", "0023")
 """Revisions whose locks are let go before the next begins: together they could deadlock with whoever writes."""

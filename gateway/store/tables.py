@@ -411,6 +411,18 @@ task_labels = sa.Table(  # one row a rater and task: assigned first (revision 0)
     ),
 )
 
+rater_links = sa.Table(  # the link of a rater, by the digest of its token
+    "rater_links",
+    metadata,
+    sa.Column(
+        "project", sa.String(100), sa.ForeignKey("labelling_projects.name", ondelete="CASCADE"), primary_key=True
+    ),
+    sa.Column("rater", sa.String(100), primary_key=True),
+    sa.Column("digest", sa.String(64), nullable=False, index=True, unique=True),  # hex SHA-256
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float),
+)
+
 adjudications = sa.Table(  # the last word on a task about which raters differ
     "adjudications",
     metadata,

@@ -174,7 +174,9 @@ def test_a_run_is_followed_cancelled_and_resumed(tmp_path: Path) -> None:
 
 
 def test_a_viewer_reads_and_starts_nothing(tmp_path: Path) -> None:
-    """With a viewer's key there are runs and items, and no form that sends anything; a wrong form says why."""
+    """With a viewer's key there are runs, no items, and no form that sends anything; an administrator reads on, and a
+    wrong form says why.
+    """
     with console(tmp_path) as shown:
         page = shown.page
         audit_id = shown.ask("POST", "/audits", json={"suites": "stereoset", "model": "simulated", "data": "embedded"})[
@@ -184,17 +186,20 @@ def test_a_viewer_reads_and_starts_nothing(tmp_path: Path) -> None:
         page.eventually(n_done(1))
         forms = page.evaluate("document.querySelectorAll('form[data-send]').length")
         page.open(f"{shown.root}/console/audits/{audit_id}/items")
+        to_viewer = page.text("main")
+        page.evaluate("fetch('/console/session', {method: 'DELETE'})")
+        shown.open(f"/console/audits/{audit_id}/items", ADMIN)
         n_items = page.evaluate("document.querySelectorAll('#items > li').length")
         page.click("#next")
         page.eventually("location.search.includes('after=') && document.querySelectorAll('#items > li').length === 23")
-        page.evaluate("fetch('/console/session', {method: 'DELETE'})")
-        shown.open("/console/audits", ADMIN)
+        page.open(f"{shown.root}/console/audits")
         page.eventually("document.querySelector('#start')")
         page.click("#start [data-estimate]")
         page.eventually("document.querySelector('#start [role=alert]').innerText")
         said = page.text("#start [role=alert]")
 
     assert (forms, n_items) == (0, 25)
+    assert "this needs an admin key" in to_viewer
     assert "suites" in said
 
 

@@ -130,7 +130,7 @@ async def _save(
     before = await _stored(connection, project.name, entry)
     if before is not None and before.label == text:
         return Saved(before.revision)
-    _require_current(0 if before is None else before.revision, revision, f'your label of task "{task.id}"')
+    _require_current(0 if before is None else before.revision, revision, "your label of this task")
     now = time.time()
     key = {"project": project.name, "task_id": task.id, "rater": entry.rater}
     saved = {"label": text, "revision": revision + 1, "saved_at": now}

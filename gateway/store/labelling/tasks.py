@@ -1,5 +1,7 @@
 """Which task a rater gets next, and one task as a rater may see it: never a judge's score or anybody else's label."""
 
+import hashlib
+import hmac
 import time
 from typing import Any
 
@@ -37,7 +39,8 @@ class ShownTask(msgspec.Struct, frozen=True, kw_only=True):
     n_labelled: int
     """Of this rater, in this project."""
     n_left: int
-    """Tasks that this rater may still get, this one among them."""
+    """Tasks of the project that this rater has not labelled: as many as they may still get, or fewer where others have
+    labelled them. Counted so, the number says nothing of what others have done."""
 
 
 async def next_task(database: Database, project: str, rater: str) -> ShownTask | None:
@@ -67,6 +70,28 @@ async def shown_task(database: Database, project: str, task_id: str, rater: str)
     async with database.read() as connection:
         stored = await require(connection, project)
         return await _shown(connection, stored, task_id, rater)
+
+
+async def find_alias(database: Database, project: str, rater: str, alias: str, secret: str) -> str:
+    """Return the id of the task for which an alias stands, of those that this rater was given.
+
+    Raises: NotFoundError for any other.
+    """
+    columns = task_labels.c
+    query = sa.select(columns.task_id).where(columns.project == project, columns.rater == rater)
+    async with database.read() as connection:
+        ids = (await connection.execute(query)).scalars()
+        given = next((task_id for task_id in ids if alias_of(task_id, secret) == alias), None)
+    if given is None:
+        raise NotFoundError(f'no task "{alias[:40]}" was given to "{rater}": ask for the next one')
+    return given
+
+
+def alias_of(task_id: str, secret: str) -> str:
+    """Return the name by which a rater knows a task: its id is a hash of the model's name and the text, from which a
+    rater could tell which model wrote it.
+    """
+    return hmac.new(secret.encode(), task_id.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 async def task_of(connection: AsyncConnection, project: Project, task_id: str) -> Task:
@@ -124,7 +149,8 @@ async def _shown(connection: AsyncConnection, project: Project, task_id: str, ra
     of_rater = [columns.project == project.name, columns.rater == rater]
     own = (await connection.execute(sa.select(task_labels).where(*of_rater, columns.task_id == task_id))).first()
     n_labelled = sa.select(sa.func.count()).select_from(task_labels).where(*of_rater, columns.label.is_not(None))
-    n_left = sa.select(sa.func.count()).select_from(_left(project, rater, time.time()).order_by(None).subquery())
+    n_tasks = sa.select(sa.func.count()).where(labelling_tasks.c.project == project.name)
+    n_done = (await connection.execute(n_labelled)).scalar_one()
     return ShownTask(
         project=project.name,
         id=task.id,
@@ -136,6 +162,6 @@ async def _shown(connection: AsyncConnection, project: Project, task_id: str, ra
         reference=task.origin.reference if task.origin.exchange_id else None,
         label=None if own is None or own.label is None else msgspec.json.decode(own.label),
         revision=0 if own is None else own.revision,
-        n_labelled=(await connection.execute(n_labelled)).scalar_one(),
-        n_left=(await connection.execute(n_left)).scalar_one(),
+        n_labelled=n_done,
+        n_left=(await connection.execute(n_tasks)).scalar_one() - n_done,
     )

@@ -204,5 +204,5 @@ async def test_without_keys_there_is_no_session(tmp_path: Path) -> None:
     async with control_plane(tmp_path) as plane:
         answer = await plane.http.post("/console/session", headers=OWN)
 
-    assert answer.json() == {"name": "anybody", "role": "admin", "expires_at": None}
+    assert answer.json() == {"name": "anybody", "role": "admin", "expires_at": None, "project": None}
     assert "set-cookie" not in answer.headers

@@ -1,22 +1,22 @@
 """Control keys and data keys open different doors, every control route has one, and a viewer's opens few."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from litestar import Litestar
+from litestar import Litestar, get
 
+from gateway.api.access import Access
 from gateway.api.control_keys import ControlKeys
+from gateway.api.route_access import ROUTES, Audience, require_entries, served_routes
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
 from gateway.proxy.admission import Admission, Client
 from gateway.proxy.headers import RequestHead
+from gateway.store.labelling import invitations, projects
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 
-OPEN = {"/", "/livez", "/readyz", "/metrics", "/console/login", "/console/labelling", "/console/static/{name:str}"}
-"""Answered without a key: probes, numbers, and a page that asks for the key itself."""
 KEYS: dict[str, Any] = {
     "server": {
         "admin_key_env": "WHO_ADMIN",
@@ -39,113 +39,109 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHO_SECOND_ADMIN", "second-admin-secret")
 
 
-NUMBERS = {
-    ("GET", path)
-    for path in (
-        *("/suites", "/audits", "/audits/{audit_id:str}", "/schedules", "/schedules/{schedule_id:str}"),
-        *(
-            f"/audits/{{audit_id:str}}/{part}"
-            for part in ("events", "result", "responses", "report", "bundle", "items", "gate")
-        ),
-        *("/audits/compare", "/audits/compare/report"),
-        *("/live/estimates", "/live/detectors", "/live/alarms", "/live/alarms/acknowledgements"),
-        *(
-            "/live/streams/{stream_id:str}/history",
-            "/live/streams/{stream_id:str}/replicas",
-            "/live/circuits",
-            "/live/ledger",
-            "/live/mitigations",
-        ),
-        *("/live/coverage", "/console/coverage"),
-        *("/canaries", "/canaries/{canary_id:str}"),
-        *("/judges/calibrations", "/judges/calibrations/{digest:str}"),
-        *("/schema", "/schema/{path:str}", "/schema/openapi.json"),
-        *(
-            "/console",
-            "/console/alarms",
-            "/console/alarms/{stream_id:str}",
-            "/console/fingerprints",
-            "/console/fingerprints/suites",
-            "/console/fingerprints/suites/{suite:str}",
-            "/console/settings",
-        ),
-        *("/console/audits", "/console/audits/compare", "/console/audits/{audit_id:str}"),
-        "/console/audits/{audit_id:str}/items",
-    )
-}
-"""What a viewer may read."""
-DOORS = "/ingest/"
-"""What others recorded comes in by data keys (tests/gateway/ingest/test_doors.py), and nothing goes out."""
-OWN_SESSION = {(method, "/console/session") for method in ("GET", "POST", "DELETE")}
-OF_VISITORS = {
-    ("GET", "/console/fingerprints/yours"),
-    ("GET", "/console/fingerprints/yours/tasks"),
-    ("POST", "/console/fingerprints/yours/polygon"),
-}
-"""Texts that the configuration opens to every holder of a key; what is posted is counted and kept nowhere."""
+Route = tuple[str, str]
+WITHOUT_KEY = {Audience.EVERYBODY, Audience.SCRAPER, Audience.SENDER}
+"""A door for senders looks at data keys, see tests/gateway/ingest/test_doors.py."""
+OPENED_BY_A_VIEWER = WITHOUT_KEY | {Audience.HOLDER, Audience.VISITOR, Audience.VIEWER}
+OPENED_BY_A_RATER = WITHOUT_KEY | {Audience.HOLDER, Audience.RATER}
 
 
-def routes(app: Litestar) -> Iterator[tuple[str, str]]:
-    """Method and path of everything the control plane answers."""
-    for route in app.routes:
-        for method in sorted(getattr(route, "methods", ())):
-            if method != "OPTIONS" and not route.path.startswith(DOORS):
-                yield method, route.path
-
-
-async def ask(plane: ControlPlane, method: str, path: str, key: str) -> httpx.Response:
+async def ask(plane: ControlPlane, route: Route, key: str, *, project: str = "project") -> httpx.Response:
+    """Call a route, with the name of each parameter of its path as its value."""
+    method, path = route
     headers = {"authorization": f"Bearer {key}"} if key else {}
-    return await plane.http.request(
-        method, path.replace("{", "").replace(":str}", "").replace("}", ""), headers=headers
-    )
+    path = path.replace("{project}", project).replace("{rater}", "ann").replace("{", "").replace("}", "")
+    return await plane.http.request(method, path, headers=headers)
+
+
+async def refused(plane: ControlPlane, key: str, status: int, *, project: str = "project") -> set[Route]:
+    """Return the routes of the table that answer a key with this status."""
+    answers = {route: (await ask(plane, route, key, project=project)).status_code for route in ROUTES}
+    assert {status_code for status_code in answers.values() if status_code in (401, 403)} <= {status}
+    return {route for route, status_code in answers.items() if status_code == status}
+
+
+def needing(opened: set[Audience]) -> set[Route]:
+    """Return the routes of the table that are for other audiences than these."""
+    return {route for route, audience in ROUTES.items() if audience not in opened}
+
+
+async def test_the_table_lists_what_is_served(tmp_path: Path) -> None:
+    """No route of the running app is without an entry, and no entry without a route."""
+    async with control_plane(tmp_path) as plane:
+        served = set(served_routes(plane.app.routes))
+
+    assert served == ROUTES.keys()
+
+
+async def test_a_route_without_an_entry_is_served_to_nobody(tmp_path: Path) -> None:
+    """An app with one does not start; the guard refuses it too, whatever key comes."""
+
+    @get("/new-numbers", sync_to_thread=False)
+    def new_numbers() -> str:
+        return "numbers"
+
+    async with control_plane(tmp_path, **KEYS) as plane:
+        access = Access(lambda: plane.dataplane.config, plane.database)
+        app = Litestar([new_numbers], guards=[access.check_route], openapi_config=None)
+        with pytest.raises(LookupError, match="has no entry for GET /new-numbers"):
+            require_entries(app.routes)
+        transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # Litestar's own ASGI types
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+            answer = await http.get("/new-numbers", headers={"authorization": "Bearer admin-secret"})
+
+    assert answer.status_code == 403
 
 
 async def test_every_control_route_wants_a_control_key(tmp_path: Path) -> None:
-    """Each route and method there is, found in the app itself, refuses no key, a wrong key and a data key."""
+    """Each route of the table, but those for everybody and for senders, refuses no key, wrong keys and a data key."""
     async with control_plane(tmp_path, **KEYS) as plane:
-        guarded = [(method, path) for method, path in routes(plane.app) if path not in OPEN]
-        answers = {
-            (method, path, key): (await ask(plane, method, path, key)).status_code
-            for method, path in guarded
-            for key in ("", "wrong", "app-secret", "admin-secre", "admin-secrett", "viewer-secre")
+        by_key = {
+            key: await refused(plane, key, 401)
+            for key in ("", "wrong", "app-secret", "admin-secre", "admin-secrett", "viewer-secre", "bgr_made-up")
         }
 
-    assert len(guarded) >= 12
-    assert {key: status for key, status in answers.items() if status != 401} == {}
+    assert len(needing(WITHOUT_KEY)) > 60
+    without_senders = {route for route in by_key["app-secret"] if ROUTES[route] is not Audience.SENDER}
+    assert without_senders == needing(WITHOUT_KEY)
+    for routes in by_key.values():
+        assert routes >= needing(WITHOUT_KEY)
 
 
-async def test_a_viewer_reads_numbers_and_nothing_else(tmp_path: Path) -> None:
-    """Of the routes in the app itself, every one but the list above is a 403 that says what it needs."""
+async def test_a_viewer_opens_what_the_table_says(tmp_path: Path) -> None:
+    """Every other route is a 403 that says what it needs; an administrator opens all of them."""
     async with control_plane(tmp_path, **KEYS) as plane:
-        guarded = {(method, path) for method, path in routes(plane.app) if path not in OPEN}
-        guarded -= OWN_SESSION | OF_VISITORS
-        refused = {}
-        for method, path in guarded:
-            answers = [await ask(plane, method, path, key) for key in ("viewer-secret", "second-viewer-secret")]
-            assert len({answer.status_code for answer in answers}) == 1
-            if answers[0].status_code == 403:
-                refused[method, path] = answers[0].json()["detail"]
-        by_admins = {
-            (method, path): (await ask(plane, method, path, key)).status_code
-            for method, path in guarded
-            for key in ("admin-secret", "second-admin-secret")
-        }
+        closed = [await refused(plane, key, 403) for key in ("viewer-secret", "second-viewer-secret")]
+        details = {(await ask(plane, route, "viewer-secret")).json()["detail"] for route in closed[0]}
+        to_admins = [await refused(plane, key, 403) for key in ("admin-secret", "second-admin-secret")]
 
-    assert guarded >= NUMBERS
-    assert refused.keys() == guarded - NUMBERS
-    assert set(refused.values()) == {
-        'the key "dashboard" is a viewer\'s, which reads numbers only: this needs an admin key'
-    }
-    assert not {401, 403} & set(by_admins.values())
+    assert closed == [needing(OPENED_BY_A_VIEWER)] * 2
+    assert details == {'the key "dashboard" is a viewer\'s, which reads numbers only: this needs an admin key'}
+    assert to_admins == [set(), set()]
+
+
+async def test_a_rater_opens_the_tasks_of_one_project(tmp_path: Path) -> None:
+    """Every other route, and the same routes of another project, are a 403 that names the rater's own."""
+    async with control_plane(tmp_path, **KEYS) as plane:
+        await projects.add(plane.database, projects.made_now("own", "essay", 2, {}), [])
+        await projects.add(plane.database, projects.made_now("other", "essay", 2, {}), [])
+        link = (await invitations.invite(plane.database, "own", ["ann"]))["ann"]
+        closed = await refused(plane, link, 403, project="own")
+        closed_of_other = await refused(plane, link, 403, project="other")
+        detail = (await ask(plane, ("GET", "/labelling/projects/{project}/labels"), link)).json()["detail"]
+
+    assert closed == needing(OPENED_BY_A_RATER)
+    assert closed_of_other == needing(OPENED_BY_A_RATER - {Audience.RATER})
+    assert detail == 'the link of "ann" opens the tasks of the project "own" and nothing else'
 
 
 async def test_metrics_behind_a_key(tmp_path: Path) -> None:
     """With protect_metrics a scrape needs any control key; probes and the console's files stay open."""
     server = KEYS["server"] | {"protect_metrics": True}
     async with control_plane(tmp_path, **KEYS | {"server": server}) as plane:
-        statuses = {key: (await ask(plane, "GET", "/metrics", key)).status_code for key in ("", "app-secret")}
-        scraped = await ask(plane, "GET", "/metrics", "viewer-secret")
-        open_ = [(await ask(plane, "GET", path, "")).status_code for path in ("/livez", "/console/login")]
+        statuses = {key: (await ask(plane, ("GET", "/metrics"), key)).status_code for key in ("", "app-secret")}
+        scraped = await ask(plane, ("GET", "/metrics"), "viewer-secret")
+        open_ = [(await ask(plane, ("GET", path), "")).status_code for path in ("/livez", "/console/login")]
 
     assert statuses == {"": 401, "app-secret": 401}
     assert (scraped.status_code, open_) == (200, [200, 200])
@@ -188,19 +184,6 @@ class TestConfiguration:
         """What is wrong, and what there is instead."""
         with pytest.raises(ConfigError, match=words):
             validate({"server": server})
-
-
-async def test_open_routes_are_few(tmp_path: Path) -> None:
-    """What answers without a key is the list above and nothing more."""
-    async with control_plane(tmp_path, **KEYS) as plane:
-        paths = {path for _, path in routes(plane.app)}
-        answered = {
-            path
-            for path in paths
-            if (await plane.http.get(path.replace("{name:str}", "app.js"))).status_code not in (401, 405)
-        }
-
-    assert answered <= OPEN
 
 
 class TestAdminKeyOnTheDataPlane:

@@ -1,0 +1,171 @@
+"""Which role each route of the control plane needs: the one table that the guard, the manual and the tests read.
+
+A route that shows words which people or models wrote (prompts, replies, a judge's reasons, notes, labels) needs an
+administrator; a route that shows numbers, names and states needs a viewer. The guard refuses a route that has no entry.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from litestar.routes import BaseRoute
+
+
+class Audience(Enum):
+    """Who may call a route. The value is how the manual says it."""
+
+    EVERYBODY = "everybody"
+    SCRAPER = "everybody; a control key where `server.protect_metrics` is set"
+    SENDER = "a data key"
+    HOLDER = "any control key, or a rater's link"
+    VISITOR = "any control key; the texts that `server.visitors_project` opens"
+    VIEWER = "a viewer: numbers, names and states"
+    RATER = "a rater's link, for its project and name; an administrator"
+    ADMIN = "an administrator: text, and whatever changes something"
+    ADMIN_WITH_KEY = "an administrator; closed until there is a control key"
+
+
+_TABLE: dict[Audience, str] = {
+    Audience.EVERYBODY: """
+        GET /
+        GET /livez
+        GET /readyz
+        GET /console/login
+        GET /console/labelling
+        GET /console/static/{name}
+    """,
+    Audience.SCRAPER: "GET /metrics",
+    Audience.SENDER: """
+        POST /ingest/http
+        POST /ingest/litellm
+        POST /ingest/litellm/beta/litellm_basic_guardrail_api
+        POST /ingest/otlp/v1/logs
+        POST /ingest/otlp/v1/traces
+    """,
+    Audience.HOLDER: """
+        GET /console/session
+        POST /console/session
+        DELETE /console/session
+    """,
+    Audience.VISITOR: """
+        GET /console/fingerprints/yours
+        GET /console/fingerprints/yours/tasks
+        POST /console/fingerprints/yours/polygon
+    """,
+    Audience.VIEWER: """
+        GET /suites
+        GET /audits
+        GET /audits/compare
+        GET /audits/{audit_id}
+        GET /audits/{audit_id}/events
+        GET /audits/{audit_id}/gate
+        GET /audits/{audit_id}/report
+        GET /audits/{audit_id}/result
+        GET /schedules
+        GET /schedules/{schedule_id}
+        GET /canaries
+        GET /canaries/{canary_id}
+        GET /judges/calibrations
+        GET /judges/calibrations/{digest}
+        GET /live/alarms
+        GET /live/circuits
+        GET /live/coverage
+        GET /live/detectors
+        GET /live/estimates
+        GET /live/ledger
+        GET /live/mitigations
+        GET /live/streams/{stream_id}/history
+        GET /live/streams/{stream_id}/replicas
+        GET /console
+        GET /console/alarms
+        GET /console/alarms/{stream_id}
+        GET /console/audits
+        GET /console/audits/compare
+        GET /console/audits/{audit_id}
+        GET /console/coverage
+        GET /console/fingerprints
+        GET /console/fingerprints/suites
+        GET /console/fingerprints/suites/{suite}
+        GET /console/settings
+        GET /schema
+        GET /schema/openapi.json
+        GET /schema/{path}
+    """,
+    Audience.RATER: """
+        POST /labelling/projects/{project}/next
+        GET /labelling/projects/{project}/tasks/{task}
+        PUT /labelling/projects/{project}/tasks/{task}/labels/{rater}
+    """,
+    Audience.ADMIN: """
+        POST /audits
+        POST /audits/estimate
+        POST /audits/{audit_id}/cancel
+        POST /audits/{audit_id}/resume
+        GET /audits/compare/report
+        GET /audits/{audit_id}/bundle
+        GET /audits/{audit_id}/items
+        GET /audits/{audit_id}/responses
+        POST /schedules
+        DELETE /schedules/{schedule_id}
+        POST /canaries
+        POST /canaries/{canary_id}/cancel
+        POST /judges/calibrations
+        POST /live/alarms/{stream_id}/acknowledge
+        GET /live/alarms/acknowledgements
+        POST /live/streams/{stream_id}/restart
+        GET /annotations
+        POST /annotations
+        DELETE /annotations/{annotation_id}
+        GET /labelling/projects
+        POST /labelling/projects
+        GET /labelling/projects/{project}
+        DELETE /labelling/projects/{project}
+        GET /labelling/projects/{project}/disputes
+        GET /labelling/projects/{project}/labels
+        PUT /labelling/projects/{project}/tasks/{task}/decision
+        GET /console/audits/{audit_id}/items
+        GET /console/fingerprints/raters
+        GET /console/fingerprints/raters/{project}
+    """,
+    Audience.ADMIN_WITH_KEY: """
+        GET /live/exchanges
+        DELETE /live/exchanges
+        GET /live/exchanges/access
+        GET /live/exchanges/compare
+        GET /live/exchanges/redactions
+        GET /live/exchanges/{exchange_id}
+        GET /console/exchanges
+        GET /console/exchanges/{exchange_id}
+    """,
+}
+
+ROUTES: dict[tuple[str, str], Audience] = {
+    (method, path): audience
+    for audience, lines in _TABLE.items()
+    for method, path in (line.split() for line in lines.split("\n") if line.strip())
+}
+"""By method and path, with the parameters of the path in braces."""
+
+
+def served_routes(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str]]:
+    """Yield method and path of every route of an app, without the OPTIONS that the framework adds."""
+    for route in routes:
+        for method in sorted(getattr(route, "methods", ())):
+            if method != "OPTIONS":
+                yield method, route.path_format
+
+
+def require_entries(routes: Iterable[BaseRoute]) -> None:
+    """Raise LookupError, with their names, for routes of an app that the table does not list."""
+    missing = sorted(set(served_routes(routes)) - ROUTES.keys())
+    if missing:
+        names = ", ".join(f"{method} {path}" for method, path in missing)
+        raise LookupError(f"gateway/api/route_access.py has no entry for {names}: say who may call it")
+
+
+def markdown_table() -> str:
+    """Return the table as the manual shows it: a row for each audience, with its routes."""
+    rows = []
+    for audience in Audience:
+        routes = [f"`{method} {path}`" for (method, path), its in ROUTES.items() if its is audience]
+        rows.append(f"| {audience.value} | {', '.join(routes)} |")
+    return "\n".join(["| who | routes |", "|---|---|", *rows])
