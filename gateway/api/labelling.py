@@ -1,13 +1,13 @@
 """The API of labelling projects: who gets which task, what they say of it, and what is decided where they differ.
 
-No answer about a task shows what a judge said of it, and none before adjudication what another rater did.
+No answer about a task shows what a judge said of it, and none before adjudication what another rater did. A rater's
+link opens what that rater needs, and under that rater's name alone; an administrator acts under any name.
 """
 
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
-from litestar import Controller, Request, Response, delete, get, post, put
-from litestar.datastructures import State
+from litestar import Controller, Response, delete, get, post, put
 from litestar.exceptions import PermissionDeniedException
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
@@ -16,8 +16,9 @@ from msgspec import Meta
 from auditors.labelling.forms import FormName
 from auditors.labelling.lines import Line
 from gateway.api import access_record
-from gateway.api.access import Access
-from gateway.api.dependencies import Entry, Settings, Store
+from gateway.api.access import Access, rater_token
+from gateway.api.control_keys import Holder
+from gateway.api.dependencies import Asked, Entry, Settings, Store
 from gateway.api.exchange_pages import Wanted, make_page
 from gateway.api.problems import announced
 from gateway.config.schema import Config
@@ -48,7 +49,8 @@ class ProjectRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class NextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who asks for a task."""
 
-    rater: Name
+    rater: Name | None = None
+    """May be left out with a rater's link, which says it."""
 
 
 class NextTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,34 +126,37 @@ class LabellingController(Controller):
     @post("/{project:str}/next", status_code=200, summary="Assign the rater's next task", responses=announced(404))
     async def next_task(
         self,
-        request: Request[None, None, State],
+        request: Asked,
         project: FromPath[str],
         data: JSONBody[NextRequest],
         database: Store,
         config: Settings,
         access: Entry,
     ) -> NextTask:
-        found = await tasks.next_task(database, project, data.rater)
+        found = await tasks.next_task(database, project, _rater_of(request.user, data.rater))
         viewer = _Viewer(request, database, config, access)
         return NextTask(task=None if found is None else await viewer.task(found))
 
     @get("/{project:str}/tasks/{task:str}", summary="A task and the rater's own label", responses=announced(404))
     async def task(
         self,
-        request: Request[None, None, State],
+        request: Asked,
         project: FromPath[str],
         task: FromPath[str],
-        rater: FromQuery[str],
         database: Store,
         config: Settings,
         access: Entry,
+        rater: FromQuery[str | None] = None,
     ) -> ShownTask:
-        found = await tasks.shown_task(database, project, task, rater)
+        name = _rater_of(request.user, rater)
+        task_id = await _task_id(request, database, project, name, task)
+        found = await tasks.shown_task(database, project, task_id, name)
         return await _Viewer(request, database, config, access).task(found)
 
     @put("/{project:str}/tasks/{task:str}/labels/{rater:str}", summary="Label a task", responses=announced(404, 409))
     async def label(
         self,
+        request: Asked,
         project: FromPath[str],
         task: FromPath[str],
         rater: FromPath[str],
@@ -159,13 +164,14 @@ class LabellingController(Controller):
         database: Store,
     ) -> Saved:
         """The same label twice is one; another one from a form that is out of date is a 409."""
-        _require_name(rater)
-        return await labels.save(database, project, task, rater, data.label, data.revision)
+        name = _rater_of(request.user, rater)
+        task_id = await _task_id(request, database, project, name, task)
+        return await labels.save(database, project, task_id, name, data.label, data.revision)
 
     @get("/{project:str}/disputes", summary="Tasks on which raters differ", responses=announced(404))
     async def disputes(
         self,
-        request: Request[None, None, State],
+        request: Asked,
         project: FromPath[str],
         database: Store,
         config: Settings,
@@ -198,24 +204,45 @@ class LabellingController(Controller):
         return Response(b"".join(line + b"\n" for line in lines), media_type="application/x-ndjson")
 
 
-def _require_name(rater: str) -> None:
-    """A name in a path is not checked against its type."""
+def _rater_of(holder: Holder, rater: str | None) -> str:
+    """Return the name under which a request acts.
+
+    Raises: PermissionDeniedException for a link of another rater; RequestError where an administrator names nobody, or
+        somebody whose name is none: a name in a path is not checked against its type.
+    """
+    if holder.role == "rater":
+        if rater not in (None, holder.name):
+            raise PermissionDeniedException(detail=f'this link is of "{holder.name}": it acts under no other name')
+        return holder.name
+    if rater is None:
+        raise RequestError("the rater's name is missing: send it as rater")
     try:
-        msgspec.convert(rater, Name)
+        return msgspec.convert(rater, Name)
     except msgspec.ValidationError as exc:
         raise RequestError(f"the rater's name: {exc}") from exc
+
+
+async def _task_id(request: Asked, database: Database, project: str, rater: str, given: str) -> str:
+    """Return the id of a task. Raises NotFoundError for a link to which the task was not given."""
+    token = rater_token(request)
+    return given if token is None else await tasks.find_alias(database, project, rater, given, token)
 
 
 class _Viewer(NamedTuple):
     """Who looks at tasks, and all that their text is read with."""
 
-    request: Request[None, None, State]
+    request: Asked
     database: Database
     config: Config
     access: Access
 
     async def task(self, task: ShownTask) -> ShownTask:
-        return msgspec.structs.replace(task, shown=await self._text(task.shown, task.exchange_id))
+        """Return a task with its text; under an alias to a rater's link."""
+        token = rater_token(self.request)
+        text = await self._text(task.shown, task.exchange_id)
+        if token is None:
+            return msgspec.structs.replace(task, shown=text)
+        return msgspec.structs.replace(task, shown=text, id=tasks.alias_of(task.id, token), exchange_id=None)
 
     async def dispute(self, project: str, found: LabelledTask) -> Dispute:
         task, decision = found.task, found.adjudication
@@ -238,7 +265,7 @@ class _Viewer(NamedTuple):
         """What a rater sees; of a live exchange redacted text, which is on record as any other reading of it is."""
         if exchange_id is None:
             return shown
-        if not self.access.keys:
+        if not self.access.keys and self.request.user.role != "rater":
             raise PermissionDeniedException(
                 detail="served text is shown to administrators only: set server.admin_key_env to label live exchanges"
             )

@@ -1,4 +1,4 @@
-"""The raters' page in a real Chromium: a task is labelled, corrected and decided, and no score is shown."""
+"""The raters' page in real browsers: tasks are labelled, corrected and decided, and no score is shown."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Origin, Task
 from gateway.store.database import Database
-from gateway.store.labelling import labels, projects
+from gateway.store.labelling import invitations, labels, projects
 from tests.support.browser import Page, browser
 from tests.support.integration.serving import command
 
@@ -52,18 +52,30 @@ async def said(database: Database) -> list[tuple[str, Any]]:
     return [(label.by, label.reading.value) for one in found for label in one.labels]
 
 
-async def test_a_rater_labels_corrects_and_decides(tmp_path: Path) -> None:
-    """Through the page alone: what is saved is what was chosen, the final score is the paper's, markup stays text."""
+async def test_two_raters_label_by_links_and_an_administrator_decides(tmp_path: Path) -> None:
+    """Through the page alone: what is saved is what was chosen, the final score is the paper's, markup stays text. Each
+    rater has a browser and a link, no name to choose and nothing to decide; a link that is revoked opens nothing.
+    """
     database = await made(tmp_path / "labels.db")
-    with browser(tmp_path / "profile") as page:
-        async with command("annotate", "serve", "--port", "0", cwd=tmp_path) as running:
-            page.open((await running.line("raters go to")).split()[-1])
-            begin(page, "ann")
+    links = await invitations.invite(database, "essays", ["ann", "bo"])
+    with browser(tmp_path / "ann") as page, browser(tmp_path / "bo") as other:
+        key = {"LABELS_KEY": "sesame"}
+        serve = ("annotate", "serve", "--port", "0", "--admin-key-env", "LABELS_KEY")
+        async with command(*serve, cwd=tmp_path, environ=key) as running:
+            root = (await running.line("raters go to")).split()[-1]
+            page.open(f"{root}console/labelling#key={links['ann']}")
             fill(page, introduction=1, biased_reasons=4, conclusion=2)
             assert page.text("#final") == "Final: 2"
             assert HOSTILE in page.text("#shown")
+            assert page.text("#progress") == "ann in essays\n0 labelled, 2 left at most"
+            assert page.evaluate("[location.hash, document.getElementById('start').hidden]") == ["", True]
+            assert links["ann"] not in page.evaluate("document.cookie + JSON.stringify(sessionStorage)")
             shown = page.evaluate("document.getElementById('work').innerHTML")
             assert not any(word in shown for word in ("judge", "title_intro", "measured"))
+
+            other.open(f"{root}console/labelling#key={links['bo']}")
+            fill(other, introduction=2, biased_reasons=5, conclusion=2)
+            save(other)
             save(page)
             page.click("#fields input[name=refused]")
             assert page.text("#final") == "Final: 0, a refusal"
@@ -73,15 +85,19 @@ async def test_a_rater_labels_corrects_and_decides(tmp_path: Path) -> None:
             assert page.text("#final") == "Final: 0"
             page.click("#label-form button[type=submit]")
             page.eventually("document.getElementById('form-title').textContent === 'Your label'")
-            assert await said(database) == [("ann", 0.0)]
+            assert sorted(await said(database)) == [("ann", 0.0), ("bo", 2.0)]
 
             page.click("#leave")
-            begin(page, "bo")
-            fill(page, introduction=2, biased_reasons=5, conclusion=2)
-            save(page)
-            page.click("#leave")
+            page.eventually("document.getElementById('done-title').textContent === 'You have left'")
+            await invitations.revoke(database, "essays", ["bo"])
+            other.click("#fields input[name=refused]")
+            other.click("#label-form button[type=submit]")
+            other.eventually("document.getElementById('key-dialog').open")
+            assert other.evaluate("document.getElementById('work').hidden")
+
+            page.open(f"{root}console/labelling#key=sesame")
             begin(page, "cy", decide=True)
-            page.eventually("document.getElementById('opinions').textContent.includes('Rater 2: 2')")
+            page.eventually("document.getElementById('opinions').textContent.includes('Rater 1: 2')")
             fill(page, introduction=1, biased_reasons=2, conclusion=1)
             page.click("#label-form button[type=submit]")
             page.eventually("!document.getElementById('done').hidden")

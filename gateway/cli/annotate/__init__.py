@@ -3,7 +3,7 @@
 import argparse
 
 from gateway.cli.actions import add_actions
-from gateway.cli.annotate import exporting, importing, serving
+from gateway.cli.annotate import exporting, importing, inviting, serving
 from gateway.cli.errors import as_gateway_errors
 
 HELP = """\
@@ -12,6 +12,7 @@ other's labels. It lies in a file of its own (--store), or with --config in the 
 
 Example:
   biasgate annotate import runs/ltf --project essays --n 200
+  biasgate annotate invite essays --rater ann --rater bo
   biasgate annotate serve
   biasgate annotate export --project essays --out labels.jsonl
   biasgate judge calibrate labels.jsonl
@@ -19,6 +20,7 @@ Example:
 
 ACTIONS = {
     "import": (importing, "make tasks of a run's replies, or take in labels given elsewhere"),
+    "invite": (inviting, "make the links by which raters enter, one a rater; list and revoke them"),
     "serve": (serving, "serve the tasks to raters, as a page and over HTTP"),
     "export": (exporting, "write labels for `judge calibrate`, or tasks for Label Studio"),
 }

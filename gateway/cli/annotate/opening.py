@@ -30,13 +30,19 @@ def require_there(config: Config) -> None:
         raise GatewayError(f"{DEFAULT}: no such file here: annotate import DIR makes it, or name another with --store")
 
 
+def is_own_file(arguments: argparse.Namespace, config: Config) -> bool:
+    """Return whether the store is a file of these commands, which they upgrade: no gateway runs on it."""
+    return arguments.config is None and Path(config.store.url.removeprefix("sqlite:///")).is_file()
+
+
 @asynccontextmanager
 async def opened(arguments: argparse.Namespace, *, create: bool = False) -> AsyncIterator[Database]:
     """Open until the block ends; a file that does not exist is made only if `create`. Raises StoreError."""
     config = config_of(arguments)
     if not create:
         require_there(config)
-    database = await Database.open(config.store.url, migrate=create, texts=texts_of(config))
+    migrate = create or is_own_file(arguments, config)
+    database = await Database.open(config.store.url, migrate=migrate, texts=texts_of(config))
     try:
         yield database
     finally:

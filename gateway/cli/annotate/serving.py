@@ -4,13 +4,15 @@ import argparse
 import asyncio
 
 HELP = """\
-Raters open the page, say who they are, and get their tasks one by one. Everybody with the address may label, so beyond
-this machine it needs a key (--admin-key-env), which the page asks for. A gateway serves the same page for its own
-store, under /console/labelling.
+Raters open the link that `annotate invite` made for them, and get their tasks one by one. Without a key, whoever sits
+at this machine labels under any name and decides where raters differ, until the first rater has a link: from then on
+that needs the administrator's key (--admin-key-env), which the page asks for. A gateway serves the same page for its
+own store, under /console/labelling.
 
 Example:
   biasgate annotate serve
   biasgate annotate serve --config biasgate.toml --port 8081
+  biasgate annotate serve --host 0.0.0.0
   KEY=... biasgate annotate serve --host 0.0.0.0 --admin-key-env KEY
 """
 
@@ -18,11 +20,15 @@ Example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=int, default=8081, help="port; 0 takes a free one (default 8081)")
-    parser.add_argument("--admin-key-env", metavar="VAR", help="environment variable with the raters' key")
+    parser.add_argument(
+        "--admin-key-env",
+        metavar="VAR",
+        help="environment variable with the administrator's key, which opens everything",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from gateway.cli.annotate.opening import config_of, require_there
+    from gateway.cli.annotate.opening import config_of, is_own_file, require_there
     from gateway.processes.labelling import serve
 
     config = config_of(arguments)
@@ -33,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
             host=arguments.host,
             port=arguments.port,
             key_env=arguments.admin_key_env,
+            migrate=is_own_file(arguments, config),
             on_ready=lambda address: print(f"raters go to {address}", flush=True),
         )
     )

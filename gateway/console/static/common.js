@@ -30,3 +30,20 @@ export function make(tag, properties = {}, ...children) {
   node.append(...children.filter((child) => child !== null && child !== undefined));
   return node;
 }
+
+const UNLOCK = "#key="; // in the address, before a key: a link that unlocks a page
+
+// A fragment is sent to no server and is in no log; the address bar and the tab's history lose it here.
+export function takeKey() {
+  if (!location.hash.startsWith(UNLOCK)) return null;
+  const key = location.hash.slice(UNLOCK.length);
+  history.replaceState(null, "", location.pathname + location.search);
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key; // Not percent-encoded: it is meant as it stands.
+  }
+}
+
+// A header's characters are bytes.
+export const withKey = (key) => ({ authorization: `Bearer ${String.fromCharCode(...new TextEncoder().encode(key))}` });

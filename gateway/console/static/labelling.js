@@ -1,6 +1,7 @@
 // The raters' page: one task at a time, its form, and what raters differ about. It never has a score to show.
+// A rater comes by a link of their own, which says project and name; an administrator says both, and may decide.
 
-import { SESSION, byId, call, json, make } from "./common.js";
+import { SESSION, byId, call, json, make, takeKey, withKey } from "./common.js";
 
 const PROJECTS = "/labelling/projects";
 const LEVELS = [
@@ -27,16 +28,20 @@ const FORMS = {
 };
 const OUTCOMES = { refused: "Refuses to answer", rejected: "Reject: unusable, to be left out" };
 
-let at = null; // {project, rater, decide}
+let at = null; // {project, rater, decide, isLink}
 let task = null; // shown now
 const seen = []; // ids of tasks that were shown before it
 let pending = false; // a label is on its way
 
 const complain = (error) => {
-  if (error.status === 401) return byId("key-dialog").showModal();
+  if (error.status === 401) return openKeyDialog();
   byId("notice").hidden = false;
   byId("notice").textContent = error.message;
 };
+function openKeyDialog() {
+  only(null);
+  if (!byId("key-dialog").open) byId("key-dialog").showModal();
+}
 const only = (id) => ["start", "work", "done"].forEach((one) => { byId(one).hidden = one !== id; });
 const place = () => `${PROJECTS}/${encodeURIComponent(at.project)}`;
 
@@ -45,6 +50,11 @@ async function start() {
   byId("notice").hidden = true;
   byId("leave").hidden = true;
   byId("progress").replaceChildren();
+  const who = await json(SESSION);
+  if (who.role === "rater") {
+    at = { project: who.project, rater: who.name, decide: false, isLink: true };
+    return next();
+  }
   const projects = await json(PROJECTS);
   byId("projects").replaceChildren(...projects.map((one, number) => make("label", { className: "choice" },
     make("input", { type: "radio", name: "project", value: one.project.name, required: true, checked: !number }),
@@ -76,7 +86,7 @@ function show(found) {
   const fields = typeof FORMS[form] === "function" ? FORMS[form](shown) : FORMS[form];
   byId("progress").replaceChildren(...(at.decide ? [] : [
     make("li", { textContent: `${at.rater} in ${at.project}` }),
-    make("li", { textContent: `${found.n_labelled} labelled, ${found.n_left} left` }),
+    make("li", { textContent: `${found.n_labelled} labelled, ${found.n_left} left at most` }),
   ]));
   byId("shown-title").textContent = title(found);
   byId("shown").replaceChildren(...parts(shown));
@@ -177,12 +187,35 @@ byId("label-form").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("label-form").requestSubmit();
 });
 byId("back").addEventListener("click", () => back().catch(complain));
-byId("leave").addEventListener("click", () => { seen.length = 0; start().catch(complain); });
+byId("leave").addEventListener("click", () => leave().catch(complain));
 byId("key-form").addEventListener("submit", () => {
   const key = byId("key-input").value;
   byId("key-input").value = "";
-  call(SESSION, { method: "POST", headers: { authorization: `Bearer ${key}` } }).then(start).catch(complain);
+  enter(key);
 });
-start().catch(complain);
+
+const unlock = (key) => call(SESSION, { method: "POST", headers: withKey(key) });
+const enter = (key) => (key ? unlock(key).then(start) : start()).catch(complain).then(showConsoleLink);
+
+// Who came by a link has no list of projects to go back to: the session ends, and the link begins another.
+async function leave() {
+  seen.length = 0;
+  if (!at?.isLink) return start();
+  await call(SESSION, { method: "DELETE" });
+  byId("leave").hidden = true;
+  byId("progress").replaceChildren();
+  byId("done-title").textContent = "You have left";
+  finish("Open your link again to go on.");
+}
+
 // A gateway has other pages; `biasgate annotate serve` has this one alone, and no /livez.
-fetch("/livez").then(({ ok }) => { byId("console").hidden = !ok; }, () => undefined);
+async function showConsoleLink() {
+  const { ok } = await fetch("/livez").catch(() => ({ ok: false }));
+  byId("console").hidden = !ok || Boolean(at?.isLink);
+}
+
+addEventListener("hashchange", () => {
+  const key = takeKey();
+  if (key) unlock(key).then(() => location.reload(), complain); // another rater's link in the same tab
+});
+enter(takeKey());

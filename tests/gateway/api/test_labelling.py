@@ -1,25 +1,30 @@
 """Labelling over HTTP: of a run's replies, and of live exchanges, whose words only a key opens."""
 
+import secrets
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Origin, Task
+from gateway.processes.labelling import labelling_app
 from gateway.store import exchanges
-from gateway.store.labelling import projects
-from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane
+from gateway.store.database import Database
+from gateway.store.labelling import invitations, labels, projects, tasks
+from tests.support.gateway.control_plane import ControlPlane, audit_one, config_in, control_plane
 
 KEYED: dict[str, Any] = {"server": {"admin_key_env": "LABELLING_KEY"}}
 HEADERS = {"authorization": "Bearer sesame"}
 TASKS = "/labelling/projects/p/tasks"
 
 
-async def essays(plane: ControlPlane, n: int = 2) -> None:
+async def essays(plane: ControlPlane, n: int = 2, *, raters: int = 2) -> None:
     judge = Reading(status="ok", value=2.0, sections={"title_intro": 2, "reasons": 2, "conclusions": 2})
     origin = Origin(item_id="ltf-1", group="man", reference="woman", judge=judge, judge_model="j")
     shown = {"question": "Why?", "text": "Because.", "statement": "men are better than women"}
     made = [Task(id=f"t{number}", form="essay", shown=shown, origin=origin) for number in range(n)]
-    await projects.add(plane.database, projects.made_now("p", "essay", 2, {"suite": "ltf_test"}), made)
+    await projects.add(plane.database, projects.made_now("p", "essay", raters, {"suite": "ltf_test"}), made)
 
 
 def put(plane: ControlPlane, rater: str, label: dict[str, Any], revision: int = 0, task: str = "t0") -> Any:
@@ -139,3 +144,148 @@ async def test_a_viewer_labels_nothing(tmp_path: Path, monkeypatch: Any) -> None
         asked = await plane.http.get("/labelling/projects/p/disputes", headers={"authorization": "Bearer look"})
         nobody = await plane.http.post("/labelling/projects/p/next", json={"rater": "ann"})
     assert (asked.status_code, nobody.status_code) == (403, 401)
+
+
+class TestLinks:
+    """What a rater's link opens, and what it does not tell."""
+
+    async def test_a_rater_acts_under_one_name(self, tmp_path: Path, monkeypatch: Any) -> None:
+        """No label of another rater is read or written, whichever way the name comes; the own one is, by each way."""
+        monkeypatch.setenv("LABELLING_KEY", "sesame")
+        async with control_plane(tmp_path, **KEYED) as plane:
+            await essays(plane)
+            links = await invitations.invite(plane.database, "p", ["ann", "bo"])
+            await labels.save(plane.database, "p", "t0", "bo", {"refused": True, "note": "bo's own"}, 0)
+            plane.http.headers["authorization"] = f"Bearer {links['ann']}"
+            given = (await plane.http.post("/labelling/projects/p/next", json={})).json()["task"]["id"]
+            own = [await plane.http.get(f"{TASKS}/{given}{query}") for query in ("", "?rater=ann")]
+            own.append(await put(plane, "ann", ESSAY, task=given))
+            as_bo = [
+                await plane.http.post("/labelling/projects/p/next", json={"rater": "bo"}),
+                await plane.http.get(f"{TASKS}/{given}?rater=bo"),
+                await put(plane, "bo", ESSAY, 1, task=given),
+            ]
+            ids = ("t0", tasks.alias_of("t1", links["ann"]), tasks.alias_of("t0", links["bo"]))
+            never_given = [await plane.http.get(f"{TASKS}/{one}") for one in ids]
+            never_given += [await put(plane, "ann", ESSAY, task=one) for one in ids]
+            _, labelled = await labels.labelled(plane.database, "p")
+
+        assert given == tasks.alias_of("t0", links["ann"])
+        assert [one.status_code for one in own] == [200] * 3
+        assert "bo" not in "".join(one.text for one in own)
+        assert {(one.status_code, one.json()["detail"]) for one in as_bo} == {
+            (403, 'this link is of "ann": it acts under no other name')
+        }
+        assert {(one.status_code, one.json()["detail"].partition(" was ")[2]) for one in never_given} == {
+            (404, 'given to "ann": ask for the next one')
+        }
+        assert [(label.by, label.reading.status) for label in labelled[0].labels] == [("bo", "refusal"), ("ann", "ok")]
+
+    async def test_no_answer_tells_what_others_do(self, tmp_path: Path, monkeypatch: Any) -> None:
+        """Byte for byte a rater is told the same, whether others have labelled, differ, were decided on and have left
+        nothing of a task, or not.
+        """
+        link, told = "bgr_fixed", []
+        monkeypatch.setattr(secrets, "token_urlsafe", lambda _: "fixed")
+        for others in ((), ("bo", "cy", "di")):
+            directory = tmp_path / str(len(others))
+            directory.mkdir()
+            async with control_plane(directory) as plane:
+                await essays(plane, 3, raters=3)
+                await invitations.invite(plane.database, "p", ["ann"])
+                for number, rater in enumerate(others):
+                    for task in ("t2",) if rater == "di" else ("t0", "t1", "t2"):
+                        label = ESSAY | {"introduction": number}
+                        await labels.save(plane.database, "p", task, rater, label, 0)
+                plane.http.headers["authorization"] = f"Bearer {link}"
+                answers = []
+                for task in ("t0", "t1"):
+                    answers += [await plane.http.post("/labelling/projects/p/next", json={})]
+                    alias = answers[-1].json()["task"]["id"]
+                    answers += [await put(plane, "ann", ESSAY, task=alias)]
+                    if others:
+                        await labels.adjudicate(plane.database, "p", task, "head", ESSAY, 0)
+                    answers += [await plane.http.get(f"{TASKS}/{alias}")]
+                told.append([(one.status_code, one.text) for one in answers])
+
+        assert told[0] == told[1]
+        assert {status for status, _ in told[0]} == {200}
+
+    async def test_a_link_ends(self, tmp_path: Path, monkeypatch: Any) -> None:
+        """When it is revoked, replaced or over, or its project is deleted: at once, and its sessions with it."""
+        monkeypatch.setenv("LABELLING_KEY", "sesame")
+        async with control_plane(tmp_path, **KEYED) as plane:
+            await essays(plane)
+            database = plane.database
+
+            async def status(link: str) -> int:
+                return (
+                    await plane.http.get("/console/session", headers={"authorization": f"Bearer {link}"})
+                ).status_code
+
+            first = (await invitations.invite(database, "p", ["ann"]))["ann"]
+            begun = await plane.http.post("/console/session", headers={"authorization": f"Bearer {first}"})
+            session = {
+                "cookie": f"biasgate_session={begun.cookies['biasgate_session']}",
+                "sec-fetch-site": "same-origin",
+            }
+            plane.http.cookies.clear()
+            by_cookie = [(await plane.http.get("/console/session", headers=session)).json()]
+            by_cookie += [await plane.http.get("/audits", headers=session)]
+            strange = await plane.http.get("/console/session", headers=session | {"sec-fetch-site": "same-site"})
+            second = (await invitations.invite(database, "p", ["ann"]))["ann"]
+            replaced = [await status(first), await status(second)]
+            after = await plane.http.get("/console/session", headers=session)
+            over = (await invitations.invite(database, "p", ["bo"], expires_at=1.0))["bo"]
+            await invitations.revoke(database, "p", ["ann"])
+            third = (await invitations.invite(database, "p", ["cy"]))["cy"]
+            ended = [await status(second), await status(over), await status(third)]
+            await projects.delete(database, "p")
+            gone = await status(third)
+
+        assert by_cookie[0] == {"name": "ann", "role": "rater", "expires_at": None, "project": "p"}
+        assert (by_cookie[1].status_code, strange.status_code, after.status_code) == (403, 403, 401)
+        assert replaced == [401, 200]
+        assert ended == [401, 401, 200]
+        assert gone == 401
+
+    async def test_live_words_are_on_record_under_the_rater(self, tmp_path: Path, monkeypatch: Any) -> None:
+        """Of the tasks of the link's project only, and not as a key that happens to have the rater's name."""
+        monkeypatch.setenv("LABELLING_KEY", "sesame")
+        async with control_plane(tmp_path, **KEYED) as plane:
+            await audit_one(plane, 1, 2.0)
+            drawn = await plane.http.post("/labelling/projects", json={"name": "p", "n": 1}, headers=HEADERS)
+            link = (await invitations.invite(plane.database, "p", ["admin"]))["admin"]
+            by_link = {"authorization": f"Bearer {link}"}
+            task = (await plane.http.post("/labelling/projects/p/next", json={}, headers=by_link)).json()["task"]
+            [look] = (await plane.http.get("/live/exchanges/access", headers=HEADERS)).json()
+
+        assert drawn.status_code == 201
+        assert (task["shown"]["question"], task["exchange_id"]) == ("Who leads?", None)
+        assert look["who"] == 'rater "admin" of "p"'
+
+
+async def served(tmp_path: Path, host: str, **server: Any) -> httpx.AsyncClient:
+    """Return a client of the app of `biasgate annotate serve`."""
+    config = config_in(tmp_path, server={"host": host, **server})
+    database = await Database.open(config.store.url)
+    transport = httpx.ASGITransport(app=labelling_app(config, database))  # type: ignore[arg-type]  # Litestar's ASGI types
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost")
+
+
+async def test_a_server_without_a_key_closes_with_the_first_link(tmp_path: Path) -> None:
+    """Whoever sits at the machine may do all, until a rater has a link; from elsewhere nobody may without one."""
+    async with control_plane(tmp_path) as plane:
+        await essays(plane)
+        near, far = await served(tmp_path, "127.0.0.1"), await served(tmp_path, "0.0.0.0")
+        before = [(await http.get("/labelling/projects")).status_code for http in (near, far)]
+        link = (await invitations.invite(plane.database, "p", ["ann"]))["ann"]
+        without = [(await http.get("/labelling/projects")).status_code for http in (near, far)]
+        headers = {"authorization": f"Bearer {link}"}
+        asked = [await http.post("/labelling/projects/p/next", json={}, headers=headers) for http in (near, far)]
+        more = [(await http.delete("/labelling/projects/p", headers=headers)).status_code for http in (near, far)]
+
+    assert before == [200, 401]
+    assert without == [401, 401]
+    assert [one.json()["task"]["shown"]["text"] for one in asked] == ["Because."] * 2
+    assert more == [403, 403]

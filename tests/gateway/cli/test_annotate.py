@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import re
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,12 @@ def test_a_mistake_costs_one_line(essays: Path, capsys: pytest.CaptureFixture[st
         (["annotate", "import", "run", "--project", "x", "--raters", "0"], "--raters a number from 1 to 10"),
         (["annotate", "export", "--project", "essays", "--store", "absent.db"], "absent.db: there is no such file"),
         (["annotate", "serve", "--host", "0.0.0.0"], "give --admin-key-env VAR"),
+        (["annotate", "invite", "essay", "--rater", "ann"], '"essay" (did you mean "essays"?)'),
+        (["annotate", "invite", "essays", "--rater", "a/b"], "printable characters without a slash, not 'a/b'"),
+        (["annotate", "invite", "essays", "--rater", "ann", "--days", "0"], "--days takes a number above 0"),
+        (["annotate", "invite", "essays", "--rater", "ann", "--address", "labels:80"], "give http(s)://HOST[:PORT]"),
+        (["annotate", "invite", "essays", "--rater", "ann", "--revoke"], '"ann" has no link for "essays"'),
+        (["annotate", "invite", "essays", "--revoke"], "--revoke needs --rater NAME"),
     ]
     for given, said in mistakes:
         capsys.readouterr()
@@ -109,6 +116,27 @@ def test_a_mistake_costs_one_line(essays: Path, capsys: pytest.CaptureFixture[st
         printed = capsys.readouterr().err
         assert (code, said in printed, printed.count("\n")) == (2, True, 1), printed
     assert exported() == []
+
+
+def test_links_are_made_listed_and_revoked(essays: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A link has the address of the page and a token, of which neither the list nor the file has anything. A file of
+    before there were links is upgraded.
+    """
+    with contextlib.closing(sqlite3.connect("labels.db")) as store, store:
+        store.execute("DROP TABLE rater_links")
+        store.execute("UPDATE alembic_version SET version_num = '0024'")
+    capsys.readouterr()
+    invite = ["annotate", "invite", "essays"]
+    assert main([*invite, "--rater", "ann", "--rater", "bo b", "--days", "2", "--address", "https://labels.test/"]) == 0
+    printed = capsys.readouterr()
+    links = re.findall(r"^(.+): https://labels\.test/console/labelling#key=(bgr_[\w-]{32})$", printed.out, re.MULTILINE)
+    assert [rater for rater, _ in links] == ["ann", "bo b"]
+    assert "shown this once" in printed.err
+    assert main([*invite, "--rater", "ann", "--revoke"]) == main(invite) == 0
+    listed = capsys.readouterr().out
+    assert "the link of ann opens nothing any more" in listed
+    assert re.search(r"^bo b: since \S+ \S+ UTC, until \S+ \S+ UTC$", listed, re.MULTILINE)
+    assert all(token not in listed and token.encode() not in Path("labels.db").read_bytes() for _, token in links)
 
 
 async def test_raters_are_served(essays: Path) -> None:
