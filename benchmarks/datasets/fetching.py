@@ -15,11 +15,11 @@ import msgspec
 
 from auditors.clients.single_request import is_http_url
 from benchmarks.datasets import by_hand
+from benchmarks.datasets.environment import MIRROR_VARIABLE
 from benchmarks.datasets.published import cached, demand, noted, state
 from benchmarks.datasets.spec import LARGEST_BYTES, DatasetSpec, SourceFile, canonical_json
 from benchmarks.errors import DatasetError
 
-MIRROR_VARIABLE = "BIASGATE_DATASETS_MIRROR"
 MOST_REDIRECTS = 5
 ANSWER_SECONDS = 30.0
 """Until a server must have begun to answer, redirects included."""

@@ -15,10 +15,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from benchmarks.datasets.environment import HOME_VARIABLE
 from benchmarks.datasets.spec import DatasetSpec, content_sha256
 from benchmarks.errors import DatasetError
-
-HOME_VARIABLE = "BIASGATE_HOME"
 
 
 class DatasetState(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,14 +11,13 @@ from auditors import registry
 from auditors.clients.cached_embedder import CachedEmbedder
 from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
 from auditors.text.fencing import mark
-from auditors.thinking import parse_thinking
 from auditors.types import Auditor, Completer, CompletionError, Embedder, Exchange, Servers
 from gateway.auditor import known_good
 from gateway.auditor.backpressure.circuit_breaker import Fault, current_attempt, fault_of
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.checks import require_sections
 from gateway.auditor.clients import AuditorClients, Requests, own_server
 from gateway.config.schema import AuditorConfig, Config
-from gateway.errors import ConfigError
 from gateway.store.circuits import Key
 
 if TYPE_CHECKING:
@@ -44,18 +43,7 @@ class EnabledAuditors:
         """
         self._config = config
         self._settings = {name: one for name, one in config.auditors.sections.items() if one.enabled}
-        for name in self._settings.keys() - registry.AUDITORS.keys():
-            raise ConfigError(f"auditors.plugins.{name}: no installed distribution brings an auditor of that name")
-        for name, one in self._settings.items():
-            _demand_thinking(name, one.thinking)
-        embedding = config.auditors.embedding
-        if registry.need_embedder(self._settings) and embedding.base_url is not None and embedding.model is None:
-            raise ConfigError("auditors.embedding.base_url is set but model is not: name the embedding model")
-        if embedding.base_url is not None and embedding.backend != "torch":
-            raise ConfigError(
-                f'auditors.embedding.backend is "{embedding.backend}", but the embedder is served at base_url: leave '
-                "out one of them"
-            )
+        require_sections(config, self._settings)
         self.judge_requests: Requests = Counter()
         """Requests of judges by outcome, since the caller last took them away."""
         self._clients = {
@@ -161,14 +149,6 @@ class EnabledAuditors:
         timeout = settings.timeout_seconds
         remote = RemoteEmbedder(settings.base_url, settings.model or "", key, timeout=timeout)
         return CachedEmbedder(_WatchedEmbedder(remote))
-
-
-def _demand_thinking(name: str, setting: str | None) -> None:
-    """Raises ConfigError for a setting that cannot be read."""
-    try:
-        parse_thinking(setting or "default")
-    except ValueError as exc:
-        raise ConfigError(f"auditors.{name}: {exc}") from None
 
 
 class _WatchedEmbedder:

@@ -4,12 +4,12 @@ import asyncio
 import logging
 import time
 import uuid
-from importlib.util import find_spec
 
 from benchmarks.run.stopping import in_thread
 from gateway.config.effective import mask_url
 from gateway.config.schema import Config
-from gateway.errors import BusyError, ConfigError, StoreError
+from gateway.errors import BusyError, StoreError
+from gateway.export.address import require_installed
 from gateway.export.passes import Brought, StoppedError, bring
 from gateway.store import exports
 from gateway.store.connections import Connections
@@ -33,8 +33,8 @@ class Exports:
         """Raises ConfigError where what writes the files is not installed."""
         self._url, self._every_seconds = config.export.url, config.export.every_hours * 3600.0
         self._database, self._stop = database, stop
-        if self._url is not None and (find_spec("pyarrow") is None or find_spec("fsspec") is None):
-            raise ConfigError('export.url needs pyarrow and fsspec: pip install "biasgate[export]", or leave it out')
+        if self._url is not None:
+            require_installed(self._url)
 
     async def __call__(self) -> None:
         """One pass, if it is due. Raises StoreError."""

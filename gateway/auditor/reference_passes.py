@@ -10,17 +10,39 @@ from auditors import judge_reference
 from auditors.clients.judge_client import JudgeClient
 from auditors.clients.judge_reference import judged_again
 from auditors.clients.thinking_switch import ThinkingCompleter
-from auditors.judge_reference import ReferenceItem, ReferenceSetError
+from auditors.judge_reference import ReferenceItem, ReferenceSet, ReferenceSetError
 from auditors.streams.drift import DriftSettings
-from auditors.thinking import OFF, parse_thinking
+from auditors.thinking import OFF, Thinking, parse_thinking
 from auditors.types import Completer, CompletionError
 from gateway.auditor.clients import own_server
-from gateway.config.schema import Config
+from gateway.config.schema import Config, JudgeConfig
 from gateway.errors import ConfigError
 from gateway.store import judge_passes, served
 from gateway.store.database import Database
 
 logger = logging.getLogger(__name__)
+
+
+_NEEDS_OWN_SERVER = "auditors.judge.reference_set needs auditors.judge.model and base_url: the judge's own"
+
+
+def read_reference_set(section: JudgeConfig) -> tuple[ReferenceSet, str, str]:
+    """Return the reference set of a judge, the digest of its file, and the model that judges.
+
+    Raises: ConfigError for a file that is no reference set, or one of another judge.
+    """
+    if section.base_url is None or section.model is None:
+        raise ConfigError(_NEEDS_OWN_SERVER)
+    try:
+        reference_set, digest = judge_reference.read(Path(section.reference_set or ""))
+        judge_reference.require_judge(reference_set, section.model, str(_thinking(section)))
+    except ReferenceSetError as exc:
+        raise ConfigError(f"auditors.judge.reference_set {section.reference_set}: {exc}") from exc
+    return reference_set, digest, section.model
+
+
+def _thinking(section: JudgeConfig) -> Thinking:
+    return OFF if section.thinking is None else parse_thinking(section.thinking)
 
 
 class ReferencePasses:
@@ -45,16 +67,11 @@ class ReferencePasses:
         section = config.auditors.judge
         if section.reference_set is None or not section.enabled:
             return
-        if judge is None or section.model is None:
-            raise ConfigError("auditors.judge.reference_set needs auditors.judge.model and base_url: the judge's own")
-        thinking = OFF if section.thinking is None else parse_thinking(section.thinking)
-        try:
-            self._set, self._digest = judge_reference.read(Path(section.reference_set))
-            judge_reference.require_judge(self._set, section.model, str(thinking))
-        except ReferenceSetError as exc:
-            raise ConfigError(f"auditors.judge.reference_set {section.reference_set}: {exc}") from exc
+        self._set, self._digest, model = read_reference_set(section)
+        if judge is None:
+            raise ConfigError(_NEEDS_OWN_SERVER)
         self._settings = judge_passes.watched_by(self._set, self._digest, settings)
-        self._judge = JudgeClient(ThinkingCompleter(judge, thinking, expects_whole=True), section.model)
+        self._judge = JudgeClient(ThinkingCompleter(judge, _thinking(section), expects_whole=True), model)
 
     async def __call__(self) -> None:
         """One pass, if it is due. Raises StoreError."""

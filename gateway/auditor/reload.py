@@ -85,7 +85,7 @@ class ReloadingAuditor:
     async def _reloaded(self) -> Config | None:
         """Reads the file. Returns the configuration to restart with, where that is needed. Never raises."""
         try:
-            change = change_of(self._config, self._read())
+            change = change_of(self._config, self._read(), "auditor")
             await self._adopt_schedules(change)
         except (ConfigError, StoreError) as exc:
             logger.error("configuration not reloaded, %s stays in force: %s", digest(self._config), exc)

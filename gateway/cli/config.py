@@ -1,12 +1,14 @@
-"""`biasgate config check`: validates a configuration and prints it with every default filled in."""
+"""`biasgate config check`: refuses a configuration that cannot be served, or prints it with every default filled in."""
 
 import argparse
 import json
+import sys
+import typing
 from pathlib import Path
 
-from gateway.config.effective import effective, unset_secrets
+from gateway.config.effective import effective
 from gateway.config.loading import load
-from gateway.errors import ConfigError
+from gateway.processes.usable import NOT_CHECKED, Role, require_usable
 
 HELP = "Example: `biasgate config check --config biasgate.toml`."
 
@@ -15,15 +17,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="check")
     check = actions.add_parser(
         "check",
-        help="validate, resolve secrets, print the effective configuration",
+        help="refuse what serve refuses, and print the effective configuration",
         epilog="Example: `biasgate config check --config biasgate.toml`.",
     )
     check.add_argument("--config", type=Path, help="TOML file (default: ./biasgate.toml when present)")
+    check.add_argument(
+        "--role",
+        choices=typing.get_args(Role),
+        default="serve",
+        help="command that is to run by it: its environment variables, packages and directories (default: serve)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     config = load(arguments.config)
-    if missing := unset_secrets(config):
-        raise ConfigError(f"environment variables named in the configuration but not set: {', '.join(missing)}")
+    require_usable(config, arguments.role)
+    print(f"biasgate: {NOT_CHECKED}", file=sys.stderr)
     print(json.dumps(effective(config), indent=2))
     return 0

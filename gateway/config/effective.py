@@ -1,7 +1,6 @@
 """What may be shown of the configuration that holds: its values without secrets, and a name for it."""
 
 import hashlib
-import os
 import re
 import typing
 from typing import Any
@@ -11,16 +10,6 @@ import msgspec
 from gateway.config.schema import Config
 
 _QUERY_PASSWORD = re.compile(r"([?&](?:ssl)?password=)[^&]*")
-
-
-def unset_secrets(config: Config) -> list[str]:
-    """Environment variables that the configuration names and that are not set."""
-    return [name for name in secret_names(config) if not os.environ.get(name)]
-
-
-def secret_names(config: Config) -> list[str]:
-    """Environment variables that the configuration names."""
-    return _secret_names(msgspec.to_builtins(config))
 
 
 def effective(config: Config) -> dict[str, Any]:
@@ -53,12 +42,3 @@ def mask_url(url: str) -> str:
     if not at or ":" not in credentials:
         return url
     return f"{scheme}{sep}{credentials.split(':', 1)[0]}:***@{tail}"
-
-
-def _secret_names(plain: object) -> list[str]:
-    if isinstance(plain, dict):
-        own = [value for key, value in plain.items() if key.endswith("_env") and isinstance(value, str)]
-        return own + [name for value in plain.values() for name in _secret_names(value)]
-    if isinstance(plain, list):
-        return [name for value in plain for name in _secret_names(value)]
-    return []

@@ -219,7 +219,10 @@ def _cross_check(config: Config, where: str) -> None:
         )
     if (address := config.export.url) is not None and not address.strip():
         raise ConfigError(f"{where}: export.url is empty: name a directory or an address, or leave it out")
-    if address is not None and "@" in address.partition("://")[2].partition("/")[0]:
+    scheme, _, rest = (address or "").partition("://")
+    user, has_user, _ = rest.partition("/")[0].rpartition("@")
+    # In abfs://CONTAINER@ACCOUNT.dfs.core.windows.net the part before the @ names a container.
+    if address is not None and has_user and (":" in user or scheme not in ("abfs", "abfss")):
         raise ConfigError(
             f'{where}: export.url "{mask_url(address)}" names a user: leave the credentials to the environment of the '
             "auditor, as fsspec and its stores read them"

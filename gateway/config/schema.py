@@ -28,6 +28,19 @@ ADMIN = "admin"
 """Name of the control key that `server.admin_key_env` is."""
 LONGEST_KEY_NAME = 100
 """Characters of a control key's name; the record of accesses holds no more."""
+Process = Literal["gateway", "writer", "auditor"]
+"""Kinds of processes of a running biasgate."""
+
+
+def _variable(*read_by: Process) -> Meta:
+    """Mark a setting that names an environment variable with the processes that read the variable."""
+    return Meta(extra={"read_by": frozenset(read_by)})
+
+
+GatewayVariable = Annotated[str | None, _variable("gateway")]
+AuditorVariable = Annotated[str | None, _variable("auditor")]
+SharedVariable = Annotated[str | None, _variable("gateway", "auditor")]
+StoreVariable = Annotated[str | None, _variable("gateway", "writer", "auditor")]
 Redacted = Literal["email", "phone", "card", "key", "iban", "ip", "number", "name"]
 
 
@@ -37,7 +50,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class ControlKeyConfig(Section, frozen=True):
     name: str
-    key_env: str
+    key_env: Annotated[str, _variable("gateway")]
     role: Literal["viewer", "admin"] = "viewer"
     """viewer: reads numbers. admin: reads text too, and starts, stops, acknowledges and deletes."""
 
@@ -54,7 +67,7 @@ class ServerConfig(Section, frozen=True):
     """Paths outside /v1 that are relayed to an upstream too, such as "/tokenize"; none is ever audited."""
     allow_open: bool = False
     """Listen beyond the loopback interface although data plane or control plane asks for no key."""
-    admin_key_env: str | None = None
+    admin_key_env: GatewayVariable = None
     """Environment variable with one admin key of the control plane; without any control key it is open."""
     control_keys: list[ControlKeyConfig] = []
     protect_metrics: bool = False
@@ -105,7 +118,7 @@ class StoreConfig(Section, frozen=True):
         default_factory=lambda: ["email", "phone", "card", "key", "iban", "ip", "number"]
     )
     """Kinds replaced by `[kind]` before text is stored; "name" only on request, [] stores text as it was."""
-    encryption_key_env: str | None = None
+    encryption_key_env: StoreVariable = None
     """Variable with the Fernet keys that seal stored text, newest first, separated by commas; unset: readable."""
 
     @property
@@ -139,7 +152,7 @@ class UpstreamConfig(Section, frozen=True):
     name: str
     base_url: str
     """e.g. "http://127.0.0.1:8000"; a trailing /v1 is allowed."""
-    api_key_env: str | None = None
+    api_key_env: SharedVariable = None
     models: list[str] = msgspec.field(default_factory=lambda: ["*"])
     """Models served there; "*" asks the upstream's own /v1/models."""
     weight: Positive = 1.0
@@ -172,7 +185,7 @@ class BalancingConfig(Section, frozen=True):
 
 class KeyConfig(Section, frozen=True):
     name: str
-    key_env: str
+    key_env: Annotated[str, _variable("gateway")]
     audit: bool = True
     """False: no request with this key is ever sampled."""
     may_opt_out: bool = True
@@ -184,7 +197,7 @@ class KeyConfig(Section, frozen=True):
 
 
 class SamplingConfig(Section, frozen=True):
-    secret_env: str | None = None
+    secret_env: SharedVariable = None
     """Variable with the secret of the sampling decision; unset draws one per start (decisions not reproducible)."""
     rate: Probability = 0.05
     strata: dict[str, Probability] = {}
@@ -214,7 +227,7 @@ class AuditorConfig(Section, frozen=True):
     """
     base_url: str | None = None
     """Where that model is served (OpenAI API). judge: default is the upstream of the exchange itself."""
-    api_key_env: str | None = None
+    api_key_env: AuditorVariable = None
     rate: Probability = 1.0
     """Share of the sampled exchanges that this auditor takes; multiplies the inclusion probability."""
     max_concurrency: Count = 4
@@ -343,9 +356,9 @@ class AuditsConfig(Section, frozen=True):
     coverage_every_hours: Annotated[float, Meta(ge=0)] = 24.0
     """Between two looks at what no suite covers; 0: none. It needs the embedder of [auditors.embedding]."""
     schedules: list[ScheduleConfig] = []
-    bundle_key_env: str | None = None
+    bundle_key_env: GatewayVariable = None
     """Variable with the private Ed25519 key (PEM) that signs `GET /audits/{id}/bundle`; unset: nobody signs."""
-    canary_webhook_env: str | None = None
+    canary_webhook_env: AuditorVariable = None
     """Variable with the URL that each verdict of a canary is posted to, as JSON; unset: none."""
     runs_dir: str | None = None
     judge_validation: str | None = None
@@ -372,7 +385,7 @@ class QueryFilterConfig(Section, frozen=True):
     base_url: str
     """Where the detector's model is served (OpenAI API)."""
     model: str
-    api_key_env: str | None = None
+    api_key_env: GatewayVariable = None
     detector: Literal["judge", "classifier"] = "judge"
     """judge: `model` is asked for yes or no. classifier: `model` embeds the text, and `head` weighs the embedding."""
     prompt: str | None = None

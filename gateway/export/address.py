@@ -5,13 +5,14 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from typing import IO, Any
 
 import msgspec
 
 from auditors.json_errors import UNREADABLE
 from gateway.config.effective import mask_url
-from gateway.errors import ExportError
+from gateway.errors import ConfigError, ExportError
 
 VERSION = 1
 """Of the layout: folders, names and columns."""
@@ -19,6 +20,25 @@ MARKER = "_biasgate.json"
 LONGEST_MARKER_BYTES = 4096
 UNFINISHED = "_unfinished"
 """Folder of files that are being written. Readers of Parquet pass over names that begin so."""
+
+
+def require_installed(url: str) -> None:
+    """Raises ConfigError where the packages that write to `export.url` are not installed. Asks nothing there."""
+    if find_spec("pyarrow") is None or find_spec("fsspec") is None:
+        raise ConfigError('export.url needs pyarrow and fsspec: pip install "biasgate[export]", or leave it out')
+    from fsspec.registry import known_implementations, registry
+
+    for part in url.split("::"):
+        scheme, separator, _ = part.partition("://")
+        if not (separator or "::" in url) or scheme in registry:
+            continue
+        if scheme not in known_implementations:
+            raise ConfigError(f'export.url "{mask_url(url)}": fsspec knows no protocol "{scheme}"')
+        implementation = known_implementations[scheme]
+        package = implementation["class"].partition(".")[0]
+        if find_spec(package) is None:
+            remedy = implementation.get("err", f"install {package}")
+            raise ConfigError(f'export.url "{mask_url(url)}" needs the package {package}: {remedy}')
 
 
 class _Marker(msgspec.Struct):

@@ -7,13 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.api.control_keys import ControlKeys
-from gateway.config.effective import digest, unset_secrets
+from gateway.config.effective import digest
 from gateway.config.schema import Config
-from gateway.errors import ConfigError
-from gateway.processes.exposure import require_keys_off_loopback
-from gateway.proxy.admission import Admission
-from gateway.proxy.upstreams import Upstreams
+from gateway.errors import ConfigError, StoreError
+from gateway.processes.usable import Role, require_usable, require_variables
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +60,7 @@ class Reloader:
         read: gives the configuration that is wanted; may raise ConfigError.
         apply: told of every change that is taken over.
         outcomes: counts reloads, "applied" or "refused".
+        role: which command runs by the configuration.
     """
 
     def __init__(
@@ -71,8 +69,11 @@ class Reloader:
         read: Callable[[], Config],
         apply: Callable[[Change], None],
         outcomes: Counter[str],
+        *,
+        role: Role,
     ) -> None:
         self.current = current
+        self._role: Role = role
         self._outcomes = outcomes
         outcomes.update(applied=0, refused=0)  # a counter that is there from the start shows its first rise
         self._read = read
@@ -81,9 +82,8 @@ class Reloader:
     def reload(self) -> None:
         """Never raises: a refused file leaves everything as it is."""
         try:
-            change = change_of(self.current, self._read())
-            require_keys_off_loopback(change.config)
-        except ConfigError as exc:
+            change = change_of(self.current, self._read(), self._role)
+        except (ConfigError, StoreError) as exc:
             self._outcomes["refused"] += 1
             logger.error("configuration not reloaded, %s stays in force: %s", digest(self.current), exc)
             return
@@ -93,21 +93,15 @@ class Reloader:
         self._apply(change)
 
 
-def change_of(current: Config, wanted: Config) -> Change:
-    """Raises ConfigError when the wanted configuration cannot be served with."""
+def change_of(current: Config, wanted: Config, role: Role) -> Change:
+    """Raises ConfigError or StoreError when the wanted configuration cannot be run with."""
     if current.server.relay == "asgi":
         raise ConfigError('server.relay is "asgi", the reference for comparisons, which cannot reload: restart it')
-    if not wanted.upstreams:
+    if not wanted.upstreams and role != "auditor":
         raise ConfigError("it has no upstream: keep at least one [[upstreams]]")
-    if missing := unset_secrets(wanted):
-        raise ConfigError(
-            f"environment variables that it names were not set when the gateway was started: {', '.join(missing)}: "
-            "name others, or export them and restart"
-        )
     next_one, waiting = _held_back(current, wanted)
-    Admission(next_one)  # what these three find wrong must be known before any worker is told
-    Upstreams(next_one)
-    ControlKeys(next_one)
+    require_variables(next_one, role, remedy="they were not set at the start: name others, or export them and restart")
+    require_usable(next_one, role)  # what is wrong must be known before any process is told
     sections = [name for name in Config.__struct_fields__ if getattr(next_one, name) != getattr(current, name)]
     return Change(next_one, sections, waiting)
 

@@ -13,20 +13,17 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.api.control_keys import ControlKeys
 from gateway.config.loading import load
 from gateway.config.schema import Config
-from gateway.errors import ConfigError
 from gateway.privacy.encryption import drawn_key
 from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
 from gateway.processes import logs
 from gateway.processes.environment import auditor_environment, writer_environment
-from gateway.processes.exposure import require_keys_off_loopback
 from gateway.processes.listening import bind, reachable, root_url
 from gateway.processes.parent_pipe import ParentPipe, line_of
 from gateway.processes.supervisor import Child, Supervisor
+from gateway.processes.usable import Role, require_usable
 from gateway.sampling.writer import launch
-from gateway.telemetry import protobuf
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +56,7 @@ class Placement(msgspec.Struct, frozen=True):
 
 def run_gateway(config: Config, placement: Placement) -> int:
     """The gateway role: in this process when one worker is enough, else supervised workers."""
-    _require_usable(config)
+    require_usable(config, "gateway")
     listener = bind(config.server.host, config.server.port)
     if config.server.workers == 1:
         logs.configure(config.telemetry, role="gateway")
@@ -70,7 +67,7 @@ def run_gateway(config: Config, placement: Placement) -> int:
 
 def run_both(config: Config, placement: Placement) -> int:
     """Gateway workers and one auditor under this parent."""
-    _require_usable(config)
+    require_usable(config, "serve")
     return _supervise(config, placement, bind(config.server.host, config.server.port), with_auditor=True)
 
 
@@ -94,6 +91,7 @@ def run_writer(descriptor: int) -> int:
 def run_auditor(config_path: Path | None) -> int:
     """The auditor role, until SIGTERM or Ctrl-C; SIGHUP reads the file again."""
     config = load(config_path)
+    require_usable(config, "auditor")
     logs.configure(config.telemetry, role="auditor")
     asyncio.run(_audit_alone(config, lambda: load(config_path)))
     return 0
@@ -108,19 +106,6 @@ def run_auditor_child() -> int:
     logs.configure(config.telemetry, role="auditor")
     asyncio.run(_audit_as_child(config, parent_pipe))
     return 0
-
-
-def _require_usable(config: Config) -> None:
-    """Raises ConfigError for what several processes would each find wrong, or what must not listen for a moment."""
-    if not config.upstreams:
-        raise ConfigError(
-            "no upstream is configured: add [[upstreams]] with name and base_url (e.g. http://127.0.0.1:8000) "
-            "to biasgate.toml, or name another file with --config"
-        )
-    require_keys_off_loopback(config)
-    ControlKeys(config)
-    if config.server.native_histograms:
-        protobuf.require_installed()
 
 
 def _run_loop(main: Callable[[], Awaitable[int]]) -> int:
@@ -160,7 +145,7 @@ async def _serve_alone(
         tasks.append(asyncio.create_task(store_until_stopped()))  # not before: it would hold up the start
 
     tasks: list[asyncio.Task[int]] = []
-    reloader = Reloader(config, placement.read, apply, worker.reloads)
+    reloader = Reloader(config, placement.read, apply, worker.reloads, role="gateway")
     _on_signals(worker.stop, reloader.reload)
     try:
         await worker.serve(migrate=True, on_ready=ready)
@@ -246,7 +231,7 @@ async def _run_children(
     # The parent answers no scrape: it leaves its counts where the workers find them.
     stats = WorkerStats()
     counts = SharedCounts(stats, family.metrics_dir)
-    reloader = Reloader(config, placement.read, hand_on, stats.reloads)
+    reloader = Reloader(config, placement.read, hand_on, stats.reloads, role=family.role)
     counts.flush()
 
     def reload() -> None:
@@ -267,6 +252,7 @@ class _Family:
     def __init__(self, config: Config, metrics_dir: Path, *, with_auditor: bool) -> None:
         self.config = config
         """In force."""
+        self.role: Role = "serve" if with_auditor else "gateway"
         self.metrics_dir = Path(config.server.metrics_dir or metrics_dir)
         self._draws_secret = config.sampling.secret_env is None
         self._draws_key = with_auditor and config.store.keep_text == "never" and not config.store.encryption_key_env

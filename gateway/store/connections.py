@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import sqlite3
 import time
@@ -17,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from gateway.config.effective import mask_url
 from gateway.errors import StoreError
+from gateway.store import sqlite_file
 
 Dialect = Literal["sqlite", "postgresql"]
 
@@ -128,9 +130,7 @@ def _engine(url: str) -> AsyncEngine:
 
 
 def _sqlite_engine(url: str) -> AsyncEngine:
-    path = url.removeprefix("sqlite:///")
-    if path in ("", ":memory:"):
-        raise StoreError(f'store "{url}": a database in memory cannot be shared between processes: name a file')
+    path = _path_of(url)
     _open_once(url, path)
     engine = create_async_engine(
         f"sqlite+aiosqlite:///{path}",
@@ -141,6 +141,27 @@ def _sqlite_engine(url: str) -> AsyncEngine:
     sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     sa.event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine
+
+
+def require_store(url: str) -> None:
+    """Raises StoreError where this machine cannot use the store: its file, directory or driver. Asks no server."""
+    if not url.startswith("sqlite:///"):
+        _engine(url)
+        if importlib.util.find_spec("procrastinate") is None or importlib.util.find_spec("psycopg_pool") is None:
+            raise StoreError(_no_driver(url))
+    elif problem := sqlite_file.problem_of(_path_of(url)):
+        raise StoreError(f"store {url}: {problem}")
+
+
+def _path_of(url: str) -> str:
+    path = url.removeprefix("sqlite:///")
+    if path in ("", ":memory:"):
+        raise StoreError(f'store "{url}": a database in memory cannot be shared between processes: name a file')
+    return path
+
+
+def _no_driver(url: str) -> str:
+    return f'store {mask_url(url)}: the PostgreSQL driver is not installed: pip install "biasgate[postgres]"'
 
 
 def _open_once(url: str, path: str) -> None:
@@ -189,9 +210,7 @@ def _postgresql_engine(url: str) -> AsyncEngine:
     except (ArgumentError, ValueError) as exc:  # ValueError: a port that is no number
         raise StoreError(f'store "{mask_url(url)}": not a database URL: write postgresql://USER@HOST/DB') from exc
     except ModuleNotFoundError as exc:
-        raise StoreError(
-            f'store {mask_url(url)}: the PostgreSQL driver is not installed: pip install "biasgate[postgres]"'
-        ) from exc
+        raise StoreError(_no_driver(url)) from exc
 
 
 def _prepare_postgresql(connection: Any, _record: Any) -> None:
@@ -206,9 +225,9 @@ def _prepare_postgresql(connection: Any, _record: Any) -> None:
 
 
 _SQLITE_REMEDIES = {
-    "unable to open": "cannot be opened: check that the directory exists and may be written",
+    "unable to open": sqlite_file.CANNOT_OPEN,
     "is locked": "is locked by another process: stop it, or use a postgresql:// store for several writers",
-    "readonly": "is read-only: make the file and its directory writable for this user",
+    "readonly": sqlite_file.READ_ONLY,
     "disk is full": "the disk is full: free some space",
     "disk I/O error": "the disk gives an I/O error: check the file system",
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditors.clients.environment import OUTGOING_HTTP
 from gateway.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 EXPORT_SECONDS = 5.0
 """Longest attempt to send one batch."""
+
+VARIABLES = OUTGOING_HTTP | {"OTEL_*"}
+"""Environment variables that the exporters read; a name that ends in "*" stands for all that begin so."""
 
 Signal = Literal["logs", "traces"]
 

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for three calls
 
-from gateway.config.effective import secret_names
 from gateway.config.loading import load
+from gateway.config.variables import variables_of
 from gateway.deploy import environment
 from gateway.processes.exposure import require_keys_off_loopback
 from tests.support import required
@@ -108,7 +108,7 @@ def test_deployed_configuration_is_valid() -> None:
         environment = services()[role]["environment"]
         config = load(ROOT / "deploy" / "biasgate.toml", environ=environment)
         assert config.store.url.startswith("postgresql://")
-        assert set(secret_names(config)) <= set(environment)
+        assert variables_of(config) <= set(environment)
     require_keys_off_loopback(config)
     assert not config.server.allow_open
 

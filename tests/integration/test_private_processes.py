@@ -16,6 +16,8 @@ from tests.support.integration.serving import children_of, serving, write_config
 from tests.support.simulated import running_simulator
 
 SECRETS = {name: f"canary-{name.lower()}" for name in ("UP_KEY", "APP_KEY", "ADMIN_KEY", "VIEWER_KEY", "SAMPLING")}
+WEBHOOK = {"WEBHOOK": "http://127.0.0.1:9/canary-webhook"}
+COLLECTOR = {"OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Basic canary-collector"}
 FOREIGN = {"AWS_SECRET_ACCESS_KEY": "canary-foreign", "SOME_TOKEN": "canary-token"}
 SETTINGS = """
 metrics_dir = "{home}/deep/counts"
@@ -34,6 +36,11 @@ secret_env = "SAMPLING"
 enabled = false
 [auditors.judge]
 model = "simulated-judge"
+[audits]
+canary_webhook_env = "WEBHOOK"
+[telemetry]
+otlp_endpoint = "http://127.0.0.1:9"
+evaluation_signal = "traces"
 """
 
 
@@ -80,7 +87,7 @@ async def test_a_service_keeps_to_itself(tmp_path: Path) -> None:
         config = write_config(home, upstream, SETTINGS.format(home=home))
         config.write_text(config.read_text().replace('models = ["m"]', 'api_key_env = "UP_KEY"'))
         config.chmod(0o600)
-        environ = SECRETS | FOREIGN | {"TMPDIR": str(temporary)}
+        environ = SECRETS | FOREIGN | WEBHOOK | COLLECTOR | {"TMPDIR": str(temporary)}
         async with (
             serving("serve", "--config", str(config), environ=environ) as running,
             httpx.AsyncClient(base_url=running.root, trust_env=False, timeout=60) as http,
@@ -108,9 +115,9 @@ async def test_a_service_keeps_to_itself(tmp_path: Path) -> None:
     assert open_to_others == {}
     assert len(pids) == 4
     assert set(map(str, dumps.values())) == {str((["0", "0"], "00000000"))}
-    planted = SECRETS | FOREIGN
+    planted = SECRETS | FOREIGN | WEBHOOK | COLLECTOR
     held = {role: {name for name in planted if name in variables} for role, variables in given.items()}
-    assert held == {"writer": set(), "auditor": {"UP_KEY", "SAMPLING"}}
+    assert held == {"writer": set(), "auditor": {"UP_KEY", "SAMPLING", *WEBHOOK, *COLLECTOR}}
     assert not [name for name in given["writer"] if name.startswith("BIASGATE_")]
 
 

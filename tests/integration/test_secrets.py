@@ -383,4 +383,4 @@ async def test_config_check_shows_names_only(tmp_path: Path) -> None:
     shown = "\n".join(running.lines)
 
     assert found_in(shown, list(CANARIES.values())) == []
-    assert json.loads(shown)["server"]["admin_key_env"] == "ADMIN_KEY"
+    assert json.loads(shown[shown.index("\n{") :])["server"]["admin_key_env"] == "ADMIN_KEY"

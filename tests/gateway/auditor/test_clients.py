@@ -201,7 +201,7 @@ async def test_embedder_that_cannot_be_had_stops_only_its_auditor(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A missing embedder is logged and raised to its own audits; the judge is built all the same."""
-    monkeypatch.setattr("auditors.clients.embedders.MINILM_PACKAGE", "a_package_that_is_not_there")
+    monkeypatch.setattr("auditors.clients.embedder_packages.MINILM_PACKAGE", "a_package_that_is_not_there")
     enabled_auditors = roster_of(config_for())
     enabled_auditors.start()
     for _ in range(2):

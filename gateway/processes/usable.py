@@ -1,0 +1,88 @@
+"""What keeps a configuration from being served, found out before anything is started: in a parent, at a reload, and by
+`biasgate config check`.
+
+Nothing is made, and nothing but this machine is asked. NOT_CHECKED says what that leaves open.
+"""
+
+import os
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from gateway.api.control_keys import ControlKeys
+from gateway.auditor.checks import require_auditable
+from gateway.config.schema import Config, Process
+from gateway.config.variables import unset_variables
+from gateway.errors import ConfigError
+from gateway.privacy.texts import texts_of
+from gateway.processes.exposure import require_keys_off_loopback
+from gateway.proxy.admission import Admission
+from gateway.proxy.upstreams import Upstreams
+from gateway.store.connections import require_store
+from gateway.telemetry import otlp, protobuf
+
+Role = Literal["serve", "gateway", "auditor"]
+"""Commands that run processes for long."""
+_PROCESSES: dict[Role, tuple[Process, ...]] = {
+    "serve": ("gateway", "writer", "auditor"),
+    "gateway": ("gateway", "writer"),
+    "auditor": ("auditor",),
+}
+NOT_CHECKED = (
+    "not checked, as it takes a network: that ports are free, that upstreams, judges, a served embedder, a collector, "
+    "a PostgreSQL and an export's address answer, and what the store holds (its schema, its key, the run of "
+    "drift.reference)"
+)
+
+
+def require_usable(config: Config, role: Role) -> None:
+    """Raises ConfigError or StoreError, in one line, for what a command refuses at its start.
+
+    Args:
+        config: the whole configuration, with the wishes of the command line.
+        role: which command is to run by it.
+    """
+    require_variables(config, role)
+    if role != "auditor":
+        _require_servable(config)
+    elif config.server.protect_metrics:
+        ControlKeys(config)
+    if role != "serve" or config.store.encryption_key_env is not None:  # `serve` draws a key where it needs one
+        texts_of(config)
+    require_store(config.store.url)
+    if role != "gateway":
+        require_auditable(config)
+
+
+def require_variables(config: Config, role: Role, *, remedy: str = "export them") -> None:
+    """Raises ConfigError that names every environment variable that is missing, and says what to do."""
+    if missing := unset_variables(config, _PROCESSES[role]):
+        named = ", ".join(f'"{variable.name}" ({variable.setting})' for variable in missing)
+        raise ConfigError(f"environment variables named in the configuration but not set: {named}: {remedy}")
+
+
+def _require_servable(config: Config) -> None:
+    if not config.upstreams:
+        raise ConfigError(
+            "no upstream is configured: add [[upstreams]] with name and base_url (e.g. http://127.0.0.1:8000) "
+            "to biasgate.toml, or name another file with --config"
+        )
+    require_keys_off_loopback(config)
+    # An admission with the directory makes files there, which are to be the server's own.
+    Admission(msgspec.structs.replace(config, server=msgspec.structs.replace(config.server, metrics_dir=None)))
+    Upstreams(config)
+    ControlKeys(config)
+    if config.server.native_histograms:
+        protobuf.require_installed()
+    if config.telemetry.otlp_endpoint is not None:
+        otlp.require_installed(config.telemetry.otlp_endpoint)
+    if config.server.metrics_dir is not None:
+        _require_directory(Path(config.server.metrics_dir), "server.metrics_dir")
+
+
+def _require_directory(path: Path, setting: str) -> None:
+    """Raises ConfigError unless the directory can be written, or made."""
+    present = next((folder for folder in (path, *path.absolute().parents) if folder.exists()), path)
+    if not present.is_dir() or not os.access(present, os.W_OK | os.X_OK):
+        raise ConfigError(f'{setting} "{path}" cannot be written: make it writable for this user, or name another')

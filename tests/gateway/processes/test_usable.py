@@ -1,0 +1,119 @@
+"""`config check`, the three servers and a reload refuse the same configurations, each in the same line."""
+
+import argparse
+import sqlite3
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from auditors.clients import embedder_packages
+from gateway.cli.config import run as check
+from gateway.config.loading import load
+from gateway.errors import GatewayError
+from gateway.processes.reload import change_of
+from gateway.processes.roles import Placement, run_auditor, run_both, run_gateway
+from gateway.processes.usable import Role, require_usable
+
+UPSTREAM = '[[upstreams]]\nname = "u"\nbase_url = "http://127.0.0.1:9"\n'
+OFF = "[auditors.embedding]\nenabled = false\n"
+BOTH: tuple[Role, ...] = ("gateway", "auditor")
+CASES = [
+    ("", ("gateway",), "no upstream is configured"),
+    ('[server]\nhost = "0.0.0.0"\n' + UPSTREAM, ("gateway",), "would be open to everybody"),
+    ('[store]\nurl = "sqlite:////nonexistent/b.db"\n' + UPSTREAM, BOTH, "cannot be opened: check that the directory"),
+    ('[store]\nurl = "sqlite:///{tmp}/text.db"\n' + UPSTREAM, BOTH, "is not an SQLite database"),
+    ('[store]\nurl = "sqlite:///{tmp}/cut.db"\n' + UPSTREAM, BOTH, "is damaged (it has 8192 bytes of"),
+    ('[store]\nurl = "postgresql://u:secret@h:port/db"\n' + UPSTREAM, BOTH, "not a database URL"),
+    ('[store]\nkeep_text = "never"\n' + UPSTREAM, BOTH, "needs a key that gateway and auditor share"),
+    ('[store]\nencryption_key_env = "PATH"\n' + UPSTREAM, BOTH, "no Fernet key"),
+    (
+        '[server]\nmetrics_dir = "/proc/version/none"\n' + UPSTREAM,
+        ("gateway",),
+        'server.metrics_dir "/proc/version/none" cannot be',
+    ),
+    ('[[keys]]\nname = "a"\nkey_env = "NOT_SET"\n' + UPSTREAM, ("gateway",), '"NOT_SET" (keys.a.key_env)'),
+    ('[audits]\nbundle_key_env = "NOT_SET"\n' + UPSTREAM, ("gateway",), '"NOT_SET" (audits.bundle_key_env)'),
+    ('[audits]\ncanary_webhook_env = "NOT_SET"\n' + UPSTREAM, ("auditor",), '"NOT_SET" (audits.canary_webhook_env)'),
+    ('[audits]\ncanary_webhook_env = "PATH"\n' + UPSTREAM, ("auditor",), "must be a URL that starts with http"),
+    (f'{UPSTREAM}api_key_env = "NOT_SET"\n', BOTH, '"NOT_SET" (upstreams.u.api_key_env)'),
+    ('[auditors.embedding]\nmodel = "./none"\n' + UPSTREAM, ("auditor",), 'embedder "./none": there is no such dir'),
+    ('[auditors.embedding]\nbase_url = "http://e"\n' + UPSTREAM, ("auditor",), "base_url is set but model is not"),
+    ("[auditors.plugins.none_such]\n" + UPSTREAM, ("auditor",), "no installed distribution brings"),
+    ('[auditors.judge]\nreference_set = "none.json"\n' + UPSTREAM, ("auditor",), "needs auditors.judge.model"),
+    ('[audits]\non_model_change = ["stereset"]\n' + UPSTREAM, ("auditor",), "stereset"),
+    ('[export]\nurl = "nosuch://x"\n' + UPSTREAM, ("auditor",), 'fsspec knows no protocol "nosuch"'),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.db").write_text("not a database at all, but some text that is longer than its header" * 3)
+    connection = sqlite3.connect(tmp_path / "cut.db")
+    connection.executescript("CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(100000));")
+    connection.close()
+    with (tmp_path / "cut.db").open("r+b") as file:
+        file.truncate(8192)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("text", "roles", "words"), CASES)
+def test_the_same_line_from_each(text: str, roles: tuple[Role, ...], words: str, folder: Path) -> None:
+    """What a server refuses at its start, `config check` refuses for it, and for no other; nothing is made."""
+    path = folder / "biasgate.toml"
+    path.write_text(text.replace("{tmp}", str(folder)))
+    before = sorted(folder.iterdir())
+    config, placement = load(path, environ={}), Placement(config_path=path, port=0)
+
+    def refusal(role: Role) -> str | None:
+        with pytest.raises(GatewayError) as raised:
+            check(argparse.Namespace(config=path, role=role))
+        starts = {"serve": run_both, "gateway": run_gateway}
+        with pytest.raises(GatewayError) as refused:
+            if role == "auditor":
+                run_auditor(path)
+            else:
+                starts[role](config, placement)
+        assert str(raised.value) == str(refused.value)
+        assert words in str(raised.value)
+        assert "secret" not in str(raised.value)
+        assert "\n" not in str(raised.value)
+        return str(raised.value)
+
+    for role in roles:
+        refusal(role)
+    if 'keep_text = "never"' not in text:  # `serve` draws a key
+        refusal("serve")
+    for role in {"gateway", "auditor"} - set(roles):
+        check(argparse.Namespace(config=path, role=role))
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_missing_embedder_package_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused where an auditor compares texts; nobody needs it where none does."""
+    monkeypatch.setattr(embedder_packages, "MINILM_PACKAGE", "a_package_that_is_not_there")
+    (folder / "biasgate.toml").write_text(UPSTREAM)
+    with pytest.raises(GatewayError, match=r"biasgate\[embedder\].*auditors\.embedding\.enabled = false"):
+        require_usable(load(None, environ={}), "serve")
+    (folder / "biasgate.toml").write_text(OFF + UPSTREAM)
+    require_usable(load(None, environ={}), "serve")
+
+
+def test_what_is_not_checked_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The configuration goes to standard output alone, what only a network would tell to standard error."""
+    (folder / "biasgate.toml").write_text(UPSTREAM)
+    check(argparse.Namespace(config=None, role="serve"))
+    said = capsys.readouterr()
+    assert msgspec.json.decode(said.out)["upstreams"][0]["name"] == "u"
+    assert said.err.startswith("biasgate: not checked, as it takes a network: that ports are free")
+
+
+def test_a_reload_asks_for_what_its_own_process_reads(folder: Path) -> None:
+    """An auditor on a machine of its own has no client's key, and takes over a file that names one."""
+    (folder / "biasgate.toml").write_text(OFF + UPSTREAM)
+    current = load(None, environ={})
+    (folder / "biasgate.toml").write_text('[[keys]]\nname = "a"\nkey_env = "NOT_SET"\n' + OFF + UPSTREAM)
+    assert change_of(current, load(None, environ={}), "auditor").sections == ["keys"]
+    with pytest.raises(GatewayError, match=r'"NOT_SET" \(keys\.a\.key_env\): they were not set at the start'):
+        change_of(current, load(None, environ={}), "gateway")
