@@ -38,10 +38,12 @@ from gateway.sampling.secret import sampling_secret
 from gateway.sampling.writer.direct import AUDIT_TASK
 from gateway.store import auditors_seen, damaged_streams, schedules, streams
 from gateway.store.database import Database
+from gateway.store.sparse_log import SparseLog
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.health import OK, STORE, SUITES
 
 logger = logging.getLogger(__name__)
+store_log = SparseLog(logger)
 
 SUITE_RUNS = 1
 CANARIES = 1
@@ -199,7 +201,7 @@ class _Work:
 
     async def checks(self) -> Mapping[str, str]:
         try:
-            await self._database.ping()
+            await self._database.check()
         except StoreError as exc:
             return {STORE: str(exc)}
         suites = OK if self._has_reported_suites else "not reported to the gateways yet"
@@ -242,7 +244,7 @@ async def _every(seconds: float, stop: asyncio.Event, action: Callable[[], Await
         try:
             await action()
         except StoreError as exc:
-            logger.warning("%s", exc)
+            store_log.warning(str(exc))
         try:
             await asyncio.wait_for(stop.wait(), seconds)
         except TimeoutError:

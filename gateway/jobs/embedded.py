@@ -16,8 +16,10 @@ from gateway.store import jobs
 from gateway.store.changes import Changes
 from gateway.store.database import Database
 from gateway.store.jobs import Job
+from gateway.store.sparse_log import SparseLog
 
 logger = logging.getLogger(__name__)
+store_log = SparseLog(logger)
 
 POLL_SECONDS = 0.2
 """Between two looks whether another process wrote to the file."""
@@ -128,7 +130,7 @@ class _Worker:
             job = await jobs.claim(self._database, tasks, owner=self._owner, lease_seconds=self._lease_seconds)
             next_at = await jobs.next_at(self._database, tasks) if job is None else None
         except StoreError as exc:
-            logger.warning("no job can be claimed: %s", exc)
+            store_log.warning(f"no job can be claimed: {exc}")
             return AWAY_SECONDS
         if job is None:
             pause = LONGEST_PAUSE_SECONDS if next_at is None else next_at - time.time()

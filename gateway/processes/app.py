@@ -83,7 +83,8 @@ def create_app(
     access = Access(lambda: planes.current.config, database)
 
     async def probe() -> Mapping[str, str]:
-        return {STORE: await _check(database), **planes.checks(), **await damaged_streams.check(database)}
+        store = tap.store_problem or await _check(database)
+        return {STORE: store, **planes.checks(), **await damaged_streams.check(database)}
 
     def provided(value: object) -> Provide:
         return Provide(lambda: value, sync_to_thread=False, use_cache=True)
@@ -178,7 +179,7 @@ async def _flush_regularly(counts: SharedCounts) -> None:
 async def _check(database: Database) -> str:
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            await database.ping()
+            await database.check()
     except TimeoutError:
         return f"no answer within {PROBE_SECONDS:g} s"
     except StoreError as exc:

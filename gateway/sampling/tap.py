@@ -30,6 +30,7 @@ from gateway.store import exchanges, store_metadata
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
+from gateway.store.sqlite_file import LOCKED
 from gateway.ticks import next_tick, until_tick
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,8 @@ BACKLOG_SECONDS = 5.0
 """Between two queries of how much waits for the auditors."""
 COUNTED_BACKLOG = 1_000_000
 """No larger backlog is counted to its end."""
+REFUSED_SECONDS = 3.0
+"""A writer that is being restarted is silent for less."""
 SHARES_SECONDS = 1.0
 """Between two looks at what the other workers draw of each key."""
 SMALLEST_PRESSURE = 1 / 64
@@ -105,6 +108,9 @@ class SamplingTap:
         self._ending = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
         self._polled_at = -math.inf
+        self._refusal: str | None = None
+        """Why the store did not take the delivery that is being tried."""
+        self._refused_since = math.inf
 
     def reconfigure(self, config: SamplingConfig) -> None:
         """Decides by other rates from now on, lowered as those were; copies keep the probability they came with."""
@@ -120,6 +126,12 @@ class SamplingTap:
     def pending(self) -> int:
         """Copies that wait to be written."""
         return len(self._buffer)
+
+    @property
+    def store_problem(self) -> str | None:
+        """Why the store has taken nothing for REFUSED_SECONDS; None while it does, or is only locked."""
+        is_short = time.monotonic() - self._refused_since < REFUSED_SECONDS
+        return None if is_short or LOCKED in (self._refusal or "") else self._refusal
 
     @property
     def counts(self) -> dict[str, int]:
@@ -415,8 +427,11 @@ class SamplingTap:
         pause = BATCH_SECONDS
         while True:
             try:
-                return await write()
+                written = await write()
+                self._refusal, self._refused_since = None, math.inf
+                return written
             except StoreError as exc:
+                self._refusal, self._refused_since = str(exc), min(self._refused_since, time.monotonic())
                 logger.warning("sampled exchanges wait, %d so far: %s", len(self._buffer), exc)
             await asyncio.sleep(pause)
             pause = min(2 * pause, MAX_RETRY_SECONDS)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import importlib.util
+import logging
 import os
 import sqlite3
 import time
@@ -12,13 +13,16 @@ from typing import Any, Literal, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from gateway.config.effective import mask_url
 from gateway.errors import StoreError
 from gateway.store import sqlite_file
+from gateway.store.write_check import WriteCheck
+
+logger = logging.getLogger(__name__)
 
 Dialect = Literal["sqlite", "postgresql"]
 
@@ -46,6 +50,8 @@ class Connections:
         """Raises StoreError when the URL names no database of a known kind, or an SQLite file that cannot be opened."""
         self._engine = _engine(url)
         self._write_lock = asyncio.Lock()
+        self._damage: str | None = None
+        self._write_check = WriteCheck(self._write_nothing, None if self.dialect == "postgresql" else _path_of(url))
         self.url = url
         """As configured, password included: for drivers, never for logs (see `masked_url`)."""
 
@@ -81,15 +87,30 @@ class Connections:
         if self.dialect == "sqlite":
             async with self._turn(), self._engine.connect() as connection:
                 driver: Any = (await connection.get_raw_connection()).driver_connection  # no transaction is open here
-                await (await driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")).close()
+                try:
+                    await (await driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")).close()
+                except sqlite3.DatabaseError as exc:
+                    raise self._store_error(_sqlite_problem(str(exc), self.url), writes=True) from exc
 
     async def ping(self) -> None:
         """Raises StoreError unless the database answers."""
         async with self.read() as connection:
             await connection.execute(sa.select(1))
 
+    async def check(self) -> None:
+        """Raises StoreError unless the database answers, takes writes, and has shown no damage to this process."""
+        await self.ping()
+        if problem := self._damage or await self._write_check.problem():
+            raise StoreError(f"store {self.masked_url}: {problem}")
+
     async def close(self) -> None:
+        await self._write_check.aclose()
         await self._engine.dispose()
+
+    async def _write_nothing(self) -> None:
+        """Write a row as it is, which takes the same locks and space as a change."""
+        async with self.begin() as connection:
+            await connection.execute(sa.text("UPDATE facts SET value = value WHERE name = 'user_salt'"))
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -107,18 +128,27 @@ class Connections:
                 await connection.execution_options(biasgate_writes=writes)
                 async with connection.begin():
                     yield connection
+            if writes:
+                self._write_check.note_success()
         except PoolTimeoutError as exc:
             raise StoreError(
                 f"store {self.masked_url}: all its connections are in use, for {POOL_TIMEOUT_SECONDS:g} s: "
                 "look whether it answers, or has more work than it can do"
             ) from exc
-        except (OperationalError, InterfaceError, InternalError) as exc:
-            # Internal ones are a server that may only be read, and a transaction that it ended for being idle.
-            raise StoreError(f"store {self.masked_url}: {_remedy(exc, self.dialect)}") from exc
         except DBAPIError as exc:
-            if "file is not a database" in str(exc.orig):
-                raise StoreError(f"store {self.masked_url}: this file is not an SQLite database: name another") from exc
-            raise
+            problem = _problem_of(exc, self.url)
+            if problem is None:
+                raise
+            raise self._store_error(problem, writes=writes) from exc
+
+    def _store_error(self, problem: str, *, writes: bool) -> StoreError:
+        """Return the error of a transaction, and note for `check` what is wrong with the store."""
+        if sqlite_file.RESTORE in problem and self._damage is None:
+            self._damage = problem
+            logger.error("store %s: %s", self.masked_url, problem)
+        if writes:
+            self._write_check.note_failure(problem)
+        return StoreError(f"store {self.masked_url}: {problem}")
 
 
 def _engine(url: str) -> AsyncEngine:
@@ -170,7 +200,7 @@ def _open_once(url: str, path: str) -> None:
         _make_private(path)
         sqlite3.connect(path).close()
     except sqlite3.OperationalError as exc:
-        raise StoreError(f"store {url}: {_sqlite_remedy(str(exc))}") from exc
+        raise StoreError(f"store {url}: {_sqlite_problem(str(exc), url)}") from exc
 
 
 def _make_private(path: str) -> None:
@@ -226,24 +256,48 @@ def _prepare_postgresql(connection: Any, _record: Any) -> None:
 
 _SQLITE_REMEDIES = {
     "unable to open": sqlite_file.CANNOT_OPEN,
-    "is locked": "is locked by another process: stop it, or use a postgresql:// store for several writers",
+    "is locked": sqlite_file.LOCKED,
     "readonly": sqlite_file.READ_ONLY,
-    "disk is full": "the disk is full: free some space",
+    "disk is full": sqlite_file.FULL,
     "disk I/O error": "the disk gives an I/O error: check the file system",
 }
 
 
-def _sqlite_remedy(reason: str) -> str:
+_DAMAGE = ("disk image is malformed", "malformed database schema")
+_POSTGRESQL_REMEDIES = {
+    "53100": "free some space where the server keeps its data",
+    "25006": "this server takes no writes: name the primary in store.url",
+    "XX001": "the server's files are damaged: look into its log, and restore a backup",
+    "XX002": "an index is damaged: look into the server's log, and REINDEX it",
+}
+"""By SQLSTATE."""
+
+
+def _sqlite_problem(reason: str, url: str) -> str:
+    if any(fragment in reason for fragment in _DAMAGE):
+        return sqlite_file.damaged(reason)
+    if "file is not a database" in reason:
+        return sqlite_file.NOT_A_DATABASE
     known = (remedy for fragment, remedy in _SQLITE_REMEDIES.items() if fragment in reason)
     return next(known, f"SQLite says: {reason}")
 
 
-def _remedy(exc: DBAPIError, dialect: Dialect) -> str:
+def _problem_of(exc: DBAPIError, url: str) -> str | None:
+    """Return what is wrong with the store and what to do; None where the statement itself was wrong."""
+    # Internal errors are a server that may only be read, and a transaction that it ended for being idle.
+    is_of_the_server = isinstance(exc, OperationalError | InterfaceError | InternalError)
     lines = str(exc.orig).strip().splitlines()
     reason = lines[0] if lines else type(exc.orig).__name__
-    if dialect == "sqlite":
-        return _sqlite_remedy(reason)
-    return f"PostgreSQL says: {reason}: check that the server runs and that store.url names it, its user and database"
+    if url.startswith("sqlite:///"):
+        # Of a damaged file SQLite raises the parent class of all its errors.
+        return _sqlite_problem(reason, url) if is_of_the_server or type(exc) is DatabaseError else None
+    if not is_of_the_server:
+        return None
+    remedy = _POSTGRESQL_REMEDIES.get(
+        getattr(exc.orig, "sqlstate", None) or "",
+        "check that the server runs and that store.url names it, its user and database",
+    )
+    return f"PostgreSQL says: {reason}: {remedy}"
 
 
 def clock(connection: AsyncConnection) -> sa.ColumnElement[float]:

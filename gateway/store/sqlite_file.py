@@ -8,13 +8,15 @@ _LARGEST_PAGE = 65536
 
 CANNOT_OPEN = "cannot be opened: check that the directory exists and may be written"
 READ_ONLY = "is read-only: make the file and its directory writable for this user"
+FULL = "the disk is full: free some space"
+LOCKED = "is locked by another process: stop it, or use a postgresql:// store for several writers"
 NOT_A_DATABASE = "this file is not an SQLite database: name another"
 RESTORE = "stop every biasgate process that uses it, and put a backup in its place"
 
 
-def damaged(path: str, reason: str) -> str:
-    """Return the line that names a damaged file and says what to do."""
-    return f"the file {path} is damaged ({reason}): {RESTORE}"
+def damaged(reason: str) -> str:
+    """Return what to say of a damaged file, and what to do."""
+    return f"the file is damaged ({reason}): {RESTORE}"
 
 
 def problem_of(path: str) -> str | None:
@@ -48,5 +50,5 @@ def _content_problem(file: Path) -> str | None:
     page_bytes = _LARGEST_PAGE if page_bytes == 1 else page_bytes
     expected, size = page_bytes * int.from_bytes(head[28:32], "big"), file.stat().st_size
     if size < expected:
-        return damaged(str(file), f"it has {size} bytes of {expected}")
+        return damaged(f"it has {size} bytes of {expected}")
     return None

@@ -2,6 +2,7 @@
 
 import argparse
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,7 @@ CASES = [
     ('[server]\nhost = "0.0.0.0"\n' + UPSTREAM, ("gateway",), "would be open to everybody"),
     ('[store]\nurl = "sqlite:////nonexistent/b.db"\n' + UPSTREAM, BOTH, "cannot be opened: check that the directory"),
     ('[store]\nurl = "sqlite:///{tmp}/text.db"\n' + UPSTREAM, BOTH, "is not an SQLite database"),
-    ('[store]\nurl = "sqlite:///{tmp}/cut.db"\n' + UPSTREAM, BOTH, "is damaged (it has 8192 bytes of"),
+    ('[store]\nurl = "sqlite:///{tmp}/cut.db"\n' + UPSTREAM, BOTH, "the file is damaged (it has 8192 bytes of"),
     ('[store]\nurl = "postgresql://u:secret@h:port/db"\n' + UPSTREAM, BOTH, "not a database URL"),
     ('[store]\nkeep_text = "never"\n' + UPSTREAM, BOTH, "needs a key that gateway and auditor share"),
     ('[store]\nencryption_key_env = "PATH"\n' + UPSTREAM, BOTH, "no Fernet key"),
@@ -66,25 +67,25 @@ def test_the_same_line_from_each(text: str, roles: tuple[Role, ...], words: str,
     before = sorted(folder.iterdir())
     config, placement = load(path, environ={}), Placement(config_path=path, port=0)
 
-    def refusal(role: Role) -> str | None:
+    def assert_refused(role: Role) -> None:
         with pytest.raises(GatewayError) as raised:
             check(argparse.Namespace(config=path, role=role))
-        starts = {"serve": run_both, "gateway": run_gateway}
+        starts: dict[Role, Callable[[], int]] = {
+            "serve": lambda: run_both(config, placement),
+            "gateway": lambda: run_gateway(config, placement),
+            "auditor": lambda: run_auditor(path),
+        }
         with pytest.raises(GatewayError) as refused:
-            if role == "auditor":
-                run_auditor(path)
-            else:
-                starts[role](config, placement)
+            starts[role]()
         assert str(raised.value) == str(refused.value)
         assert words in str(raised.value)
         assert "secret" not in str(raised.value)
         assert "\n" not in str(raised.value)
-        return str(raised.value)
 
     for role in roles:
-        refusal(role)
+        assert_refused(role)
     if 'keep_text = "never"' not in text:  # `serve` draws a key
-        refusal("serve")
+        assert_refused("serve")
     for role in {"gateway", "auditor"} - set(roles):
         check(argparse.Namespace(config=path, role=role))
     assert sorted(folder.iterdir()) == before
