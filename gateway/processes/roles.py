@@ -146,7 +146,12 @@ async def _serve_alone(
 
     tasks: list[asyncio.Task[int]] = []
     reloader = Reloader(config, placement.read, apply, worker.reloads, role="gateway")
-    _on_signals(worker.stop, reloader.reload)
+
+    def stop() -> None:
+        supervisor.expect_the_end()  # the writer stays until the worker has drained
+        worker.stop()
+
+    _on_signals(stop, reloader.reload)
     try:
         await worker.serve(migrate=True, on_ready=ready)
     finally:
@@ -300,7 +305,14 @@ def _worker(config: Config, listener: socket.socket, writer_path: str, number: i
 
 def _auditor(environ: Callable[[], Mapping[str, str]]) -> Child:
     command = [*_COMMAND, "auditor", "--child"]
-    return Child(name=AUDITOR, command=command, stage=1, grace_seconds=AUDITOR_GRACE_SECONDS, environ=environ)
+    return Child(
+        name=AUDITOR,
+        command=command,
+        stage=1,
+        grace_seconds=AUDITOR_GRACE_SECONDS,
+        environ=environ,
+        is_needed_to_the_end=False,
+    )
 
 
 async def _announce_when_ready(name: str, port: int) -> None:

@@ -20,8 +20,12 @@ FIRST_BACKOFF_SECONDS = 0.5
 LONGEST_BACKOFF_SECONDS = 30.0
 STEADY_SECONDS = 30.0
 """A child that lived this long is restarted without a history."""
+STOP_NOTICE_SECONDS = 2.0
+"""A signal that goes to all processes may reach a child this long before it reaches the parent."""
 HURRIED_GRACE_SECONDS = 10.0
 """Asked twice, a child is given this long to say what it leaves unfinished."""
+
+_ASKED_TO_END = frozenset({0, -signal.SIGTERM, -signal.SIGINT})
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +42,8 @@ class Child(NamedTuple):
     pass_fds: tuple[int, ...] = ()
     environ: Callable[[], Mapping[str, str]] | None = None
     """Its environment, asked for at each start; None: the supervisor's."""
+    is_needed_to_the_end: bool = True
+    """Started again although the end has come, as long as its stage lasts: processes of earlier stages need it."""
 
 
 class Supervisor:
@@ -57,6 +63,7 @@ class Supervisor:
         self._replaced: set[str] = set()
         self._endings: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
+        self._end_is_near = asyncio.Event()
         self._over = {child.stage: asyncio.Event() for child in children}
         """Set once a stage is being ended; until then what dies in it is started again, while others drain too."""
         self._hurrying = asyncio.Event()
@@ -70,6 +77,11 @@ class Supervisor:
             self._hurrying.set()
             self._signal_all(signal.SIGTERM)
         self._stopping.set()
+        self._end_is_near.set()
+
+    def expect_the_end(self) -> None:
+        """Note that `stop` follows: a child that somebody else ends meanwhile is started again without a word."""
+        self._end_is_near.set()
 
     def tell(self, line: bytes, *, replacing: Container[str] = ()) -> None:
         """Hands a line to every child, now and at its later starts.
@@ -112,9 +124,14 @@ class Supervisor:
             if code == USAGE_ERROR and is_first:
                 self._exit_code = USAGE_ERROR
                 self._stopping.set()
+                self._end_is_near.set()
                 return
             if child.name in self._replaced:
                 self._replaced.discard(child.name)
+                continue
+            if code in _ASKED_TO_END and await self._learns_of_the_end():
+                if over.is_set() or not child.is_needed_to_the_end:
+                    return
                 continue
             if time.monotonic() - started > STEADY_SECONDS:
                 backoff = FIRST_BACKOFF_SECONDS
@@ -124,6 +141,13 @@ class Supervisor:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(over.wait(), backoff)
             backoff, is_first = min(2 * backoff, LONGEST_BACKOFF_SECONDS), False
+
+    async def _learns_of_the_end(self) -> bool:
+        """Whether this process is to end too, as a service manager signals all processes at once."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._end_is_near.wait(), STOP_NOTICE_SECONDS)
+        await asyncio.sleep(0)  # `run` sets what is over
+        return self._end_is_near.is_set()
 
     async def _run_once(self, child: Child) -> int:
         process = await asyncio.create_subprocess_exec(

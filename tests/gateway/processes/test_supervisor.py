@@ -1,6 +1,8 @@
 import asyncio
 import os
+import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,50 @@ async def test_dead_child_is_started_again(tmp_path: Path) -> None:
     assert await running == 0
     assert second[:2] == ["start", "one"]
     assert second[2] != first[2]
+
+
+@pytest.mark.parametrize("parent_hears", ["first", "at once", "last"])
+async def test_a_signal_to_all_is_no_death(
+    parent_hears: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever hears of the end first: nobody is said to have died; only what others still need is started again."""
+    log = tmp_path / "log"
+    children = [
+        child("reluctant", RELUCTANT, log),
+        child("writer", OBEDIENT, log, stage=1),
+        child("auditor", OBEDIENT, log, stage=1)._replace(is_needed_to_the_end=False),
+    ]
+    supervisor = Supervisor(children, os.environ)
+    running = asyncio.create_task(supervisor.run())
+    pids = [int(line.split()[2]) for line in await lines(log, 3) if "reluctant" not in line]
+    steps = [supervisor.stop, *[partial(os.kill, pid, signal.SIGTERM) for pid in pids]]
+    for step in steps if parent_hears == "first" else reversed(steps):
+        step()
+        await asyncio.sleep(0.0 if parent_hears == "at once" else 0.1)
+    assert [line for line in (await lines(log, 7)) if "start" in line][3].startswith("start writer")
+    supervisor.stop()  # the reluctant one ends when it is asked twice
+
+    assert await asyncio.wait_for(running, 20) == 0
+    assert sorted(line for line in written(log) if "end" in line) == [
+        *("end auditor", "end reluctant", "end writer", "end writer")
+    ]
+    assert "died" not in "".join(capfd.readouterr())
+
+
+async def test_a_child_that_somebody_ends_is_started_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a word to the parent it is missed, and said to be."""
+    monkeypatch.setattr(supervisor_module, "STOP_NOTICE_SECONDS", 0.1)
+    log = tmp_path / "log"
+    supervisor = Supervisor([child("one", OBEDIENT, log)], os.environ)
+    running = asyncio.create_task(supervisor.run())
+    os.kill(int((await lines(log, 1))[0].split()[2]), signal.SIGTERM)
+    await lines(log, 3)
+    supervisor.stop()
+
+    assert await running == 0
+    assert "".join(capfd.readouterr()).count("a process died and is started again") == 1
 
 
 async def test_refused_configuration_ends_everything(tmp_path: Path) -> None:
