@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from auditors.addresses import mask_addresses
 from auditors.text.visible import visible_line
 from gateway.cli import VERBS
 from gateway.cli.terminal import guarded_streams
@@ -107,7 +108,7 @@ def _overview() -> str:
 
 
 def _complain(message: str) -> int:
-    print("biasgate: " + " ".join(message.split()), file=sys.stderr)  # noqa: T201 - the command line prints
+    print("biasgate: " + mask_addresses(" ".join(message.split())), file=sys.stderr)  # noqa: T201 - the command line prints
     return 2
 
 

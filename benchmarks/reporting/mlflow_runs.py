@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from auditors.addresses import mask_addresses
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting.totals import totals
@@ -32,7 +33,6 @@ _BATCH = {"metrics": 1000, "params": 100, "tags": 100}
 """Of each in one request, as MLflow allows."""
 _NO_NAME = re.compile(r"[^\w\- ]")
 """What MLflow allows in no name; its dots, slashes and colons are ours to set."""
-_SECRET = re.compile(r"(?<=//)[^/@\s]+@")
 _FILE_STORES = ("", "file")
 
 
@@ -109,7 +109,7 @@ def log(paths: Sequence[Path], tracking_uri: str, experiment: str) -> list[Logge
                 f"{tracking_uri}: this MLflow takes no folder as its store: use sqlite:///FILE.db, or set "
                 "MLFLOW_ALLOW_FILE_STORE=true"
             ) from exc
-        said = _SECRET.sub("***@", str(exc).strip().split("\n")[0])
+        said = mask_addresses(str(exc).strip().split("\n")[0])
         raise BenchmarkError(f"MLflow: {said}") from exc
 
 

@@ -9,6 +9,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi.datastructures import ResponseSpec
 
+from auditors.addresses import mask_addresses
 from gateway.errors import BusyError, ConflictError, GatewayError, NotFoundError, StoreError, nearest
 
 MEDIA_TYPE = "application/problem+json"
@@ -50,7 +51,12 @@ def announced(*statuses: int) -> dict[int, ResponseSpec]:
 
 def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> Response[dict[str, Any]]:
     """The response for one error."""
-    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    body = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": mask_addresses(detail),
+    }
     return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 

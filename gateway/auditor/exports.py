@@ -5,8 +5,8 @@ import logging
 import time
 import uuid
 
+from auditors.addresses import mask_url
 from benchmarks.run.stopping import in_thread
-from gateway.config.effective import mask_url
 from gateway.config.schema import Config
 from gateway.errors import BusyError, StoreError
 from gateway.export.address import require_installed

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _export(store_url: str, url: str) -> str:
-    from gateway.config.effective import mask_url
+    from auditors.addresses import mask_url
     from gateway.export.passes import bring
     from gateway.store.database import Database
 

@@ -178,7 +178,7 @@ def _opened(name: str) -> IO[bytes]:
     if name == "-":
         return sys.stdin.buffer
     try:
-        file = Path(name).open("rb")
+        file = Path(name).open("rb")  # noqa: SIM115 - the caller reads it
         is_gzip = file.read(2) == GZIP_MAGIC
         file.seek(0)
         return gzip.GzipFile(fileobj=file) if is_gzip else file  # type: ignore[return-value]  # lines are read of it

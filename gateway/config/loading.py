@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from auditors.addresses import mask_url
 from auditors.thinking import parse_thinking
 from gateway.config.cors_origins import validate_cors_origins
-from gateway.config.effective import mask_url
 from gateway.config.header_names import is_passed_on
 from gateway.config.schema import (
     ADMIN,
@@ -184,6 +184,11 @@ def _cross_check(config: Config, where: str) -> None:
             raise ConfigError(
                 f"{where}: upstreams.{upstream.name}.base_url names a user: set api_key_env to the variable of a key"
             )
+    for name, section in config.auditors.sections.items():
+        if section.base_url is not None and not section.base_url.startswith(("http://", "https://")):
+            raise ConfigError(
+                f'{where}: auditors.{name}.base_url "{mask_url(section.base_url)}" must start with http:// or https://'
+            )
     header = config.balancing.header
     if header is not None and not is_passed_on(header):
         raise ConfigError(
@@ -211,7 +216,9 @@ def _cross_check(config: Config, where: str) -> None:
         )
     endpoint = config.telemetry.otlp_endpoint
     if endpoint is not None and not endpoint.startswith(("http://", "https://")):
-        raise ConfigError(f'{where}: telemetry.otlp_endpoint "{endpoint}" must start with http:// or https://')
+        raise ConfigError(
+            f'{where}: telemetry.otlp_endpoint "{mask_url(endpoint)}" must start with http:// or https://'
+        )
     if config.telemetry.evaluation_signal is not None and endpoint is None:
         raise ConfigError(
             f'{where}: telemetry.evaluation_signal is "{config.telemetry.evaluation_signal}", but nobody is there to '

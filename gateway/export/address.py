@@ -10,8 +10,8 @@ from typing import IO, Any
 
 import msgspec
 
+from auditors.addresses import mask_addresses, mask_url
 from auditors.json_errors import UNREADABLE
-from gateway.config.effective import mask_url
 from gateway.errors import ConfigError, ExportError
 
 VERSION = 1
@@ -127,7 +127,7 @@ class Address:
         except ExportError:
             raise
         except Exception as exc:
-            said = " ".join(str(exc).split()) or type(exc).__name__
+            said = mask_addresses(" ".join(str(exc).split())) or type(exc).__name__
             raise ExportError(f"export to {self._shown}: {said[:300]}") from exc
 
 

@@ -2,11 +2,11 @@
 
 import logging
 import sys
-from io import StringIO
 from typing import TextIO
 
 import structlog
 
+from auditors.addresses import mask_addresses
 from auditors.text.visible import visible, visible_line
 from gateway.cli.terminal import unguarded
 from gateway.config.schema import TelemetryConfig
@@ -50,35 +50,42 @@ def configure(telemetry: TelemetryConfig, *, role: str, stream: TextIO | None = 
 
 
 def mask(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Last line of defence: a field named like a secret or like served text is replaced, whatever it holds."""
+    """Last line of defence: replace a field named like a secret or like served text, and mask every address."""
     for name in event:
         if name.lower() in SECRET_NAMES:
             event[name] = "***"
         elif name.lower() in TEXT_NAMES:
             event[name] = "(text not logged)"
+        elif isinstance(event[name], str):
+            event[name] = mask_addresses(event[name])
+    return event
+
+
+def _mask_traceback(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    if isinstance(traceback := event.get("exception"), str):
+        event["exception"] = mask_addresses(traceback)
     return event
 
 
 def _rendering(telemetry: TelemetryConfig, stream: TextIO) -> list[structlog.typing.Processor]:
     wants_json = telemetry.log_format == "json" or (telemetry.log_format == "auto" and not stream.isatty())
     if wants_json:
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        return [structlog.processors.format_exc_info, _mask_traceback, structlog.processors.JSONRenderer()]
     # Never the pretty tracebacks: they print local variables, and with them keys and served text.
-    return [escape, structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=_traceback)]
+    return [
+        structlog.processors.format_exc_info,
+        _mask_traceback,
+        escape,
+        structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback),
+    ]
 
 
 def escape(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """Make every text of an event safe for a terminal: servers and clients have a say in many of them."""
     for name, value in event.items():
         if isinstance(value, str):
-            event[name] = visible_line(value)
+            event[name] = visible(value) if name == "exception" else visible_line(value)
     return event
-
-
-def _traceback(stream: TextIO, exc_info: structlog.typing.ExcInfo) -> None:
-    written = StringIO()
-    structlog.dev.plain_traceback(written, exc_info)
-    stream.write(visible(written.getvalue()))
 
 
 def _quieten() -> None:

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from auditors.addresses import mask_url
 from gateway.config.schema import Config, UpstreamConfig
 from gateway.errors import ConfigError
 from gateway.proxy.headers import LOCATIONS
@@ -275,7 +276,9 @@ def _split(config: UpstreamConfig) -> Any:
         url = urlsplit(config.origin)
         _ = url.port
     except ValueError as exc:
-        raise ConfigError(f'upstreams.{config.name}.base_url "{config.base_url}" is not a URL: {exc}') from exc
+        raise ConfigError(
+            f'upstreams.{config.name}.base_url "{mask_url(config.base_url)}" is not a URL: {exc}'
+        ) from exc
     if not url.hostname:
-        raise ConfigError(f'upstreams.{config.name}.base_url "{config.base_url}" names no host')
+        raise ConfigError(f'upstreams.{config.name}.base_url "{mask_url(config.base_url)}" names no host')
     return url

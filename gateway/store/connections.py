@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, InterfaceEr
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from gateway.config.effective import mask_url
+from auditors.addresses import mask_url
 from gateway.errors import StoreError
 from gateway.store import sqlite_file
 from gateway.store.write_check import WriteCheck

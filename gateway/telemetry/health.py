@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from auditors.addresses import mask_addresses
+
 OK = "ok"
 STORE = "store"
 """The database answers."""
@@ -38,7 +40,7 @@ class Readiness(msgspec.Struct):
 
 async def readiness(probe: Probe) -> Readiness:
     """Ready when every check passes."""
-    checks = dict(await probe())
+    checks = {name: mask_addresses(text) for name, text in (await probe()).items()}
     is_ready = all(text.startswith(OK) for text in checks.values())
     return Readiness(status="ready" if is_ready else "not ready", checks=checks)
 

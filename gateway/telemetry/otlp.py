@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditors.addresses import mask_url
 from auditors.clients.environment import OUTGOING_HTTP
 from gateway.errors import ConfigError
 
@@ -30,7 +31,7 @@ def require_installed(endpoint: str) -> None:
     """Raises ConfigError when the extra "otel" is not installed."""
     if not all(map(is_installed, _EXTRA_MODULES)):
         raise ConfigError(
-            f'telemetry.otlp_endpoint is "{endpoint}", but OpenTelemetry is not installed: '
+            f'telemetry.otlp_endpoint is "{mask_url(endpoint)}", but OpenTelemetry is not installed: '
             'pip install "biasgate[otel]", or remove the key'
         )
 

@@ -6,7 +6,7 @@ import uuid
 import psycopg
 from psycopg import sql
 
-from gateway.config.effective import mask_url
+from auditors.addresses import mask_url
 from gateway.store.schema import VERSION
 from tests.support.required import lacking
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from auditors.addresses import without_credentials
 from auditors.text.own_prompts import MOST_BYTES, PromptFileError, read_prompts
 from benchmarks.datasets import fetching, published
 from benchmarks.errors import BenchmarkError
@@ -297,8 +298,4 @@ def _directory(arguments: argparse.Namespace, plan: Plan, *, is_one_of_several: 
 
 def without_password(url: str | None) -> str | None:
     """The URL as it may be kept and shown."""
-    if url is None:
-        return None
-    scheme, separator, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"
+    return None if url is None else without_credentials(url)

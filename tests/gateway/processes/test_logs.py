@@ -81,3 +81,19 @@ def test_tracebacks_show_no_values(log_format: str) -> None:
 
     assert "ZeroDivisionError" in stream.getvalue()
     assert "s3cret" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("log_format", ["console", "json"])
+def test_addresses_are_masked_wherever_they_stand(log_format: str) -> None:
+    """In the event, in a field, in what a library says, and in a traceback."""
+    stream = io.StringIO()
+    logs.configure(validate({"telemetry": {"log_format": log_format}}).telemetry, role="gateway", stream=stream)
+    address = "https://u:s3cret@host/v1?api_key=s3cret"
+    logging.getLogger("library").warning("cannot reach %s", address)
+    try:
+        raise ValueError(address)
+    except ValueError:
+        structlog.get_logger("test").exception(f"at {address}", url=address)
+
+    assert "s3cret" not in stream.getvalue()
+    assert stream.getvalue().count("https://***@host/v1?api_key=***") == 4

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from auditors.clients import embedder_packages
+from gateway.__main__ import main
 from gateway.cli.config import run as check
 from gateway.config.loading import load
 from gateway.errors import GatewayError
@@ -108,6 +109,33 @@ def test_what_is_not_checked_is_said(folder: Path, capsys: pytest.CaptureFixture
     said = capsys.readouterr()
     assert msgspec.json.decode(said.out)["upstreams"][0]["name"] == "u"
     assert said.err.startswith("biasgate: not checked, as it takes a network: that ports are free")
+
+
+SECRET_ADDRESSES = """
+[[upstreams]]
+name = "u"
+base_url = "http://127.0.0.1:9/v1?api_key=s3cret"
+[auditors.judge]
+base_url = "https://s3cret@judge/v1?key=s3cret"
+model = "m"
+[telemetry]
+otlp_endpoint = "http://127.0.0.1:4318/?token=s3cret"
+[export]
+url = "file:///srv/export?sig=s3cret"
+"""
+
+
+def test_no_secret_of_an_address_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither in what holds, nor in a refusal, whatever is wrong beside it."""
+    (folder / "biasgate.toml").write_text(SECRET_ADDRESSES)
+    assert main(["config", "check"]) == 0
+    for wrong in ("://127.0.0.1:9/v1", "s://judge", "://127.0.0.1:4318", "file:///srv"):
+        for other in ("tp" + wrong, "nosuch://x", "http://h:port"):
+            (folder / "biasgate.toml").write_text(SECRET_ADDRESSES.replace("htt" + wrong, other).replace(wrong, other))
+            main(["config", "check"])
+    said = "".join(capsys.readouterr())
+    assert "s3cret" not in said
+    assert '"base_url": "http://127.0.0.1:9/v1?api_key=***"' in said
 
 
 def test_a_reload_asks_for_what_its_own_process_reads(folder: Path) -> None:
