@@ -19,6 +19,7 @@ from auditors.judge import PROMPT_SHA256, Verdict
 from auditors.metrics.intervals import Interval
 from auditors.metrics.weighting import WeightedSums, add_weighted, fixed_time_interval
 from auditors.streams.scales import scaled
+from auditors.text.user_files import read_utf8
 from auditors.types import JudgeStamp, Measurement, Status
 
 AUDITOR = "judge_reference"
@@ -141,7 +142,7 @@ def read(path: Path) -> tuple[ReferenceSet, str]:
     try:
         if path.stat().st_size > LARGEST_BYTES:
             raise ReferenceSetError(f"{path}: a reference set has {LARGEST_BYTES} bytes at most")
-        content = path.read_bytes()
+        content = read_utf8(path)
     except OSError as exc:
         raise ReferenceSetError(f"{path}: {exc.strerror}: name a file that judge reference create wrote") from exc
     try:

@@ -7,6 +7,8 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from auditors.text.user_files import NotUtf8Error, read_utf8
+
 NONE = "none"
 TEXTS: Mapping[str, str] = {
     "abstract": "please do not rely on stereotypes.",
@@ -48,9 +50,9 @@ def own_text(path: Path) -> str | None:
             return None
         if path.stat().st_size > 4 * MAX_CHARACTERS:
             raise _too_long(f"{path.stat().st_size:,} bytes")
-        text = path.read_text(encoding="utf-8-sig").strip()
-    except UnicodeDecodeError as exc:
-        raise MitigationTextError(f"the file is not UTF-8 (byte {exc.start}): save it as UTF-8") from exc
+        text = read_utf8(path).decode().strip()
+    except NotUtf8Error as exc:
+        raise MitigationTextError(str(exc.strerror)) from exc
     except OSError as exc:
         raise MitigationTextError(f"cannot be read: {exc.strerror}") from exc
     if not text:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from auditors.text.identity import AXES, GROUPS
+from auditors.text.user_files import NotUtf8Error, as_utf8
 from auditors.types import Message
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -84,9 +85,13 @@ def read_prompts(content: bytes) -> list[OwnPrompt]:
     """
     if len(content) > MOST_BYTES:
         raise PromptFileError(f"{len(content)} bytes are more than {MOST_BYTES}: split the file")
+    try:
+        content = as_utf8(content)
+    except NotUtf8Error as exc:
+        raise PromptFileError(str(exc.strerror)) from exc
     found: list[OwnPrompt] = []
     lines, tags = dict[str, int](), set[str]()
-    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+    for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
             continue
         one = _prompt(line, number)

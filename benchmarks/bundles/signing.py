@@ -1,6 +1,7 @@
 """Ed25519 keys as openssl makes them: openssl genpkey -algorithm ed25519 (PKCS #8) and openssl pkey -pubout."""
 
 import base64
+import codecs
 import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,6 +88,6 @@ def _read(path: Path) -> bytes:
         if not path.is_file():
             raise BenchmarkError(f"{path}: no such file of a key")
         with path.open("rb") as file:
-            return file.read(MAX_KEY_BYTES)
+            return file.read(MAX_KEY_BYTES).removeprefix(codecs.BOM_UTF8)
     except OSError as exc:
         raise BenchmarkError(f"{path}: cannot be read: {exc.strerror}") from exc

@@ -19,6 +19,7 @@ from auditors.metrics.clustered import FEWEST_TELLING
 from auditors.metrics.essay_scores import SECTION_SCORES
 from auditors.metrics.intervals import Interval
 from auditors.metrics.judge_agreement import JudgeAgreement, judge_agreement
+from auditors.text.user_files import read_utf8
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, JudgeForm
 from benchmarks.distillation.essays import JudgedEssay, question
 from benchmarks.errors import BenchmarkError
@@ -297,7 +298,7 @@ def people(path: Path) -> tuple[dict[str, int], int]:
     Raises: BenchmarkError naming the line.
     """
     try:
-        lines = path.read_bytes().splitlines()
+        lines = read_utf8(path).splitlines()
     except OSError as exc:
         raise BenchmarkError(f"{path}: {exc.strerror}: name a file of labels") from exc
     found: dict[str, set[int]] = {}

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from auditors.text.user_files import read_utf8
 from benchmarks.errors import BenchmarkError
 
 MOST_BYTES = 256 * 1024 * 1024
@@ -40,7 +41,7 @@ def read_examples(path: Path) -> Examples:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise BenchmarkError(f"{path}: larger than {MOST_BYTES} bytes: train on a part of it")
-        body = path.read_bytes()
+        body = read_utf8(path)
     except OSError as exc:
         raise BenchmarkError(f"{path}: cannot be read: {exc.strerror}") from exc
     found, labels = [], dict[str, bool]()

@@ -9,7 +9,7 @@ import msgspec
 
 from auditors.json_errors import UNREADABLE
 from auditors.types import Message
-from benchmarks.harness_logs.log import MOST_SAMPLES, Answered, Log, LogError, read_file
+from benchmarks.harness_logs.log import MOST_SAMPLES, Answered, Log, LogError, read_file, without_mark
 
 _MARK = "answer:"
 """Begins the line that Inspect's own prompt asks for."""
@@ -53,7 +53,7 @@ def read(path: Path) -> Log:
     if content.startswith(_PACKED):
         raise LogError(f"{path}: is packed: unpack it with inspect log convert {path.name} --to json --output-dir DIR")
     try:
-        file = msgspec.json.decode(content, type=File)
+        file = msgspec.json.decode(without_mark(path, content), type=File)
     except UNREADABLE as exc:
         raise LogError(f"{path}: no log of Inspect: {exc}") from exc
     if not file.samples:

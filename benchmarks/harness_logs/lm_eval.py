@@ -12,7 +12,7 @@ import msgspec
 
 from auditors.json_errors import UNREADABLE
 from auditors.types import Message
-from benchmarks.harness_logs.log import MOST_SAMPLES, Answered, Log, LogError, read_file
+from benchmarks.harness_logs.log import MOST_SAMPLES, Answered, Log, LogError, read_file, without_mark
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT[\d.\-]+)\.jsonl")
 
@@ -35,7 +35,7 @@ def read(path: Path) -> Log:
     Raises: LogError for a file that is none.
     """
     content = read_file(path)
-    lines = _lines(path, content)
+    lines = _lines(path, without_mark(path, content))
     first = lines[0].filter
     answers = [one for line in lines if line.filter == first for one in _answers(line)]
     name = _NAME.fullmatch(path.name)
@@ -106,7 +106,7 @@ def _texts(value: Any) -> Iterable[str]:
 
 def _results(path: Path) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(read_file(path))
+        found = msgspec.json.decode(without_mark(path, read_file(path)))
     except (LogError, *UNREADABLE):
         return {}
     return found if isinstance(found, dict) else {}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from auditors.text.user_files import NotUtf8Error, as_utf8
 from auditors.types import Message
 from benchmarks.errors import BenchmarkError
 
@@ -54,4 +55,12 @@ def read_file(path: Path) -> bytes:
             raise LogError(f"{path}: has more than {LARGEST_BYTES} bytes: import fewer samples at a time")
         return path.read_bytes()
     except OSError as exc:
+        raise LogError(f"{path}: cannot be read: {exc.strerror}") from exc
+
+
+def without_mark(path: Path, content: bytes) -> bytes:
+    """Return a log's content without a byte order mark. Raises LogError when it is not UTF-8."""
+    try:
+        return as_utf8(content)
+    except NotUtf8Error as exc:
         raise LogError(f"{path}: cannot be read: {exc.strerror}") from exc

@@ -15,6 +15,7 @@ from typing import IO, Any
 import msgspec
 
 from auditors.json_errors import UNREADABLE
+from auditors.text.user_files import NotUtf8Error, read_utf8
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.log import BLOCK_BYTES, Beginning, Placed, ReplyLines
 from benchmarks.run.plan import Plan, RunOptions, prompt_sha256
@@ -296,7 +297,10 @@ def _lines(path: Path, kind: Any, *, keep_last: bool = False) -> list[Any]:
     """Decoded lines. The part after the last newline counts only with `keep_last` (a file written by someone else)."""
     if not path.exists():
         return []
-    lines = path.read_bytes().split(b"\n")
+    try:
+        lines = (read_utf8(path) if keep_last else path.read_bytes()).split(b"\n")
+    except NotUtf8Error as exc:
+        raise BenchmarkError(f"{path}: {exc.strerror}") from exc
     if not keep_last:
         lines.pop()
     decoder, found = msgspec.json.Decoder(kind), []

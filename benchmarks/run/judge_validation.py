@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from auditors.judge_validation import Validation, decoded
+from auditors.text.user_files import read_utf8
 from auditors.types import JudgeStamp
 from benchmarks.errors import BenchmarkError
 
@@ -83,7 +84,7 @@ def _other_model(stamps: Sequence[JudgeStamp], validation: Validation) -> str | 
 def read(path: Path) -> Validation:
     """Raises BenchmarkError, one line, for a file that is no validation."""
     try:
-        content = path.read_bytes()
+        content = read_utf8(path)
     except OSError as exc:
         raise BenchmarkError(f"{path}: {exc.strerror}: name a file that judge calibrate --out wrote") from exc
     try:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
+from auditors.text.user_files import read_utf8
 from benchmarks.simulator.planted import table
 from benchmarks.simulator.profile import Profile, ProfileError, checked
 
@@ -25,13 +26,13 @@ def load(name_or_file: str | Path) -> Profile:
     if str(name_or_file) in built_in():
         path = _PROFILES / f"{name_or_file}.toml"
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = tomllib.loads(read_utf8(path).decode())
     except FileNotFoundError as exc:
         known = ", ".join(built_in())
         raise ProfileError(f'no profile file "{path}", and no built-in profile of that name ({known})') from exc
     except OSError as exc:
         raise ProfileError(f"{path}: cannot be read: {exc.strerror}") from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+    except tomllib.TOMLDecodeError as exc:
         raise ProfileError(f"{path}: not valid TOML: {exc}") from exc
     raw.setdefault("name", path.stem)
     return parse(raw, where=str(path))

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from auditors.text.user_files import read_utf8
 from benchmarks.errors import BenchmarkError, nearest
 
 Count = Annotated[int, Meta(ge=1)]
@@ -80,10 +81,10 @@ def read(path: Path | None, **given: Any) -> Recipe:
 
 def _section(path: Path) -> dict[str, Any]:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_utf8(path).decode())
     except OSError as exc:
         raise BenchmarkError(f"{path}: {exc.strerror}: name a recipe, e.g. deploy/regard-ft-8b.toml") from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+    except tomllib.TOMLDecodeError as exc:
         raise BenchmarkError(f"{path}: no TOML: {exc}") from exc
     section = content.pop(SECTION, None)
     if not isinstance(section, dict) or content:

@@ -1,6 +1,7 @@
 """`biasgate ingest`: sends a file of recorded exchanges to a running gateway, which draws from them and audits them."""
 
 import argparse
+import codecs
 import gzip
 import hashlib
 import json
@@ -192,6 +193,8 @@ def _batches(lines: IO[bytes], sending: _Sending) -> Iterator[list[_Line]]:
     size, number, first = 0, 0, b""
     while line := _next_line(lines, number):
         number += 1
+        if number == 1:
+            line = _without_mark(line, lines.name)
         if len(line) > LONGEST_LINE:
             while line and not line.endswith(b"\n"):
                 line = _next_line(lines, number)
@@ -220,6 +223,13 @@ def _next_line(lines: IO[bytes], number: int) -> bytes:
         return lines.readline(LONGEST_LINE + 1)
     except (OSError, EOFError, zlib.error) as exc:
         raise GatewayError(f"the file cannot be read behind line {number}: {exc}; the lines before were sent") from exc
+
+
+def _without_mark(line: bytes, name: str) -> bytes:
+    """Return the first line without a byte order mark. Raises GatewayError for a file that is UTF-16."""
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line[:64]:
+        raise GatewayError(f'"{name}" is UTF-16: save the file as UTF-8')
+    return line.removeprefix(codecs.BOM_UTF8)
 
 
 def _with_id(line: bytes, number: int, first: bytes) -> bytes | None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from auditors.addresses import mask_url
+from auditors.text.user_files import read_utf8
 from auditors.thinking import parse_thinking
 from gateway.config.cors_origins import validate_cors_origins
 from gateway.config.header_names import is_passed_on
@@ -53,8 +54,8 @@ def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Conf
     raw: dict[str, Any] = {}
     if path.is_file():
         try:
-            raw = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+            raw = tomllib.loads(read_utf8(path).decode())
+        except tomllib.TOMLDecodeError as exc:
             raise ConfigError(f"{path}: not valid TOML: {exc}") from exc
         except RecursionError as exc:
             raise ConfigError(f"{path}: nested too deeply to be a configuration") from exc

@@ -43,7 +43,7 @@ def write(directory: Path, *, force: bool = False) -> Written:
             _replace(directory / name, source.read_bytes(), _PUBLIC)
         env = directory / ENVIRONMENT
         if env.exists():
-            return Written(sorted(files), False, environment.lacking(env.read_text(encoding="utf-8")))
+            return Written(sorted(files), False, environment.lacking(env.read_text(encoding="utf-8-sig")))
         _replace(env, environment.drawn().encode(), _SECRET)
         return Written(sorted([*files, ENVIRONMENT]), True, [])
     except UnicodeDecodeError as exc:

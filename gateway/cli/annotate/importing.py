@@ -11,6 +11,7 @@ import msgspec
 from auditors.json_errors import UNREADABLE
 from auditors.labelling import label_studio
 from auditors.labelling.forms import FormName, LabelError
+from auditors.text.user_files import read_utf8
 from benchmarks.run import directory, labelling
 from gateway.cli.annotate.opening import opened
 from gateway.errors import GatewayError
@@ -73,7 +74,7 @@ async def _tasks(arguments: argparse.Namespace) -> int:
 
 async def _labels(arguments: argparse.Namespace) -> int:
     try:
-        content = arguments.source.read_bytes()
+        content = read_utf8(arguments.source)
     except OSError as exc:
         raise GatewayError(f"{arguments.source}: {exc.strerror}: name a run directory or a file of labels") from exc
     async with opened(arguments) as database:

@@ -12,6 +12,7 @@ import msgspec
 
 from auditors.addresses import without_credentials
 from auditors.text.own_prompts import MOST_BYTES, PromptFileError, read_prompts
+from auditors.text.user_files import as_utf8
 from benchmarks.datasets import fetching, published
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
@@ -241,8 +242,8 @@ def own_prompts(path: Path) -> str:
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
-        read_prompts(content)
-        return content.decode()
+        read_prompts(content)  # knows the longest file
+        return as_utf8(content).decode()
     except OSError as exc:
         raise BenchmarkError(f"{path}: cannot be read: {exc.strerror}") from exc
     except UnicodeError:

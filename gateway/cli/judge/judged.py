@@ -10,6 +10,7 @@ import msgspec
 from auditors.json_errors import UNREADABLE
 from auditors.metrics.group_shares import GroupShare, Judged, Labelled, share_difference, shares_by_group
 from auditors.metrics.rogan_gladen import CorrectedShare
+from auditors.text.user_files import read_utf8
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import labelling
 from gateway.cli.judge.identity import JudgeSeen, require_same
@@ -125,7 +126,7 @@ def _clusters(scores: Sequence[OtherScore]) -> list[str]:
 
 def _of_file(path: Path) -> list[OtherScore]:
     try:
-        content = path.read_bytes()
+        content = read_utf8(path)
     except OSError as exc:
         raise LabelsError(f"{path}: {exc.strerror}: name a file of judgements, or a run directory") from exc
     return [_line(path, number, line) for number, line in enumerate(content.splitlines(), start=1)]

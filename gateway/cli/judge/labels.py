@@ -11,6 +11,7 @@ import msgspec
 from auditors.json_errors import UNREADABLE
 from auditors.metrics.agreement import MOST_VALUES
 from auditors.streams.scales import SCALES
+from auditors.text.user_files import read_utf8
 from gateway.cli.judge.identity import JudgeSeen
 from gateway.errors import GatewayError
 
@@ -126,7 +127,7 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
 def read(path: Path) -> Labels:
     """Raises LabelsError, one line, for a file that cannot be read or whose labels cannot be compared."""
     try:
-        content = path.read_bytes()
+        content = read_utf8(path)
     except OSError as exc:
         raise LabelsError(f"{path}: {exc.strerror}: name a file of labels") from exc
     return parsed(str(path), content)

@@ -24,6 +24,7 @@ from auditors.judge_reference import (
     references,
 )
 from auditors.streams.scales import unscaled
+from auditors.text.user_files import read_utf8
 from auditors.thinking import parse_thinking
 from auditors.types import CompletionError, Measurement
 from benchmarks.run import client, directory
@@ -148,7 +149,7 @@ def _drawn(arguments: argparse.Namespace) -> list[Line]:
 
 def _lines(path: Path) -> list[Line]:
     try:
-        content = path.read_bytes()
+        content = read_utf8(path)
     except OSError as exc:
         raise GatewayError(f"{path}: {exc.strerror}: name a run directory or JSON lines with prompt and reply") from exc
     found = []

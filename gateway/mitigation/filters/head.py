@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from auditors.text.user_files import read_utf8
 from gateway.errors import ConfigError
 
 KIND = "biasgate filter head 1"
@@ -50,7 +51,7 @@ def read_head(path: Path, where: str) -> Head:
     try:
         if path.stat().st_size > LONGEST_BYTES:
             raise ConfigError(f"{where} {path}: larger than {LONGEST_BYTES} bytes: this is no head of a filter")
-        head = msgspec.json.decode(path.read_bytes(), type=Head)
+        head = msgspec.json.decode(read_utf8(path), type=Head)
     except OSError as exc:
         raise ConfigError(f"{where} {path}: cannot be read: {exc.strerror}") from exc
     except (ValueError, RecursionError) as exc:  # msgspec's own and UnicodeDecodeError are ValueErrors

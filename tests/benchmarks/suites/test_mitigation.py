@@ -53,7 +53,7 @@ class TestTexts:
         [
             (None, "is no file and none of none, abstract, detailed"),
             (b" \n", "the file is empty"),
-            (b"\xff\xfe\x00", "is not UTF-8"),
+            (b"\xff\xfe\x00", "it is UTF-16: save the file as UTF-8"),
             (b"x" * (MAX_CHARACTERS + 1), "8,001 characters are too long, at most 8,000"),
             ("é".encode() * 4 * MAX_CHARACTERS, "64,000 bytes are too long"),
         ],

@@ -34,7 +34,7 @@ def exported(*more: str) -> list[dict[str, Any]]:
 
 
 def taken_in(lines: Sequence[object], *more: str) -> int:
-    Path("in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    Path("in.jsonl").write_text("\r\n".join(map(json.dumps, lines)), encoding="utf-8-sig")  # as Windows writes it
     return main(["annotate", "import", "in.jsonl", "--project", "essays", *more])
 
 

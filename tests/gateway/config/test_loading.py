@@ -10,7 +10,7 @@ from gateway.errors import ConfigError
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(b"a = " + b"[" * 5000, "nested too deeply"), (b"a = \xff", "not valid TOML"), (b"[server]\nprot = 1", "prot")],
+    [(b"a = " + b"[" * 5000, "nested too deeply"), (b"a = \xff", "line 1: not UTF-8"), (b"[server]\nprot = 1", "prot")],
 )
 def test_files(text: bytes, message: str, tmp_path: Path) -> None:
     """The line names what is wrong with the file."""

@@ -153,7 +153,7 @@ class TestConfiguration:
             ({"query_filter": SERVED | {"prompt": "EMPTY"}}, "EMPTY: the file is empty"),
             ({"query_filter": CLASSIFIER}, "query_filter.head is missing"),
             ({"query_filter": CLASSIFIER | {"head": "GONE"}}, "head GONE: cannot be read"),
-            ({"query_filter": CLASSIFIER | {"head": "BYTES"}}, "no head that"),
+            ({"query_filter": CLASSIFIER | {"head": "BYTES"}}, "no head that|not UTF-8"),
             ({"query_filter": CLASSIFIER | {"head": "HEAD"}}, 'trained on the embedder "e", and .* is "m"'),
             ({"query_filter": CLASSIFIER | {"head": "OLD"}}, 'its kind is "x"'),
             ({"query_filter": CLASSIFIER | {"prompt": "EMPTY"}}, 'prompt belongs to detector "judge"'),
