@@ -18,6 +18,8 @@ VERSION = 1
 """Of the layout: folders, names and columns."""
 MARKER = "_biasgate.json"
 LONGEST_MARKER_BYTES = 4096
+OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss"})
+S3_READ_SECONDS = 20
 UNFINISHED = "_unfinished"
 """Folder of files that are being written. Readers of Parquet pass over names that begin so."""
 
@@ -57,7 +59,7 @@ class Address:
                 from fsspec.core import url_to_fs
             except ModuleNotFoundError as exc:
                 raise ExportError('exporting needs fsspec and pyarrow: pip install "biasgate[export]"') from exc
-            self._files, root = url_to_fs(address)
+            self._files, root = url_to_fs(address, **_options(address))
             self._root = str(root).rstrip("/")
 
     def __str__(self) -> str:
@@ -131,6 +133,20 @@ class Address:
             raise ExportError(f"export to {self._shown}: {said[:300]}") from exc
 
 
+def _options(address: str) -> dict[str, Any]:
+    """Return what fsspec is to tell its packages, unless its own configuration says so.
+
+    A server of S3's protocol that is silent would otherwise be waited for 25 minutes: a minute for each of five
+    attempts, and s3fs makes five of these.
+    """
+    from fsspec.config import conf
+
+    if "config_kwargs" in conf.get("s3", {}):
+        return {}
+    limits = {"connect_timeout": 5, "read_timeout": S3_READ_SECONDS, "retries": {"total_max_attempts": 1}}
+    return {protocol: {"config_kwargs": limits} for protocol in ("s3", "s3a") if f"{protocol}://" in address}
+
+
 class BegunFile:
     """A file that nobody sees yet."""
 
@@ -138,7 +154,7 @@ class BegunFile:
         self._address, self._files, self._path = address, files, path
         self._hidden = f"{folder}/{uuid.uuid4().hex}"
         with address.told():
-            files.makedirs(folder, exist_ok=True)
+            self._make_folder(folder)
             self.file: IO[bytes] = files.open(self._hidden, "wb")
 
     def finish(self) -> None:
@@ -146,8 +162,14 @@ class BegunFile:
         with self._address.told():
             _to_disk(self.file)
             self.file.close()
-            self._files.makedirs(self._path.rpartition("/")[0], exist_ok=True)
+            self._make_folder(self._path.rpartition("/")[0])
             self._files.mv(self._hidden, self._path)
+
+    def _make_folder(self, folder: str) -> None:
+        """Where files lie in folders. An object store has none, and s3fs would make the bucket of a mistyped name."""
+        protocols = self._files.protocol
+        if OBJECT_STORES.isdisjoint([protocols] if isinstance(protocols, str) else protocols):
+            self._files.makedirs(folder, exist_ok=True)
 
     def abandon(self) -> None:
         with suppress(Exception):

@@ -202,8 +202,8 @@ def _announce_auditor(root: str) -> None:
 def _supervise(config: Config, placement: Placement, listener: socket.socket, *, with_auditor: bool) -> int:
     logs.configure(config.telemetry, role="parent")
     with (
+        launch.address() as (writer_path, writer_socket),  # first: says what is wrong with temporary directories
         tempfile.TemporaryDirectory(prefix="biasgate-metrics-") as directory,
-        launch.address() as (writer_path, writer_socket),
     ):
         family = _Family(config, Path(directory), with_auditor=with_auditor)
         children = [_worker(config, listener, writer_path, number) for number in range(1, config.server.workers + 1)]

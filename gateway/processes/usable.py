@@ -5,6 +5,7 @@ Nothing is made, and nothing but this machine is asked. NOT_CHECKED says what th
 """
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Literal
 
@@ -77,8 +78,17 @@ def _require_servable(config: Config) -> None:
         protobuf.require_installed()
     if config.telemetry.otlp_endpoint is not None:
         otlp.require_installed(config.telemetry.otlp_endpoint)
+    _require_temporary_directory()
     if config.server.metrics_dir is not None:
         _require_directory(Path(config.server.metrics_dir), "server.metrics_dir")
+
+
+def _require_temporary_directory() -> None:
+    """Raises ConfigError where neither $TMPDIR nor one of the system's temporary directories can be written."""
+    try:
+        tempfile.gettempdir()
+    except OSError as exc:
+        raise ConfigError(f"no Unix socket can be made in a temporary directory: {exc.strerror}: set TMPDIR") from exc
 
 
 def _require_directory(path: Path, setting: str) -> None:

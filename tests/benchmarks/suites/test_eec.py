@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auditors.types import Estimate
-from benchmarks.datasets import fetching
+from benchmarks.datasets import environment, fetching
 from benchmarks.errors import DatasetError
 from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.result import Result
@@ -268,7 +268,7 @@ class TestIntervals:
 
 def test_not_downloaded_for_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fetching without a mirror names the authors' page and where to put the file; nothing is requested."""
-    monkeypatch.delenv(fetching.MIRROR_VARIABLE, raising=False)
+    monkeypatch.delenv(environment.MIRROR_VARIABLE, raising=False)
 
     with pytest.raises(DatasetError, match=re.escape("https://saifmohammad.com/WebPages/Biases-SA.html")):
         fetching.fetch(SOURCE, data_dir=tmp_path)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.datasets import fetching
+from benchmarks.datasets import environment, fetching
 from benchmarks.datasets import published as datasets
 from benchmarks.errors import DatasetError
 from benchmarks.run.plan import RunOptions, prepare
@@ -35,7 +35,7 @@ class TestByHand:
 
     def test_not_downloaded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Fetching without a mirror says where to get the file and where to put it; nothing is requested."""
-        monkeypatch.delenv(fetching.MIRROR_VARIABLE, raising=False)
+        monkeypatch.delenv(environment.MIRROR_VARIABLE, raising=False)
 
         with pytest.raises(
             DatasetError, match=r"allenai/real-toxicity-prompts .* --mirror FILE` with the file you got"

@@ -8,18 +8,21 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pyarrow.parquet
 import pytest
 import sqlalchemy as sa
 from fsspec.core import url_to_fs
+from fsspec.implementations.memory import MemoryFileSystem
 
 from auditors.types import JudgeStamp
 from gateway.errors import BusyError, ExportError, StoreError
 from gateway.export import passes
+from gateway.export.address import Address
 from gateway.export.columns import DATASETS
 from gateway.export.passes import Brought, StoppedError, bring
 from gateway.store import counters, exchanges, exports, partitions, runs
@@ -339,6 +342,23 @@ async def test_address_that_cannot_be_written_is_said_in_one_line(database: Data
     assert (found.error, found.owner) == (str(caught.value), None)
     assert (await counters.read(database))["exports", ("failed",)] == 1
     assert [one.error for one in await exports.failing(database, tried_after=time.time() - 60)] == [found.error]
+
+
+def test_no_bucket_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object store has no folders, and what makes them there would make the bucket of a mistyped name."""
+
+    class Bucket(MemoryFileSystem):
+        protocol = ("gs", "gcs")
+        store: ClassVar[dict[str, Any]] = {}
+        pseudo_dirs: ClassVar[list[str]] = [""]
+
+        def makedirs(self, path: str, exist_ok: bool = False) -> None:
+            raise AssertionError(path)
+
+    monkeypatch.setitem(import_module("fsspec.registry")._registry, "gs", Bucket)
+    with Address("gs://bucket/x").writing("a.parquet") as file:
+        file.write(b"a")
+    assert [name for name in Bucket.store if name.endswith("/x/a.parquet")]
 
 
 async def test_emptied_address_is_filled_again(database: Database, folder: str) -> None:

@@ -2,6 +2,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -97,7 +98,7 @@ async def test_a_signal_to_all_is_no_death(
     supervisor = Supervisor(children, os.environ)
     running = asyncio.create_task(supervisor.run())
     pids = [int(line.split()[2]) for line in await lines(log, 3) if "reluctant" not in line]
-    steps = [supervisor.stop, *[partial(os.kill, pid, signal.SIGTERM) for pid in pids]]
+    steps: list[Callable[[], object]] = [supervisor.stop, *[partial(os.kill, pid, signal.SIGTERM) for pid in pids]]
     for step in steps if parent_hears == "first" else reversed(steps):
         step()
         await asyncio.sleep(0.0 if parent_hears == "at once" else 0.1)

@@ -2,6 +2,7 @@
 
 import argparse
 import sqlite3
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def test_the_same_line_from_each(text: str, roles: tuple[Role, ...], words: str,
         assert_refused(role)
     if 'keep_text = "never"' not in text:  # `serve` draws a key
         assert_refused("serve")
-    for role in {"gateway", "auditor"} - set(roles):
+    for role in set(BOTH) - set(roles):
         check(argparse.Namespace(config=path, role=role))
     assert sorted(folder.iterdir()) == before
 
@@ -109,6 +110,16 @@ def test_what_is_not_checked_is_said(folder: Path, capsys: pytest.CaptureFixture
     said = capsys.readouterr()
     assert msgspec.json.decode(said.out)["upstreams"][0]["name"] == "u"
     assert said.err.startswith("biasgate: not checked, as it takes a network: that ports are free")
+
+
+def test_no_temporary_directory_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a read-only file system without a tmpfs."""
+    (folder / "biasgate.toml").write_text(OFF + UPSTREAM)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc/version"])
+    for role in ("serve", "gateway"):
+        with pytest.raises(GatewayError, match=r"temporary directory: No usable temporary directory.*: set TMPDIR"):
+            check(argparse.Namespace(config=None, role=role))
 
 
 SECRET_ADDRESSES = """
