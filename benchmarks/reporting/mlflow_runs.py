@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from auditors.addresses import mask_addresses
+from auditors.addresses import mask_addresses, mask_url
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting.totals import totals
@@ -99,7 +99,7 @@ def log(paths: Sequence[Path], tracking_uri: str, experiment: str) -> list[Logge
     try:
         client = client_of(tracking_uri=tracking_uri)
         if urlsplit(tracking_uri).scheme in ("http", "https"):
-            client = _Limited(client, _SECRET.sub("***@", tracking_uri))
+            client = _Limited(client, mask_url(tracking_uri))
         found = client.get_experiment_by_name(experiment)
         experiment_id = client.create_experiment(experiment) if found is None else found.experiment_id
         return [_logged(client, experiment_id, *one) for one in zip(paths, results, strict=True)]
