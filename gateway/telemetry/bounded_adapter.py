@@ -38,7 +38,7 @@ class BoundedAdapter(BaseAdapter):
         self,
         request: requests.PreparedRequest,
         stream: bool = False,
-        timeout: float | tuple[float, float] | tuple[float, None] | None = None,
+        timeout: float | tuple[float | None, float | None] | None = None,
         verify: bool | str = True,
         cert: bytes | str | tuple[bytes | str, bytes | str] | None = None,
         proxies: Mapping[str, str] | None = None,
@@ -59,6 +59,8 @@ class BoundedAdapter(BaseAdapter):
 async def _exchange(sent: requests.PreparedRequest, seconds: float, tls: ssl.SSLContext | None) -> requests.Response:
     headers = {name.lower(): _text(value) for name, value in sent.headers.items() if name.lower() not in _NOT_SENT}
     body = sent.body.encode() if isinstance(sent.body, str) else sent.body
+    if not isinstance(body, bytes | None):
+        raise requests.exceptions.RequestException("only a body of bytes can be sent", request=sent)
     answer = await request(
         sent.method or "POST",
         sent.url or "",
@@ -91,7 +93,10 @@ def _tls(verify: bool | str, cert: Any) -> ssl.SSLContext | None:
     if verify is True and not cert:
         return None
     trusted = Path(verify if isinstance(verify, str) else certifi.where())
-    made = ssl.create_default_context(**{"capath" if trusted.is_dir() else "cafile": str(trusted)})
+    is_folder = trusted.is_dir()
+    made = ssl.create_default_context(
+        cafile=None if is_folder else str(trusted), capath=str(trusted) if is_folder else None
+    )
     if verify is False:
         made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
     if cert:

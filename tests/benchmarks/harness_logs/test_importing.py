@@ -196,7 +196,7 @@ def test_samples_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         imported(lm_eval.read(path), OPTIONS)
 
 
-HOSTILE = (None, True, 2**53 + 1, -1.5, "\x1b[31m\u202e", [], {}, [[]], {"": {}})
+HOSTILE: tuple[Any, ...] = (None, True, 2**53 + 1, -1.5, "\x1b[31m\u202e", [], {}, [[]], {"": {}})
 
 
 def _places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -215,7 +215,7 @@ def test_any_field_may_hold_anything(tmp_path: Path, harness: str, monkeypatch: 
     scored, prepared = imported(inspect.read(INSPECT), OPTIONS).result, prepare(OPTIONS)
     monkeypatch.setattr(importing, "score", lambda *_: scored)
     monkeypatch.setattr(importing, "prepare", lambda _: prepared)
-    original = json.loads(INSPECT.read_text()) if harness == "inspect" else rows(LIKELIHOOD)[:2]
+    original: Any = json.loads(INSPECT.read_text()) if harness == "inspect" else rows(LIKELIHOOD)[:2]
     if harness == "inspect":
         names = inspect.Sample.__struct_fields__  # what is not read cannot do harm
         samples = [{name: sample[name] for name in names} for sample in original["samples"][:2]]

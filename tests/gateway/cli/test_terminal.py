@@ -75,7 +75,7 @@ def test_a_newline_in_a_cell_begins_no_row(monkeypatch: pytest.MonkeyPatch) -> N
 def test_bars_and_status_lines_escape_what_they_show() -> None:
     """They draw by themselves, so they get the stream itself, and escape their texts."""
     bars, plain, status = Terminal(), io.StringIO(), Terminal()
-    progress = Progress(done=1, total=1, n_errors=0, rate=None, eta_seconds=None)
+    progress = Progress(done=1, total=1, n_errors=0, rate=0.0, eta_seconds=None)
     line = ProgressLine(HOSTILE, GuardedStream(bars))  # type: ignore[arg-type]
     line(progress)
     line.close()
