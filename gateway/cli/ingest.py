@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import msgspec
 
@@ -47,7 +47,7 @@ _DOOR = "/ingest/http"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE.jsonl", help="a JSON object a line, or gzip of it; - reads standard input"
+        "file", metavar="FILE.jsonl", help="a JSON object a line, also gzip; - reads standard input"
     )
     parser.add_argument("--gateway", default=GATEWAY, metavar="URL", help=f"default {GATEWAY}")
     parser.add_argument("--key-env", metavar="VAR", help="variable with one of the gateway's [[keys]]")
@@ -179,10 +179,8 @@ def _opened(name: str) -> IO[bytes]:
     if name == "-":
         return sys.stdin.buffer
     try:
-        file = Path(name).open("rb")  # noqa: SIM115 - the caller reads it
-        is_gzip = file.read(2) == GZIP_MAGIC
-        file.seek(0)
-        return gzip.GzipFile(fileobj=file) if is_gzip else file  # type: ignore[return-value]  # lines are read of it
+        file = Path(name).open("rb")  # noqa: SIM115 - whoever reads it closes it
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if file.peek(2)[:2] == GZIP_MAGIC else file
     except OSError as exc:
         raise GatewayError(f'"{name}" cannot be read: {exc.strerror}: give a file of JSON lines') from exc
 
