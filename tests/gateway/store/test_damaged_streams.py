@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
+from auditors.metrics.finite import NotFiniteError
 from auditors.streams.drift import DriftSettings
 from auditors.streams.soundness import read_state
 from auditors.streams.state import StreamState, update
@@ -170,19 +171,34 @@ async def test_many_audits_in_one_transaction(database: Database) -> None:
     assert (await values_of(database))["favoritism", "men"] == 21
 
 
-async def test_a_step_that_would_overflow(database: Database) -> None:
-    """What was stored stays finite: the stream is marked, the value is recorded, the others move."""
-    await record(database)
-    one = await women(database)
-    huge = msgspec.structs.replace(one.state.sums, w=1.33e154, ww=1e300, wy=1e153, wyy=1e153)
-    await damage(database, msgspec.json.encode(msgspec.structs.replace(one.state, sums=huge)).decode())
-    assert (await women(database)).state.damaged is None
-    await record(database, inclusion_probability=1e-153)
+async def test_a_step_to_what_could_not_be_read(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not stored: the stream is marked for good, the value is recorded, the others move."""
 
-    state = (await women(database)).state
-    assert state.damaged is not None
-    assert "not finite" in state.damaged
-    assert (await values_of(database))["favoritism", "men"] == 2
+    def refuse_two_of_women(state: StreamState) -> StreamState:
+        if state.sums.n == 2 and state.sums.wy > 2.0 and state.block is None:
+            raise NotFiniteError("its sums would not be finite")
+        return state
+
+    await record(database)
+    monkeypatch.setattr("gateway.store.stream_steps.require_sound", refuse_two_of_women)
+    await record(database)
+    monkeypatch.undo()
+    await record(database)
+
+    assert (
+        await women(database)
+    ).state.damaged == "its numbers cannot take another value: its sums would not be finite"
+    assert (await values_of(database))["favoritism", "men"] == 3
+    assert await count(database, tables.measurements) == 6
+
+
+async def test_a_probability_that_no_draw_has(database: Database) -> None:
+    """It would make weights of which the squares are no numbers: the audit is refused, and no stream is damaged."""
+    await record(database)
+    with pytest.raises(ValueError, match="too small"):
+        await record(database, inclusion_probability=1e-100)
+    assert await damaged_streams.list_damaged(database) == []
+    assert (await women(database)).state.sums.n == 1
 
 
 async def test_a_measurement_that_is_wrong_damages_no_stream(database: Database) -> None:
