@@ -46,9 +46,7 @@ _DOOR = "/ingest/http"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file", metavar="FILE.jsonl", help="a JSON object a line, also gzip; - reads standard input"
-    )
+    parser.add_argument("file", metavar="FILE.jsonl", help="a JSON object a line, also gzip; - reads standard input")
     parser.add_argument("--gateway", default=GATEWAY, metavar="URL", help=f"default {GATEWAY}")
     parser.add_argument("--key-env", metavar="VAR", help="variable with one of the gateway's [[keys]]")
     parser.add_argument(
