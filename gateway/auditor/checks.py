@@ -28,9 +28,9 @@ def require_auditable(config: Config) -> None:
 
         configured(config)
     if config.audits.canary_webhook_env is not None:
-        from gateway.auditor.canary.webhook import Webhook
+        from gateway.auditor.canary.webhook import read_url
 
-        Webhook(config)
+        read_url(config)
     if config.auditors.judge.enabled and config.auditors.judge.reference_set is not None:
         from gateway.auditor.reference_passes import read_reference_set
 

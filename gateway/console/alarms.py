@@ -10,14 +10,14 @@ from litestar.response import Redirect
 
 from gateway.api import live_pages
 from gateway.api.control_keys import Holder
-from gateway.api.dependencies import Plane, Settings, Store
+from gateway.api.dependencies import Asked, Plane, Settings, Store
 from gateway.api.viewer_forms import shown_acknowledgement
 from gateway.config.schema import DriftConfig
 from gateway.console.alarm_words import sentence, subject
 from gateway.console.interval_figure import plot
 from gateway.console.matching_suite import matching
 from gateway.console.rendering import View
-from gateway.console.showing import Asked, PageFrame
+from gateway.console.showing import PageFrame
 from gateway.errors import NotFoundError
 from gateway.live.detectors import Detectors, shown_detector
 from gateway.live.estimates import ReplicaEstimate

@@ -6,10 +6,10 @@ from urllib.parse import urlencode
 from litestar import Controller, Response, get
 
 from auditors.coverage import Coverage, Share, SuiteCoverage, TrafficCluster
-from gateway.api.dependencies import Store
+from gateway.api.dependencies import Asked, Store
 from gateway.console.interval_figure import plot
 from gateway.console.rendering import View
-from gateway.console.showing import Asked, PageFrame
+from gateway.console.showing import PageFrame
 from gateway.store import coverages
 
 TAB = "/console/coverage"

@@ -15,7 +15,7 @@ from litestar.response import Redirect
 
 from auditors import plugins
 from auditors.text.identity import AXES
-from gateway.api.dependencies import Settings, Store
+from gateway.api.dependencies import Asked, Settings, Store
 from gateway.api.exchange_comparison import Comparison
 from gateway.api.exchange_forms import ExchangeRecord, ShownExchange
 from gateway.api.exchange_reading import read_comparison, read_list, read_record, written
@@ -23,7 +23,7 @@ from gateway.api.names import refuse_unknown
 from gateway.config.schema import Config
 from gateway.console.alarm_words import subject_of
 from gateway.console.rendering import View
-from gateway.console.showing import Asked, PageFrame
+from gateway.console.showing import PageFrame
 from gateway.errors import NotFoundError, RequestError
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria

@@ -9,10 +9,10 @@ from litestar import Controller, Response, get
 
 from auditors.streams.scales import scale_of
 from gateway.api import live_pages
-from gateway.api.dependencies import Store
+from gateway.api.dependencies import Asked, Store
 from gateway.console.affinity_polygon import Identity, affinity_polygon
 from gateway.console.rendering import View, words
-from gateway.console.showing import Asked, PageFrame
+from gateway.console.showing import PageFrame
 from gateway.live.estimates import LiveEstimate, leaves_out_neutral
 from gateway.store.stream_pages import Selection
 

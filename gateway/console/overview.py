@@ -11,11 +11,11 @@ from markupsafe import Markup
 from auditors.streams.scales import scale_of
 from auditors.streams.state import UNKNOWN_SAMPLING
 from gateway.api import live_pages
-from gateway.api.dependencies import Settings, Store
+from gateway.api.dependencies import Asked, Settings, Store
 from gateway.console.alarm_words import sentence
 from gateway.console.interval_figure import plot
 from gateway.console.rendering import View
-from gateway.console.showing import Asked, PageFrame
+from gateway.console.showing import PageFrame
 from gateway.live.detectors import Detectors
 from gateway.live.estimates import LiveEstimate, leaves_out_neutral
 from gateway.live.settings import settings_of

@@ -11,10 +11,10 @@ from litestar.params import FromPath
 from auditors.labelling.choice_shares import Choice, choice_shares
 from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Task
-from gateway.api.dependencies import Store
+from gateway.api.dependencies import Asked, Store
 from gateway.console.affinity_polygon import MOST_OUTLINES, affinity_polygon
 from gateway.console.rendering import View
-from gateway.console.showing import Asked, PageFrame
+from gateway.console.showing import PageFrame
 from gateway.errors import ConflictError
 from gateway.store.labelling import labels, projects
 from gateway.store.labelling.labels import LabelledTask

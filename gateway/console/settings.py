@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 from litestar import Controller, Response, get
 
-from gateway.api.dependencies import Plane, Settings, Store
+from gateway.api.dependencies import Asked, Plane, Settings, Store
 from gateway.console.rendering import View
-from gateway.console.showing import Asked, PageFrame
+from gateway.console.showing import PageFrame
 from gateway.store import auditors_seen, calibrations, canaries, schedules
 
 

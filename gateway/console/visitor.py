@@ -15,10 +15,10 @@ from msgspec import Meta
 
 from auditors.labelling.choice_shares import Choice, ChoiceShare, choice_shares
 from auditors.labelling.tasks import Task
-from gateway.api.dependencies import Settings, Store
+from gateway.api.dependencies import Asked, Settings, Store
 from gateway.console.affinity_polygon import MOST_OUTLINES, Identity, affinity_polygon
 from gateway.console.rendering import View, macro, words
-from gateway.console.showing import Asked, PageFrame
+from gateway.console.showing import PageFrame
 from gateway.errors import ConflictError, RequestError
 from gateway.store.labelling import for_visitors
 

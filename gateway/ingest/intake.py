@@ -114,7 +114,7 @@ class Intake:
             n_refused += n_more_refused
         if n_refused:
             raise TooManyWaitingError(client.name, self.config)
-        rest: Counter[Outcome] = Counter(ignored=sent.n_ignored, rejected=sent.rejected.count)
+        rest: Counter[Outcome] = Counter({"ignored": sent.n_ignored, "rejected": sent.rejected.count})
         self._note(door, rest)
         self.ignore_rates(door, sent.n_ignored_rates)
         return +(outcomes + rest)
@@ -125,7 +125,7 @@ class Intake:
             by_id.setdefault(one.id, one)
         counts = await self._store([*by_id.values()])
         n_repeated = counts[DUPLICATE] + len(whole) - len(by_id)
-        outcomes: Counter[Outcome] = Counter(taken=counts.total() - counts[DUPLICATE], duplicate=n_repeated)
+        outcomes: Counter[Outcome] = Counter({"taken": counts.total() - counts[DUPLICATE], "duplicate": n_repeated})
         self._note(door, outcomes)
         return outcomes
 
@@ -139,7 +139,7 @@ class Intake:
             outcomes.update(await self._take_whole(whole, door))
 
         added = await self._parts.add(parts, rejected, take)
-        more: Counter[Outcome] = Counter(duplicate=added.n_duplicates, waiting=added.n_waiting)
+        more: Counter[Outcome] = Counter({"duplicate": added.n_duplicates, "waiting": added.n_waiting})
         self._note(door, more)
         return outcomes + more, added.n_refused
 

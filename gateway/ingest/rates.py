@@ -19,7 +19,7 @@ LARGEST_RATE = 1.0
 _DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _THRESHOLD = re.compile(r"[0-9a-f]{1,14}", re.ASCII)
 _THRESHOLD_DIGITS = 14
-_THRESHOLDS = 16**_THRESHOLD_DIGITS
+_THRESHOLDS = 1 << 56
 _MOST_MEMBERS = 32
 """W3C Trace Context allows no more members in a tracestate."""
 _LONGEST_SHOWN = 40
@@ -59,7 +59,8 @@ class Rates:
         Raises: UnreadableError where the rate counts and is none in [smallest, 1].
         """
         if not self._is_believed:
-            return self.ignore(value)
+            self.ignore(value)
+            return None
         return self._bounded(read_number(value), value, where) if _is_stated(value) else self.of_request
 
     def of_threshold(self, digits: str | None) -> float | None:
@@ -68,7 +69,8 @@ class Rates:
         Raises: UnreadableError where the rate counts, and is no threshold or below the smallest rate.
         """
         if not self._is_believed:
-            return self.ignore(digits)
+            self.ignore(digits)
+            return None
         if digits is None:
             return self.of_request
         return self._bounded(read_threshold(digits), digits, "the threshold th of the tracestate")

@@ -102,7 +102,8 @@ def _checked(sent: Sent, is_believed: bool) -> set[float]:
         _one_line(why)
     if len(sent.whole) + len(sent.parts) + sent.rejected.count != 1:
         raise Broken(f"an exchange is neither taken nor rejected: {sent!r}")
-    rates = {one.sender_rate for one in (*sent.whole, *sent.parts)} - {None}
+    rates = {exchange.sender_rate for exchange in sent.whole} | {part.sender_rate for part in sent.parts}
+    rates -= {None}
     if rates and not is_believed:
         raise Broken(f"{rates} was believed")
     if any(rate is None or not MIN_SAMPLING_RATE <= rate <= 1.0 for rate in rates):

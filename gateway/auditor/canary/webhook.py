@@ -24,19 +24,28 @@ PAUSES_SECONDS = (1.0, 5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0)
 """After each attempt that failed; after one more the delivery has failed for good."""
 
 
+def read_url(config: Config) -> str | None:
+    """Return the webhook's URL; None where none is configured.
+
+    Raises: ConfigError when the variable is not set or does not hold a URL, which is a secret and never shown.
+    """
+    variable = config.audits.canary_webhook_env
+    url = config.secret(variable)
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise ConfigError(
+            f'audits.canary_webhook_env: the value of "{variable}" must be a URL that starts with http:// or https://'
+        )
+    return url
+
+
 class Webhook:
     """Call it every now and then; each call attempts all deliveries that are due."""
 
     def __init__(self, config: Config, database: Database, stop: asyncio.Event) -> None:
-        """Raises ConfigError when the variable is not set or holds no URL. The URL is a secret and never shown."""
+        """Raises ConfigError as `read_url` does."""
         self._database = database
         self._stop = stop
-        variable = config.audits.canary_webhook_env
-        self._url = config.secret(variable)
-        if self._url is not None and not self._url.startswith(("http://", "https://")):
-            raise ConfigError(
-                f'audits.canary_webhook_env: the value of "{variable}" must be a URL that starts with http:// or https://'
-            )
+        self._url = read_url(config)
 
     @property
     def is_configured(self) -> bool:

@@ -119,7 +119,7 @@ async def answers(plane: ControlPlane, values: list[Mapping[str, str]], key: dic
     for _, path in READ:
         address = f"{path}?{QUERIES.get(path, '')}"
         known = {name: name for name in ("canary_id", "digest", "name", "path")}
-        asked = dict.fromkeys(address.format(**known | one) for one in values)
+        asked = dict.fromkeys(address.format(**{**known, **ids}) for ids in values)
         found[path] = [(await plane.http.get(one, headers=key)).content for one in asked]
     return found
 

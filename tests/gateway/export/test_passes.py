@@ -347,7 +347,7 @@ async def test_address_that_cannot_be_written_is_said_in_one_line(database: Data
 def test_no_bucket_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """An object store has no folders, and what makes them there would make the bucket of a mistyped name."""
 
-    class Bucket(MemoryFileSystem):
+    class Bucket(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
         protocol = ("gs", "gcs")
         store: ClassVar[dict[str, Any]] = {}
         pseudo_dirs: ClassVar[list[str]] = [""]

@@ -173,7 +173,7 @@ async def test_exchanges_of_a_stream_on_either_side_of_a_moment(database: Databa
 async def test_deleted_exchanges_are_found_no_more(database: Database) -> None:
     """Neither by their id nor by the scores that stay in the sums."""
     await stored(database, 1, measurement(2.0))
-    assert await exchanges.delete(database, request_id="r1") == 1
+    assert (await exchanges.delete(database, request_id="r1")).exchanges == 1
     assert await found(database) == []
     assert await found(database, min_score=0.0) == []
     assert await exchange_search.load(database, ["e1"]) == {}
@@ -183,7 +183,7 @@ async def test_a_long_tag_is_found_and_deleted_as_it_was_stored(database: Databa
     """Columns keep the beginning of a text that is too long for them."""
     await stored(database, 1, tag="t" * 100)
     assert await found(database, tag="t" * 100) == [("e1", None)]
-    assert await exchanges.delete(database, tag="t" * 100) == 1
+    assert (await exchanges.delete(database, tag="t" * 100)).exchanges == 1
 
 
 @pytest.mark.parametrize(
