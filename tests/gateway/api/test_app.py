@@ -12,7 +12,7 @@ import pytest
 
 from gateway.config.schema import OWN_PATHS
 from gateway.errors import ConfigError
-from tests.support.gateway.control_plane import audit_one, config_in, control_plane, publish_suites
+from tests.support.gateway.control_plane import config_in, control_plane, publish_suites
 
 OPEN = ["/livez", "/readyz", "/metrics", "/console/login", "/console/labelling", "/console/static/style.css"]
 GUARDED = [
