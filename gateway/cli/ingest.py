@@ -178,7 +178,11 @@ def _opened(name: str) -> IO[bytes]:
         return sys.stdin.buffer
     try:
         file = Path(name).open("rb")  # noqa: SIM115 - whoever reads it closes it
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if file.peek(2)[:2] == GZIP_MAGIC else file
+        if file.peek(2)[:2] != GZIP_MAGIC:
+            return file
+        unzipped = gzip.GzipFile(fileobj=file)
+        unzipped.myfileobj = file  # closed with it
+        return cast("IO[bytes]", unzipped)
     except OSError as exc:
         raise GatewayError(f'"{name}" cannot be read: {exc.strerror}: give a file of JSON lines') from exc
 
@@ -218,7 +222,9 @@ def _next_line(lines: IO[bytes], number: int) -> bytes:
     try:
         return lines.readline(LONGEST_LINE + 1)
     except (OSError, EOFError, zlib.error) as exc:
-        raise GatewayError(f"the file cannot be read behind line {number}: {exc}; the lines before were sent") from exc
+        raise GatewayError(
+            f"the file cannot be read behind line {number}: {exc}: run it again with a whole one, a line counts once"
+        ) from exc
 
 
 def _without_mark(line: bytes, name: str) -> bytes:

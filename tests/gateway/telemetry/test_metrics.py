@@ -49,6 +49,15 @@ def test_counts_and_sums_of_one_worker() -> None:
     assert sample(exposition, "biasgate_inflight_requests", upstream="a") == 0
 
 
+def test_why_requests_were_filtered() -> None:
+    """By reason, summed over workers."""
+    stats = WorkerStats()
+    stats.filtered["content_encoding"] += 2
+    exposition = Exposition(GatewayCollector(SharedCounts(stats, None)))
+
+    assert sample(exposition, "biasgate_filtered_total", reason="content_encoding") == 2
+
+
 def test_buckets_are_cumulative_and_upper_bounds_inclusive() -> None:
     """A duration equal to a bound falls into that bound's bucket, and each bucket includes the smaller ones."""
     stats = WorkerStats()
