@@ -181,7 +181,7 @@ def _opened(name: str) -> IO[bytes]:
         if file.peek(2)[:2] != GZIP_MAGIC:
             return file
         unzipped = gzip.GzipFile(fileobj=file)
-        unzipped.myfileobj = file  # closed with it
+        unzipped.myfileobj = file  # type: ignore[assignment]  # closed with it, whatever kind of file it is
         return cast("IO[bytes]", unzipped)
     except OSError as exc:
         raise GatewayError(f'"{name}" cannot be read: {exc.strerror}: give a file of JSON lines') from exc
