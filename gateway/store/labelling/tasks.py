@@ -80,8 +80,8 @@ async def find_alias(database: Database, project: str, rater: str, alias: str, s
     columns = task_labels.c
     query = sa.select(columns.task_id).where(columns.project == project, columns.rater == rater)
     async with database.read() as connection:
-        ids = (await connection.execute(query)).scalars()
-        given: str | None = next((task_id for task_id in ids if alias_of(task_id, secret) == alias), None)
+        ids: list[str] = list((await connection.execute(query)).scalars())
+    given = next((task_id for task_id in ids if alias_of(task_id, secret) == alias), None)
     if given is None:
         raise NotFoundError(f'no task "{alias[:40]}" was given to "{rater}": ask for the next one')
     return given

@@ -66,7 +66,7 @@ def run_with_text(path: Path, role: str) -> Path:
     return path
 
 
-async def plant(plane: ControlPlane, tmp_path: Path) -> list[Mapping[str, str]]:
+async def plant(plane: ControlPlane, tmp_path: Path) -> list[dict[str, str]]:
     """Put the word into every text that the store keeps; return values for the parameters of paths and queries."""
     database, http = plane.database, plane.http
     await drifted(plane, text=f"{WORD} in a prompt")
@@ -113,7 +113,7 @@ QUERIES = {
 }
 
 
-async def answers(plane: ControlPlane, values: list[Mapping[str, str]], key: dict[str, str]) -> dict[str, list[bytes]]:
+async def answers(plane: ControlPlane, values: list[dict[str, str]], key: dict[str, str]) -> dict[str, list[bytes]]:
     """Return what each route answers to a key, once for each run where its path names one."""
     found: dict[str, list[bytes]] = {}
     for _, path in READ:
