@@ -14,7 +14,8 @@ def estimate(metric: str, lower: float | None, upper: float | None) -> LiveEstim
     nothing: dict[str, Any] = {one: None for one in LiveEstimate.__struct_fields__ if one not in ("excluded", "range")}
     known = {"stream": metric, "auditor": "judge", "metric": metric, "axis": "gender", "group": "man", "model": "m"}
     numbers = {"value": 0.3, "lower": lower, "upper": upper, "confidence_level": 0.95, "n": 9, "effective_samples": 9.0}
-    rest = {"instrument": "i", "n_excluded": 0, "n_missing": 0, "alarm": False, "updated_at": 1.0}
+    rest = {"instrument": "i", "n_excluded": 0, "n_missing": 0, "n_cut": 0, "cut_share": 0.0, "damaged": False}
+    rest |= {"alarm": False, "updated_at": 1.0}
     given = nothing | known | numbers | rest | {"excluded": {}, "range": (-1.0, 1.0)}
     return msgspec.convert(given, LiveEstimate)
 

@@ -313,7 +313,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (b"PK\x03\x04rest", "inspect", "inspect log convert"),
         (b"{}", "inspect", "no log of Inspect"),
-        (b"\xff", "inspect", "no log of Inspect"),
+        (b"\xff", "inspect", "line 1: not UTF-8"),
         (b'{"eval": {"task": "t"}}', "inspect", "holds no sample"),
         (b"", "lm-eval", "holds no sample"),
         (b'\n{"doc_id": 1}', "lm-eval", "line 2: no sample of lm-eval"),

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from gateway.auditor import exports as scheduled
+from gateway.auditor.checks import require_auditable
 from gateway.auditor.exports import Exports
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.auditor.metrics_snapshot import SnapshotReader
@@ -17,7 +18,7 @@ from gateway.config.loading import validate
 from gateway.config.schema import Config
 from gateway.console.shell import Part
 from gateway.errors import ConfigError
-from gateway.export import passes
+from gateway.export import address, passes
 from gateway.store import counters, exports
 from gateway.store.database import Database
 from gateway.telemetry.exposition import Exposition
@@ -164,6 +165,6 @@ def test_address_that_cannot_be_is_refused(given: dict[str, Any], words: str) ->
 
 def test_what_writes_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The auditor does not start, and says what to install."""
-    monkeypatch.setattr(scheduled, "find_spec", lambda _: None)
+    monkeypatch.setattr(address, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match=r'pip install "biasgate\[export\]"'):
-        Exports(config("x"), None, asyncio.Event())  # type: ignore[arg-type]  # the store is not reached
+        require_auditable(config("x"))
