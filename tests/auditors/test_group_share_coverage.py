@@ -70,7 +70,7 @@ def simulate(times: int) -> Coverage:
 
 
 @pytest.mark.statistical
-@repeated(300, quick=5)
+@repeated(300)
 def test_shares_and_their_differences_cover(times: int, record_property: Record) -> None:
     """Corrected by group they hold in 93 to 97 %; the judge's own, and those by rates of all groups, do not."""
     found = simulate(times)

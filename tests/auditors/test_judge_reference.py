@@ -63,7 +63,7 @@ def test_a_judge_that_stays_as_it_is_raises_no_alarm() -> None:
 
 
 @pytest.mark.statistical
-@repeated(60, quick=3)
+@repeated(60)
 def test_false_alarms_are_as_rare_as_promised(times: int, record_property: Record) -> None:
     """A judge that flips in 4 % of its verdicts: the mean number of re-judgements to a false alarm is A or more."""
     promised, most = 200, 1_600
@@ -77,7 +77,7 @@ def test_false_alarms_are_as_rare_as_promised(times: int, record_property: Recor
 
 
 @pytest.mark.statistical
-@repeated(60, quick=3)
+@repeated(60)
 @pytest.mark.parametrize(("flips", "lenient", "within"), [(0.0, 0.2, 900), (0.0, 0.4, 200), (0.04, 0.4, 400)])
 def test_leniency_is_found(times: int, flips: float, lenient: float, within: int, record_property: Record) -> None:
     """A judge that scores a share of the replies a step higher, at A = 100,000; half of the draws within so many."""

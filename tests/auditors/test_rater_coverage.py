@@ -163,7 +163,7 @@ def covers(numbers: Numbers, title: str, names: Sequence[str], times: int, recor
 
 
 @pytest.mark.statistical
-@repeated(300, quick=5)
+@repeated(300)
 def test_agreement_of_people_covers(times: int, record_property: Record) -> None:
     """Exact agreement, Fleiss' kappa and alpha of three people who have not rated everything."""
     names = ["exact agreement", "Fleiss' kappa", *(f"alpha, {level}" for level in LEVELS)]
@@ -171,7 +171,7 @@ def test_agreement_of_people_covers(times: int, record_property: Record) -> None
 
 
 @pytest.mark.statistical
-@repeated(300, quick=5)
+@repeated(300)
 def test_a_judge_against_people_covers(times: int, record_property: Record) -> None:
     """By exchange they cover; taken as independent, agreement and kappa do not."""
     names = ["same score", "Cohen's kappa", "sensitivity", "specificity", "Rogan-Gladen"]
@@ -183,7 +183,7 @@ def test_a_judge_against_people_covers(times: int, record_property: Record) -> N
 
 
 @pytest.mark.statistical
-@repeated(300, quick=5)
+@repeated(300)
 def test_a_mean_corrected_by_people_covers(times: int, record_property: Record) -> None:
     """The prediction-powered mean holds the mean of people, the judge's own does not."""
     found = covers(mean_numbers, "mean", ["prediction-powered"], times, record_property)

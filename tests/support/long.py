@@ -11,9 +11,12 @@ POSTGRES_LATER = pytest.mark.parametrize(
 """For a test of minutes: on SQLite in every run, on PostgreSQL as well in `make test-long`."""
 
 
-def repeated(all_of_them: int, *, quick: int) -> pytest.MarkDecorator:
-    """Parametrizes `times` by both numbers; the greater is marked `simulation`."""
-    return pytest.mark.parametrize("times", [quick, pytest.param(all_of_them, marks=pytest.mark.simulation)])
+def repeated(all_of_them: int, *, quick: int | None = None) -> pytest.MarkDecorator:
+    """Parametrize `times` by both numbers. The greater is marked `simulation`; without `quick` it is the only one, for
+    a test that a few draws would prove nothing of.
+    """
+    few = [] if quick is None else [quick]
+    return pytest.mark.parametrize("times", [*few, pytest.param(all_of_them, marks=pytest.mark.simulation)])
 
 
 def but_long(names: Iterable[object], *, quick: object) -> list[object]:

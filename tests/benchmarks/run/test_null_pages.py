@@ -127,7 +127,7 @@ def _can_be_tested(scale: Any) -> bool:
 
 
 @pytest.mark.statistical
-@repeated(150, quick=2)
+@repeated(150)
 def test_null_pages_carry_a_star_in_at_most_one_of_twenty_runs(
     times: int, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:

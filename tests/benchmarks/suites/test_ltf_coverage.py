@@ -138,7 +138,7 @@ def before(number: str) -> str:
 
 
 @pytest.mark.statistical
-@repeated(300, quick=1)
+@repeated(300)
 @pytest.mark.parametrize("axis", AXES)
 def test_favouritism_covers(axis: str, times: int, record_property: Record) -> None:
     """Difference of directions, mean of one direction and share of one-sided essays; by question pairs, less."""

@@ -138,7 +138,7 @@ def simulate(name: str, times: int) -> Coverage:
 
 
 @pytest.mark.statistical
-@repeated(45, quick=2)
+@repeated(45)
 @pytest.mark.parametrize("name", list(SUITES))
 def test_stereotype_rates_cover(name: str, times: int, record_property: Record) -> None:
     """Over all categories, for these ones, by domain and by category; resampling tests, as before, covers less."""
