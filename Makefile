@@ -15,7 +15,7 @@ CYCLONEDX := $(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.to
 # Tests start hundreds of processes: each of them would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test test-long test-simulations test-vllm fuzz soak rehearsal bench bench-gateway bench-reliability bench-live bench-operations bench-harnesses lock sbom venv clean help
+.PHONY: demo check test test-long test-simulations test-vllm test-containers fuzz soak rehearsal bench bench-gateway bench-reliability bench-live bench-operations bench-harnesses lock sbom venv clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -28,7 +28,7 @@ check: .venv/.dev  ## lint, format, types, direction of imports and circles of t
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python .ci/import_circles.py biasgate gateway auditors benchmarks tests/support
+	$(BIN)/python .ci/import_circles.py biasgate gateway auditors benchmarks tests/support tools
 
 test: .venv/.dev  ## every area, without GPU, network and real vLLM: some twenty minutes on two cores (PYTEST_ARGS="-n 0 -k relay")
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long and not simulation and not network and not gpu and not vllm" $(PYTEST_ARGS)
@@ -41,6 +41,9 @@ test-simulations: .venv/.dev  ## every coverage simulation in full, of which the
 
 test-vllm: .venv/.dev  ## tests against a real vLLM on the CPU
 	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m pytest -m vllm tests/vllm $(PYTEST_ARGS)
+
+test-containers: .venv/.dev  ## both images built and run by podman: Compose, an upgrade under load, the chart's pods (15 minutes; CONTAINER_ARGS="--only kube")
+	$(BIN)/python -m tools.containers $(CONTAINER_ARGS)
 
 fuzz: .venv/.fuzz  ## hostile bytes against every parser for FUZZ_SECONDS (120) in all, figures at the end
 	$(BIN)/python -m tests.fuzz

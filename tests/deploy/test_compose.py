@@ -42,20 +42,72 @@ def test_the_generated_env_has_every_variable() -> None:
     text = COMPOSE.read_text()
     required_there = set(re.findall(r"\$\{(\w+):\?\}", text))
     made = {line.split("=")[0] for line in environment.drawn().splitlines() if re.match(r"\w+=", line)}
-    asked = required_there | set(re.findall(r"\$\{(\w+):-", text))
+    asked = required_there | set(re.findall(r"\$\{(\w+):?-", text))
     assert required_there == {"MODEL", *environment.SECRETS}
     assert required_there <= made <= asked
     assert asked - made == {"TORCH_INDEX_URL"}
 
 
+def stages() -> dict[str, tuple[str, str]]:
+    """Base and text of each stage of the Dockerfile by its name, in the file's order."""
+    parts = re.split(r"^FROM (\S+) AS (\S+)$", (ROOT / "deploy" / "Dockerfile").read_text(), flags=re.MULTILINE)[1:]
+    return {name: (base, text) for base, name, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True)}
+
+
 def test_env_names_an_image_source_that_the_dockerfile_has() -> None:
-    """BIASGATE_SOURCE is the end of a stage's name, in the generated file and by default; the index needs a version."""
-    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
+    """The package stage has a branch for BIASGATE_SOURCE as the generated file has it and as it is by default, and none
+    besides; the index needs a version."""
+    _, package = stages()["package"]
     values = dict(line.split("=", 1) for line in environment.drawn().splitlines() if re.match(r"\w+=", line))
-    default = re.search(r"^ARG BIASGATE_SOURCE=(\w+)$", dockerfile, re.MULTILINE)
+    default = re.search(r"^ARG BIASGATE_SOURCE=(\w+)$", package, re.MULTILINE)
     assert default is not None
-    assert {f"from-{values['BIASGATE_SOURCE']}", f"from-{default[1]}"} == set(re.findall(r" AS (from-\w+)", dockerfile))
+    assert {values["BIASGATE_SOURCE"], default[1]} == set(re.findall(r"^ +(\w+)\) pip", package, re.MULTILINE))
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", values["BIASGATE_VERSION"])
+
+
+def test_docker_and_podman_build_the_same_stages() -> None:
+    """Podman's builder takes a base with a variable for an image, runs every stage above its target, and drops health
+    checks. A short image name needs a registry that not every podman is configured with."""
+    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
+    names = list(stages())
+    bases = {base for base, _ in stages().values()} - set(names)
+    images = [service["image"] for service in services().values() if "image" in service]
+    assert "FROM from-" not in dockerfile
+    before_the_gateway = names[: names.index("gateway")]
+    assert set(before_the_gateway) == {"package", "dependencies", "runtime"}
+    assert "HEALTHCHECK" not in dockerfile
+    assert all("healthcheck" in services()[name] for name in ("gateway", "gateway-b", "auditor"))
+    assert [image for image in [*bases, *images] if not image.startswith("docker.io/")] == []
+
+
+def test_files_of_the_host_are_readable_under_selinux() -> None:
+    """Each file or folder of the host is mounted with the label that a container may read."""
+    mounts = [mount.split(":") for service in services().values() for mount in service.get("volumes", [])]
+    assert {mount[2] for mount in mounts if mount[0].startswith(".")} == {"ro,z"}
+
+
+def test_torch_is_a_cpu_build_unless_asked_for() -> None:
+    """The Dockerfile and the Compose file name the same index by default; an empty value in .env leaves it to pip."""
+    (default,) = re.findall(r"^ARG TORCH_INDEX_URL=(\S+)$", stages()["auditor-dependencies"][1], re.MULTILINE)
+    assert services()["auditor"]["build"]["args"]["TORCH_INDEX_URL"] == f"${{TORCH_INDEX_URL-{default}}}"
+    assert default.endswith("/cpu")
+
+
+def test_two_gateways_stand_behind_one_proxy() -> None:
+    """Each gateway of the profile is a server of the proxy under its service's name, differs from the other in its
+    published port only, and is not ready long enough for the proxy to notice."""
+    proxy = (ROOT / "deploy" / "haproxy" / "haproxy.cfg").read_text()
+    first, second = services()["gateway"], services()["gateway-b"]
+    servers = re.findall(r"^ +server (\S+) (\S+):(\d+)$", proxy, re.MULTILINE)
+    config = load(ROOT / "deploy" / "biasgate.toml", environ=first["environment"])
+    (interval,) = re.findall(r"inter (\d+)ms", proxy)
+    assert {(name, host, int(port)) for name, host, port in servers} == {
+        (name, name, config.server.port) for name in ("gateway", "gateway-b")
+    }
+    assert second == first | {"profiles": ["two-gateways"], "ports": []}
+    assert services()["proxy"]["profiles"] == ["two-gateways"]
+    assert config.server.drain_notice_seconds >= 4 * int(interval) / 1000
+    assert "depends_on" not in services()["proxy"]  # podman-compose replaces a service's dependents with it
 
 
 def test_prometheus_gets_its_key_from_a_file(tmp_path: Path) -> None:
@@ -97,7 +149,9 @@ def test_compose_and_prometheus_agree_on_names() -> None:
     jobs = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())["scrape_configs"]
     targets = {target for job in jobs for config in job["static_configs"] for target in config["targets"]}
     config = load(ROOT / "deploy" / "biasgate.toml", environ={})
-    assert {target.split(":")[0] for target in targets} <= set(services())
+    names = {name for job in jobs for config in job.get("dns_sd_configs", ()) for name in config["names"]}
+    assert {target.split(":")[0] for target in targets} | names <= set(services())
+    assert names == {name for name, service in services().items() if "profiles" in service and "build" in service}
     assert {f"gateway:{config.server.port}", f"auditor:{config.server.auditor_metrics_port}"} <= targets
 
 
@@ -123,7 +177,7 @@ def test_services_are_confined() -> None:
         assert not {"privileged", "ipc", "pid", "network_mode", "userns_mode"} & service.keys(), name
         assert "cap_add" not in service or name == "postgres"
         mounts = [volume.split(":") for volume in service.get("volumes", [])]
-        assert [mount for mount in mounts if mount[0].startswith((".", "/")) and mount[2:] != ["ro"]] == [], name
+        assert [mount for mount in mounts if mount[0].startswith((".", "/")) and mount[2:] != ["ro,z"]] == [], name
 
 
 def test_published_ports_are_this_hosts_alone() -> None:
@@ -135,23 +189,20 @@ def test_published_ports_are_this_hosts_alone() -> None:
 
 def test_images_have_an_exact_version() -> None:
     """A release or a digest, never a name that means something else tomorrow."""
-    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
-    stages = set(re.findall(r" AS (\S+)$", dockerfile, re.MULTILINE)) | {"from-${BIASGATE_SOURCE}"}  # one of them
-    bases = set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) - stages
+    bases = {base for base, _ in stages().values()} - set(stages())
     images = bases | {service["image"] for service in services().values() if "image" in service}
     exact = r"[\w./-]+:v?\d+\.\d+(\.\d+)?(-\w+)*(@sha256:[0-9a-f]{64})?"
     assert images
     assert [image for image in images if not re.fullmatch(exact, image)] == []
-    assert [base for base in bases if not re.match(r"python:\d+\.\d+\.\d+", base)] == []
+    assert [base for base in bases if not re.match(r"docker.io/library/python:\d+\.\d+\.\d+", base)] == []
 
 
 def test_gateway_image_has_no_torch() -> None:
     """The gateway's stage copies an environment in which torch was never installed."""
-    stages = re.split(r"^FROM ", (ROOT / "deploy" / "Dockerfile").read_text(), flags=re.MULTILINE)
-    by_name = {stage.split("\n")[0].split(" AS ")[-1]: stage for stage in stages[1:]}
-    assert "--from=build " in by_name["gateway"]
-    assert "torch" not in by_name["build"].split("\n\n")[0]
-    assert "torch" in by_name["build-auditor"]
+    texts = {name: text for name, (_, text) in stages().items()}
+    assert "--from=dependencies " in texts["gateway"]
+    assert "torch" not in texts["dependencies"]
+    assert "torch" in texts["auditor-dependencies"]
 
 
 UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
@@ -193,9 +244,9 @@ def test_units_share_a_user_and_a_directory() -> None:
 
 def test_there_is_time_to_drain() -> None:
     """Compose and systemd wait longer than draining takes before they kill."""
-    drain = load(ROOT / "deploy" / "biasgate.toml", environ={}).server
+    drain = load(ROOT / "deploy" / "biasgate.toml", environ=services()["gateway"]["environment"]).server
     least = drain.drain_notice_seconds + drain.drain_seconds
     for unit in UNITS:
         assert int(re.findall(r"^TimeoutStopSec=(\d+)$", unit.read_text(), re.MULTILINE)[0]) > least
-    for name in ("gateway", "auditor"):
+    for name in ("gateway", "gateway-b", "auditor", "proxy"):
         assert int(services()[name]["stop_grace_period"].removesuffix("s")) > least
