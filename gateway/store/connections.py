@@ -31,12 +31,13 @@ CONNECT_TIMEOUT_SECONDS = 5
 UNANSWERED_SECONDS = 10
 """After which a connection whose other end acknowledges nothing is given up. Without it the kernel asks again after
 ever longer pauses: 10 s after a network was back, nothing had been stored yet."""
-POSTGRESQL_CONNECT: Mapping[str, int] = {
+POSTGRESQL_CONNECT: Mapping[str, int | str] = {
     "connect_timeout": CONNECT_TIMEOUT_SECONDS,
     "tcp_user_timeout": UNANSWERED_SECONDS * 1000,
     "keepalives_idle": UNANSWERED_SECONDS,
     "keepalives_interval": 2,
     "keepalives_count": 3,
+    "client_encoding": "utf8",  # psycopg returns bytes for text where a database has the encoding SQL_ASCII
 }
 """What every connection to PostgreSQL is opened with, the job queue's too."""
 POOL_TIMEOUT_SECONDS = 30.0

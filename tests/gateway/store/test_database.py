@@ -183,6 +183,26 @@ async def test_postgresql_that_is_not_there_hides_the_password() -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+async def test_a_server_that_sends_text_without_an_encoding(store_url: str) -> None:
+    """A PostgreSQL that was made in the locale C has the encoding SQL_ASCII, and its client gets UTF-8 all the same."""
+    name = store_url.rpartition("/")[2]
+    first = await Database.open(store_url)
+    try:
+        async with first.begin() as connection:
+            await connection.execute(sa.text(f"ALTER DATABASE {name} SET client_encoding = 'SQL_ASCII'"))
+        second = await Database.open(store_url)
+        try:
+            async with second.begin() as connection:
+                assert (await connection.execute(sa.text("SELECT 'Åsa 🙂'"))).scalar() == "Åsa 🙂"
+        finally:
+            await second.close()
+    finally:
+        async with first.begin() as connection:
+            await connection.execute(sa.text(f"ALTER DATABASE {name} RESET client_encoding"))
+        await first.close()
+
+
 async def test_whoever_only_looks_makes_no_store(tmp_path: Path) -> None:
     """A store that is not there is one line with its name, and no empty file appears under it."""
     missing = tmp_path / "no.db"
