@@ -1,6 +1,7 @@
 """The images of a run: base images from a registry or as stand-ins made of Debian packages, and biasgate's own."""
 
 import configparser
+import hashlib
 import json
 import os
 import re
@@ -46,8 +47,9 @@ def make_base_images(podman: Podman, images: Iterable[str], source: Source) -> d
     origins = {}
     for image in sorted(set(images)):
         repository = re.split("[:@]", image)[0].split("/")[-1]
-        if podman.has_image(image) and (_is_stand_in(podman, image) != use_registry):
-            origins[image] = "stand-in, cached" if _is_stand_in(podman, image) else "registry, cached"
+        label = _stand_in_label(podman, image) if podman.has_image(image) else None
+        if label == ("" if use_registry else _stand_ins_digest()):
+            origins[image] = "registry, cached" if use_registry else "stand-in, cached"
         elif use_registry:
             podman.run("pull", "--quiet", image, timeout=900)
             origins[image] = "registry"
@@ -62,9 +64,16 @@ def make_base_images(podman: Podman, images: Iterable[str], source: Source) -> d
     return origins
 
 
-def _is_stand_in(podman: Podman, image: str) -> bool:
+def _stand_ins_digest() -> str:
+    """Return a digest of the files that stand-ins are made from."""
+    files = sorted(path for path in STAND_INS.iterdir() if path.is_file())
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def _stand_in_label(podman: Podman, image: str) -> str:
+    """Return the digest that a stand-in carries; nothing for an image from a registry."""
     labels = podman.inspect(image, kind="image").get("Labels") or {}
-    return STAND_IN_LABEL in labels
+    return str(labels.get(STAND_IN_LABEL, ""))
 
 
 def _make_debian(podman: Podman) -> None:
@@ -97,7 +106,9 @@ def _make_debian(podman: Podman) -> None:
         archive.unlink()
     tar = root.with_suffix(".tar")
     podman.execute("tar", "-C", str(root), "-cf", str(tar), ".", timeout=300)
-    podman.run("import", "--quiet", "--change", f"LABEL {STAND_IN_LABEL}=1", str(tar), DEBIAN, timeout=300)
+    podman.run(
+        "import", "--quiet", "--change", f"LABEL {STAND_IN_LABEL}={_stand_ins_digest()}", str(tar), DEBIAN, timeout=300
+    )
     shutil.rmtree(root)
     tar.unlink()
 
@@ -130,7 +141,7 @@ def _build_stand_in(podman: Podman, target: str, name: str) -> None:
     podman.run(
         *("build", "--quiet", "--layers", "--network", "host", "--isolation", "chroot"),
         *("--volume", f"{settings}:/etc/apt/apt.conf:ro"),
-        *("--label", f"{STAND_IN_LABEL}=1", "--target", target, "--tag", name, str(STAND_INS)),
+        *("--label", f"{STAND_IN_LABEL}={_stand_ins_digest()}", "--target", target, "--tag", name, str(STAND_INS)),
         timeout=900,
     )
 

@@ -16,7 +16,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "biasga
 """Images of earlier runs and pip's podman-compose. Nothing else needs the folder: delete it to start from nothing."""
 RUNTIME = Path(os.environ.get("XDG_RUNTIME_DIR") or "/run") / "biasgate-containers"
 """State of running containers. Podman's database keeps the path, so it is the same in every run."""
-PROGRAMS = ("podman", "conmon", "netavark", "aardvark-dns", "iptables")
+PROGRAMS = ("podman", "conmon", "netavark", "aardvark-dns", "iptables", "catatonit")
 """Programs that a run needs; Debian's and Fedora's packages have the same names."""
 HELPER_FOLDERS = "/usr/lib/podman:/usr/libexec/podman:/usr/local/libexec/podman"
 PODMAN_OPEN_FILES = 1_048_576

@@ -2,7 +2,6 @@
 # The steps of the official postgres image: as root it makes its folders its own and becomes postgres; that makes the
 # database once, without TCP, and then serves.
 set -eu
-PATH=$(echo /usr/lib/postgresql/*/bin):$PATH
 if [ "$(id -u)" = 0 ]; then
   mkdir -p "$PGDATA"
   chmod 0700 "$PGDATA"
