@@ -274,6 +274,14 @@ def check_upgrade(report: Report, project: Project) -> None:
                 waiting_for=f"{streams.whole} more requests in the ledger than {before}",
             )
             row.note = f"{streams.whole} streams; {row.note}"
+        with report.check("kill -9 gateway-b under load: its open streams are cut, no other and no new one") as row:
+            with crowd(address(project, "proxy"), project.keys["BIASGATE_APP_KEY"], clients=STREAMS) as streams:
+                open_there = wait_for_streams(project, "gateway-b")
+                os.kill(podman.process_id(project.container("gateway-b")), signal.SIGKILL)
+                time.sleep(8)
+            cut = len(streams.cut)
+            row.note = f"{open_there} were open there, {cut} cut, {streams.whole} whole"
+            require(0 < cut <= open_there + 2, f"{row.note}; the first: {streams.cut[:1]}")  # 2 may have begun since
 
 
 def replace(project: Project, service: str, count_open: Callable[[], int]) -> str:
@@ -293,6 +301,16 @@ def replace(project: Project, service: str, count_open: Callable[[], int]) -> st
     wait_until_healthy(project, [service], started)
     require(podman.inspect(project.container(service))["Image"] == expected, f"{service} runs the old image")
     return f"{service} with {open_streams} open: replaced {replaced:.1f} s, healthy {time.monotonic() - started:.1f} s"
+
+
+def wait_for_streams(project: Project, service: str) -> int:
+    """Wait until a gateway serves a quarter of all streams, and return how many it serves."""
+
+    def count() -> int:
+        streams = in_flight(project, service)
+        return streams if streams >= STREAMS // 4 else 0
+
+    return wait_for(count, within_seconds=60, waiting_for=f"streams on {service}")
 
 
 def in_flight(project: Project, service: str) -> int:

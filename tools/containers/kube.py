@@ -1,6 +1,7 @@
 """The Helm chart's own resources, run by `podman kube play`, which knows no services, probes by HTTP, or jobs."""
 
 import base64
+import json
 import os
 import secrets
 import signal
@@ -51,6 +52,15 @@ def secret(project: Project, password: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "biasgate"}, "data": data}
 
 
+def make_secret(podman: Podman, resource: dict[str, Any], path: Path) -> None:
+    """Hand the secret to podman; versions before 4.5 cannot read what their own `kube play` makes of one."""
+    version = tuple(map(int, podman.run("version", "--format", "{{.Client.Version}}").strip().split(".")[:2]))
+    if version >= (4, 5):
+        play(podman, [resource], path)
+    else:
+        podman.run("secret", "create", resource["metadata"]["name"], "-", stdin=json.dumps(resource["data"]))
+
+
 def as_pod(job: dict[str, Any]) -> dict[str, Any]:
     """Return the pod that a job makes, which is what podman can run."""
     template = job["spec"]["template"]
@@ -74,8 +84,10 @@ def play(podman: Podman, resources: list[dict[str, Any]], path: Path) -> None:
     podman.run("kube", "play", "--network", NETWORK, str(path), timeout=180)
 
 
-def pod_address(podman: Podman, pod: str) -> str:
-    """Return the address of a pod in the containers' network."""
+def pod_address(podman: Podman, role: str) -> str:
+    """Return the address in the containers' network of the pod that podman made for a role's Deployment."""
+    pods = podman.run("pod", "ps", "--format", "{{.Name}}").split()
+    (pod,) = [name for name in pods if name.startswith(f"biasgate-{role}-pod")]  # 4.3 adds a number
     infra = podman.run("pod", "inspect", "--format", "{{.InfraContainerID}}", pod).strip()
     return str(podman.inspect(infra)["NetworkSettings"]["Networks"][NETWORK]["IPAddress"])
 
@@ -107,7 +119,8 @@ def check_kube(report: Report, project: Project, postgres: str, scratch: Path) -
     with report.check("the migrations' job ends well", essential=True) as row:
         (job,) = [as_pod(r) for r in resources if r["kind"] == "Job"]
         started = time.monotonic()
-        play(podman, [secret(project, password), job], scratch / "job.yaml")
+        make_secret(podman, secret(project, password), scratch / "secret.yaml")
+        play(podman, [job], scratch / "job.yaml")
         container = f"{job['metadata']['name']}-migrate"
         wait_for(lambda: not podman.is_running(container), within_seconds=90, waiting_for="the end of the job")
         state = podman.inspect(container)["State"]
@@ -120,7 +133,7 @@ def check_kube(report: Report, project: Project, postgres: str, scratch: Path) -
     started = time.monotonic()
     for role, port in PORTS.items():
         with report.check(f"{role}: the chart's probes succeed") as row:
-            address = pod_address(podman, f"biasgate-{role}-pod")
+            address = pod_address(podman, role)
             for name, probe in probes[role].items():
                 require(probe["httpGet"]["port"] == "http", f"{name} asks port {probe['httpGet']['port']}")
                 url = f"http://{address}:{port}{probe['httpGet']['path']}"
@@ -157,7 +170,7 @@ def is_good(url: str, timeout: float) -> bool:
 def check_pods(report: Report, project: Project) -> None:
     """Send requests to the pods, kill their containers, and stop the gateway."""
     podman = project.podman
-    gateway = f"http://{pod_address(podman, 'biasgate-gateway-pod')}:8080"
+    gateway = f"http://{pod_address(podman, 'gateway')}:8080"
 
     def client(key: str) -> httpx.Client:
         headers = {"authorization": f"Bearer {project.keys[key]}"}

@@ -69,6 +69,9 @@ class Report:
             yield
         except SectionAborted as exc:
             print(f"  the rest of this section needs: {exc}", flush=True)
+        except Exception as exc:
+            traceback.print_exc()
+            self.rows.append(Row(name, "what lies between the checks", "FAILED", 0.0, f"{type(exc).__name__}: {exc}"))
 
     @property
     def failed(self) -> list[Row]:
