@@ -111,18 +111,22 @@ def test_two_gateways_stand_behind_one_proxy() -> None:
 
 
 def test_prometheus_gets_its_key_from_a_file(tmp_path: Path) -> None:
-    """The service's own command writes exactly the key, readable by another user, and again over an older one."""
-    (command,) = services()["viewer-key"]["command"]
-    here = command.replace("/run/keys", str(tmp_path)).replace("$$", "$")
+    """The service's own command writes exactly the key, for its own user alone and anew at each start, and becomes
+    Prometheus without the key in its environment. No other service takes part: podman restarts no container whose
+    dependency has ended, and gives a shared volume to whichever user mounts it first."""
+    prometheus = services()["prometheus"]
+    (command,) = prometheus["command"]
+    here = command.replace("/run/keys", str(tmp_path)).replace("$$", "$").replace("exec /bin/prometheus", "exec env; :")
     for key in ("first", "second"):
-        subprocess.run(["/bin/sh", "-euc", here], env={"BIASGATE_VIEWER_KEY": key, "PATH": "/bin"}, check=True)
+        environ = {"BIASGATE_VIEWER_KEY": key, "PATH": "/usr/bin:/bin"}
+        done = subprocess.run(["/bin/sh", "-euc", here], env=environ, check=True, capture_output=True, text=True)
         assert (tmp_path / "viewer_key").read_text() == key
-    assert (tmp_path / "viewer_key").stat().st_mode & 0o777 == 0o444
+        assert "BIASGATE" not in done.stdout
+    assert (tmp_path / "viewer_key").stat().st_mode & 0o777 == 0o600
     jobs = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())["scrape_configs"]
     files = {job["authorization"]["credentials_file"] for job in jobs if "authorization" in job}
-    (mounted,) = [volume for volume in services()["prometheus"]["volumes"] if volume.startswith("viewer-key:")]
-    assert files == {f"{mounted.split(':')[1]}/viewer_key"}
-    assert "depends_on" not in services()["prometheus"]  # podman restarts no container whose dependency has ended
+    assert files == {f"{folder}/viewer_key" for folder in prometheus["tmpfs"]}
+    assert "depends_on" not in prometheus
 
 
 def test_vllm_gets_its_model_as_its_entry_point_takes_it() -> None:

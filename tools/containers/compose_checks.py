@@ -66,7 +66,7 @@ def check_compose(report: Report, project: Project) -> None:
 
 def long_running(project: Project) -> list[str]:
     """Return the services of the default profile that do not end by themselves."""
-    return [name for name in project.services if name not in ("viewer-key", "gateway-b", "proxy")]
+    return [name for name in project.services if name not in ("gateway-b", "proxy")]
 
 
 def wait_until_healthy(project: Project, services: list[str], started: float) -> str:
@@ -287,9 +287,7 @@ def check_upgrade(report: Report, project: Project) -> None:
 def replace(project: Project, service: str, count_open: Callable[[], int]) -> str:
     """Give a gateway another image as docs/install.md says, wait until it is healthy, and say how long each took."""
     podman = project.podman
-    wait_for(
-        lambda: in_flight(project, service) >= STREAMS // 4, within_seconds=60, waiting_for=f"streams on {service}"
-    )
+    wait_for_streams(project, service)
     image = f"localhost/{PROJECT}_{service}:latest"
     podman.run(
         "build", "--isolation", "chroot", "--tag", image, "-", stdin=f"FROM {image}\nLABEL upgraded={uuid.uuid4()}\n"

@@ -133,6 +133,7 @@ def prepared(scratch: Path) -> Iterator[Podman]:
             yield podman
         finally:
             podman.remove_everything()
+            podman.run("image", "prune", "--force", "--filter", "until=168h", check=False)  # layers of earlier versions
 
 
 def process_limits() -> dict[str, int]:
