@@ -10,9 +10,9 @@ _SHOWN_PARAMETERS = frozenset(
     }
 )
 """Parameters of a query that are no secrets; the value of any other is masked."""
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>`]+")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}://[^\s\"'<>`]+")
 _PARAMETER = re.compile(r"(?<=[?&;])([^=&;#?]+)(=?)([^&#]*)")
-_HOST_AND_PORT = re.compile(r"(?:\[[^]]*\]|[^:@\[\]]*)(?::\d*)?")
+_HOST_AND_PORT = re.compile(r"(?:\[[^]]{0,64}\]|[^:@\[\]]*)(?::\d*)?")
 _NAMES_NO_USER = ("abfs", "abfss")
 """Schemes of addresses like CONTAINER@ACCOUNT."""
 _KEEPS_USER = ("postgresql", "postgres")

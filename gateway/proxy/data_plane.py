@@ -207,6 +207,8 @@ class DataPlane:
         if any(body.served_model in upstream.models for upstream in self.upstreams):
             return None
         served = {model for upstream in self.upstreams if upstream.is_up for model in upstream.models}
+        if not served:
+            return None  # no upstream has told its models yet
         return model_not_found(asked, sorted((served | set(self.config.aliases)) - {asked}))
 
     def models_body(self) -> bytes | None:

@@ -53,9 +53,12 @@ threshold = 0.1
 token_budget_per_minute = 1_000_000
 """
 """The threshold is one that every decision reaches, for a ratio of selections needs some."""
-UNKNOWN_HERE = ("biasgate_audit_live_latency_ratio", "biasgate_coverage_")
+UNKNOWN_HERE = (
+    *("biasgate_audit_live_latency_ratio", "biasgate_coverage_", "biasgate_filtered_total"),
+    *("biasgate_ingest_rates_ignored_total", "biasgate_live_cut_"),
+)
 """The simulated model does not count its tokens, so nothing is known of the time between them; what no suite covers
-takes ten prompts that differ (`test_console_coverage.py`)."""
+takes ten prompts that differ (`test_console_coverage.py`). No request here is filtered or states a sampling rate."""
 SCHEMA = {"type": "object", "properties": {"grant": {"type": "boolean"}}}
 STRUCTURED: tuple[dict[str, Any], ...] = (
     {"response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": SCHEMA}}},

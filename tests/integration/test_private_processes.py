@@ -134,7 +134,7 @@ async def test_a_run_directory_is_private(tmp_path: Path, monkeypatch: pytest.Mo
             assert (await command(*arguments))[0] == 0
 
     files = {path.name for path in (tmp_path / "deep" / "run").iterdir()}
-    assert files == {"run.json", "items.jsonl", "responses.jsonl", "result.json", "report.html"}
+    assert files == {"run.json", "session.json", "items.jsonl", "responses.jsonl", "result.json", "report.html"}
     assert (tmp_path / "report.html").exists()
     assert modes(tmp_path) == {}
 

@@ -91,7 +91,13 @@ def test_recordings_are_what_they_are_called() -> None:
     assert '"embedding":[' in found["embeddings"].response
 
 
-@pytest.mark.parametrize("case", recorded(), ids=lambda case: case.name)
+UNKNOWN_MODEL = ("embeddings refused", "unknown model")
+"""Cases that end in 404 for a model that the stage's upstream does not list: the gateway names all models itself."""
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in recorded() if case.name not in UNKNOWN_MODEL], ids=lambda case: case.name
+)
 def test_recorded_vllm_traffic(case: Recorded, stage: Stage) -> None:
     """What a real vLLM said, at each endpoint, arrives through both relays as it arrives without any."""
     sent = request(case.request_bytes, method=case.method, target=case.target)

@@ -165,5 +165,5 @@ PASSED: dict[str, Passed] = {
     "no host": Passed(b"GET /v1/x HTTP/1.1\r\n\r\n", "GET", body=b""),
     "empty lines before": Passed(b"\r\n\r\n" + get(), "GET", body=b""),
     "bytes above 127 in a value": Passed(get(headers=b"A: \xff\xfe\r\n"), "GET", body=b""),
-    "upgrade": Passed(get(headers=b"Connection: upgrade\r\nUpgrade: websocket\r\n"), "GET", body=b""),
+    "upgrade": Passed(get(headers=b"Connection: upgrade\r\nUpgrade: h2c\r\n"), "GET", body=b""),
 }
