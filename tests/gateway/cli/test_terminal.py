@@ -58,7 +58,7 @@ def test_whatever_is_printed_is_guarded(monkeypatch: pytest.MonkeyPatch) -> None
     with guarded_streams(), guarded_streams():
         print(HOSTILE, HOSTILE, file=sys.stderr)  # noqa: T201 - what every command does
         sys.stdout.writelines([HOSTILE])
-        print(aligned([["name", HOSTILE], ["a", HOSTILE]]))  # noqa: T201
+        print(aligned([["name", HOSTILE], ["a", HOSTILE]]))  # noqa: T201 - as commands print tables
         assert sys.stdout.isatty()
     assert (sys.stdout, sys.stderr) == (out, err)
     assert harmless(err.getvalue())
@@ -76,7 +76,7 @@ def test_bars_and_status_lines_escape_what_they_show() -> None:
     """They draw by themselves, so they get the stream itself, and escape their texts."""
     bars, plain, status = Terminal(), io.StringIO(), Terminal()
     progress = Progress(done=1, total=1, n_errors=0, rate=0.0, eta_seconds=None)
-    line = ProgressLine(HOSTILE, GuardedStream(bars))  # type: ignore[arg-type]
+    line = ProgressLine(HOSTILE, GuardedStream(bars))  # type: ignore[arg-type]  # it wraps a text stream
     line(progress)
     line.close()
     ProgressLine(HOSTILE, plain)(progress)
