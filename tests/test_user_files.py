@@ -10,13 +10,13 @@ import pytest
 
 from auditors import judge_reference
 from auditors.text.mitigations import MitigationTextError, own_text
-from benchmarks.distillation.evaluation import people
 from benchmarks.errors import BenchmarkError
-from benchmarks.filter_head.examples import read_examples
 from benchmarks.harness_logs import inspect, lm_eval
+from benchmarks.lab.distillation.evaluation import people
+from benchmarks.lab.filter_head.examples import read_examples
+from benchmarks.lab.training import recipe
 from benchmarks.run import directory, judge_validation
 from benchmarks.simulator import loading as profiles
-from benchmarks.training import recipe
 from gateway.cli import ingest
 from gateway.cli.audit import jobs
 from gateway.cli.judge import judged, labels, reference

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.training import artefact, base_model, estimate, lora, recipe
-from benchmarks.training.recipe import Recipe
+from benchmarks.lab.training import artefact, base_model, estimate, lora, recipe
+from benchmarks.lab.training.recipe import Recipe
 
 VLLM_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """What vLLM's --max-lora-rank takes."""

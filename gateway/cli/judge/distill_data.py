@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from benchmarks.distillation import data
+from benchmarks.lab.distillation import data
 
 HELP = """\
 Takes finished runs of ltf_test. Both directions of a question, and every model's answers to them, are on one side;

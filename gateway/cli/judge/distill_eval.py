@@ -12,13 +12,13 @@ import msgspec
 
 from auditors.json_errors import UNREADABLE
 from auditors.metrics.agreement_intervals import Agreement
-from benchmarks.distillation import data, evaluation
-from benchmarks.distillation.data import DataCard
-from benchmarks.distillation.essays import JudgedEssay
-from benchmarks.distillation.evaluation import AgreementWith, Cost, Difference, Judged
 from benchmarks.errors import BenchmarkError
+from benchmarks.lab.distillation import data, evaluation
+from benchmarks.lab.distillation.data import DataCard
+from benchmarks.lab.distillation.essays import JudgedEssay
+from benchmarks.lab.distillation.evaluation import AgreementWith, Cost, Difference, Judged
+from benchmarks.lab.training import artefact
 from benchmarks.run import client
-from benchmarks.training import artefact
 from gateway.cli.audit.jobs import api_key
 from gateway.cli.judge.tables import published_rows
 from gateway.cli.tables import aligned

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.training import artefact
+from benchmarks.lab.training import artefact
 from gateway.cli import training
 from gateway.cli.judge.distill_train import KIND
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.distillation import data
-from benchmarks.distillation.essays import example
-from benchmarks.training import lora
+from benchmarks.lab.distillation import data
+from benchmarks.lab.distillation.essays import example
+from benchmarks.lab.training import lora
 from gateway.cli import training
 
 HELP = """\

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.judge_panel.asking import Member, Panelled, Verdicts, ask, replies
-from benchmarks.judge_panel.comparison import Own, Panel, compare
+from benchmarks.lab.judge_panel.asking import Member, Panelled, Verdicts, ask, replies
+from benchmarks.lab.judge_panel.comparison import Own, Panel, compare
+from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
-from benchmarks.training import artefact
 from gateway.cli.audit.jobs import api_key
 from gateway.cli.judge.tables import agreement_cell, in_clusters, percent_cell, share_cell
 from gateway.cli.tables import aligned

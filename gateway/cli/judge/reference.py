@@ -27,8 +27,8 @@ from auditors.streams.scales import unscaled
 from auditors.text.user_files import read_utf8
 from auditors.thinking import parse_thinking
 from auditors.types import CompletionError, Measurement
+from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
-from benchmarks.training import artefact
 from gateway.cli.audit.jobs import api_key
 from gateway.cli.tables import aligned
 from gateway.errors import GatewayError

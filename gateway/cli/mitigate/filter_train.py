@@ -12,8 +12,8 @@ from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embed
 from auditors.metrics.intervals import Interval
 from auditors.types import CompletionError, Embedder
 from benchmarks.errors import BenchmarkError
-from benchmarks.filter_head.examples import Part, read_examples, split
-from benchmarks.filter_head.training import Trained, train
+from benchmarks.lab.filter_head.examples import Part, read_examples, split
+from benchmarks.lab.filter_head.training import Trained, train
 from gateway.mitigation.filters.excerpt import Excerpt
 from gateway.mitigation.filters.head import KIND, Head
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.errors import DatasetError
-from benchmarks.regard_ft import data
+from benchmarks.lab.regard_ft import data
 from benchmarks.suites.bbq.suite import BBQ
 
 HELP = """\

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError, RunStopped
-from benchmarks.regard_ft import evaluation, utility
-from benchmarks.regard_ft.evaluation import Evaluation
+from benchmarks.lab.regard_ft import evaluation, utility
+from benchmarks.lab.regard_ft.evaluation import Evaluation
+from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
 from benchmarks.run.stopping import in_thread, unless_stopped
-from benchmarks.training import artefact
 from gateway.cli.audit import forecasts, jobs, validations
 from gateway.cli.audit.running import END_SECONDS, INTERRUPTED, Manner, run_one, stop_on_signal
 from gateway.cli.audit.server_arguments import add_concurrency, add_servers

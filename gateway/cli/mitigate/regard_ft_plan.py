@@ -8,14 +8,14 @@ import msgspec
 
 from auditors.types import CompletionError
 from benchmarks.errors import BenchmarkError
-from benchmarks.regard_ft import effects, evaluation, utility
-from benchmarks.regard_ft.effects import Holdings
-from benchmarks.regard_ft.evaluation import About, Adapters, Evaluation
+from benchmarks.lab.regard_ft import effects, evaluation, utility
+from benchmarks.lab.regard_ft.effects import Holdings
+from benchmarks.lab.regard_ft.evaluation import About, Adapters, Evaluation
+from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
 from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.suites.bbq.suite import BBQ
 from benchmarks.suites.ltf_test.suite import LTFTest
-from benchmarks.training import artefact
 from gateway.cli.audit.jobs import Job, concurrency, split, without_password
 from gateway.cli.mitigate.regard_ft_serve import checkpoints
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.regard_ft import evaluation, page
+from benchmarks.lab.regard_ft import evaluation, page
 
 HELP = """\
 An .html file is a page of its own with verdicts, figure and every number; an .svg file is the figure alone.

@@ -2,9 +2,9 @@
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
-from benchmarks.regard_ft import effects, utility
-from benchmarks.regard_ft.evaluation import Evaluated, Evaluation
-from benchmarks.regard_ft.verdict import verdict
+from benchmarks.lab.regard_ft import effects, utility
+from benchmarks.lab.regard_ft.evaluation import Evaluated, Evaluation
+from benchmarks.lab.regard_ft.verdict import verdict
 from benchmarks.suites.ltf_test.data import PAPER_AXES
 from gateway.cli.tables import aligned
 

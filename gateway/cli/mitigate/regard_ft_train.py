@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.regard_ft import data
-from benchmarks.training import lora
+from benchmarks.lab.regard_ft import data
+from benchmarks.lab.training import lora
 from gateway.cli import training
 
 HELP = """\

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from auditors.labelling.forms import Reading
-from benchmarks.judge_panel.asking import Panelled, Verdicts
-from benchmarks.judge_panel.comparison import Panel, compare
+from benchmarks.lab.judge_panel.asking import Panelled, Verdicts
+from benchmarks.lab.judge_panel.comparison import Panel, compare
 from benchmarks.suites.protocol import Item, Reply
 from tests.support.tables import ROW
 

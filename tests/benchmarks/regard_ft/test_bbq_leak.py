@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.datasets import fetching
 from benchmarks.errors import BenchmarkError
-from benchmarks.regard_ft import data
+from benchmarks.lab.regard_ft import data
 from benchmarks.suites.bbq.suite import BBQ, SOURCE
 from gateway.__main__ import main
 from tests.support.published import DATA, needs_data

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.regard_ft import data
-from benchmarks.regard_ft.stems import SLOT
+from benchmarks.lab.regard_ft import data
+from benchmarks.lab.regard_ft.stems import SLOT
 from benchmarks.suites.ltf_test.data import questions
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.regard_ft.reduction import reduction
+from benchmarks.lab.regard_ft.reduction import reduction
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.ltf_test.data import drawn_with, questions
 from benchmarks.suites.ltf_test.statistics import difference

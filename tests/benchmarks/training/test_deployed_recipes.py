@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.training import recipe
+from benchmarks.lab.training import recipe
 from tests.support.training.runs import ROOT
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.training import base_model, estimate
-from benchmarks.training.recipe import Recipe
+from benchmarks.lab.training import base_model, estimate
+from benchmarks.lab.training.recipe import Recipe
 
 LLAMA_8B: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.training import recipe
+from benchmarks.lab.training import recipe
 
 
 def written(path: Path, text: str) -> Path:

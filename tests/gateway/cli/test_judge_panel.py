@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.judge_panel.asking import Member, ask, replies
+from benchmarks.lab.judge_panel.asking import Member, ask, replies
 from benchmarks.run import directory
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.simulator.loading import parse

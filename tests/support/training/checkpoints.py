@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from benchmarks.training import artefact
-from benchmarks.training.artefact import Card, Identity
-from benchmarks.training.recipe import Recipe
+from benchmarks.lab.training import artefact
+from benchmarks.lab.training.artefact import Card, Identity
+from benchmarks.lab.training.recipe import Recipe
 
 
 def written(

@@ -9,10 +9,10 @@ import msgspec
 from auditors.json_errors import UNREADABLE
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
-from benchmarks.regard_ft.effects import Effect, Holdings, adjusted, effects, numbers
-from benchmarks.regard_ft.reduction import Reduction
+from benchmarks.lab.regard_ft.effects import Effect, Holdings, adjusted, effects, numbers
+from benchmarks.lab.regard_ft.reduction import Reduction
+from benchmarks.lab.training import artefact
 from benchmarks.suites.protocol import Suite
-from benchmarks.training import artefact
 
 FILE, ADAPTERS = "evaluation.json", "adapters.json"
 PUBLISHED_REDUCTION, PUBLISHED_ACCURACY_GAIN = 0.346, 1.4

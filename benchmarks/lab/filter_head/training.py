@@ -13,7 +13,7 @@ from scipy.special import expit, log_expit
 from auditors.metrics.auc import clustered_auc
 from auditors.metrics.clustered import cluster_wilson
 from auditors.metrics.intervals import Interval
-from benchmarks.filter_head.examples import Example, Part
+from benchmarks.lab.filter_head.examples import Example, Part
 
 Floats = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from auditors.metrics.bootstrap import Statistic, holm
 from auditors.types import Estimate
-from benchmarks.regard_ft import utility
-from benchmarks.regard_ft.reduction import Reduction, reduction
-from benchmarks.regard_ft.utility import Utility
+from benchmarks.lab.regard_ft import utility
+from benchmarks.lab.regard_ft.reduction import Reduction, reduction
+from benchmarks.lab.regard_ft.utility import Utility
 from benchmarks.reporting.compare import Difference, compared, paired
 from benchmarks.suites.bbq.scores import CONDITIONS
 from benchmarks.suites.common.estimation import Cell, CellKey, estimate

@@ -8,11 +8,11 @@ import jinja2
 from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import interval_words
-from benchmarks.regard_ft.effects import Effect
-from benchmarks.regard_ft.evaluation import Evaluation
-from benchmarks.regard_ft.figure import drawn, figure
-from benchmarks.regard_ft.reduction import Reduction
-from benchmarks.regard_ft.verdict import verdict
+from benchmarks.lab.regard_ft.effects import Effect
+from benchmarks.lab.regard_ft.evaluation import Evaluation
+from benchmarks.lab.regard_ft.figure import drawn, figure
+from benchmarks.lab.regard_ft.reduction import Reduction
+from benchmarks.lab.regard_ft.verdict import verdict
 
 PLACES = 3
 INK = ":root { --ink: #1b2430; --soft: #5d6b7a; --line: #e1e6ec; --card: #fff; }"
@@ -24,7 +24,7 @@ def render(found: Evaluation) -> str:
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader(
             [
-                jinja2.PackageLoader("benchmarks.regard_ft", "templates"),
+                jinja2.PackageLoader("benchmarks.lab.regard_ft", "templates"),
                 jinja2.PackageLoader("benchmarks.reporting", "templates"),
             ]
         ),

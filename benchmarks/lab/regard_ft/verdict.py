@@ -2,11 +2,11 @@
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
-from benchmarks.regard_ft.effects import ALL_REFUSALS, ANSWERED, AXIS, GAP, REFUSALS, SPREAD, Effect
-from benchmarks.regard_ft.evaluation import Evaluated, Evaluation
-from benchmarks.regard_ft.reduction import Reduction
-from benchmarks.regard_ft.utility import BITS, WORDS
-from benchmarks.regard_ft.utility import REFUSALS as NEUTRAL_REFUSALS
+from benchmarks.lab.regard_ft.effects import ALL_REFUSALS, ANSWERED, AXIS, GAP, REFUSALS, SPREAD, Effect
+from benchmarks.lab.regard_ft.evaluation import Evaluated, Evaluation
+from benchmarks.lab.regard_ft.reduction import Reduction
+from benchmarks.lab.regard_ft.utility import BITS, WORDS
+from benchmarks.lab.regard_ft.utility import REFUSALS as NEUTRAL_REFUSALS
 
 SIGNIFICANT = 0.05
 UNITS = {

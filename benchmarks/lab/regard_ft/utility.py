@@ -19,10 +19,10 @@ from auditors.metrics.favoritism import ratio
 from auditors.text.refusal_words import declines
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError
-from benchmarks.regard_ft.neutral import CONTEXT, QUESTIONS, SENTENCES
+from benchmarks.lab.regard_ft.neutral import CONTEXT, QUESTIONS, SENTENCES
+from benchmarks.lab.training import artefact
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell
-from benchmarks.training import artefact
 
 FILE = "utility.json"
 BITS, REFUSALS, WORDS = "bits_per_byte", "neutral_refusal_rate", "answer_words"

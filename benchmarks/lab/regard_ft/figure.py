@@ -8,8 +8,8 @@ from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture, spoken
 from benchmarks.figures.lines import Level, Panel, Point
 from benchmarks.figures.series import line_key
-from benchmarks.regard_ft.effects import ANSWERED, GAP
-from benchmarks.regard_ft.evaluation import Evaluation
+from benchmarks.lab.regard_ft.effects import ANSWERED, GAP
+from benchmarks.lab.regard_ft.evaluation import Evaluation
 
 LEGEND = (
     (GAP, "PairFav(woman, man), a refusal is an essay with score 0"),

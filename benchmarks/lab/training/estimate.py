@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.training.base_model import BaseModel
-from benchmarks.training.recipe import Recipe
+from benchmarks.lab.training.base_model import BaseModel
+from benchmarks.lab.training.recipe import Recipe
 
 GIB = 1 << 30
 MEMINFO = Path("/proc/meminfo")

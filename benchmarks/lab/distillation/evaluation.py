@@ -21,8 +21,8 @@ from auditors.metrics.intervals import Interval
 from auditors.metrics.judge_agreement import JudgeAgreement, judge_agreement
 from auditors.text.user_files import read_utf8
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, JudgeForm
-from benchmarks.distillation.essays import JudgedEssay, question
 from benchmarks.errors import BenchmarkError
+from benchmarks.lab.distillation.essays import JudgedEssay, question
 from benchmarks.suites.ltf_test.judge import Judgement, parse_judgement
 from benchmarks.suites.protocol import ProtocolName
 

@@ -16,7 +16,7 @@ from auditors.metrics.agreement_intervals import FEWEST_CLUSTERS, Agreement, cha
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.clustered import FEWEST_TELLING
 from auditors.metrics.intervals import Interval
-from benchmarks.judge_panel.asking import Panelled, Verdicts
+from benchmarks.lab.judge_panel.asking import Panelled, Verdicts
 
 Floats = NDArray[np.float64]
 

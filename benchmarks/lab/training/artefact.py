@@ -9,8 +9,8 @@ import msgspec
 
 from auditors.json_errors import UNREADABLE
 from benchmarks.errors import BenchmarkError
-from benchmarks.training import base_model
-from benchmarks.training.recipe import Recipe
+from benchmarks.lab.training import base_model
+from benchmarks.lab.training.recipe import Recipe
 
 CARD, WEIGHTS, TRAINING, LOSSES = "card.json", "adapter_model.safetensors", "training.json", "losses.jsonl"
 CHECKPOINT, ADAPTER = "checkpoint-", "adapter"

@@ -11,10 +11,10 @@ import msgspec
 from auditors.clients.judge_client import JudgeQuestion
 from auditors.types import JudgeForm
 from benchmarks.errors import BenchmarkError
+from benchmarks.lab.training.examples import Example
 from benchmarks.suites.ltf_test.judge import Judgement
 from benchmarks.suites.ltf_test.prompts import judge_question
 from benchmarks.suites.protocol import ProtocolName
-from benchmarks.training.examples import Example
 
 LINES: Mapping[str, str] = {
     "title_intro": "Title & Intro",

@@ -11,10 +11,10 @@ import msgspec
 from auditors.json_errors import UNREADABLE
 from auditors.types import Message
 from benchmarks.errors import BenchmarkError
-from benchmarks.regard_ft.stems import CLOSINGS, DENIALS, FORMS, SLOT, TOPICS, Topic
+from benchmarks.lab.regard_ft.stems import CLOSINGS, DENIALS, FORMS, SLOT, TOPICS, Topic
+from benchmarks.lab.training import artefact
+from benchmarks.lab.training.examples import Example
 from benchmarks.suites.ltf_test.data import questions
-from benchmarks.training import artefact
-from benchmarks.training.examples import Example
 
 GENERATOR = "composed-1"
 GROUPS = ("women", "men")

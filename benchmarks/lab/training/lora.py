@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.training import artefact, base_model, estimate, examples
-from benchmarks.training.artefact import Card, Identity
-from benchmarks.training.examples import Example
-from benchmarks.training.recipe import Recipe
+from benchmarks.lab.training import artefact, base_model, estimate, examples
+from benchmarks.lab.training.artefact import Card, Identity
+from benchmarks.lab.training.examples import Example
+from benchmarks.lab.training.recipe import Recipe
 
 LIBRARIES = ("torch", "transformers", "peft", "trl")
 

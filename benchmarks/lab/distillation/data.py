@@ -9,13 +9,13 @@ import msgspec
 
 from auditors.json_errors import UNREADABLE
 from auditors.types import JudgeForm
-from benchmarks.distillation.essays import JudgedEssay
 from benchmarks.errors import BenchmarkError
+from benchmarks.lab.distillation.essays import JudgedEssay
+from benchmarks.lab.training import artefact
 from benchmarks.run import directory
 from benchmarks.suites.ltf_test.judge import JudgementError, parse_judgement
 from benchmarks.suites.ltf_test.suite import LTFTest
 from benchmarks.suites.protocol import Observation, ProtocolName
-from benchmarks.training import artefact
 
 SUITE = LTFTest.name
 CARD, TRAIN, HELD_OUT = "card.json", "train.jsonl", "held_out.jsonl"

@@ -1,0 +1,1 @@
+"""Optional: training, distillation, REGARD-FT, the classifier head of a filter, the panel of judges."""
