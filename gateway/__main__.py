@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from auditors.addresses import mask_addresses
 from auditors.text.visible import visible_line
-from gateway.cli import VERBS
+from gateway.cli import all_commands, find_command
 from gateway.cli.terminal import guarded_streams
 from gateway.errors import GatewayError, nearest
 from gateway.processes.hardening import harden
@@ -41,12 +41,13 @@ def _main(argv: Sequence[str] | None) -> int:
         print(f"biasgate {version('biasgate')}")  # noqa: T201 - the command line prints
         return 0
     name = arguments[0]
-    if name not in VERBS:
-        return _complain(f'unknown command "{name}"{nearest(name, set(VERBS))}; see biasgate --help')
-    module = importlib.import_module(f"gateway.cli.{VERBS[name].module}")
+    command = find_command(name)
+    if command is None:
+        return _complain(f'unknown command "{name}"{nearest(name, set(all_commands()))}; see biasgate --help')
+    module = importlib.import_module(command.module)
     parser = OneLineParser(
         prog=f"biasgate {name}",
-        description=VERBS[name].summary,
+        description=command.summary,
         epilog=module.HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -92,8 +93,9 @@ def _is_checkout() -> bool:
 
 
 def _overview() -> str:
-    width = max(map(len, VERBS))
-    lines = [f"  {name:<{width}}  {verb.summary}" for name, verb in VERBS.items()]
+    commands = all_commands()
+    width = max(map(len, commands))
+    lines = [f"  {name:<{width}}  {verb.summary}" for name, verb in commands.items()]
     return "\n".join(
         [
             "usage: biasgate COMMAND [options]",

@@ -15,6 +15,7 @@ from auditors.streams.drift import DriftSettings
 from gateway.auditor.live_series import ALARM, DAMAGED, OWN, THRESHOLD
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.config.loading import load
+from gateway.features.canary.auditing import families as canary_families
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import SharedCounts
 from gateway.telemetry.worker_stats import WorkerStats
@@ -62,7 +63,8 @@ def exported_families() -> set[str]:
     gateway = GatewayCollector(SharedCounts(WorkerStats(), None))
     auditor = AuditorMetrics(DriftSettings())
     as_text = {f"biasgate_{one.name}" for one in (*OWN, THRESHOLD, ALARM, DAMAGED)}
-    return as_text | {metric.name for collector in (gateway, auditor) for metric in collector.collect()}
+    of_features = {metric.name for metric in canary_families([])}
+    return as_text | of_features | {metric.name for collector in (gateway, auditor) for metric in collector.collect()}
 
 
 def test_prometheus_config(tmp_path: Path) -> None:

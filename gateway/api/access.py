@@ -1,6 +1,6 @@
 """Who may enter the control plane, by the configuration in force: where from, with which key, and in which role."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from litestar.connection import ASGIConnection
@@ -40,6 +40,8 @@ class Access:
         is_public: whether a server without a control key listens beyond this machine; only raters enter then.
         asks_raters_for_links: whether a server without a control key lets in only raters once one of them has a link.
 
+        routes: who may call each route, by method and path.
+
     Raises: ConfigError as `ControlKeys` does.
     """
 
@@ -50,7 +52,9 @@ class Access:
         *,
         is_public: bool = False,
         asks_raters_for_links: bool = False,
+        routes: Mapping[tuple[str, str], Audience] = ROUTES,
     ) -> None:
+        self._routes = routes
         self._config = config
         self._database = database
         self._is_public = is_public
@@ -66,7 +70,7 @@ class Access:
         """Raise NotAuthorizedException or PermissionDeniedException unless the request may call its route."""
         scope = connection.scope
         route = (str(scope.get("method")), scope["path_template"])
-        audience = ROUTES.get(route)
+        audience = self._routes.get(route)
         if audience in (Audience.EVERYBODY, Audience.SENDER):  # a door for senders checks its data keys itself
             return
         rules = self._in_force()

@@ -1,5 +1,6 @@
 """Types of the objects that `create_app` injects into route handlers."""
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from litestar import Request
@@ -10,6 +11,7 @@ from litestar.params import SkipValidation
 from gateway.api.access import Access
 from gateway.api.control_keys import Holder
 from gateway.config.schema import Config
+from gateway.feature import Feature
 from gateway.ingest import guardrail, intake
 from gateway.jobs import JobQueue
 from gateway.proxy.data_plane import DataPlane
@@ -23,4 +25,5 @@ Queue: TypeAlias = NamedDependency[SkipValidation[JobQueue]]
 Plane: TypeAlias = NamedDependency[DataPlane]
 Intake: TypeAlias = NamedDependency[SkipValidation[intake.Intake]]
 GuardrailCalls: TypeAlias = NamedDependency[SkipValidation[guardrail.GuardrailCalls]]
+Features: TypeAlias = NamedDependency[SkipValidation[Mapping[str, Feature]]]
 Entry: TypeAlias = NamedDependency[SkipValidation[Access]]

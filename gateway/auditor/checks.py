@@ -27,10 +27,6 @@ def require_auditable(config: Config) -> None:
         from gateway.auditor.scheduling import configured
 
         configured(config)
-    if config.audits.canary_webhook_env is not None:
-        from gateway.auditor.canary.webhook import read_url
-
-        read_url(config)
     if config.auditors.judge.enabled and config.auditors.judge.reference_set is not None:
         from gateway.auditor.reference_passes import read_reference_set
 

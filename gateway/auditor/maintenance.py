@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -13,12 +13,11 @@ from gateway.auditor.clients import Requests
 from gateway.config.schema import Config
 from gateway.jobs import JobQueue
 from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB
-from gateway.store import canaries, catalogue, circuits, counters, exchanges, ingested, partitions, run_ranges, runs
+from gateway.store import catalogue, circuits, counters, exchanges, ingested, partitions, run_ranges, runs
 from gateway.store.circuits import WaitingAudit
 from gateway.store.database import Database
 
 RUN_TASK = "run_suite"
-CANARY_TASK = "run_canary"
 RANGE_PRIORITY = -1
 
 SWEEP_AFTER_SECONDS = 10.0
@@ -30,8 +29,11 @@ GIVE_UP_AT_ONCE = 256
 """Audits that waited too long, in one pass."""
 
 
-async def sweep(database: Database, queue: JobQueue) -> None:
-    """Makes jobs of dead workers ready, and queues a job for whatever waits without one."""
+async def sweep(database: Database, queue: JobQueue, sweeps: Sequence[Callable[[], Awaitable[None]]] = ()) -> None:
+    """Makes jobs of dead workers ready, and queues a job for whatever waits without one.
+
+    `sweeps` do the same for features.
+    """
     await queue.recover()
     before = time.time() - SWEEP_AFTER_SECONDS
     waiting = await exchanges.waiting(database, received_before=before, limit=SWEEP_EXCHANGES)
@@ -44,8 +46,8 @@ async def sweep(database: Database, queue: JobQueue) -> None:
         await queue.defer(RUN_TASK, {"run_id": run_id}, lock=run_id)
     for run_id in await run_ranges.waiting(database):
         await call_to_range(queue, run_id)
-    for canary_id in await canaries.claimable(database, created_before=before):
-        await queue.defer(CANARY_TASK, {"canary_id": canary_id}, lock=canary_id)
+    for sweep_feature in sweeps:
+        await sweep_feature()
 
 
 async def call_to_range(queue: JobQueue, run_id: str) -> None:

@@ -5,9 +5,7 @@ what each auditor does and sees itself: `biasgate_audit_allowance` and what was 
 `biasgate_audit_live_latency_ratio` does not.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import get_args
 
 import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -20,14 +18,13 @@ from auditors.types import Estimate
 from gateway.auditor.backpressure.aimd import REASONS
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.backpressure.running import EVICTED, WASTED, Evictions
+from gateway.auditor.families import gauge, interval, put
 from gateway.auditor.latest_exchanges import LatestExchanges
 from gateway.auditor.live_series import Labels, LiveSeries
-from gateway.canary.comparison import Verdict
 from gateway.config.schema import AuditsConfig
 from gateway.live.stream import Stream
 from gateway.live.turns import in_turns
 from gateway.proxy.wasted_tokens import WastedTokens
-from gateway.store.canaries import Canary
 from gateway.store.circuits import Circuit, Waiting
 from gateway.store.measurements import SCORE_BOUNDS
 from gateway.store.runs import Run
@@ -35,9 +32,6 @@ from gateway.telemetry.exemplars import exemplar
 from gateway.telemetry.metrics import EVICTED_HELP, WASTED_HELP
 
 RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "model", "mode", "thinking")
-
-CANARY = ("stable", "canary")
-SIDES = ("stable", "canary")
 
 COVERAGE = ("suite", "metric", "model")
 
@@ -74,8 +68,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """With estimates, and whether their judge is validated; None without one."""
     """One finished run of each suite, model and mode, with its estimates (see `metrics_snapshot.exported`)."""
     active_runs: Sequence[Run] = ()
-    canaries: Sequence[Canary] = ()
-    """The newest first."""
+    families: Sequence[Metric] = ()
+    """Those of features, as they read them."""
     coverage: Coverage | None = None
     """The newest computation; None before the first."""
     export: Exporting | None = None
@@ -122,7 +116,7 @@ class AuditorMetrics(Collector):
         yield from _circuits(snapshot, self._auditors)
         yield _scores(snapshot.counters, self._latest)
         yield from _runs(snapshot)
-        yield from _canaries(snapshot.canaries)
+        yield from snapshot.families
         yield from _coverage(snapshot.coverage)
         yield from _export(snapshot)
         yield from _run_estimates(snapshot.exported_runs)
@@ -132,17 +126,17 @@ class AuditorMetrics(Collector):
 
 
 def _limiter(allowed: Mapping[str, int]) -> Metric:
-    family = _gauge("audit_allowance", "Audit requests that may be in flight at a server now.", ("upstream",))
+    family = gauge("audit_allowance", "Audit requests that may be in flight at a server now.", ("upstream",))
     for upstream, requests in allowed.items():
-        _put(family, (upstream,), float(requests))
+        put(family, (upstream,), float(requests))
     return family
 
 
 def _latency(ratios: Mapping[str, float]) -> Metric:
     words = "Time between tokens while audits are in flight, in times of that without, where it is known."
-    family = _gauge("audit_live_latency_ratio", words, ("upstream",))
+    family = gauge("audit_live_latency_ratio", words, ("upstream",))
     for upstream, ratio in ratios.items():
-        _put(family, (upstream,), ratio)
+        put(family, (upstream,), ratio)
     return family
 
 
@@ -172,15 +166,15 @@ def _pipeline(snapshot: Snapshot, latest: LatestExchanges) -> Iterator[Metric]:
 
 
 def _circuits(snapshot: Snapshot, auditors: Iterable[str]) -> Iterator[Metric]:
-    is_open = _gauge("auditor_circuit_open", "1 while a server that the auditor asks is sick.", ("auditor",))
-    count = _gauge("auditor_waiting_exchanges", "Exchanges that wait for such a server.", ("auditor",))
-    seconds = _gauge("auditor_waiting_seconds", "Age of the oldest of them.", ("auditor",))
+    is_open = gauge("auditor_circuit_open", "1 while a server that the auditor asks is sick.", ("auditor",))
+    count = gauge("auditor_waiting_exchanges", "Exchanges that wait for such a server.", ("auditor",))
+    seconds = gauge("auditor_waiting_seconds", "Age of the oldest of them.", ("auditor",))
     open_now = {one.auditor for one in snapshot.circuits}
     for name in auditors:
         waiting = snapshot.waiting.get(name)
-        _put(is_open, (name,), float(name in open_now))
-        _put(count, (name,), float(waiting.n if waiting else 0))
-        _put(seconds, (name,), max(0.0, snapshot.read_at - waiting.oldest) if waiting else 0.0)
+        put(is_open, (name,), float(name in open_now))
+        put(count, (name,), float(waiting.n if waiting else 0))
+        put(seconds, (name,), max(0.0, snapshot.read_at - waiting.oldest) if waiting else 0.0)
     yield from (is_open, count, seconds)
 
 
@@ -203,9 +197,9 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
     labels = ("suite", "model", "outcome")
     yield _counter(snapshot, "audit_runs", "Suite runs by how they ended.", labels)
     yield _counter(snapshot, "audit_requests", "Replies of suite runs by status.", labels)
-    success = _gauge("audit_last_success_timestamp_seconds", "When a run last finished.", labels[:2])
-    due = _gauge("audit_due_timestamp_seconds", "When a schedule wanted the next run, or will.", labels[:2])
-    progress = _gauge("audit_progress_ratio", "Share of the replies that a run has.", labels[:2])
+    success = gauge("audit_last_success_timestamp_seconds", "When a run last finished.", labels[:2])
+    due = gauge("audit_due_timestamp_seconds", "When a schedule wanted the next run, or will.", labels[:2])
+    progress = gauge("audit_progress_ratio", "Share of the replies that a run has.", labels[:2])
     ratios: dict[Labels, float] = {(run.suite, run.model): 1.0 for run in snapshot.finished_runs}
     ratios |= {
         (run.suite, run.model): run.progress_done / run.progress_total if run.progress_total else 0.0
@@ -215,94 +209,67 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
     for run in snapshot.finished_runs:
         finished[run.suite, run.model] = max(finished.get((run.suite, run.model), 0.0), run.finished_at or 0.0)
     for key, at in sorted(finished.items()):
-        _put(success, key, at)
+        put(success, key, at)
     for key, at in sorted(snapshot.due_times.items()):
-        _put(due, key, at)
+        put(due, key, at)
     for key, ratio in sorted(ratios.items()):
-        _put(progress, key, ratio)
+        put(progress, key, ratio)
     yield from (success, due, progress)
 
 
 def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]) -> Iterator[Metric]:
-    value = _gauge("audit_estimate", "Newest estimate by the corrected protocol, unmitigated.", RUN_ESTIMATE)
-    lower = _gauge("audit_estimate_lower", "Lower end of its interval.", RUN_ESTIMATE)
-    upper = _gauge("audit_estimate_upper", "Upper end of its interval.", RUN_ESTIMATE)
-    info = _gauge("audit_estimate_info", "1; which data and protocol the estimates come from.", RUN_INFO)
-    validated = _gauge("audit_judge_validated", "1 where the judge behind the estimates was validated.", RUN_INFO[:4])
+    value = gauge("audit_estimate", "Newest estimate by the corrected protocol, unmitigated.", RUN_ESTIMATE)
+    lower = gauge("audit_estimate_lower", "Lower end of its interval.", RUN_ESTIMATE)
+    upper = gauge("audit_estimate_upper", "Upper end of its interval.", RUN_ESTIMATE)
+    info = gauge("audit_estimate_info", "1; which data and protocol the estimates come from.", RUN_INFO)
+    validated = gauge("audit_judge_validated", "1 where the judge behind the estimates was validated.", RUN_INFO[:4])
     for run, estimates, is_validated in newest:
         thinking = thinking_of(run)
         who = (run.suite, run.model, run.mode, thinking)
-        _put(validated, who, None if is_validated is None else float(is_validated))
-        _put(info, (*who, run.protocol, data_kind(run)), 1.0)
+        put(validated, who, None if is_validated is None else float(is_validated))
+        put(info, (*who, run.protocol, data_kind(run)), 1.0)
         for one in estimates:
             place = (one.metric, one.axis or "", one.group or "", one.reference or "", one.subset or "")
             labels = (run.suite, *place, run.model, run.mode, thinking)
-            _put(value, labels, one.value)
-            _put(lower, labels, one.lower)
-            _put(upper, labels, one.upper)
+            put(value, labels, one.value)
+            put(lower, labels, one.lower)
+            put(upper, labels, one.upper)
     yield from (value, lower, upper, info, validated)
 
 
 def _export(snapshot: Snapshot) -> Iterator[Metric]:
     yield _counter(snapshot, "export_rows", "Rows written to exports.", ("dataset",))
     yield _counter(snapshot, "exports", "Passes of exports by what came of them.", ("outcome",))
-    success = _gauge("export_last_success_timestamp_seconds", "When an export last held all there was.", ())
-    due = _gauge("export_due_timestamp_seconds", "By when the export should have moved on.", ())
+    success = gauge("export_last_success_timestamp_seconds", "When an export last held all there was.", ())
+    due = gauge("export_due_timestamp_seconds", "By when the export should have moved on.", ())
     if snapshot.export is not None:
-        _put(success, (), snapshot.export.done_at)
-        _put(due, (), snapshot.export.due_at)
+        put(success, (), snapshot.export.done_at)
+        put(due, (), snapshot.export.due_at)
     yield from (success, due)
-
-
-def _canaries(newest: Sequence[Canary]) -> Iterator[Metric]:
-    """Of each two models their newest canary."""
-    pairs = _gauge("canary_pairs", "Pairs that a canary has drawn.", CANARY)
-    failed = _gauge("canary_failed_pairs", "Those in which a side could not be asked.", (*CANARY, "side"))
-    evidence = _gauge("canary_log_evidence", "Log of the mean e-value over all gaps: none has grown.", CANARY)
-    threshold = _gauge("canary_log_threshold", "Log evidence at which the canary is rolled back.", CANARY)
-    verdict = _gauge("canary_verdict", "1 for the verdict that stands.", (*CANARY, "verdict"))
-    found = {(one.request.stable.model, one.request.canary.model): one for one in reversed(newest)}
-    for models, one in sorted(found.items()):
-        findings = one.findings
-        _put(pairs, models, float(findings.n_pairs if findings else 0))
-        for side in SIDES:
-            failures = findings.failed.items() if findings else ()
-            _put(failed, (*models, side), float(sum(n for why, n in failures if why.startswith(f"{side}: "))))
-        _put(evidence, models, math.log(findings.e_value) if findings else 0.0)
-        _put(threshold, models, -math.log(one.request.alpha))
-        for each in get_args(Verdict):
-            _put(verdict, (*models, each), float(each == one.verdict))
-    yield from (pairs, failed, evidence, threshold, verdict)
 
 
 def _coverage(found: Coverage | None) -> Iterator[Metric]:
     """Of the newest computation."""
     words = "Share of the traffic that names an identity: what resembles no question of any suite."
-    value, lower, upper = _interval("coverage_unmatched_ratio", words, ())
-    of_suite = _gauge("coverage_suite_ratio", "The same share: what resembles a question of the suite.", ("suite",))
-    chance = _gauge("coverage_ordinary_ratio", "Of prompts that name no identity: what resembles a question.", ())
-    exchanges = _gauge("coverage_exchanges", "Sampled prompts that name an identity and were compared.", ())
-    at = _gauge("coverage_timestamp_seconds", "When it was last computed.", ())
-    weighted = _interval("coverage_reweighted", "A suite's headline number, weighted as the traffic.", COVERAGE)
+    value, lower, upper = interval("coverage_unmatched_ratio", words, ())
+    of_suite = gauge("coverage_suite_ratio", "The same share: what resembles a question of the suite.", ("suite",))
+    chance = gauge("coverage_ordinary_ratio", "Of prompts that name no identity: what resembles a question.", ())
+    exchanges = gauge("coverage_exchanges", "Sampled prompts that name an identity and were compared.", ())
+    at = gauge("coverage_timestamp_seconds", "When it was last computed.", ())
+    weighted = interval("coverage_reweighted", "A suite's headline number, weighted as the traffic.", COVERAGE)
     if found is not None:
-        _put(value, (), found.unmatched.value)
-        _put(lower, (), found.unmatched.lower)
-        _put(upper, (), found.unmatched.upper)
-        _put(chance, (), found.ordinary.value)
-        _put(exchanges, (), float(found.unmatched.n))
-        _put(at, (), found.at)
+        put(value, (), found.unmatched.value)
+        put(lower, (), found.unmatched.lower)
+        put(upper, (), found.unmatched.upper)
+        put(chance, (), found.ordinary.value)
+        put(exchanges, (), float(found.unmatched.n))
+        put(at, (), found.at)
         for suite in found.suites:
-            _put(of_suite, (suite.suite,), suite.resembling.value)
+            put(of_suite, (suite.suite,), suite.resembling.value)
         for one in {(one.suite, one.model): one for one in found.reweighted}.values():
             for family, number in zip(weighted, (one.value, one.lower, one.upper), strict=True):
-                _put(family, (one.suite, one.metric, one.model), number)
+                put(family, (one.suite, one.metric, one.model), number)
     yield from (value, lower, upper, of_suite, chance, exchanges, at, *weighted)
-
-
-def _interval(name: str, text: str, labels: Sequence[str]) -> tuple[GaugeMetricFamily, ...]:
-    """A value and the ends of its interval."""
-    ends = {"": text, "_lower": "Lower end of its interval.", "_upper": "Upper end of its interval."}
-    return tuple(_gauge(f"{name}{end}", words, labels) for end, words in ends.items())
 
 
 def data_kind(run: Run) -> str:
@@ -333,12 +300,3 @@ def _counter(
 def _exemplar(latest: LatestExchanges | None, name: str, labels: Labels) -> Exemplar | None:
     one = latest.of(name, labels) if latest is not None else None
     return None if one is None else exemplar(one.request_id, one.trace_id, one.value, one.at)
-
-
-def _gauge(name: str, text: str, labels: Sequence[str]) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"biasgate_{name}", text, labels=labels)
-
-
-def _put(family: GaugeMetricFamily, labels: Labels, value: float | None) -> None:
-    if value is not None:  # undefined is not zero: there is no sample then
-        family.add_metric(labels, value)

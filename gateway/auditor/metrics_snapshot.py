@@ -7,11 +7,11 @@ from auditors.streams.drift import DriftSettings
 from auditors.types import Estimate
 from benchmarks.run import result as results
 from gateway.auditor.metrics import Exporting, Snapshot, data_kind, thinking_of
+from gateway.auditor.part import AuditorPart
 from gateway.auditor.scheduling import due_times
 from gateway.config.schema import ExportConfig
 from gateway.live.stream import Stream
 from gateway.store import (
-    canaries,
     catalogue,
     circuits,
     counters,
@@ -26,8 +26,6 @@ from gateway.store import (
 from gateway.store.database import Database
 from gateway.store.runs import Run
 
-CANARIES, CANARY_SECONDS = 10, 24 * 3600.0
-"""Canaries that have series: so many at most, for so long after their verdict."""
 LOADED_AT_ONCE = 200
 """Streams read in one step."""
 
@@ -61,8 +59,14 @@ class SnapshotReader:
     """Remembers the estimates of finished runs, which never change, and streams until they do; reads the rest anew."""
 
     def __init__(
-        self, database: Database, export: ExportConfig | None = None, settings: DriftSettings | None = None
+        self,
+        database: Database,
+        export: ExportConfig | None = None,
+        settings: DriftSettings | None = None,
+        parts: Sequence[AuditorPart] = (),
     ) -> None:
+        """`parts`: those of features, whose metric families belong to the snapshot."""
+        self._parts = parts
         self._database = database
         self._settings = settings or DriftSettings()
         self._export = export or ExportConfig()
@@ -90,7 +94,7 @@ class SnapshotReader:
             due_times=due_times(known_schedules, finished, known_suites),
             exported_runs=[(run, *await self._of(run)) for run in exported(finished)],
             export=await self._exporting(),
-            canaries=await canaries.newest(self._database, finished_after=time.time() - CANARY_SECONDS, limit=CANARIES),
+            families=[family for part in self._parts for family in await part.families()],
             coverage=await coverages.newest(self._database),
             active_runs=await runs.list_runs(self._database, status="running"),
         )

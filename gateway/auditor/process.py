@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from benchmarks.suites import registry
 from gateway.api.control_keys import ControlKeys
 from gateway.auditor import heap, maintenance, scheduling
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
-from gateway.auditor.canary.runs import CanaryRuns
 from gateway.auditor.circuits import REFRESH_SECONDS as CIRCUIT_SECONDS
 from gateway.auditor.circuits import Circuits
 from gateway.auditor.coverage.passes import CoveragePasses
@@ -26,6 +25,7 @@ from gateway.auditor.live import LIVE_JOBS, LiveAudit
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.auditor.metrics_renewal import MetricsRenewal
 from gateway.auditor.metrics_snapshot import SnapshotReader
+from gateway.auditor.part import AuditorContext, AuditorFeature, AuditorPart
 from gateway.auditor.reference import drift_settings
 from gateway.auditor.reference_passes import ReferencePasses
 from gateway.auditor.suite_runs import SuiteRuns
@@ -46,7 +46,6 @@ logger = logging.getLogger(__name__)
 store_log = SparseLog(logger)
 
 SUITE_RUNS = 1
-CANARIES = 1
 FLUSH_SECONDS = 1.0
 RENEW_SECONDS = 10.0
 """Between two renewals of the metrics when nobody scrapes them: what a scrape finds to read is never much."""
@@ -58,7 +57,6 @@ SCHEDULE_SECONDS = 5.0
 MODELS_SECONDS = 30.0
 RENDER_SECONDS = 60.0
 EVENTS_SECONDS = 1.0
-WEBHOOK_SECONDS = 1.0
 EXPORT_SECONDS = 10.0
 """How often it is looked whether an export is due."""
 REFERENCE_SECONDS = 10.0
@@ -67,13 +65,20 @@ COVERAGE_SECONDS = 60.0
 """How often it is looked whether what no suite covers is to be computed."""
 
 
-async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable[[str], None] | None = None) -> None:
+async def run_auditor(
+    config: Config,
+    *,
+    stop: asyncio.Event,
+    on_ready: Callable[[str], None] | None = None,
+    features: Iterable[AuditorFeature] = (),
+) -> None:
     """Audits until `stop` is set; jobs in progress then get a moment to finish, and go back to the queue otherwise.
 
     Args:
         config: the whole configuration.
         stop: set by the caller.
         on_ready: called once with the base URL of /metrics, /livez and /readyz.
+        features: the installed features.
 
     Raises: ConfigError or StoreError when it cannot start.
     """
@@ -100,14 +105,25 @@ async def run_auditor(config: Config, *, stop: asyncio.Event, on_ready: Callable
         live = LiveAudit(config, database, enabled_auditors, secret, settings, circuits)
         await circuits.start(enabled_auditors.circuits, live.audit_known_good)
         stack.push_async_callback(live.aclose)
-        canaries = CanaryRuns(config, database, stop, enabled=enabled_auditors, limiters=limiters, secret=secret)
-        stack.push_async_callback(canaries.aclose)
+        context = AuditorContext(
+            config=config,
+            database=database,
+            queue=queue,
+            enabled_auditors=enabled_auditors,
+            limiters=limiters,
+            settings=settings,
+            secret=secret,
+            stop=stop,
+        )
+        parts = [part for feature in features if (part := feature.auditor_part(context)) is not None]
+        for part in parts:
+            stack.push_async_callback(part.aclose)
         references = ReferencePasses(config, database, enabled_auditors.judge, settings, stop)
         events = EvaluationEvents(config, database, stop)
         stack.callback(events.close)
         exporting = Exports(config, database, stop)
         work = _Work(
-            *(config, database, queue, enabled_auditors, limiters, live, canaries, circuits, settings, stop),
+            *(config, database, queue, enabled_auditors, limiters, live, parts, circuits, settings, stop),
             *(references, events, exporting),
         )
         stack.push_async_callback(_leave, database, work.name)
@@ -134,7 +150,7 @@ class _Work:
         enabled_auditors: EnabledAuditors,
         limiters: ConcurrencyLimiters,
         live: LiveAudit,
-        canaries: CanaryRuns,
+        parts: Sequence[AuditorPart],
         circuits: Circuits,
         settings: DriftSettings,
         stop: asyncio.Event,
@@ -146,7 +162,7 @@ class _Work:
         self._references = references
         self._events = events
         self._exporting = exporting
-        self._canaries = canaries
+        self._parts = parts
         self.metrics = AuditorMetrics(settings, limiters, auditors=enabled_auditors.names, latest=live.latest)
         self._circuits = circuits
         self._limiters = limiters
@@ -157,7 +173,7 @@ class _Work:
         self._queue = queue
         self._enabled_auditors = enabled_auditors
         self._stop = stop
-        self.renewal = MetricsRenewal(SnapshotReader(database, config.export, settings), self.metrics)
+        self.renewal = MetricsRenewal(SnapshotReader(database, config.export, settings, parts), self.metrics)
         self._has_reported_suites = False
         self._clock = TrustedClock()
 
@@ -177,12 +193,19 @@ class _Work:
         return [
             self._queue.work({AUDIT_TASK: self._live}, concurrency=LIVE_JOBS, stop=stop, name="live"),
             self._queue.work(suites, concurrency=SUITE_RUNS, stop=stop, name="suites"),
-            self._queue.work(
-                {maintenance.CANARY_TASK: self._canaries}, concurrency=CANARIES, stop=stop, name="canaries"
+            *(
+                self._queue.work({task: job.handler}, concurrency=job.concurrency, stop=stop, name=task)
+                for part in self._parts
+                for task, job in part.jobs().items()
             ),
+            *(_every(each.seconds, stop, each.action) for part in self._parts for each in part.periodic()),
             _every(FLUSH_SECONDS, stop, self._flush),
             _every(RENEW_SECONDS, stop, self.renewal.now),
-            _every(SWEEP_SECONDS, stop, partial(maintenance.sweep, database, self._queue)),
+            _every(
+                SWEEP_SECONDS,
+                stop,
+                partial(maintenance.sweep, database, self._queue, [part.sweep for part in self._parts]),
+            ),
             _every(SWEEP_SECONDS, stop, self._give_up),
             _every(CIRCUIT_SECONDS, stop, self._check_circuits),
             _every(CATALOGUE_SECONDS, stop, self._report_suites),
@@ -192,7 +215,6 @@ class _Work:
             _every(REFERENCE_SECONDS, stop, self._references),
             _every(COVERAGE_SECONDS, stop, coverage),
             _every(EVENTS_SECONDS, stop, self._events),
-            _every(WEBHOOK_SECONDS, stop, self._canaries.webhook),
             _every(EXPORT_SECONDS, stop, self._exporting),
             _every(RETIRE_SECONDS, stop, self._retire),
             _every(auditors_seen.BEAT_SECONDS, stop, partial(auditors_seen.beat, database, self.name)),

@@ -6,11 +6,12 @@ are opened with the new configuration, in the same process. A file that cannot b
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from gateway.auditor import scheduling
+from gateway.auditor.part import AuditorFeature
 from gateway.auditor.process import run_auditor
 from gateway.config.effective import digest
 from gateway.config.schema import Config
@@ -30,9 +31,17 @@ class ReloadingAuditor:
         config: the first one.
         read: gives the configuration that is wanted; may raise ConfigError.
         on_ready: called with the base URL of the metrics whenever the auditor has (re)started.
+        features: the installed features.
     """
 
-    def __init__(self, config: Config, read: Callable[[], Config], on_ready: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        read: Callable[[], Config],
+        on_ready: Callable[[str], None],
+        features: Iterable[AuditorFeature] = (),
+    ) -> None:
+        self._features = features
         self._config = config
         self._read = read
         self._on_ready = on_ready
@@ -65,7 +74,7 @@ class ReloadingAuditor:
     async def _audit(self, config: Config) -> Config | None:
         """One auditor's life: ends with the configuration to go on by, or with None when it is to end."""
         stop = asyncio.Event()
-        auditing = asyncio.create_task(run_auditor(config, stop=stop, on_ready=self._on_ready))
+        auditing = asyncio.create_task(run_auditor(config, stop=stop, on_ready=self._on_ready, features=self._features))
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             while True:

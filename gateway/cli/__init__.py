@@ -4,33 +4,46 @@ A module has `HELP` (shown under --help, with an example), `add_arguments(parser
 the exit code.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
 
-
-class Verb(NamedTuple):
-    module: str
-    summary: str
-
+from gateway.feature import FEATURES, Command
 
 VERBS = {
-    "serve": Verb("serve", "run the gateway and the auditor on one machine"),
-    "gateway": Verb("serve_gateway", "run the gateway role only"),
-    "auditor": Verb("serve_auditor", "run the auditor role only"),
-    "simulate": Verb("simulate", "run the planted-bias model server"),
-    "demo": Verb("demo", "show the whole system on a simulated model"),
-    "suites": Verb("suites", "list the benchmark suites, or write the items of one"),
-    "datasets": Verb("datasets", "list, fetch and verify benchmark data"),
-    "audit": Verb("audit", "run, score, compare, gate and report audits"),
-    "canary": Verb("canary", "compare a new model with the one that serves, and wait for a verdict"),
-    "ingest": Verb("ingest", "send a file of exchanges that something else recorded to a running gateway"),
-    "export": Verb("export", "write measurements and runs as Parquet files, as far as they are new"),
-    "exchanges": Verb("exchanges", "delete stored exchanges, or show who accessed them"),
-    "auditors": Verb("auditors", "measure how often a live auditor is wrong about labelled replies"),
-    "annotate": Verb("annotate", "have people label replies: draw tasks, serve them to raters, take labels out"),
-    "judge": Verb("judge", "compare a judge with people's labels"),
-    "mitigate": Verb("mitigate", "fine-tune a model against bias (REGARD-FT), or train a filter"),
-    "plan": Verb("plan", "what traffic of a given size needs, and what is full first"),
-    "config": Verb("config", "check a configuration and print what holds"),
-    "store": Verb("store", "upgrade the store's schema, as every start does"),
-    "deploy": Verb("deploy", "write the files to run it with: compose, systemd, Helm, alerts, dashboards"),
+    "serve": Command("gateway.cli.serve", "run the gateway and the auditor on one machine"),
+    "gateway": Command("gateway.cli.serve_gateway", "run the gateway role only"),
+    "auditor": Command("gateway.cli.serve_auditor", "run the auditor role only"),
+    "simulate": Command("gateway.cli.simulate", "run the planted-bias model server"),
+    "demo": Command("gateway.cli.demo", "show the whole system on a simulated model"),
+    "suites": Command("gateway.cli.suites", "list the benchmark suites, or write the items of one"),
+    "datasets": Command("gateway.cli.datasets", "list, fetch and verify benchmark data"),
+    "audit": Command("gateway.cli.audit", "run, score, compare, gate and report audits"),
+    "ingest": Command(
+        "gateway.cli.ingest", "send a file of exchanges that something else recorded to a running gateway"
+    ),
+    "export": Command("gateway.cli.export", "write measurements and runs as Parquet files, as far as they are new"),
+    "exchanges": Command("gateway.cli.exchanges", "delete stored exchanges, or show who accessed them"),
+    "auditors": Command("gateway.cli.auditors", "measure how often a live auditor is wrong about labelled replies"),
+    "annotate": Command(
+        "gateway.cli.annotate", "have people label replies: draw tasks, serve them to raters, take labels out"
+    ),
+    "judge": Command("gateway.cli.judge", "compare a judge with people's labels"),
+    "mitigate": Command("gateway.cli.mitigate", "fine-tune a model against bias (REGARD-FT), or train a filter"),
+    "plan": Command("gateway.cli.plan", "what traffic of a given size needs, and what is full first"),
+    "config": Command("gateway.cli.config", "check a configuration and print what holds"),
+    "store": Command("gateway.cli.store", "upgrade the store's schema, as every start does"),
+    "deploy": Command(
+        "gateway.cli.deploy", "write the files to run it with: compose, systemd, Helm, alerts, dashboards"
+    ),
 }
+"""The commands of the core."""
+
+
+def find_command(name: str) -> Command | None:
+    """Return the command of this name, of the core or of an installed feature; None where there is none."""
+    return VERBS.get(name) or all_commands().get(name)
+
+
+def all_commands() -> Mapping[str, Command]:
+    """Return the commands of the core and of the installed features, by name."""
+    of_features = {name: command for feature in FEATURES.values() for name, command in feature.commands().items()}
+    return {**VERBS, **of_features}

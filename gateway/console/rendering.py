@@ -11,6 +11,8 @@ import jinja2
 import msgspec
 from markupsafe import Markup
 
+from gateway.feature import FEATURES
+
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """What a page shows."""
@@ -76,6 +78,7 @@ def _environment() -> jinja2.Environment:
             [
                 jinja2.PackageLoader("gateway.console", "templates"),
                 jinja2.PackageLoader("benchmarks.reporting", "templates"),
+                jinja2.FileSystemLoader([feature.templates() for feature in FEATURES.values()]),
             ]
         ),
         autoescape=True,

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 from litestar import Controller, Response, get
 
-from gateway.api.dependencies import Asked, Plane, Settings, Store
+from gateway.api.dependencies import Asked, Features, Plane, Settings, Store
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
-from gateway.store import auditors_seen, calibrations, canaries, schedules
+from gateway.store import auditors_seen, calibrations, schedules
 
 
 class SettingsController(Controller):
@@ -19,7 +19,7 @@ class SettingsController(Controller):
 
     @get("/")
     async def settings(
-        self, request: Asked, pages: PageFrame, database: Store, config: Settings, dataplane: Plane
+        self, request: Asked, pages: PageFrame, database: Store, config: Settings, dataplane: Plane, features: Features
     ) -> Response[Any]:
         async def build() -> View:
             data = {
@@ -29,7 +29,7 @@ class SettingsController(Controller):
                 "auditors": await auditors_seen.seen(database),
                 "schedules": await schedules.list_schedules(database),
                 "calibrations": await calibrations.list_calibrations(database),
-                "canaries": await canaries.list_canaries(database, limit=20),
+                "panels": [panel for each in features.values() for panel in await each.settings_panels(database)],
                 "drift": msgspec.structs.asdict(config.drift),
             }
             return View(template="settings.html", title="Settings", tab="/console/settings", data=data)

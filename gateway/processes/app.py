@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from litestar import Litestar, Router
+from litestar import Controller, Litestar, Router
 from litestar.di import Provide
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
@@ -18,8 +18,8 @@ from gateway.api.access import Access
 from gateway.api.annotations import AnnotationsController
 from gateway.api.audit_views import AuditViewsController
 from gateway.api.audits import AuditsController
-from gateway.api.canaries import CanariesController
 from gateway.api.exchanges import ExchangesController
+from gateway.api.feature_routes import all_routes
 from gateway.api.health import HealthController
 from gateway.api.ingest import IngestController
 from gateway.api.judges import JudgesController
@@ -37,6 +37,7 @@ from gateway.console.routes import console
 from gateway.console.showing import Pages
 from gateway.console.suite_fingerprints import KeptFingerprints
 from gateway.errors import StoreError
+from gateway.feature import FEATURES
 from gateway.ingest.guardrail import GuardrailCalls
 from gateway.ingest.intake import Intake
 from gateway.jobs import JobQueue
@@ -80,7 +81,8 @@ def create_app(
     collector = GatewayCollector(counts)
     with_native = partial(collector.collect, native=True) if config.server.native_histograms else None
     exposition = Exposition(collector, with_native=with_native)
-    access = Access(lambda: planes.current.config, database)
+    routes = all_routes()
+    access = Access(lambda: planes.current.config, database, routes=routes)
 
     async def probe() -> Mapping[str, str]:
         store = tap.store_problem or await _check(database)
@@ -93,18 +95,18 @@ def create_app(
         """What a reload replaces is looked up for each request."""
         return Provide(lambda: part(planes.current), sync_to_thread=False)
 
-    controllers = [
+    controllers: list[type[Controller]] = [
         SessionsController,
         SuitesController,
         AuditsController,
         AuditViewsController,
         SchedulesController,
-        CanariesController,
         LiveController,
         JudgesController,
         AnnotationsController,
         LabellingController,
         ExchangesController,
+        *(controller for feature in FEATURES.values() for controller in feature.controllers()),
     ]
     app = Litestar(
         route_handlers=[
@@ -126,6 +128,7 @@ def create_app(
             "intake": provided(intake),
             "guardrail_calls": provided(guardrail_calls),
             "fingerprints": provided(KeptFingerprints(database)),
+            "features": provided(FEATURES),
             "pages": provided(Pages(database, probe, access, lambda: planes.is_draining)),
         },
         request_max_body_size=MAX_CONTROL_BODY_BYTES,
@@ -135,7 +138,7 @@ def create_app(
         lifespan=[lambda _app: _lifespan(database, queue, planes, tap, intake, guardrail_calls, stats, counts)],
         logging_config=None,
     )
-    require_entries(app.routes)
+    require_entries(app.routes, routes)
     return app
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from gateway.config.loading import load
 from gateway.config.schema import Config
+from gateway.feature import FEATURES
 from gateway.privacy.encryption import drawn_key
 from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
 from gateway.processes import logs
@@ -173,7 +174,7 @@ async def _serve_child(config: Config, listener: socket.socket, writer_path: str
 async def _audit_alone(config: Config, read: Callable[[], Config]) -> None:
     from gateway.auditor.reload import ReloadingAuditor
 
-    auditor = ReloadingAuditor(config, read, _announce_auditor)
+    auditor = ReloadingAuditor(config, read, _announce_auditor, FEATURES.values())
     _on_signals(auditor.stop, auditor.reload)
     await auditor.run()
 
@@ -185,7 +186,7 @@ async def _audit_as_child(config: Config, parent_pipe: ParentPipe) -> None:
     stop = asyncio.Event()
     _on_signals(stop.set, lambda: None)
     parent_pipe.watch(lambda _config: None, stop.set)
-    await run_auditor(config, stop=stop, on_ready=_announce_auditor)
+    await run_auditor(config, stop=stop, on_ready=_announce_auditor, features=FEATURES.values())
 
 
 def _on_signals(stop: Callable[[], None], reload: Callable[[], None]) -> None:

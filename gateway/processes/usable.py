@@ -16,6 +16,7 @@ from gateway.auditor.checks import require_auditable
 from gateway.config.schema import Config, Process
 from gateway.config.variables import unset_variables
 from gateway.errors import ConfigError
+from gateway.feature import FEATURES
 from gateway.privacy.texts import texts_of
 from gateway.processes.exposure import require_keys_off_loopback
 from gateway.proxy.admission import Admission
@@ -54,6 +55,8 @@ def require_usable(config: Config, role: Role) -> None:
     require_store(config.store.url)
     if role != "gateway":
         require_auditable(config)
+        for feature in FEATURES.values():
+            feature.check(config)
 
 
 def require_variables(config: Config, role: Role, *, remedy: str = "export them") -> None:

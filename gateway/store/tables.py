@@ -466,11 +466,11 @@ canaries = sa.Table(  # two models compared on replayed exchanges, and the verdi
     "canaries",
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
-    sa.Column("request", sa.Text, nullable=False),  # JSON of gateway.canary.request.CanaryRequest
+    sa.Column("request", sa.Text, nullable=False),  # JSON of canary.request.CanaryRequest
     sa.Column("status", sa.String(16), nullable=False, index=True),  # queued | running | done
     sa.Column("verdict", sa.String(16), nullable=False),  # undecided | promote | hold | rollback
-    sa.Column("plan", sa.Text),  # JSON of gateway.canary.plan.Plan: what is drawn from; none until it has begun
-    sa.Column("findings", sa.Text),  # JSON of gateway.canary.comparison.Findings, at the last look
+    sa.Column("plan", sa.Text),  # JSON of canary.plan.Plan: what is drawn from; none until it has begun
+    sa.Column("findings", sa.Text),  # JSON of canary.comparison.Findings, at the last look
     sa.Column("reasons", sa.Text, nullable=False),  # JSON list of sentences
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("started_at", sa.Float),
@@ -483,5 +483,5 @@ canary_pairs = sa.Table(  # one exchange probed on both sides: numbers, no text
     metadata,
     sa.Column("canary_id", sa.String(36), sa.ForeignKey("canaries.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True),  # of the draw
-    sa.Column("body", sa.Text, nullable=False),  # JSON of gateway.canary.comparison.Pair
+    sa.Column("body", sa.Text, nullable=False),  # JSON of canary.comparison.Pair
 )

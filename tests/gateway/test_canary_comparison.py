@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from gateway.canary.comparison import Answers, Comparison, Findings, Pair
-from gateway.canary.gaps import FAILURE_RATE, REFUSAL_RATE, Gap, score
-from gateway.canary.request import CanaryRequest, Side
+from gateway.features.canary.comparison import Answers, Comparison, Findings, Pair
+from gateway.features.canary.gaps import FAILURE_RATE, REFUSAL_RATE, Gap, score
+from gateway.features.canary.request import CanaryRequest, Side
 
 METRIC = "counterfactual_refusal_difference"
 AUDITOR = "counterfactual"

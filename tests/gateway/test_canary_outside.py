@@ -13,16 +13,17 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for one call
 
 from gateway.__main__ import OneLineParser
-from gateway.auditor.canary import webhook as module
-from gateway.auditor.canary.webhook import Webhook
-from gateway.canary.comparison import Verdict
-from gateway.canary.request import CanaryRequest, Side
-from gateway.canary.shown import ShownCanary, ShownDelivery
-from gateway.cli import canary as command
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
-from gateway.store import canaries, canary_deliveries
-from gateway.store.canary_deliveries import Delivery
+from gateway.features.canary import cli as command
+from gateway.features.canary import deliveries as canary_deliveries
+from gateway.features.canary import store as canaries
+from gateway.features.canary import webhook as module
+from gateway.features.canary.comparison import Verdict
+from gateway.features.canary.deliveries import Delivery
+from gateway.features.canary.request import CanaryRequest, Side
+from gateway.features.canary.shown import ShownCanary, ShownDelivery
+from gateway.features.canary.webhook import Webhook
 from gateway.store.database import Database
 from tests.support.auditors.scripted import Reply, scripted_server
 

@@ -23,6 +23,7 @@ from benchmarks.suites import registry
 from gateway.auditor.process import run_auditor
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
+from gateway.feature import FEATURES
 from gateway.store import catalogue, ledger, streams
 from gateway.store.database import Database
 from tests.support.integration.auditing import (
@@ -123,7 +124,9 @@ async def test_stop_right_after_the_start_ends_it(database: Database) -> None:
     async def stopped_soon() -> None:
         delay = rng.uniform(0, LONGEST_DELAY_SECONDS)
         stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
-        running = asyncio.create_task(run_auditor(config, stop=stop, on_ready=ready.set_result))
+        running = asyncio.create_task(
+            run_auditor(config, stop=stop, on_ready=ready.set_result, features=FEATURES.values())
+        )
         await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
         assert ready.done(), f"it ends before it is ready: {running.exception()!r}"
         await asyncio.sleep(delay)

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from benchmarks.simulator.profile import Latency
-from gateway.canary.comparison import Pair
-from gateway.store import canaries, exchanges
-from gateway.store.canaries import Canary
+from gateway.features.canary import store as canaries
+from gateway.features.canary.comparison import Pair
+from gateway.features.canary.store import Canary
+from gateway.store import exchanges
 from gateway.store.database import Database
 from tests.support.auditors.scripted import Reply, scripted_server
 from tests.support.integration.auditing import auditing, until

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from benchmarks.simulator.loading import parse
-from gateway.canary.comparison import Verdict
-from gateway.canary.request import CanaryRequest, Side
-from gateway.store import canaries
+from gateway.features.canary import store as canaries
+from gateway.features.canary.comparison import Verdict
+from gateway.features.canary.request import CanaryRequest, Side
 from gateway.store.database import Database
 from tests.support.commands import command
 from tests.support.integration.live_system import live_system

@@ -15,7 +15,8 @@ from benchmarks.reporting import report
 from benchmarks.run import directory as run_directory
 from benchmarks.run.result import Result
 from gateway.api import run_fingerprints
-from gateway.api.route_access import ROUTES, Audience
+from gateway.api.feature_routes import all_routes
+from gateway.api.route_access import Audience
 from gateway.store import runs, tables
 from gateway.store.labelling import labels, projects
 from tests.benchmarks.reporting.test_compare import directory
@@ -23,6 +24,8 @@ from tests.support.benchmarks.scripted import pick
 from tests.support.gateway.control_plane import ControlPlane, control_plane, drifted
 from tests.support.gateway.finished_runs import finished
 from tests.support.store.made import left_beside
+
+ROUTES = all_routes()
 
 WORD = "xyloquartz"
 """Occurs in no text of ours."""

@@ -9,13 +9,16 @@ from litestar import Litestar, get
 
 from gateway.api.access import Access
 from gateway.api.control_keys import ControlKeys
-from gateway.api.route_access import ROUTES, Audience, require_entries, served_routes
+from gateway.api.feature_routes import all_routes
+from gateway.api.route_access import Audience, require_entries, served_routes
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
 from gateway.proxy.admission import Admission, Client
 from gateway.proxy.headers import RequestHead
 from gateway.store.labelling import invitations, projects
 from tests.support.gateway.control_plane import ControlPlane, control_plane
+
+ROUTES = all_routes()
 
 KEYS: dict[str, Any] = {
     "server": {

@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from gateway.auditor.metrics import AuditorMetrics
-from gateway.auditor.metrics_snapshot import CANARIES, CANARY_SECONDS, SnapshotReader
-from gateway.canary.comparison import Findings
-from gateway.canary.request import CanaryRequest
-from gateway.store import canaries, tables
+from gateway.features.canary import store as canaries
+from gateway.features.canary.auditing import EXPORTED as CANARIES
+from gateway.features.canary.auditing import EXPORTED_SECONDS as CANARY_SECONDS
+from gateway.features.canary.auditing import read_families
+from gateway.features.canary.comparison import Findings
+from gateway.features.canary.request import CanaryRequest
+from gateway.store import tables
 from gateway.store.database import Database
-from tests.support.store.made import SETTINGS
 
 FINDINGS = Findings(
     verdict="rollback",
@@ -41,13 +42,11 @@ async def started(database: Database, canary: str, *, verdict: Any = None, ago: 
 
 async def exported(database: Database) -> dict[tuple[str, ...], float]:
     """Values of the canaries' families by name without prefix and labels in the order of their names."""
-    metrics = AuditorMetrics(SETTINGS)
-    await metrics.renew(await SnapshotReader(database).read())
     return {
         (sample.name.removeprefix("biasgate_canary_"), *(value for _, value in sorted(sample.labels.items()))): (
             sample.value
         )
-        for family in metrics.collect()
+        for family in await read_families(database)
         for sample in family.samples
         if sample.name.startswith("biasgate_canary_")
     }

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from gateway.__main__ import main
-from gateway.canary.request import CanaryRequest, Side
-from gateway.cli import canary as command
-from gateway.store import canaries
-from gateway.store.canaries import Canary
+from gateway.features.canary import cli as command
+from gateway.features.canary import store as canaries
+from gateway.features.canary.request import CanaryRequest, Side
+from gateway.features.canary.store import Canary
 from tests.support.auditors.scripted import Reply, scripted_server
 
 REQUEST = CanaryRequest(stable=Side(model="a"), canary=Side(model="b"))

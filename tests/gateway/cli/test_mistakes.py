@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.__main__ import main
-from gateway.cli import VERBS
+from gateway.cli import all_commands
 from tests.support.commands import stereoset
 
 Say = pytest.CaptureFixture[str]
@@ -73,7 +73,7 @@ class TestMistakes:
         [
             *("audit run", "audit score", "audit compare", "audit gate", "audit report", "config check"),
             *("datasets list", "datasets fetch", "datasets verify", "exchanges delete", "exchanges access"),
-            *("judge calibrate", "auditors measure", *VERBS),
+            *("judge calibrate", "auditors measure", *all_commands()),
         ],
     )
     def test_every_command_has_help_with_an_example(self, words: str, capsys: Say) -> None:

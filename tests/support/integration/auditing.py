@@ -13,6 +13,7 @@ from auditors.types import Exchange
 from gateway.auditor.process import run_auditor
 from gateway.config.loading import validate
 from gateway.config.schema import Config
+from gateway.feature import FEATURES
 from gateway.jobs import open_queue
 from gateway.sampling.writer.direct import AUDIT_TASK
 from gateway.store import exchanges, ledger
@@ -43,7 +44,7 @@ def config_for(url: str, upstream: str, **sections: Any) -> Config:
 async def auditing(config: Config) -> AsyncIterator[str]:
     """Base URL of the endpoint of an auditor that runs for as long as the block."""
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
-    running = asyncio.create_task(run_auditor(config, stop=stop, on_ready=ready.set_result))
+    running = asyncio.create_task(run_auditor(config, stop=stop, on_ready=ready.set_result, features=FEATURES.values()))
     try:
         await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
         if running.done():

@@ -10,13 +10,13 @@ import msgspec
 
 from benchmarks.simulator.loading import parse
 from benchmarks.simulator.profile import Profile
-from gateway.auditor import maintenance
-from gateway.canary.request import CanaryRequest, resolved
 from gateway.config.loading import validate
 from gateway.config.schema import Config
+from gateway.features.canary import store as canaries
+from gateway.features.canary.request import CanaryRequest, resolved
+from gateway.features.canary.store import Canary
+from gateway.features.canary.tasks import CANARY_TASK
 from gateway.jobs import open_queue
-from gateway.store import canaries
-from gateway.store.canaries import Canary
 from gateway.store.database import Database
 from tests.support.integration.auditing import sample, until
 from tests.support.simulated import running_simulator
@@ -110,7 +110,7 @@ async def start(database: Database, config: Config, **asked: Any) -> str:
 async def defer(database: Database, canary_id: str) -> None:
     """Queues the job of a canary."""
     queue = open_queue(database)
-    await queue.defer(maintenance.CANARY_TASK, {"canary_id": canary_id}, lock=canary_id)
+    await queue.defer(CANARY_TASK, {"canary_id": canary_id}, lock=canary_id)
     await queue.close()
 
 

@@ -11,17 +11,18 @@ import msgspec
 from auditors.clients.cancellation import all_of
 from auditors.types import Auditor
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
-from gateway.auditor.canary.pool import NothingToReplayError, fingerprint, plan_of, served_by
-from gateway.auditor.canary.replay import Replay
-from gateway.auditor.canary.webhook import Webhook
 from gateway.auditor.enabled import EnabledAuditors
-from gateway.canary.comparison import Comparison, Findings, Pair, Verdict
-from gateway.canary.plan import Plan, drawn
-from gateway.canary.request import CanaryRequest
 from gateway.config.schema import Config
 from gateway.errors import ConfigError, StoreError
-from gateway.store import canaries, exchanges
-from gateway.store.canaries import Canary
+from gateway.features.canary import store as canaries
+from gateway.features.canary.comparison import Comparison, Findings, Pair, Verdict
+from gateway.features.canary.plan import Plan, drawn
+from gateway.features.canary.pool import NothingToReplayError, fingerprint, plan_of, served_by
+from gateway.features.canary.replay import Replay
+from gateway.features.canary.request import CanaryRequest
+from gateway.features.canary.store import Canary
+from gateway.features.canary.webhook import Webhook
+from gateway.store import exchanges
 from gateway.store.database import Database
 
 logger = logging.getLogger(__name__)

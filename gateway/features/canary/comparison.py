@@ -9,8 +9,8 @@ import msgspec
 
 from auditors.metrics import sequential_comparison as sequential
 from auditors.metrics.sequential_comparison import GapSums, MeanSums
-from gateway.canary.gaps import DIRECTIONS, FAILURE_RATE, REFUSAL_RATE, Gap
-from gateway.canary.request import CanaryRequest
+from gateway.features.canary.gaps import DIRECTIONS, FAILURE_RATE, REFUSAL_RATE, Gap
+from gateway.features.canary.request import CanaryRequest
 
 Verdict = Literal["undecided", "promote", "hold", "rollback"]
 

@@ -9,13 +9,13 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from gateway.canary.comparison import Findings, Pair, Verdict
-from gateway.canary.plan import Plan, described
-from gateway.canary.request import CanaryRequest, Side
-from gateway.canary.shown import ListedCanary, ShownCanary, ShownDelivery, ShownSide
 from gateway.errors import BusyError, ConflictError, NotFoundError
-from gateway.store import canary_deliveries
-from gateway.store.canary_deliveries import Delivery
+from gateway.features.canary import deliveries as canary_deliveries
+from gateway.features.canary.comparison import Findings, Pair, Verdict
+from gateway.features.canary.deliveries import Delivery
+from gateway.features.canary.plan import Plan, described
+from gateway.features.canary.request import CanaryRequest, Side
+from gateway.features.canary.shown import ListedCanary, ShownCanary, ShownDelivery, ShownSide
 from gateway.store.database import Database
 from gateway.store.runs import STALE_SECONDS
 from gateway.store.schema import exclusively

@@ -12,8 +12,9 @@ import msgspec
 from auditors.clients.single_request import NoAnswerError, request
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
-from gateway.store import canaries, canary_deliveries
-from gateway.store.canary_deliveries import Delivery
+from gateway.features.canary import deliveries as canary_deliveries
+from gateway.features.canary import store as canaries
+from gateway.features.canary.deliveries import Delivery
 from gateway.store.database import Database
 
 logger = logging.getLogger(__name__)

@@ -7,11 +7,12 @@ from auditors.clients.completion import served_models
 from auditors.clients.model_list import fingerprint_of
 from auditors.types import Auditor, CompletionError, Exchange, KnowsWhatIsMissing
 from gateway.auditor.clients import upstream_serving
-from gateway.canary.plan import Due, Plan, strata_of
-from gateway.canary.request import CanaryRequest
 from gateway.config.schema import Config, UpstreamConfig
 from gateway.errors import ConfigError
-from gateway.store import canaries, exchanges
+from gateway.features.canary import store as canaries
+from gateway.features.canary.plan import Due, Plan, strata_of
+from gateway.features.canary.request import CanaryRequest
+from gateway.store import exchanges
 from gateway.store.database import Database
 
 MOST_EXCHANGES = 2_000

@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Meta
 
 from auditors.text.identity import AXES
-from gateway.canary.gaps import REPLAYED
 from gateway.config.schema import Config
 from gateway.errors import RequestError, nearest
+from gateway.features.canary.gaps import REPLAYED
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 MOST_PAIRS = 100_000
@@ -23,7 +23,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class CanaryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Body of `POST /canaries`. Scores and differences are on -1..1, whatever the metric (`gateway.canary.gaps`)."""
+    """Body of `POST /canaries`. Scores and differences are on -1..1, whatever the metric (see `gaps`)."""
 
     stable: Side
     canary: Side

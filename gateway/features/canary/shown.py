@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gateway.canary.comparison import GapReport, ProxyReport, Verdict
+from gateway.features.canary.comparison import GapReport, ProxyReport, Verdict
 
 
 class ShownSide(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,12 +29,12 @@ from gateway.auditor.backpressure.deadline import time_limit
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.clients import AuditorClients
 from gateway.auditor.enabled import EnabledAuditors
-from gateway.canary.comparison import Answers, Pair
-from gateway.canary.gaps import DIRECTIONS, score
-from gateway.canary.plan import Stratum
-from gateway.canary.request import CanaryRequest, Side
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
+from gateway.features.canary.comparison import Answers, Pair
+from gateway.features.canary.gaps import DIRECTIONS, score
+from gateway.features.canary.plan import Stratum
+from gateway.features.canary.request import CanaryRequest, Side
 
 logger = logging.getLogger(__name__)
 

@@ -9,12 +9,11 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from gateway.api.audits import require_model
 from gateway.api.dependencies import Plane, Queue, Store
 from gateway.api.problems import announced
-from gateway.canary.request import CanaryRequest, resolved
-from gateway.canary.shown import ListedCanary, ShownCanary
-from gateway.store import canaries
-from gateway.store.canaries import shown
-
-CANARY_TASK = "run_canary"
+from gateway.features.canary import store as canaries
+from gateway.features.canary.request import CanaryRequest, resolved
+from gateway.features.canary.shown import ListedCanary, ShownCanary
+from gateway.features.canary.store import shown
+from gateway.features.canary.tasks import CANARY_TASK
 
 
 class Started(msgspec.Struct, frozen=True):

@@ -1,0 +1,76 @@
+"""What a feature adds to the auditor process: jobs, periodic actions, metric families."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from prometheus_client.core import Metric
+
+from auditors.streams.drift import DriftSettings
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.enabled import EnabledAuditors
+from gateway.config.schema import Config
+from gateway.jobs import JobQueue
+from gateway.store.database import Database
+
+
+class AuditorContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects of a running auditor that a feature may use. The auditor opens and closes them."""
+
+    config: Config
+    database: Database
+    queue: JobQueue
+    enabled_auditors: EnabledAuditors
+    limiters: ConcurrencyLimiters
+    settings: DriftSettings
+    """Settings of the drift detectors."""
+    secret: bytes
+    """The sampling secret."""
+    stop: asyncio.Event
+    """Set when the auditor is to end."""
+
+
+class Job(NamedTuple):
+    """A kind of job in the queue."""
+
+    handler: Callable[[dict[str, Any]], Awaitable[None]]
+    """Called with the payload of each job."""
+    concurrency: int
+    """Jobs in progress at once, in this auditor."""
+
+
+class Periodic(NamedTuple):
+    """An action that the auditor repeats."""
+
+    seconds: float
+    """Pause between the end of an action and the next."""
+    action: Callable[[], Awaitable[None]]
+
+
+class AuditorPart:
+    """The part of one feature in one auditor. Every method has an empty default."""
+
+    def jobs(self) -> Mapping[str, Job]:
+        """Return the jobs that this part handles, by task name."""
+        return {}
+
+    def periodic(self) -> Sequence[Periodic]:
+        """Return the actions that the auditor repeats until it ends."""
+        return ()
+
+    async def sweep(self) -> None:
+        """Queue a job for each piece of work in the store that waits without one. Raises StoreError."""
+
+    async def families(self) -> Sequence[Metric]:
+        """Read the metric families of this feature from the store. Raises StoreError."""
+        return ()
+
+    async def aclose(self) -> None:
+        """Close what this part opened."""
+
+
+class AuditorFeature(Protocol):
+    """A feature, as the auditor sees it."""
+
+    def auditor_part(self, context: AuditorContext) -> AuditorPart | None: ...

@@ -1,0 +1,85 @@
+"""Features: optional parts of the gateway, each in one folder, and which of them are installed.
+
+A feature registers its class in the entry point group `biasgate.features`. The gateway, the auditor, the command line,
+`/metrics` and the console read the list of features; the core imports none of them. A method of a feature imports the
+modules that it needs, so that listing the features loads only their classes.
+"""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from auditors.plugins import Registered
+
+if TYPE_CHECKING:
+    from litestar import Controller
+
+    from gateway.auditor.part import AuditorContext, AuditorPart
+    from gateway.config.schema import Config
+    from gateway.store.database import Database
+
+
+class Command(NamedTuple):
+    """A subcommand of `biasgate`."""
+
+    module: str
+    """A module with `HELP`, `add_arguments(parser)` and `run(arguments)`, which returns the exit code."""
+    summary: str
+    """One line for `biasgate --help`."""
+
+
+class Panel(NamedTuple):
+    """A section of the console's settings page."""
+
+    template: str
+    """Name of a Jinja2 template in the folder `templates` of the feature."""
+    data: Mapping[str, Any]
+
+
+class Feature:
+    """An optional part of the gateway. Every method has an empty default."""
+
+    name: ClassVar[str]
+    """As it is registered."""
+
+    def commands(self) -> Mapping[str, Command]:
+        """Return the subcommands of this feature, by name."""
+        return {}
+
+    def controllers(self) -> Sequence["type[Controller]"]:
+        """Return the controllers of the control plane. `routes` has an entry for each of their routes."""
+        return ()
+
+    def routes(self) -> Mapping[str, str]:
+        """Return who may call each route: the name of an `Audience` by "METHOD /path"."""
+        return {}
+
+    def check(self, config: "Config") -> None:
+        """Check what this feature needs of the configuration and the environment of an auditor. Raises ConfigError."""
+
+    def auditor_part(self, context: "AuditorContext") -> "AuditorPart | None":
+        """Return the part of this feature in an auditor; None without one. Raises ConfigError."""
+        return None
+
+    def templates(self) -> Path:
+        """Return the folder of the Jinja2 templates of this feature; it need not exist."""
+        return Path(inspect.getfile(type(self))).parent / "templates"
+
+    async def settings_panels(self, database: "Database") -> Sequence[Panel]:
+        """Return the sections of this feature on the settings page. Raises StoreError."""
+        return ()
+
+
+def _usable(name: str, registered: object) -> Feature:
+    """Return the feature registered under this name. Raises ValueError with the reason why it cannot be used."""
+    feature = registered() if isinstance(registered, type) else registered
+    if not isinstance(feature, Feature):
+        raise ValueError("it does not derive from gateway.feature.Feature")
+    if feature.name != name:
+        raise ValueError(f'its name is "{feature.name}"')
+    return feature
+
+
+FEATURES: Mapping[str, Feature] = Registered("biasgate.features", _usable)
+"""By name. Ours and those of other distributions."""

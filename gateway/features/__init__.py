@@ -1,0 +1,1 @@
+"""Optional parts of the gateway, one folder each; see `gateway.feature`."""
