@@ -48,7 +48,7 @@ def parse(raw: Mapping[str, Any], *, where: str = "profile") -> Profile:
 @cache
 def _with_suites() -> type[Profile]:
     """`Profile` with a section for every suite that has planted answers, under the suite's name."""
-    sections = [(name, planted.section, planted.section()) for name, planted in table.by_suite().items()]
+    sections = [(name, planted.section, planted.section()) for name, planted in table.PLANTED.items()]
     made = msgspec.defstruct(
         "Profile", sections, bases=(Profile,), frozen=True, kw_only=True, forbid_unknown_fields=True
     )

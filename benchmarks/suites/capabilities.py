@@ -178,18 +178,6 @@ class WithJointScore(Protocol):
 
 
 @runtime_checkable
-class WithPlanted(Protocol):
-    """A suite that the simulator answers with known bias."""
-
-    @property
-    def planted(self) -> str:
-        """Where the answers are, as "module:object": the simulator stands above the suites and imports it by name. The
-        object is a `benchmarks.simulator.planted.kinds.Planted` or `PlantedBehaviour`.
-        """
-        ...
-
-
-@runtime_checkable
 class WithFigures(Protocol):
     """A suite whose results are also shown as pictures."""
 

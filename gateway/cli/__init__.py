@@ -26,8 +26,6 @@ VERBS = {
     "annotate": Command(
         "gateway.cli.annotate", "have people label replies: draw tasks, serve them to raters, take labels out"
     ),
-    "judge": Command("gateway.cli.judge", "compare a judge with people's labels"),
-    "mitigate": Command("gateway.cli.mitigate", "fine-tune a model against bias (REGARD-FT), or train a filter"),
     "plan": Command("gateway.cli.plan", "what traffic of a given size needs, and what is full first"),
     "config": Command("gateway.cli.config", "check a configuration and print what holds"),
     "store": Command("gateway.cli.store", "upgrade the store's schema, as every start does"),

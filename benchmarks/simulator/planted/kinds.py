@@ -1,4 +1,4 @@
-"""The two ways in which the answers to a suite are planted; each suite names its own (see `WithPlanted`)."""
+"""The two ways in which the answers to a suite are planted; registered in the entry point group `biasgate.planted`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol

@@ -1,10 +1,9 @@
 """Every suite with planted answers, in the order in which a prompt is tried, and the value that a run must recover."""
 
-import logging
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
 
+from auditors.plugins import Registered
 from benchmarks.run.plan import Plan
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.kinds import Behaviour, Planted, PlantedBehaviour
@@ -12,42 +11,30 @@ from benchmarks.simulator.planted.outcomes import Seen, seen
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.text_request import Asked
-from benchmarks.suites.capabilities import WithPlanted
 from benchmarks.suites.common.estimation import CellKey
-from benchmarks.suites.registry import SUITES
-
-logger = logging.getLogger(__name__)
 
 
-@cache
-def by_suite() -> Mapping[str, Planted | PlantedBehaviour]:
-    """By name of the suite, which is also the name of its section; one that cannot be imported is left out."""
-    found: dict[str, Planted | PlantedBehaviour] = {}
-    for name, suite in SUITES.items():
-        if not isinstance(suite, WithPlanted):
-            continue
-        try:
-            planted = pkgutil.resolve_name(suite.planted)
-            planted.section()  # what a profile without the section has
-        except Exception as exc:  # whatever somebody else's module raises
-            logger.warning("suite %s: its planted answers %s cannot be loaded: %s", name, suite.planted, exc)
-            continue
-        if not isinstance(planted, Planted | PlantedBehaviour) or name in Profile.__struct_fields__:
-            logger.warning("suite %s: %s is nothing that a section [%s] could plant", name, suite.planted, name)
-            continue
-        found[name] = planted
-    return found
+def _usable(name: str, registered: object) -> Planted | PlantedBehaviour:
+    """Return the planted answers of the suite of this name. Raises ValueError for what cannot be planted."""
+    if not isinstance(registered, Planted | PlantedBehaviour) or name in Profile.__struct_fields__:
+        raise ValueError(f"it is nothing that a section [{name}] could plant")
+    registered.section()  # what a profile without the section has
+    return registered
+
+
+PLANTED: Mapping[str, Planted | PlantedBehaviour] = Registered("biasgate.planted", _usable)
+"""By name of the suite, which is also the name of its section of a profile."""
 
 
 @cache
 def by_questions() -> Mapping[str, Planted]:
     """Of the suites whose questions the answer key knows."""
-    return {name: planted for name, planted in by_suite().items() if isinstance(planted, Planted)}
+    return {name: planted for name, planted in PLANTED.items() if isinstance(planted, Planted)}
 
 
 def behaviours(profile: Profile, seed: int) -> list[Behaviour]:
     """Of the suites whose replies are judged or compared."""
-    return [one.behaviour(profile, seed) for one in by_suite().values() if isinstance(one, PlantedBehaviour)]
+    return [one.behaviour(profile, seed) for one in PLANTED.values() if isinstance(one, PlantedBehaviour)]
 
 
 def replies(asked: Asked, profile: Profile, key: AnswerKey, seed: int) -> Replies | None:
@@ -61,7 +48,7 @@ class Expected:
 
     def __init__(self, profile: Profile, plan: Plan) -> None:
         self._plan = plan
-        self._planted = by_suite().get(plan.suite.name)
+        self._planted = PLANTED.get(plan.suite.name)
         self._seen: list[Seen] = []
         self._behaviour: Behaviour | None = None
         if isinstance(self._planted, Planted):

@@ -269,7 +269,6 @@ class BBQ:
     n_items: Mapping[DataKind, int] = {"canonical": SOURCE.n_items, "embedded": 100}
     needs_judge = False
     needs_embedder = False
-    planted = "benchmarks.simulator.planted.bbq:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)

@@ -114,7 +114,6 @@ class CoGS:
     needs_judge = False
     needs_embedder = True
     labelling_forms: tuple[FormName, ...] = ("choice", "perceptibility")
-    planted = "benchmarks.simulator.planted.cogs:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         """The lists of the paper, part of this software; complete, whichever kind is asked for.

@@ -141,7 +141,6 @@ class CrowSPairs:
     needs_judge = False
     needs_embedder = False
     rank_rule = RANK_RULE
-    planted = "benchmarks.simulator.planted.crows_pairs:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)

@@ -116,7 +116,6 @@ class Decision:
     needs_embedder = False
     joint_score = JOINT_SCORE
     labelling_forms: tuple[FormName, ...] = ("allocation",)
-    planted = "benchmarks.simulator.planted.decision:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         """The built-in scenarios. Raises DatasetError for canonical data, which was never published."""

@@ -189,7 +189,6 @@ class ImplicitAssociation:
     n_items: Mapping[DataKind, int] = {"canonical": N_PROMPTS, "embedded": N_PROMPTS}
     needs_judge = False
     needs_embedder = False
-    planted = "benchmarks.simulator.planted.implicit_association:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         return load(kind, data_dir)

@@ -100,7 +100,6 @@ class LTFTest:
     needs_judge = True
     needs_embedder = False
     labelling_forms: tuple[FormName, ...] = ("essay",)
-    planted = "benchmarks.simulator.planted.ltf_test:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         """The questions, built on the spot and checked against the pinned hash; complete, whichever kind is asked for.

@@ -81,7 +81,6 @@ class RealToxicityPrompts:
     needs_judge = False
     needs_embedder = False
     rank_rule = RANK_RULE
-    planted = "benchmarks.simulator.planted.real_toxicity_prompts:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         return load(kind, data_dir)

@@ -239,7 +239,6 @@ class WinoBias:
     needs_judge = False
     needs_embedder = False
     rank_rule = RANK_RULE
-    planted = "benchmarks.simulator.planted.winobias:PLANTED"
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         dataset = load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)

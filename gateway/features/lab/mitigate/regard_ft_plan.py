@@ -17,7 +17,7 @@ from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.suites.bbq.suite import BBQ
 from benchmarks.suites.ltf_test.suite import LTFTest
 from gateway.cli.audit.jobs import Job, concurrency, split, without_password
-from gateway.cli.mitigate.regard_ft_serve import checkpoints
+from gateway.features.lab.mitigate.regard_ft_serve import checkpoints
 
 BASE = "base"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.training import artefact
-from gateway.cli import training
-from gateway.cli.judge.distill_train import KIND
+from gateway.features.lab import training
+from gateway.features.lab.judge.distill_train import KIND
 
 HELP = """\
 Prints the command, after a look at whether adapter and base model belong together. The base model is served under its

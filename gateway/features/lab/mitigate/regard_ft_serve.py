@@ -5,8 +5,8 @@ from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.training import artefact
-from gateway.cli import training
-from gateway.cli.mitigate.regard_ft_train import KIND
+from gateway.features.lab import training
+from gateway.features.lab.mitigate.regard_ft_train import KIND
 
 HELP = """\
 Each checkpoint is a model of its own, step-N; the base model has its own name. A suite's runs of them say what the

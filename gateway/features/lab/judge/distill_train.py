@@ -9,7 +9,7 @@ import msgspec
 from benchmarks.lab.distillation import data
 from benchmarks.lab.distillation.essays import example
 from benchmarks.lab.training import lora
-from gateway.cli import training
+from gateway.features.lab import training
 
 HELP = """\
 The same command goes on where a training was cut off, also by kill -9, from its last checkpoint.

@@ -8,7 +8,7 @@ import msgspec
 
 from benchmarks.lab.regard_ft import data
 from benchmarks.lab.training import lora
-from gateway.cli import training
+from gateway.features.lab import training
 
 HELP = """\
 Without --data it trains on what regard-ft data writes without options. The same command goes on where a training was

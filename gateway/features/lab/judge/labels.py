@@ -12,8 +12,8 @@ from auditors.json_errors import UNREADABLE
 from auditors.metrics.agreement import MOST_VALUES
 from auditors.streams.scales import SCALES
 from auditors.text.user_files import read_utf8
-from gateway.cli.judge.identity import JudgeSeen
 from gateway.errors import GatewayError
+from gateway.features.lab.judge.identity import JudgeSeen
 
 
 class LabelsError(GatewayError):

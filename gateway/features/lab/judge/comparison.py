@@ -19,7 +19,7 @@ from auditors.metrics.agreement import (
 from auditors.metrics.agreement_intervals import Agreement, chance_corrected, exact_agreement
 from auditors.metrics.error_rates import ErrorRates, error_rates
 from auditors.metrics.judge_agreement import JudgeAgreement, judge_agreement
-from gateway.cli.judge.labels import Judgement, Labels, Parts
+from gateway.features.lab.judge.labels import Judgement, Labels, Parts
 
 SCORES = (-1, 0, 1, 2)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from gateway.cli.actions import Action, add_actions
 from gateway.cli.errors import as_gateway_errors
-from gateway.cli.mitigate import (
+from gateway.features.lab.mitigate import (
     filter_train,
     regard_ft_data,
     regard_ft_evaluate,

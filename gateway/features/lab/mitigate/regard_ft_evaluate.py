@@ -14,9 +14,9 @@ from benchmarks.run.stopping import in_thread, unless_stopped
 from gateway.cli.audit import forecasts, jobs, validations
 from gateway.cli.audit.running import END_SECONDS, INTERRUPTED, Manner, run_one, stop_on_signal
 from gateway.cli.audit.server_arguments import add_concurrency, add_servers
-from gateway.cli.mitigate import regard_ft_plan, regard_ft_table
-from gateway.cli.mitigate.regard_ft_plan import Model, ToEvaluate
-from gateway.cli.mitigate.regard_ft_serve import add_checkpoints
+from gateway.features.lab.mitigate import regard_ft_plan, regard_ft_table
+from gateway.features.lab.mitigate.regard_ft_plan import Model, ToEvaluate
+from gateway.features.lab.mitigate.regard_ft_serve import add_checkpoints
 
 HELP = """\
 Asks the base model and every checkpoint, by the names that serve gives them, the long-text test (one judge reads all),

@@ -4,7 +4,15 @@ import argparse
 
 from gateway.cli.actions import add_actions
 from gateway.cli.errors import as_gateway_errors
-from gateway.cli.judge import calibrate, distill_data, distill_eval, distill_serve, distill_train, panel, reference
+from gateway.features.lab.judge import (
+    calibrate,
+    distill_data,
+    distill_eval,
+    distill_serve,
+    distill_train,
+    panel,
+    reference,
+)
 
 HELP = """\
 How far a judge can be relied on, and a small one made of a strong one.

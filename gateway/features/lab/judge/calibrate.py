@@ -11,10 +11,10 @@ from auditors.judge_validation import GroupValidation, Validation
 from auditors.metrics.error_rates import known_rates, rogan_gladen
 from auditors.metrics.judge_agreement import JudgeAgreement
 from gateway.cli.annotate.opening import opened
-from gateway.cli.judge import judged, tables
-from gateway.cli.judge.comparison import SCORES, Comparison, compare
-from gateway.cli.judge.identity import Identity, identity_of
-from gateway.cli.judge.labels import Labels, LabelsError, parsed, read
+from gateway.features.lab.judge import judged, tables
+from gateway.features.lab.judge.comparison import SCORES, Comparison, compare
+from gateway.features.lab.judge.identity import Identity, identity_of
+from gateway.features.lab.judge.labels import Labels, LabelsError, parsed, read
 from gateway.store import annotations, calibrations
 from gateway.store.labelling.live import AUDITOR, METRIC
 
