@@ -1,4 +1,4 @@
-"""A suite and an auditor that another wheel brings: installed by pip, then used as one uses our own."""
+"""A suite, an auditor and a feature that another wheel brings: installed by pip, then used as one uses our own."""
 
 import asyncio
 import json
@@ -15,8 +15,10 @@ from auditors.registry import AUDITORS
 from benchmarks.suites import registry
 from benchmarks.suites.registry import SUITES
 from gateway.auditor import maintenance
+from gateway.feature import FEATURES
 from gateway.store import catalogue
 from gateway.store.database import Database
+from tests.support.gateway.control_plane import control_plane
 from tests.support.integration.auditing import auditing, config_for, metrics, sample, settled, until
 from tests.support.integration.running_suites import ask_for_run, await_status
 from tests.support.simulated import running_simulator
@@ -40,7 +42,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def known_here(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The example is installed for this process."""
     monkeypatch.syspath_prepend(installed)
-    for registered in (SUITES, AUDITORS):
+    for registered in (SUITES, AUDITORS, FEATURES):
         monkeypatch.setitem(vars(registered), "_found", None)
         del vars(registered)["_found"]
 
@@ -73,6 +75,28 @@ async def test_help_loads_no_suite(installed: Path) -> None:
     assert (await biasgate(installed, "--help"))[2] == ""
 
 
+async def test_its_command_runs(installed: Path) -> None:
+    """`biasgate greet` is listed and run."""
+    code, out, err = await biasgate(installed, "greet", "world")
+    _, overview, _ = await biasgate(installed, "--help")
+
+    assert (code, out, err) == (0, "hello world\n", "")
+    assert "  greet      greet somebody\n" in overview
+
+
+@pytest.mark.usefixtures("known_here")
+async def test_its_route_is_guarded_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A viewer's key opens the route as the feature says; without a key it stays closed."""
+    monkeypatch.setenv("VIEWER_KEY", "viewer-secret")
+    keys = [{"name": "viewer", "key_env": "VIEWER_KEY", "role": "viewer"}]
+    async with control_plane(tmp_path, server={"control_keys": keys}) as plane:
+        closed = await plane.http.get("/greeting")
+        opened = await plane.http.get("/greeting", headers={"authorization": "Bearer viewer-secret"})
+
+    assert closed.status_code == 401
+    assert opened.json() == {"greeting": "hello"}
+
+
 async def test_a_run_gives_its_number_and_a_report(installed: Path, tmp_path: Path) -> None:
     """`audit run` asks a served model and leaves the suite's metric in result.json and on the page."""
     async with running_simulator() as url:
@@ -101,6 +125,7 @@ async def test_an_auditor_process_runs_both(database: Database) -> None:
         run = await await_status(database, await ask_for_run(database, suite="answer_length"), "done", "failed")
         assert run.status == "done", run.error
         await until(partial(_exports_words, url))
+        assert ("biasgate_greetings", frozenset()) in await metrics(url)
         audited = await sample(database, 3)
         await settled(database, audited=3)
         await maintenance.publish_catalogue(database, registry.catalogue)
