@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from auditors.plugins import Registered
 
 if TYPE_CHECKING:
-    from litestar import Controller
+    from litestar import Controller, Router
 
     from gateway.auditor.part import AuditorContext, AuditorPart
     from gateway.config.schema import Config
+    from gateway.processes.part import WorkerContext, WorkerPart
     from gateway.store.database import Database
 
 
@@ -51,8 +52,12 @@ class Feature:
         """Return the controllers of the control plane. `routes` has an entry for each of their routes."""
         return ()
 
+    def routers(self) -> Sequence["Router"]:
+        """Return routers of the control plane with rules of their own, such as bodies of any size."""
+        return ()
+
     def routes(self) -> Mapping[str, str]:
-        """Return who may call each route: the name of an `Audience` by "METHOD /path"."""
+        """Return who may call each route of this feature: the name of an `Audience` by "METHOD /path"."""
         return {}
 
     def check(self, config: "Config") -> None:
@@ -65,6 +70,10 @@ class Feature:
     def templates(self) -> Path:
         """Return the folder of the Jinja2 templates of this feature; it need not exist."""
         return Path(inspect.getfile(type(self))).parent / "templates"
+
+    def worker_part(self, context: "WorkerContext") -> "WorkerPart | None":
+        """Return the part of this feature in a gateway worker; None without one."""
+        return None
 
     async def settings_panels(self, database: "Database") -> Sequence[Panel]:
         """Return the sections of this feature on the settings page. Raises StoreError."""

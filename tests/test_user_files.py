@@ -17,10 +17,10 @@ from benchmarks.lab.filter_head.examples import read_examples
 from benchmarks.lab.training import recipe
 from benchmarks.run import directory, judge_validation
 from benchmarks.simulator import loading as profiles
-from gateway.cli import ingest
 from gateway.cli.audit import jobs
 from gateway.config.loading import load
 from gateway.errors import GatewayError
+from gateway.features.ingest import cli as ingest
 from gateway.features.lab.judge import judged, labels, reference
 from gateway.mitigation.filters.head import read_head
 from tests.benchmarks.run.test_judge_validation import GOOD

@@ -12,7 +12,6 @@ from gateway.api.access import Access
 from gateway.api.control_keys import Holder
 from gateway.config.schema import Config
 from gateway.feature import Feature
-from gateway.ingest import guardrail, intake
 from gateway.jobs import JobQueue
 from gateway.proxy.data_plane import DataPlane
 from gateway.store.database import Database
@@ -23,7 +22,5 @@ Settings: TypeAlias = NamedDependency[Config]
 Store: TypeAlias = NamedDependency[Database]
 Queue: TypeAlias = NamedDependency[SkipValidation[JobQueue]]
 Plane: TypeAlias = NamedDependency[DataPlane]
-Intake: TypeAlias = NamedDependency[SkipValidation[intake.Intake]]
-GuardrailCalls: TypeAlias = NamedDependency[SkipValidation[guardrail.GuardrailCalls]]
 Features: TypeAlias = NamedDependency[SkipValidation[Mapping[str, Feature]]]
 Entry: TypeAlias = NamedDependency[SkipValidation[Access]]

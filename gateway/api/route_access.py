@@ -34,13 +34,6 @@ _TABLE: dict[Audience, str] = {
         GET /console/static/{name}
     """,
     Audience.SCRAPER: "GET /metrics",
-    Audience.SENDER: """
-        POST /ingest/http
-        POST /ingest/litellm
-        POST /ingest/litellm/beta/litellm_basic_guardrail_api
-        POST /ingest/otlp/v1/logs
-        POST /ingest/otlp/v1/traces
-    """,
     Audience.HOLDER: """
         GET /console/session
         POST /console/session

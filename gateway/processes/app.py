@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,6 @@ from gateway.api.audits import AuditsController
 from gateway.api.exchanges import ExchangesController
 from gateway.api.feature_routes import all_routes
 from gateway.api.health import HealthController
-from gateway.api.ingest import IngestController
 from gateway.api.judges import JudgesController
 from gateway.api.labelling import LabellingController
 from gateway.api.live import LiveController
@@ -38,9 +37,8 @@ from gateway.console.showing import Pages
 from gateway.console.suite_fingerprints import KeptFingerprints
 from gateway.errors import StoreError
 from gateway.feature import FEATURES
-from gateway.ingest.guardrail import GuardrailCalls
-from gateway.ingest.intake import Intake
 from gateway.jobs import JobQueue
+from gateway.processes.part import WorkerPart
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
 from gateway.sampling.tap import SamplingTap
@@ -68,10 +66,9 @@ def create_app(
     planes: DataPlanes,
     tap: SamplingTap,
     stats: WorkerStats,
-    intake: Intake,
-    guardrail_calls: GuardrailCalls,
+    parts: Sequence[WorkerPart] = (),
 ) -> Litestar:
-    """The control plane of one worker; its lifespan starts and stops tap, data plane, queue and database.
+    """The control plane of one worker; its lifespan starts and stops tap, features, data plane, queue and database.
 
     Raises: ConfigError when the variable of a control key is not set, or two have the same value.
     """
@@ -112,7 +109,7 @@ def create_app(
         route_handlers=[
             HealthController,
             MetricsController,
-            Router("/", route_handlers=[IngestController], request_max_body_size=None),
+            *(router for feature in FEATURES.values() for router in feature.routers()),
             *console(),
             Router("/", route_handlers=controllers, guards=[require_json]),
         ],
@@ -125,8 +122,7 @@ def create_app(
             "dataplane": current(lambda plane: plane),
             "exposition": provided(exposition),
             "probe": provided(probe),
-            "intake": provided(intake),
-            "guardrail_calls": provided(guardrail_calls),
+            **{name: provided(value) for part in parts for name, value in part.dependencies().items()},
             "fingerprints": provided(KeptFingerprints(database)),
             "features": provided(FEATURES),
             "pages": provided(Pages(database, probe, access, lambda: planes.is_draining)),
@@ -135,7 +131,7 @@ def create_app(
         exception_handlers=problems.HANDLERS,
         before_send=[forbid_sniffing, AccessLog(lambda: planes.current.config)],
         openapi_config=_openapi(Router("/schema", route_handlers=[], guards=[require_json], include_in_schema=False)),
-        lifespan=[lambda _app: _lifespan(database, queue, planes, tap, intake, guardrail_calls, stats, counts)],
+        lifespan=[lambda _app: _lifespan(database, queue, planes, tap, parts, stats, counts)],
         logging_config=None,
     )
     require_entries(app.routes, routes)
@@ -148,8 +144,7 @@ async def _lifespan(
     queue: JobQueue,
     planes: DataPlanes,
     tap: SamplingTap,
-    intake: Intake,
-    guardrail_calls: GuardrailCalls,
+    parts: Sequence[WorkerPart],
     stats: WorkerStats,
     counts: SharedCounts,
 ) -> AsyncIterator[None]:
@@ -159,10 +154,9 @@ async def _lifespan(
         stack.callback(counts.flush)
         await tap.start()
         stack.push_async_callback(tap.stop)
-        intake.start()
-        stack.push_async_callback(intake.stop)
-        guardrail_calls.start()
-        stack.push_async_callback(guardrail_calls.stop)
+        for part in parts:
+            part.start()
+            stack.push_async_callback(part.stop)
         # The server has drained its connections before it comes here.
         stack.push_async_callback(planes.stop)
         await planes.start()

@@ -15,14 +15,14 @@ import uvicorn
 from gateway.config.effective import digest
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
-from gateway.ingest.guardrail import GuardrailCalls
-from gateway.ingest.intake import Intake
 from gateway.jobs import open_queue
 from gateway.mitigation.mitigation import mitigation_of
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import create_app
 from gateway.processes.draining import DrainingServer
+from gateway.processes.feature_parts import worker_parts
 from gateway.processes.garbage import kept_off_the_hot_path
+from gateway.processes.part import WorkerContext
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
 from gateway.proxy.protocol import make_protocol
@@ -88,7 +88,13 @@ class Worker:
             tracer = open_tracer(config.telemetry)
             policies = partial(mitigation_of, secret=secret)
             planes = DataPlanes(DataPlane(config, tap=tap, stats=stats, spans=tracer, mitigation_of=policies))
-            intake = Intake(lambda: planes.current, tap, RemoteSink(self._writer_path), database, stats)
+            context = WorkerContext(
+                planes=planes,
+                tap=tap,
+                database=database,
+                stats=stats,
+                open_sink=partial(RemoteSink, self._writer_path),
+            )
             app = create_app(
                 config,
                 database=database,
@@ -96,8 +102,7 @@ class Worker:
                 planes=planes,
                 tap=tap,
                 stats=stats,
-                intake=intake,
-                guardrail_calls=GuardrailCalls(intake),
+                parts=worker_parts(context),
             )
         except BaseException:
             await database.close()

@@ -57,7 +57,7 @@ exchanges = sa.Table(
 ingested = sa.Table(  # every exchange that was sent to us, sampled or not, so that none counts twice
     "ingested",
     metadata,
-    sa.Column("id", sa.String(36), primary_key=True),  # gateway.ingest.received.exchange_id
+    sa.Column("id", sa.String(36), primary_key=True),  # ingest.received.exchange_id
     sa.Column("at", sa.Float, nullable=False, index=True),
 )
 
@@ -67,7 +67,7 @@ ingested_parts = sa.Table(  # part of an exchange whose other parts have not com
     sa.Column("exchange_id", sa.String(36), primary_key=True),
     sa.Column("part", sa.String(36), primary_key=True),  # digest of what it says: a repetition is no other part
     sa.Column("at", sa.Float, nullable=False, index=True),
-    sa.Column("body", sa.LargeBinary, nullable=False),  # JSON of gateway.ingest.received.Part, redacted and sealed
+    sa.Column("body", sa.LargeBinary, nullable=False),  # JSON of ingest.received.Part, redacted and sealed
     sa.Column("is_sealed", sa.Boolean, nullable=False),
 )
 

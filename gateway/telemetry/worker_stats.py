@@ -106,7 +106,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     mitigation_seconds: list[tuple[str, str, list[int], float]] = []
     """(policy, action, counts per bucket of DURATION_BUCKETS, sum of seconds)."""
     ingested: list[tuple[str, str, int]] = []
-    """(door, outcome, how many): `gateway.ingest.received.Outcome`."""
+    """(door, outcome, how many): `gateway.features.ingest.received.Outcome`."""
     ignored_rates: dict[str, int] = {}
     """Exchanges that state a sampling rate which does not count, by door."""
     filtered: dict[str, int] = {}
@@ -175,12 +175,12 @@ class WorkerStats:
         total[0] += seconds
 
     def ingested(self, door: str, outcome: str, count: int) -> None:
-        """Counts what was sent to a door (`gateway.ingest`) by what became of it."""
+        """Counts what was sent to a door (`gateway.features.ingest`) by what became of it."""
         if count:
             self._ingested[door, outcome] += count
 
     def ignored_rates(self, door: str, count: int) -> None:
-        """Counts exchanges that state a sampling rate which does not count (`gateway.ingest.rates`)."""
+        """Counts exchanges that state a sampling rate which does not count (`gateway.features.ingest.rates`)."""
         if count:
             self._ignored_rates[door] += count
 

@@ -11,9 +11,9 @@ from unittest.mock import patch
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.ingest import pairs
-from gateway.ingest.reading import read_objects
-from gateway.ingest.received import Part, Sent, completed, merged
+from gateway.features.ingest import pairs
+from gateway.features.ingest.reading import read_objects
+from gateway.features.ingest.received import Part, Sent, completed, merged
 from tests.fuzz.target import Broken
 
 N_IDS = 4
@@ -63,7 +63,7 @@ class Halves:
 
     def _read(self, body: bytes) -> Sent | None:
         try:
-            with patch("gateway.ingest.reading.MOST_ENTRIES", MOST_ENTRIES):
+            with patch("gateway.features.ingest.reading.MOST_ENTRIES", MOST_ENTRIES):
                 sent = read_objects(body, lambda objects: pairs.read(objects, "sender"))
         except RequestError as exc:
             if "\n" in str(exc) or not str(exc):

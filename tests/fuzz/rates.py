@@ -19,9 +19,9 @@ from auditors.streams.state import StreamState, miss_gap, record, record_gap
 from auditors.types import JudgeStamp, Measurement
 from gateway.config.schema import MIN_SAMPLING_RATE
 from gateway.errors import RequestError
-from gateway.ingest import litellm, otlp, pairs
-from gateway.ingest.rates import Rates
-from gateway.ingest.received import Sent
+from gateway.features.ingest import litellm, otlp, pairs
+from gateway.features.ingest.rates import Rates
+from gateway.features.ingest.received import Sent
 from tests.fuzz.target import Broken
 
 SETTINGS = DriftSettings(reference_window=4)

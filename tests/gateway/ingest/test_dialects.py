@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.ingest import otlp
-from gateway.ingest.received import Sent, completed
+from gateway.features.ingest import otlp
+from gateway.features.ingest.received import Sent, completed
 from tests.support.gateway.otlp import span
 
 OPENINFERENCE = {"openinference.span.kind": "LLM", "llm.model_name": "qwen"}

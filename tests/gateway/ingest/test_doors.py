@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 
-from gateway.ingest.received import Part
+from gateway.features.ingest.received import Part
 from gateway.privacy.texts import texts_of
 from gateway.store import ingested
 from tests.gateway.ingest.conftest import OPEN
@@ -296,7 +296,7 @@ class TestEntering:
         self, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Whoever sends more and more of one is told nothing new, and what is kept of it stays as it is."""
-        monkeypatch.setattr("gateway.ingest.waiting_parts.MOST_PARTS", 3)
+        monkeypatch.setattr("gateway.features.ingest.waiting_parts.MOST_PARTS", 3)
         for number in range(6):
             await plane.http.post("/ingest/otlp/v1/logs", json=log("gen_ai.user.message", {"content": str(number)}))
 
@@ -330,7 +330,7 @@ async def id_of(plane: ControlPlane) -> str:
 
 async def test_calls_that_are_held_are_bounded(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     """A guardrail is answered all the same; what is not held is counted, and room comes back as calls are handed on."""
-    monkeypatch.setattr("gateway.ingest.guardrail.MOST_BYTES", 1000)
+    monkeypatch.setattr("gateway.features.ingest.guardrail.MOST_BYTES", 1000)
     path = "/ingest/litellm/beta/litellm_basic_guardrail_api"
     for turn in range(2):
         for number in range(20):

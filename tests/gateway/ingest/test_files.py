@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.ingest import _batches, _opened, _Sending
 from gateway.errors import GatewayError
+from gateway.features.ingest.cli import _batches, _opened, _Sending
 
 LINES = [json.dumps({"id": str(number), "request": {}, "response": {}}).encode() for number in range(5)]
 TEXT = b"\n".join(LINES) + b"\n"

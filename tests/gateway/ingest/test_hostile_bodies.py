@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from gateway.ingest import guardrail, litellm, otlp
-from gateway.ingest.reading import LARGE_BYTES, MOST_CONTAINERS, Reading
-from gateway.ingest.received import MOST_ERRORS, MOST_MESSAGES, Part
+from gateway.features.ingest import guardrail, litellm, otlp
+from gateway.features.ingest.reading import LARGE_BYTES, MOST_CONTAINERS, Reading
+from gateway.features.ingest.received import MOST_ERRORS, MOST_MESSAGES, Part
 from gateway.proxy.admission import Client
 from tests.support.gateway.control_plane import ControlPlane
 from tests.support.loop_turns import with_turns
@@ -65,7 +65,7 @@ async def test_brackets_alone_for_a_guardrail(plane: ControlPlane) -> None:
 
 async def test_a_large_call_of_a_guardrail(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that could not be held anyway is not read to its end."""
-    monkeypatch.setattr("gateway.api.ingest.MOST_CALL_BYTES", 1000)
+    monkeypatch.setattr("gateway.features.ingest.api.MOST_CALL_BYTES", 1000)
     call = {"litellm_call_id": "c", "model": "qwen", "input_type": "request", "texts": ["x" * 2000]}
     assert (await plane.http.post(GUARDRAIL, json=call)).json() == {"action": "NONE"}
     assert counted(plane) == {("litellm", "rejected"): 1}
@@ -76,7 +76,7 @@ def test_empty_messages_of_protobuf(n_spans: int, n_events: int) -> None:
     """Two bytes each: they are read one after the other, or left where they are, and none is kept."""
     measuring = """
 import resource, sys
-from gateway.ingest import otlp
+from gateway.features.ingest import otlp
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 body = sys.stdin.buffer.read()
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from gateway.ingest import otlp
-from gateway.ingest.rates import Rates
-from gateway.ingest.received import Sent
+from gateway.features.ingest import otlp
+from gateway.features.ingest.rates import Rates
+from gateway.features.ingest.received import Sent
 from tests.support.gateway.otlp import span
 
 ANSWER = "Anyone may."

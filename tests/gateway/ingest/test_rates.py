@@ -10,8 +10,8 @@ import pytest
 
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
-from gateway.ingest.rates import Rates, read_number, read_threshold, threshold_in
-from gateway.ingest.received import UnreadableError
+from gateway.features.ingest.rates import Rates, read_number, read_threshold, threshold_in
+from gateway.features.ingest.received import UnreadableError
 from tests.gateway.ingest.conftest import OPEN
 from tests.gateway.ingest.test_doors import pair
 from tests.gateway.ingest.test_otlp import CONTENT

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from gateway.errors import BusyError
-from gateway.ingest import pairs, rooms
-from gateway.ingest.reading import MOST_ENTRIES
-from gateway.ingest.rooms import MOST_BYTES_OF_A_KEY
-from gateway.ingest.waiting_parts import TooManyWaitingError
+from gateway.features.ingest import pairs, rooms
+from gateway.features.ingest.reading import MOST_ENTRIES
+from gateway.features.ingest.rooms import MOST_BYTES_OF_A_KEY
+from gateway.features.ingest.waiting_parts import TooManyWaitingError
 from gateway.proxy.admission import Client
 from gateway.store import ingested
 from gateway.store.ingested import PARTS_BYTES_AT_ONCE, StoredPart, Waiting, in_groups

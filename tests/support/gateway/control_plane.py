@@ -13,10 +13,13 @@ from auditors.streams.drift import DriftSettings
 from auditors.types import Status
 from gateway.config.loading import validate
 from gateway.config.schema import Config
-from gateway.ingest.guardrail import GuardrailCalls
-from gateway.ingest.intake import Intake
+from gateway.features.ingest.guardrail import GuardrailCalls
+from gateway.features.ingest.intake import Intake
+from gateway.features.ingest.serving import IngestPart
 from gateway.jobs import JobQueue, open_queue
 from gateway.processes.app import create_app
+from gateway.processes.feature_parts import worker_parts
+from gateway.processes.part import WorkerContext
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
 from gateway.sampling.tap import SamplingTap
@@ -73,8 +76,9 @@ async def control_plane(directory: Path, **sections: Any) -> AsyncIterator[Contr
         dataplane = DataPlane(config, tap=tap, stats=stats)
         sink = DirectSink(database, queue, config.sampling.max_text_bytes)
         planes = DataPlanes(dataplane)
-        intake = Intake(lambda: planes.current, tap, sink, database, stats)
-        guardrail_calls = GuardrailCalls(intake)
+        context = WorkerContext(planes=planes, tap=tap, database=database, stats=stats, open_sink=lambda: sink)
+        parts = worker_parts(context)
+        ingest = next(part for part in parts if isinstance(part, IngestPart))
         app = create_app(
             config,
             database=database,
@@ -82,13 +86,12 @@ async def control_plane(directory: Path, **sections: Any) -> AsyncIterator[Contr
             planes=planes,
             tap=tap,
             stats=stats,
-            intake=intake,
-            guardrail_calls=guardrail_calls,
+            parts=parts,
         )
         await stack.enter_async_context(app.lifespan())
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)  # type: ignore[arg-type]  # Litestar's own ASGI types
         http = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://localhost"))
-        yield ControlPlane(app, http, database, queue, dataplane, tap, stats, intake, guardrail_calls)
+        yield ControlPlane(app, http, database, queue, dataplane, tap, stats, ingest.intake, ingest.guardrail_calls)
 
 
 async def publish_suites(plane: ControlPlane, **changes: Any) -> None:

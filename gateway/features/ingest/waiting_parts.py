@@ -13,9 +13,9 @@ import msgspec
 
 from gateway.config.schema import IngestConfig
 from gateway.errors import BusyError
-from gateway.ingest.private import private
-from gateway.ingest.reading import LARGE_BYTES
-from gateway.ingest.received import Part, Received, Rejections, completed, merged, one_of_each
+from gateway.features.ingest.private import private
+from gateway.features.ingest.reading import LARGE_BYTES
+from gateway.features.ingest.received import Part, Received, Rejections, completed, merged, one_of_each
 from gateway.live.turns import in_turns
 from gateway.store import ingested
 from gateway.store.database import Database

@@ -14,9 +14,9 @@ import msgspec
 from auditors.text.answers.joined import joined
 from auditors.text.lenient_json import read_json
 from gateway.config.schema import AUDITED_PATHS
-from gateway.ingest import litellm
-from gateway.ingest.rates import Rates
-from gateway.ingest.received import (
+from gateway.features.ingest import litellm
+from gateway.features.ingest.rates import Rates
+from gateway.features.ingest.received import (
     CHAT,
     Json,
     Part,

@@ -7,29 +7,33 @@ They ask for the keys of live traffic ([[keys]]), not for those of the control p
 from collections import Counter
 from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from litestar import Controller, Request, Response, post
+from litestar.di import NamedDependency
 from litestar.exceptions import HTTPException
+from litestar.params import SkipValidation
 
 from auditors.text.lenient_json import read_json
-from gateway.api.dependencies import GuardrailCalls, Intake, Plane
+from gateway.api.dependencies import Plane
 from gateway.api.problems import announced, problem
 from gateway.errors import BusyError, NotFoundError, RequestError, StoreError
-from gateway.ingest import litellm, otlp, pairs
-from gateway.ingest.bodies import TooLargeError, read_body
-from gateway.ingest.guardrail import MOST_CALL_BYTES
-from gateway.ingest.rates import RATE_HEADER, Rates, rates_of
-from gateway.ingest.reading import read_objects, require_few_containers
-from gateway.ingest.received import Door, Outcome, Sent, UnreadableError
-from gateway.ingest.rooms import EXCHANGE_BYTES, Room
-from gateway.ingest.waiting_parts import TooManyWaitingError
+from gateway.features.ingest import guardrail, intake, litellm, otlp, pairs
+from gateway.features.ingest.bodies import TooLargeError, read_body
+from gateway.features.ingest.guardrail import MOST_CALL_BYTES
+from gateway.features.ingest.rates import RATE_HEADER, Rates, rates_of
+from gateway.features.ingest.reading import read_objects, require_few_containers
+from gateway.features.ingest.received import Door, Outcome, Sent, UnreadableError
+from gateway.features.ingest.rooms import EXCHANGE_BYTES, Room
+from gateway.features.ingest.waiting_parts import TooManyWaitingError
 from gateway.proxy.admission import Client, Refusal
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import RequestHead
 from gateway.proxy.refusals import CHALLENGE
 
+Intake: TypeAlias = NamedDependency[SkipValidation[intake.Intake]]
+GuardrailCalls: TypeAlias = NamedDependency[SkipValidation[guardrail.GuardrailCalls]]
 AnyRequest = Request[Any, Any, Any]
 Read = Callable[[bytes, str | None, Rates], Sent]
 """What a door makes of a body, of the sender's name and of the sampling rates that are stated."""

@@ -18,10 +18,10 @@ import msgspec
 from auditors.types import Exchange
 from gateway.config.schema import IngestConfig
 from gateway.errors import StoreError
-from gateway.ingest.reading import Reading
-from gateway.ingest.received import Door, Outcome, Part, Received, Rejections, Sent, completed, exchange_of
-from gateway.ingest.rooms import Rooms
-from gateway.ingest.waiting_parts import TooManyWaitingError, WaitingParts
+from gateway.features.ingest.reading import Reading
+from gateway.features.ingest.received import Door, Outcome, Part, Received, Rejections, Sent, completed, exchange_of
+from gateway.features.ingest.rooms import Rooms
+from gateway.features.ingest.waiting_parts import TooManyWaitingError, WaitingParts
 from gateway.live.turns import TURN_SECONDS, in_turns
 from gateway.proxy.admission import Client
 from gateway.proxy.data_plane import DataPlane

@@ -4,7 +4,7 @@ from collections import Counter
 
 import msgspec
 
-from gateway.ingest.received import Part
+from gateway.features.ingest.received import Part
 from gateway.privacy.bodies import redacted_request, redacted_response
 from gateway.privacy.redaction import Redactor
 

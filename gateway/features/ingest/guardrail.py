@@ -12,10 +12,10 @@ import time
 import msgspec
 
 from gateway.errors import GatewayError, StoreError
-from gateway.ingest.intake import Intake
-from gateway.ingest.litellm import together
-from gateway.ingest.reading import Reading
-from gateway.ingest.received import Part, Sent
+from gateway.features.ingest.intake import Intake
+from gateway.features.ingest.litellm import together
+from gateway.features.ingest.reading import Reading
+from gateway.features.ingest.received import Part, Sent
 from gateway.proxy.admission import Client
 from gateway.ticks import next_tick
 

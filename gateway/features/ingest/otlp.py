@@ -8,17 +8,17 @@ import msgspec
 
 from auditors.text.lenient_json import read_json
 from gateway.errors import RequestError
-from gateway.ingest import gen_ai
-from gateway.ingest.dialects import in_gen_ai
-from gateway.ingest.nesting import one_a_call
-from gateway.ingest.rates import Rates, threshold_in
-from gateway.ingest.reading import (
+from gateway.features.ingest import gen_ai
+from gateway.features.ingest.dialects import in_gen_ai
+from gateway.features.ingest.nesting import one_a_call
+from gateway.features.ingest.rates import Rates, threshold_in
+from gateway.features.ingest.reading import (
     MOST_LENIENT_CONTAINERS,
     read_value,
     require_few_containers,
     require_few_entries,
 )
-from gateway.ingest.received import (
+from gateway.features.ingest.received import (
     LONGEST_NAME,
     MOST_MESSAGES,
     Part,
@@ -29,7 +29,7 @@ from gateway.ingest.received import (
     merged,
     text_of,
 )
-from gateway.ingest.wire import WireError, records_of, require_few_messages
+from gateway.features.ingest.wire import WireError, records_of, require_few_messages
 
 Signal = Literal["traces", "logs"]
 

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from gateway.config.schema import MIN_SAMPLING_RATE, IngestConfig
-from gateway.ingest.received import UnreadableError
+from gateway.features.ingest.received import UnreadableError
 from gateway.proxy.admission import Client
 
 RATE_HEADER = "x-biasgate-sampling-rate"

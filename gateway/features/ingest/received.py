@@ -52,7 +52,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = "application/json"
     stream: bool = False
     sender_rate: float | None = None
-    """Share of its exchanges that the sender sends, as `gateway.ingest.rates` believed it; None: unknown."""
+    """Share of its exchanges that the sender sends, as `gateway.features.ingest.rates` believed it; None: unknown."""
     tag: str | None = None
     opt: str | None = None
     """"off" where the request asked not to be audited."""

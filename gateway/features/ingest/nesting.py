@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.ingest.received import Part
+from gateway.features.ingest.received import Part
 
 MOST_LEVELS = 32
 """Spans around another one that are looked at: many spans below one long chain would each go through all of it."""

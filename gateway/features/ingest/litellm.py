@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.ingest.rates import Rates
-from gateway.ingest.received import (
+from gateway.features.ingest.rates import Rates
+from gateway.features.ingest.received import (
     CHAT,
     MOST_MESSAGES,
     Json,

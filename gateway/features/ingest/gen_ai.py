@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from auditors.text.lenient_json import read_piece
-from gateway.ingest.received import MOST_MESSAGES, Json
+from gateway.features.ingest.received import MOST_MESSAGES, Json
 
 OPERATIONS = frozenset({"chat", "text_completion", "generate_content", "completion"})
 """Values of gen_ai.operation.name, or llm.request.type, that have a prompt and an answer."""

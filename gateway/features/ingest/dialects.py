@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from auditors.text.lenient_json import read_piece
-from gateway.ingest.received import MOST_MESSAGES, Json
+from gateway.features.ingest.received import MOST_MESSAGES, Json
 
 HIDDEN = "__REDACTED__"
 """What OpenInference writes in the place of text that its configuration hides."""

@@ -12,8 +12,8 @@ import msgspec
 
 from auditors.text.lenient_json import count_containers, read_json
 from gateway.errors import RequestError
-from gateway.ingest.bodies import TooLargeError
-from gateway.ingest.received import Rejections, Sent
+from gateway.features.ingest.bodies import TooLargeError
+from gateway.features.ingest.received import Rejections, Sent
 
 LARGE_BYTES = 32 * 1024
 """A larger body is read in a thread."""

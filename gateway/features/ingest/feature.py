@@ -1,0 +1,37 @@
+"""The feature `ingest`: exchanges that others relayed and recorded."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gateway.feature import Command, Feature
+
+if TYPE_CHECKING:
+    from litestar import Router
+
+    from gateway.processes.part import WorkerContext, WorkerPart
+
+
+class Ingest(Feature):
+    """See docs/ingest.md."""
+
+    name = "ingest"
+
+    def commands(self) -> Mapping[str, Command]:
+        summary = "send a file of exchanges that something else recorded to a running gateway"
+        return {"ingest": Command("gateway.features.ingest.cli", summary)}
+
+    def routers(self) -> Sequence["Router"]:
+        from litestar import Router
+
+        from gateway.features.ingest.api import IngestController
+
+        return [Router("/", route_handlers=[IngestController], request_max_body_size=None)]
+
+    def routes(self) -> Mapping[str, str]:
+        doors = ("http", "litellm", "litellm/beta/litellm_basic_guardrail_api", "otlp/v1/logs", "otlp/v1/traces")
+        return {f"POST /ingest/{door}": "SENDER" for door in doors}
+
+    def worker_part(self, context: "WorkerContext") -> "WorkerPart":
+        from gateway.features.ingest.serving import IngestPart
+
+        return IngestPart(context)

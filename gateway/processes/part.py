@@ -1,0 +1,43 @@
+"""What a feature adds to a gateway worker: objects that its route handlers take, started and stopped with the app."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from gateway.proxy.data_planes import DataPlanes
+from gateway.sampling.tap import SamplingTap
+from gateway.sampling.writer.sink import ExchangeSink
+from gateway.store.database import Database
+from gateway.telemetry.worker_stats import WorkerStats
+
+
+class WorkerContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects of a worker that a feature may use. The worker opens and closes them."""
+
+    planes: DataPlanes
+    tap: SamplingTap
+    database: Database
+    stats: WorkerStats
+    open_sink: Callable[[], ExchangeSink]
+    """Opens a connection to the writer of this gateway. Its caller owns it."""
+
+
+class WorkerPart:
+    """The part of one feature in one worker. Every method has an empty default."""
+
+    def dependencies(self) -> Mapping[str, object]:
+        """Return the objects that route handlers take as parameters, by the name of the parameter."""
+        return {}
+
+    def start(self) -> None:
+        """Start background tasks. Called in the event loop, after the tap has started."""
+
+    async def stop(self) -> None:
+        """Stop what `start` began, before the tap stops."""
+
+
+class WorkerFeature(Protocol):
+    """A feature, as a worker sees it."""
+
+    def worker_part(self, context: WorkerContext) -> WorkerPart | None: ...
