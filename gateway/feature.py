@@ -63,6 +63,14 @@ class Feature:
     def check(self, config: "Config") -> None:
         """Check what this feature needs of the configuration and the environment of an auditor. Raises ConfigError."""
 
+    def environment(self, config: "Config") -> frozenset[str]:
+        """Return the environment variables that this feature reads in an auditor.
+
+        A name that ends in "*" stands for all variables that begin so. Variables that a setting names are not among
+        them.
+        """
+        return frozenset()
+
     def auditor_part(self, context: "AuditorContext") -> "AuditorPart | None":
         """Return the part of this feature in an auditor; None without one. Raises ConfigError."""
         return None
@@ -74,6 +82,10 @@ class Feature:
     def worker_part(self, context: "WorkerContext") -> "WorkerPart | None":
         """Return the part of this feature in a gateway worker; None without one."""
         return None
+
+    async def problems(self, database: "Database") -> Sequence[str]:
+        """Read what is wrong with this feature, for the console's list of parts. Raises StoreError."""
+        return ()
 
     async def settings_panels(self, database: "Database") -> Sequence[Panel]:
         """Return the sections of this feature on the settings page. Raises StoreError."""

@@ -9,7 +9,6 @@ from auditors.clients.embedder_packages import EmbedderError, require_packages
 from auditors.thinking import parse_thinking
 from gateway.config.schema import AuditorConfig, Config
 from gateway.errors import ConfigError
-from gateway.export import address
 from gateway.telemetry import otlp
 
 
@@ -21,8 +20,6 @@ def require_auditable(config: Config) -> None:
     telemetry = config.telemetry
     if telemetry.otlp_endpoint is not None and telemetry.evaluation_signal is not None:
         otlp.require_installed(telemetry.otlp_endpoint)
-    if config.export.url is not None:
-        address.require_installed(config.export.url)
     if config.audits.schedules or config.audits.on_model_change:
         from gateway.auditor.scheduling import configured
 

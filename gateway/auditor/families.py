@@ -2,7 +2,12 @@
 
 from collections.abc import Sequence
 
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+
+def counter(name: str, text: str, labels: Sequence[str]) -> CounterMetricFamily:
+    """Return an empty counter family `biasgate_NAME_total` with its help text."""
+    return CounterMetricFamily(f"biasgate_{name}", text, labels=labels)
 
 
 def gauge(name: str, text: str, labels: Sequence[str]) -> GaugeMetricFamily:

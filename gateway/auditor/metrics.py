@@ -18,7 +18,7 @@ from auditors.types import Estimate
 from gateway.auditor.backpressure.aimd import REASONS
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.backpressure.running import EVICTED, WASTED, Evictions
-from gateway.auditor.families import gauge, interval, put
+from gateway.auditor.families import counter, gauge, interval, put
 from gateway.auditor.latest_exchanges import LatestExchanges
 from gateway.auditor.live_series import Labels, LiveSeries
 from gateway.config.schema import AuditsConfig
@@ -36,15 +36,6 @@ RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "mode
 COVERAGE = ("suite", "metric", "model")
 
 RUN_INFO = ("suite", "model", "mode", "thinking", "protocol", "data")
-
-
-class Exporting(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the export to `export.url` is. Times are Unix seconds."""
-
-    done_at: float | None
-    """When it last held what the store held."""
-    due_at: float
-    """By when something should have arrived, or nothing been found to bring."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +63,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Those of features, as they read them."""
     coverage: Coverage | None = None
     """The newest computation; None before the first."""
-    export: Exporting | None = None
-    """None where nothing is exported."""
     due_times: Mapping[tuple[str, str], float] = {}
     """Of scheduled suites, by suite and model: see `gateway.auditor.scheduling.due_times`."""
 
@@ -118,7 +107,6 @@ class AuditorMetrics(Collector):
         yield from _runs(snapshot)
         yield from snapshot.families
         yield from _coverage(snapshot.coverage)
-        yield from _export(snapshot)
         yield from _run_estimates(snapshot.exported_runs)
         yield _limiter(self._limiters.allowed())
         yield _latency(self._limiters.live_latency_ratios())
@@ -237,17 +225,6 @@ def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]
     yield from (value, lower, upper, info, validated)
 
 
-def _export(snapshot: Snapshot) -> Iterator[Metric]:
-    yield _counter(snapshot, "export_rows", "Rows written to exports.", ("dataset",))
-    yield _counter(snapshot, "exports", "Passes of exports by what came of them.", ("outcome",))
-    success = gauge("export_last_success_timestamp_seconds", "When an export last held all there was.", ())
-    due = gauge("export_due_timestamp_seconds", "By when the export should have moved on.", ())
-    if snapshot.export is not None:
-        put(success, (), snapshot.export.done_at)
-        put(due, (), snapshot.export.due_at)
-    yield from (success, due)
-
-
 def _coverage(found: Coverage | None) -> Iterator[Metric]:
     """Of the newest computation."""
     words = "Share of the traffic that names an identity: what resembles no question of any suite."
@@ -285,13 +262,13 @@ def thinking_of(run: Run) -> str:
 
 
 def _of(counters: Mapping[tuple[str, Labels], float], name: str) -> dict[Labels, float]:
-    return {labels: value for (counter, labels), value in counters.items() if counter == name}
+    return {labels: value for (key, labels), value in counters.items() if key == name}
 
 
 def _counter(
     snapshot: Snapshot, name: str, text: str, labels: Sequence[str], latest: LatestExchanges | None = None
 ) -> Metric:
-    family = CounterMetricFamily(f"biasgate_{name}", text, labels=labels)
+    family = counter(name, text, labels)
     for values, count in sorted(_of(snapshot.counters, name).items()):
         family.add_metric(values, count, exemplar=_exemplar(latest, name, values))
     return family

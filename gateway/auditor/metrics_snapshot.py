@@ -6,23 +6,11 @@ from collections.abc import Sequence
 from auditors.streams.drift import DriftSettings
 from auditors.types import Estimate
 from benchmarks.run import result as results
-from gateway.auditor.metrics import Exporting, Snapshot, data_kind, thinking_of
+from gateway.auditor.metrics import Snapshot, data_kind, thinking_of
 from gateway.auditor.part import AuditorPart
 from gateway.auditor.scheduling import due_times
-from gateway.config.schema import ExportConfig
 from gateway.live.stream import Stream
-from gateway.store import (
-    catalogue,
-    circuits,
-    counters,
-    coverages,
-    evaluations,
-    exchanges,
-    exports,
-    runs,
-    schedules,
-    streams,
-)
+from gateway.store import catalogue, circuits, counters, coverages, evaluations, exchanges, runs, schedules, streams
 from gateway.store.database import Database
 from gateway.store.runs import Run
 
@@ -61,7 +49,6 @@ class SnapshotReader:
     def __init__(
         self,
         database: Database,
-        export: ExportConfig | None = None,
         settings: DriftSettings | None = None,
         parts: Sequence[AuditorPart] = (),
     ) -> None:
@@ -69,7 +56,6 @@ class SnapshotReader:
         self._parts = parts
         self._database = database
         self._settings = settings or DriftSettings()
-        self._export = export or ExportConfig()
         self._streams: dict[str, Stream] = {}
         self._listed: Sequence[Stream] = ()
         self._stamp: tuple[object, ...] | None = None
@@ -93,18 +79,10 @@ class SnapshotReader:
             finished_runs=finished,
             due_times=due_times(known_schedules, finished, known_suites),
             exported_runs=[(run, *await self._of(run)) for run in exported(finished)],
-            export=await self._exporting(),
             families=[family for part in self._parts for family in await part.families()],
             coverage=await coverages.newest(self._database),
             active_runs=await runs.list_runs(self._database, status="running"),
         )
-
-    async def _exporting(self) -> Exporting | None:
-        if self._export.url is None:
-            return None
-        found = await exports.progress(self._database, self._export.url)
-        due_at = (found.moved_at or found.since or time.time()) + self._export.every_hours * 3600.0
-        return Exporting(done_at=found.done_at, due_at=due_at)
 
     async def _streams_now(self) -> Sequence[Stream]:
         stamp = await streams.stamp(self._database)

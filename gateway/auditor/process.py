@@ -20,7 +20,6 @@ from gateway.auditor.coverage.passes import CoveragePasses
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.auditor.endpoint import Endpoint, listen
 from gateway.auditor.evaluation_events import EvaluationEvents
-from gateway.auditor.exports import Exports
 from gateway.auditor.live import LIVE_JOBS, LiveAudit
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.auditor.metrics_renewal import MetricsRenewal
@@ -57,8 +56,6 @@ SCHEDULE_SECONDS = 5.0
 MODELS_SECONDS = 30.0
 RENDER_SECONDS = 60.0
 EVENTS_SECONDS = 1.0
-EXPORT_SECONDS = 10.0
-"""How often it is looked whether an export is due."""
 REFERENCE_SECONDS = 10.0
 """How often it is looked whether a pass over the judge's reference set is due."""
 COVERAGE_SECONDS = 60.0
@@ -121,10 +118,9 @@ async def run_auditor(
         references = ReferencePasses(config, database, enabled_auditors.judge, settings, stop)
         events = EvaluationEvents(config, database, stop)
         stack.callback(events.close)
-        exporting = Exports(config, database, stop)
         work = _Work(
             *(config, database, queue, enabled_auditors, limiters, live, parts, circuits, settings, stop),
-            *(references, events, exporting),
+            *(references, events),
         )
         stack.push_async_callback(_leave, database, work.name)
         endpoint = Endpoint(Exposition(work.metrics), work.checks, keys, renew=work.renewal.for_a_scrape)
@@ -156,12 +152,10 @@ class _Work:
         stop: asyncio.Event,
         references: ReferencePasses,
         events: EvaluationEvents,
-        exporting: Exports,
     ) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self._references = references
         self._events = events
-        self._exporting = exporting
         self._parts = parts
         self.metrics = AuditorMetrics(settings, limiters, auditors=enabled_auditors.names, latest=live.latest)
         self._circuits = circuits
@@ -173,7 +167,7 @@ class _Work:
         self._queue = queue
         self._enabled_auditors = enabled_auditors
         self._stop = stop
-        self.renewal = MetricsRenewal(SnapshotReader(database, config.export, settings, parts), self.metrics)
+        self.renewal = MetricsRenewal(SnapshotReader(database, settings, parts), self.metrics)
         self._has_reported_suites = False
         self._clock = TrustedClock()
 
@@ -215,7 +209,6 @@ class _Work:
             _every(REFERENCE_SECONDS, stop, self._references),
             _every(COVERAGE_SECONDS, stop, coverage),
             _every(EVENTS_SECONDS, stop, self._events),
-            _every(EXPORT_SECONDS, stop, self._exporting),
             _every(RETIRE_SECONDS, stop, self._retire),
             _every(auditors_seen.BEAT_SECONDS, stop, partial(auditors_seen.beat, database, self.name)),
             _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, heap.trim)),

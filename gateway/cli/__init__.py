@@ -17,7 +17,6 @@ VERBS = {
     "suites": Command("gateway.cli.suites", "list the benchmark suites, or write the items of one"),
     "datasets": Command("gateway.cli.datasets", "list, fetch and verify benchmark data"),
     "audit": Command("gateway.cli.audit", "run, score, compare, gate and report audits"),
-    "export": Command("gateway.cli.export", "write measurements and runs as Parquet files, as far as they are new"),
     "exchanges": Command("gateway.cli.exchanges", "delete stored exchanges, or show who accessed them"),
     "auditors": Command("gateway.cli.auditors", "measure how often a live auditor is wrong about labelled replies"),
     "annotate": Command(

@@ -9,7 +9,8 @@ from litestar.datastructures import State
 
 from gateway.api.control_keys import Holder
 from gateway.errors import StoreError
-from gateway.store import auditors_seen, circuits, exports, stream_pages
+from gateway.feature import FEATURES
+from gateway.store import auditors_seen, circuits, stream_pages
 from gateway.store.database import Database
 from gateway.telemetry.health import OK, STREAMS, Probe, circuit_text
 
@@ -55,7 +56,9 @@ async def shell_of(
             Part(one.auditor, circuit_text(one.opened_at, one.n_waiting, f"{one.error} ({one.server})"))
             for one in await circuits.open_circuits(database)
         ]
-        parts += [Part("export", one.error) for one in await exports.failing(database, tried_after=time.time() - 900.0)]
+        parts += [
+            Part(name, problem) for name, feature in FEATURES.items() for problem in await feature.problems(database)
+        ]
     except StoreError as exc:
         if all(part.problem is None for part in parts):
             parts.append(Part("store", str(exc)))

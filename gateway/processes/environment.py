@@ -12,7 +12,7 @@ from auditors.clients.environment import LOCAL_EMBEDDER, OUTGOING_HTTP
 from benchmarks.datasets.environment import HOME_VARIABLE, MIRROR_VARIABLE
 from gateway.config.schema import Config, Process
 from gateway.config.variables import variables_of
-from gateway.export import environment as export
+from gateway.feature import FEATURES
 from gateway.store import environment as store
 from gateway.telemetry import otlp
 
@@ -32,10 +32,9 @@ def writer_environment(config: Config, environ: Mapping[str, str]) -> dict[str, 
 
 
 def auditor_environment(config: Config, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the auditor's part of an environment: the auditor also asks models, fetches data sets and exports."""
+    """Return the auditor's part of an environment: the auditor also asks models and fetches data sets."""
     declared = store.variables(config.store.url) | OUTGOING_HTTP | LOCAL_EMBEDDER | _DATASETS
-    if config.export.url is not None:
-        declared |= export.variables(config.export.url)
+    declared = declared.union(*(feature.environment(config) for feature in FEATURES.values()))
     if config.telemetry.evaluation_signal is not None:
         declared |= otlp.VARIABLES
     return _select(config, environ, "auditor", declared)

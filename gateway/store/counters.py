@@ -1,6 +1,6 @@
 """Counters that the auditors expose, kept beside the facts they count and raised in the same transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 import sqlalchemy as sa
@@ -30,10 +30,11 @@ async def increase(database: Database, increments: Increments) -> None:
         await add(connection, increments)
 
 
-async def read(database: Database) -> dict[tuple[str, tuple[str, ...]], float]:
-    """Every counter by (name, label values)."""
+async def read(database: Database, names: Collection[str] | None = None) -> dict[tuple[str, tuple[str, ...]], float]:
+    """Every counter by (name, label values), or those of these names."""
+    query = sa.select(counters) if names is None else sa.select(counters).where(counters.c.name.in_(names))
     async with database.read() as connection:
-        rows = await connection.execute(sa.select(counters))
+        rows = await connection.execute(query)
         return {(row.name, tuple(msgspec.json.decode(row.labels, type=list[str]))): row.value for row in rows}
 
 

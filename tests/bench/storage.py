@@ -15,7 +15,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from auditors.types import Measurement
-from gateway.export.passes import bring
+from gateway.features.export.passes import bring
 from gateway.store import exchanges, measurements
 from gateway.store.database import Database
 from gateway.store.measurements import Recording, Settling

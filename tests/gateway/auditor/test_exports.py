@@ -9,17 +9,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.auditor import exports as scheduled
-from gateway.auditor.checks import require_auditable
-from gateway.auditor.exports import Exports
-from gateway.auditor.metrics import AuditorMetrics
-from gateway.auditor.metrics_snapshot import SnapshotReader
+from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.config.loading import validate
 from gateway.config.schema import Config
 from gateway.console.shell import Part
 from gateway.errors import ConfigError
-from gateway.export import address, passes
-from gateway.store import counters, exports
+from gateway.features.export import address, passes
+from gateway.features.export import periodic as scheduled
+from gateway.features.export import store as exports
+from gateway.features.export.auditing import read_families
+from gateway.features.export.feature import Export
+from gateway.features.export.periodic import Exports
+from gateway.store import counters
 from gateway.store.database import Database
 from gateway.telemetry.exposition import Exposition
 from tests.support.store.exported import add, names, read
@@ -44,7 +45,7 @@ async def set_back(database: Database, url: str, seconds: float) -> None:
 async def exposed(database: Database, of: Config) -> dict[str, float]:
     """The families of exports, by name and labels."""
     metrics = AuditorMetrics(SETTINGS)
-    await metrics.renew(await SnapshotReader(database, of.export).read())
+    await metrics.renew(Snapshot(families=await read_families(database, of.export)))
     lines = (await Exposition(metrics).render(""))[0].decode().splitlines()
     return {
         name: float(value)
@@ -167,4 +168,4 @@ def test_what_writes_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The auditor does not start, and says what to install."""
     monkeypatch.setattr(address, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match=r'pip install "biasgate\[export\]"'):
-        require_auditable(config("x"))
+        Export().check(config("x"))

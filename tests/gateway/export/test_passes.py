@@ -21,11 +21,12 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from auditors.types import JudgeStamp
 from gateway.errors import BusyError, ExportError, StoreError
-from gateway.export import passes
-from gateway.export.address import Address
-from gateway.export.columns import DATASETS
-from gateway.export.passes import Brought, StoppedError, bring
-from gateway.store import counters, exchanges, exports, partitions, runs
+from gateway.features.export import passes
+from gateway.features.export import store as exports
+from gateway.features.export.address import Address
+from gateway.features.export.columns import DATASETS
+from gateway.features.export.passes import Brought, StoppedError, bring
+from gateway.store import counters, exchanges, partitions, runs
 from gateway.store import measurements as recorded
 from gateway.store.connections import insert_rows
 from gateway.store.database import Database
@@ -200,8 +201,8 @@ async def test_row_that_was_under_way_is_not_passed_over(
 
 _CHILD = """
 import asyncio, sys, uuid
-from gateway.export import passes
-from gateway.store import exports
+from gateway.features.export import passes
+from gateway.features.export import store as exports
 from gateway.store.connections import Connections
 passes.ROWS_IN_PART, passes.ROWS_AT_ONCE, exports.LEASE_SECONDS = 700, 50, 0.3
 async def main():

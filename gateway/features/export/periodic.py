@@ -9,12 +9,12 @@ from auditors.addresses import mask_url
 from benchmarks.run.stopping import in_thread
 from gateway.config.schema import Config
 from gateway.errors import BusyError, StoreError
-from gateway.export.address import require_installed
-from gateway.export.passes import Brought, StoppedError, bring
-from gateway.store import exports
+from gateway.features.export import store as exports
+from gateway.features.export.address import require_installed
+from gateway.features.export.passes import Brought, StoppedError, bring
+from gateway.features.export.store import Progress
 from gateway.store.connections import Connections
 from gateway.store.database import Database
-from gateway.store.exports import Progress
 
 logger = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _export(store_url: str, url: str) -> str:
     from auditors.addresses import mask_url
-    from gateway.export.passes import bring
+    from gateway.features.export.passes import bring
     from gateway.store.database import Database
 
     database = await Database.open(store_url, migrate=False)

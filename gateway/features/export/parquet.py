@@ -5,8 +5,8 @@ from importlib.metadata import version
 from typing import IO, Any
 
 from gateway.errors import ExportError
-from gateway.export.address import VERSION
-from gateway.export.columns import DATASETS, Column
+from gateway.features.export.address import VERSION
+from gateway.features.export.columns import DATASETS, Column
 
 
 class ParquetFile:

@@ -15,11 +15,12 @@ import msgspec
 from benchmarks.run import result as results
 from benchmarks.run.result import Result
 from gateway.errors import ExportError, GatewayError, StoreError
-from gateway.export.address import Address, BegunFile
-from gateway.export.parquet import ParquetFile
-from gateway.store import counters, exports
+from gateway.features.export import store as exports
+from gateway.features.export.address import Address, BegunFile
+from gateway.features.export.parquet import ParquetFile
+from gateway.features.export.store import LEASE_SECONDS, LostLeaseError, Measured, Progress, day_of
+from gateway.store import counters
 from gateway.store.connections import Connections
-from gateway.store.exports import LEASE_SECONDS, LostLeaseError, Measured, Progress, day_of
 
 ROWS_IN_PART = 1_000_000
 ROWS_AT_ONCE = 10_000

@@ -1,0 +1,49 @@
+"""The feature `export`: measurements and runs as Parquet files at an address."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gateway.feature import Command, Feature
+
+if TYPE_CHECKING:
+    from gateway.auditor.part import AuditorContext, AuditorPart
+    from gateway.config.schema import Config
+    from gateway.store.database import Database
+
+SHOWN_SECONDS = 900.0
+"""How long after its last try a failed export is shown."""
+
+
+class Export(Feature):
+    """See docs/operations.md."""
+
+    name = "export"
+
+    def commands(self) -> Mapping[str, Command]:
+        summary = "write measurements and runs as Parquet files, as far as they are new"
+        return {"export": Command("gateway.features.export.cli", summary)}
+
+    def check(self, config: "Config") -> None:
+        if config.export.url is not None:
+            from gateway.features.export.address import require_installed
+
+            require_installed(config.export.url)
+
+    def environment(self, config: "Config") -> frozenset[str]:
+        if config.export.url is None:
+            return frozenset()
+        from gateway.features.export.environment import variables
+
+        return variables(config.export.url)
+
+    def auditor_part(self, context: "AuditorContext") -> "AuditorPart":
+        from gateway.features.export.auditing import ExportPart
+
+        return ExportPart(context)
+
+    async def problems(self, database: "Database") -> Sequence[str]:
+        from gateway.features.export import store
+
+        failing = await store.failing(database, tried_after=time.time() - SHOWN_SECONDS)
+        return [progress.error or "" for progress in failing]
