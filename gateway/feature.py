@@ -56,6 +56,14 @@ class Feature:
         """Return routers of the control plane with rules of their own, such as bodies of any size."""
         return ()
 
+    def pages(self) -> Sequence["type[Controller]"]:
+        """Return the controllers of the console's pages. `routes` has an entry for each of their routes."""
+        return ()
+
+    def tabs(self) -> Mapping[str, str]:
+        """Return the entries of the console's navigation: their names by address."""
+        return {}
+
     def routes(self) -> Mapping[str, str]:
         """Return who may call each route of this feature: the name of an `Audience` by "METHOD /path"."""
         return {}

@@ -12,7 +12,6 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta
 
 from auditors.answer_quality import NAME as QUALITY
-from auditors.coverage import Coverage
 from gateway.api import live_pages
 from gateway.api.dependencies import Settings, Store
 from gateway.api.live_alarms import Alarm
@@ -26,7 +25,7 @@ from gateway.live.policies import PolicyEffect, effect_of
 from gateway.live.settings import settings_of
 from gateway.live.stream import Stream
 from gateway.live.turns import in_turns
-from gateway.store import acknowledgements, circuits, coverages, histories, ledger, policy_arms, served, streams
+from gateway.store import acknowledgements, circuits, histories, ledger, policy_arms, served, streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Database
 from gateway.store.stream_pages import MOST, Selection
@@ -36,10 +35,6 @@ from gateway.telemetry.health import circuit_text
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Units of a window."""
 MOST_OFFSET = 1_000_000
-NOT_COMPUTED = (
-    "what no suite covers has not been computed: an auditor does so every audits.coverage_every_hours, with the "
-    "embedder of [auditors.embedding]"
-)
 MOST_COMPARISONS = 1_000
 
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST)]
@@ -309,19 +304,6 @@ class LiveController(Controller):
             database, policy=policy, model=model, axis=axis, auditor=auditor, limit=limit
         )
         return await in_turns(effect_of, found)
-
-    @get(
-        "/coverage",
-        summary="What no suite covers: the traffic that names an identity beside the questions of suites",
-        responses={200: ResponseSpec(Coverage, description="The newest computation", generate_examples=False)}
-        | announced(404),
-    )
-    async def coverage(self, database: Store) -> Coverage:
-        """Of the newest sampled prompts. `examples` are ids for `GET /live/exchanges?exchange_id=`."""
-        found = await coverages.newest(database)
-        if found is None:
-            raise NotFoundError(NOT_COMPUTED)
-        return found
 
     @get("/ledger", summary="What became of every request", responses=announced())
     async def ledger(self, database: Store) -> Ledger:

@@ -59,7 +59,6 @@ _TABLE: dict[Audience, str] = {
         GET /judges/calibrations/{digest}
         GET /live/alarms
         GET /live/circuits
-        GET /live/coverage
         GET /live/detectors
         GET /live/estimates
         GET /live/ledger
@@ -72,7 +71,6 @@ _TABLE: dict[Audience, str] = {
         GET /console/audits
         GET /console/audits/compare
         GET /console/audits/{audit_id}
-        GET /console/coverage
         GET /console/fingerprints
         GET /console/fingerprints/suites
         GET /console/fingerprints/suites/{suite}

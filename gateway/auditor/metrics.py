@@ -12,13 +12,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
-from auditors.coverage import Coverage
 from auditors.streams.drift import DriftSettings
 from auditors.types import Estimate
 from gateway.auditor.backpressure.aimd import REASONS
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.backpressure.running import EVICTED, WASTED, Evictions
-from gateway.auditor.families import counter, gauge, interval, put
+from gateway.auditor.families import counter, gauge, put
 from gateway.auditor.latest_exchanges import LatestExchanges
 from gateway.auditor.live_series import Labels, LiveSeries
 from gateway.config.schema import AuditsConfig
@@ -32,8 +31,6 @@ from gateway.telemetry.exemplars import exemplar
 from gateway.telemetry.metrics import EVICTED_HELP, WASTED_HELP
 
 RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "model", "mode", "thinking")
-
-COVERAGE = ("suite", "metric", "model")
 
 RUN_INFO = ("suite", "model", "mode", "thinking", "protocol", "data")
 
@@ -61,8 +58,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     active_runs: Sequence[Run] = ()
     families: Sequence[Metric] = ()
     """Those of features, as they read them."""
-    coverage: Coverage | None = None
-    """The newest computation; None before the first."""
     due_times: Mapping[tuple[str, str], float] = {}
     """Of scheduled suites, by suite and model: see `gateway.auditor.scheduling.due_times`."""
 
@@ -106,7 +101,6 @@ class AuditorMetrics(Collector):
         yield _scores(snapshot.counters, self._latest)
         yield from _runs(snapshot)
         yield from snapshot.families
-        yield from _coverage(snapshot.coverage)
         yield from _run_estimates(snapshot.exported_runs)
         yield _limiter(self._limiters.allowed())
         yield _latency(self._limiters.live_latency_ratios())
@@ -223,30 +217,6 @@ def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]
             put(lower, labels, one.lower)
             put(upper, labels, one.upper)
     yield from (value, lower, upper, info, validated)
-
-
-def _coverage(found: Coverage | None) -> Iterator[Metric]:
-    """Of the newest computation."""
-    words = "Share of the traffic that names an identity: what resembles no question of any suite."
-    value, lower, upper = interval("coverage_unmatched_ratio", words, ())
-    of_suite = gauge("coverage_suite_ratio", "The same share: what resembles a question of the suite.", ("suite",))
-    chance = gauge("coverage_ordinary_ratio", "Of prompts that name no identity: what resembles a question.", ())
-    exchanges = gauge("coverage_exchanges", "Sampled prompts that name an identity and were compared.", ())
-    at = gauge("coverage_timestamp_seconds", "When it was last computed.", ())
-    weighted = interval("coverage_reweighted", "A suite's headline number, weighted as the traffic.", COVERAGE)
-    if found is not None:
-        put(value, (), found.unmatched.value)
-        put(lower, (), found.unmatched.lower)
-        put(upper, (), found.unmatched.upper)
-        put(chance, (), found.ordinary.value)
-        put(exchanges, (), float(found.unmatched.n))
-        put(at, (), found.at)
-        for suite in found.suites:
-            put(of_suite, (suite.suite,), suite.resembling.value)
-        for one in {(one.suite, one.model): one for one in found.reweighted}.values():
-            for family, number in zip(weighted, (one.value, one.lower, one.upper), strict=True):
-                put(family, (one.suite, one.metric, one.model), number)
-    yield from (value, lower, upper, of_suite, chance, exchanges, at, *weighted)
 
 
 def data_kind(run: Run) -> str:

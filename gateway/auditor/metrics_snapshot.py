@@ -10,7 +10,7 @@ from gateway.auditor.metrics import Snapshot, data_kind, thinking_of
 from gateway.auditor.part import AuditorPart
 from gateway.auditor.scheduling import due_times
 from gateway.live.stream import Stream
-from gateway.store import catalogue, circuits, counters, coverages, evaluations, exchanges, runs, schedules, streams
+from gateway.store import catalogue, circuits, counters, evaluations, exchanges, runs, schedules, streams
 from gateway.store.database import Database
 from gateway.store.runs import Run
 
@@ -80,7 +80,6 @@ class SnapshotReader:
             due_times=due_times(known_schedules, finished, known_suites),
             exported_runs=[(run, *await self._of(run)) for run in exported(finished)],
             families=[family for part in self._parts for family in await part.families()],
-            coverage=await coverages.newest(self._database),
             active_runs=await runs.list_runs(self._database, status="running"),
         )
 

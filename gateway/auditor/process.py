@@ -16,7 +16,6 @@ from gateway.auditor import heap, maintenance, scheduling
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.circuits import REFRESH_SECONDS as CIRCUIT_SECONDS
 from gateway.auditor.circuits import Circuits
-from gateway.auditor.coverage.passes import CoveragePasses
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.auditor.endpoint import Endpoint, listen
 from gateway.auditor.evaluation_events import EvaluationEvents
@@ -58,8 +57,6 @@ RENDER_SECONDS = 60.0
 EVENTS_SECONDS = 1.0
 REFERENCE_SECONDS = 10.0
 """How often it is looked whether a pass over the judge's reference set is due."""
-COVERAGE_SECONDS = 60.0
-"""How often it is looked whether what no suite covers is to be computed."""
 
 
 async def run_auditor(
@@ -183,7 +180,6 @@ class _Work:
                 queue=self._queue,
             )
         }
-        coverage = CoveragePasses(config, database, stop, embedder=self._enabled_auditors.embedder)
         return [
             self._queue.work({AUDIT_TASK: self._live}, concurrency=LIVE_JOBS, stop=stop, name="live"),
             self._queue.work(suites, concurrency=SUITE_RUNS, stop=stop, name="suites"),
@@ -207,7 +203,6 @@ class _Work:
             _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, self._queue, config)),
             _every(RENDER_SECONDS, stop, self._render),
             _every(REFERENCE_SECONDS, stop, self._references),
-            _every(COVERAGE_SECONDS, stop, coverage),
             _every(EVENTS_SECONDS, stop, self._events),
             _every(RETIRE_SECONDS, stop, self._retire),
             _every(auditors_seen.BEAT_SECONDS, stop, partial(auditors_seen.beat, database, self.name)),

@@ -1,11 +1,10 @@
 """All pages of the console; `gateway.api.route_access` says who may open which."""
 
-from litestar import Router
+from litestar import Controller, Router
 
 from gateway.api.origin import require_json
 from gateway.console.alarms import AlarmsController
 from gateway.console.audits import AuditPagesController
-from gateway.console.coverage import CoverageController
 from gateway.console.entrance import HANDLERS, LoginController
 from gateway.console.exchanges import ExchangePagesController
 from gateway.console.fingerprints import FingerprintsController
@@ -15,20 +14,21 @@ from gateway.console.settings import SettingsController
 from gateway.console.static_files import StaticController, to_the_console
 from gateway.console.suite_fingerprints import SuiteFingerprintsController
 from gateway.console.visitor import VisitorController
+from gateway.feature import FEATURES
 
 
 def console() -> list[Router]:
     """Return the routers of all pages; an error of a page is a page too."""
-    pages = [
+    pages: list[type[Controller]] = [
         OverviewController,
         AlarmsController,
         AuditPagesController,
         FingerprintsController,
         SuiteFingerprintsController,
-        CoverageController,
         SettingsController,
         RatersController,
         ExchangePagesController,
+        *(page for feature in FEATURES.values() for page in feature.pages()),
     ]
     return [
         Router("/", route_handlers=[to_the_console, StaticController, LoginController]),

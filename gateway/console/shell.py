@@ -21,9 +21,9 @@ NAVIGATION = {
     "/console/audits": "Audits",
     "/console/labelling": "Label",
     "/console/fingerprints": "Fingerprints",
-    "/console/coverage": "Coverage",
-    "/console/settings": "Settings",
 }
+"""The first entries of the navigation. Those of features follow, then LAST."""
+LAST = {"/console/settings": "Settings"}
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -84,7 +84,10 @@ def surroundings(holder: Holder | None, *, is_locked: bool) -> dict[str, Any]:
 
 def _navigation(holder: Holder | None) -> dict[str, str]:
     is_viewer = holder is not None and holder.role == "viewer"
-    return {path: name for path, name in NAVIGATION.items() if not (is_viewer and path in FOR_ADMINISTRATORS)}
+    tabs = dict(NAVIGATION)
+    for feature in FEATURES.values():
+        tabs |= feature.tabs()
+    return {path: name for path, name in (tabs | LAST).items() if not (is_viewer and path in FOR_ADMINISTRATORS)}
 
 
 async def _auditors(database: Database) -> list[Part]:

@@ -9,9 +9,9 @@ import pytest
 
 from auditors.types import Embedder
 from gateway.__main__ import main
-from gateway.auditor.coverage.passes import CoveragePasses
-from gateway.auditor.metrics import AuditorMetrics
-from gateway.auditor.metrics_snapshot import SnapshotReader
+from gateway.auditor.metrics import AuditorMetrics, Snapshot
+from gateway.features.coverage.auditing import read_families
+from gateway.features.coverage.passes import CoveragePasses
 from gateway.store import exchanges
 from gateway.telemetry.exposition import Exposition
 from tests.gateway.auditor.test_coverage import OUTSIDE, asking, inside, odd
@@ -65,7 +65,7 @@ async def test_it_is_told_everywhere(tmp_path: Path) -> None:
         run = await compute(plane, tmp_path, n_inside=40, n_outside=20)
         said = (await plane.http.get("/live/coverage")).json()
         metrics = AuditorMetrics(SETTINGS)
-        await metrics.renew(await SnapshotReader(plane.database).read())
+        await metrics.renew(Snapshot(families=await read_families(plane.database)))
         text = (await Exposition(metrics).render("text/plain"))[0].decode()
     [weighted] = said["reweighted"]
 

@@ -17,10 +17,11 @@ from auditors.text.identity import groups_mentioned
 from auditors.types import CompletionError, Embedder, Exchange
 from benchmarks.coverage.questions import questions_of
 from benchmarks.suites.registry import SUITES
-from gateway.auditor.coverage import passes, prompts
-from gateway.auditor.coverage.passes import CoveragePasses
 from gateway.config.loading import validate
-from gateway.store import coverages, exchanges
+from gateway.features.coverage import passes, prompts
+from gateway.features.coverage import store as coverages
+from gateway.features.coverage.passes import CoveragePasses
+from gateway.store import exchanges
 from gateway.store.database import Database
 from gateway.store.passes import forget
 from gateway.store.tables import coverages as table

@@ -24,14 +24,15 @@ from benchmarks.run.stopping import checkpoint_of, in_thread, unless_stopped
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.registry import SUITES
 from gateway.api import stored_runs
-from gateway.auditor.coverage.prompts import Prompts
 from gateway.auditor.metrics import data_kind
 from gateway.auditor.metrics_snapshot import exported
 from gateway.auditor.reference import weight_share
 from gateway.config.schema import Config
 from gateway.errors import ConflictError, StoreError
-from gateway.store import coverages, passes, runs
-from gateway.store.coverages import Asked
+from gateway.features.coverage import store as coverages
+from gateway.features.coverage.prompts import Prompts
+from gateway.features.coverage.store import Asked
+from gateway.store import passes, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
 

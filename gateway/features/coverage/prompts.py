@@ -13,7 +13,7 @@ from auditors.text.refusals.languages import NONE, language_of
 from auditors.types import Exchange
 from benchmarks.coverage.questions import LONGEST, shortened
 from benchmarks.coverage.traffic import Prompt
-from gateway.store.coverages import Asked
+from gateway.features.coverage.store import Asked
 
 MOST = 2_000
 """Prompts that name an identity, the newest."""

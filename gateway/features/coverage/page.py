@@ -10,7 +10,7 @@ from gateway.api.dependencies import Asked, Store
 from gateway.console.interval_figure import plot
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
-from gateway.store import coverages
+from gateway.features.coverage import store as coverages
 
 TAB = "/console/coverage"
 MOST_SUITES = 3

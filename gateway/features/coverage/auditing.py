@@ -1,0 +1,61 @@
+"""The coverage's part in the auditor: computes it when it is due, and exposes the newest computation."""
+
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from auditors.coverage import Coverage
+from gateway.auditor.families import gauge, interval, put
+from gateway.auditor.part import AuditorContext, AuditorPart, Periodic
+from gateway.features.coverage import store
+from gateway.features.coverage.passes import CoveragePasses
+from gateway.store.database import Database
+
+COVERAGE_SECONDS = 60.0
+"""How often it is looked whether what no suite covers is to be computed."""
+LABELS = ("suite", "metric", "model")
+
+
+class CoveragePart(AuditorPart):
+    """Computes what no suite covers of the traffic in one store."""
+
+    def __init__(self, context: AuditorContext) -> None:
+        self._database = context.database
+        self._passes = CoveragePasses(
+            context.config, context.database, context.stop, embedder=context.enabled_auditors.embedder
+        )
+
+    def periodic(self) -> Sequence[Periodic]:
+        return [Periodic(COVERAGE_SECONDS, self._passes)]
+
+    async def families(self) -> Sequence[Metric]:
+        return await read_families(self._database)
+
+
+async def read_families(database: Database) -> Sequence[Metric]:
+    """Read the metric families of the newest computation. Raises StoreError."""
+    return families(await store.newest(database))
+
+
+def families(newest: Coverage | None) -> Sequence[Metric]:
+    """Return the metric families of the newest computation; without samples where there is none."""
+    words = "Share of the traffic that names an identity: what resembles no question of any suite."
+    value, lower, upper = interval("coverage_unmatched_ratio", words, ())
+    of_suite = gauge("coverage_suite_ratio", "The same share: what resembles a question of the suite.", ("suite",))
+    chance = gauge("coverage_ordinary_ratio", "Of prompts that name no identity: what resembles a question.", ())
+    exchanges = gauge("coverage_exchanges", "Sampled prompts that name an identity and were compared.", ())
+    at = gauge("coverage_timestamp_seconds", "When it was last computed.", ())
+    weighted = interval("coverage_reweighted", "A suite's headline number, weighted as the traffic.", LABELS)
+    if newest is not None:
+        put(value, (), newest.unmatched.value)
+        put(lower, (), newest.unmatched.lower)
+        put(upper, (), newest.unmatched.upper)
+        put(chance, (), newest.ordinary.value)
+        put(exchanges, (), float(newest.unmatched.n))
+        put(at, (), newest.at)
+        for suite in newest.suites:
+            put(of_suite, (suite.suite,), suite.resembling.value)
+        for run in {(run.suite, run.model): run for run in newest.reweighted}.values():
+            for family, number in zip(weighted, (run.value, run.lower, run.upper), strict=True):
+                put(family, (run.suite, run.metric, run.model), number)
+    return [value, lower, upper, of_suite, chance, exchanges, at, *weighted]
