@@ -11,21 +11,25 @@ from gateway.store.connections import Connections
 
 VERSION = "0025"
 """The newest revision under migrations/versions; a test keeps the two together."""
-_APART = ("0017", "0018", "0019", "0020", "0023")
-"""Revisions whose locks are let go before the next begins: together they could deadlock with whoever writes."""
+FIRST = "0025"
+"""The oldest revision that can be upgraded: earlier ones were never released."""
 
 _ADVISORY_LOCK = 0x62696173  # "bias": one number all processes agree on
 
 
 async def migrate(database: Connections) -> None:
-    """Upgrades to `VERSION`, one process at a time. Raises StoreError when the database is ahead of this code."""
-    while await _stored_version(database) != VERSION:
-        async with database.begin() as connection:
-            await exclusively(connection)
-            stored = await connection.run_sync(_version)
-            _refuse_newer(stored, database)
-            if stored != VERSION:
-                await connection.run_sync(_upgrade, _next(stored))
+    """Upgrades to `VERSION`, one process at a time. Raises StoreError for a database that is ahead of this code,
+    or of an unreleased schema.
+    """
+    if await _stored_version(database) == VERSION:
+        return
+    async with database.begin() as connection:
+        await exclusively(connection)
+        stored = await connection.run_sync(_version)
+        _refuse_newer(stored, database)
+        _refuse_unreleased(stored, database)
+        if stored != VERSION:
+            await connection.run_sync(_upgrade, VERSION)
 
 
 async def check(database: Connections) -> None:
@@ -64,6 +68,14 @@ def _refuse_newer(stored: str | None, database: Connections) -> None:
         )
 
 
+def _refuse_unreleased(stored: str | None, database: Connections) -> None:
+    if stored is not None and stored < FIRST:
+        raise StoreError(
+            f"store {database.masked_url}: has schema {stored}, which was never released and cannot be upgraded: "
+            "name another database, or empty this one"
+        )
+
+
 def alembic_config(connection: sa.Connection | None = None) -> Any:
     """An `alembic.config.Config` over the migrations of this package, without an ini file."""
     from alembic.config import Config  # loaded only when there is something to migrate
@@ -72,11 +84,6 @@ def alembic_config(connection: sa.Connection | None = None) -> Any:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
     return config
-
-
-def _next(stored: str | None) -> str:
-    """How far one transaction goes; into an empty database nobody writes yet."""
-    return VERSION if stored is None else next((one for one in _APART if stored < one), VERSION)
 
 
 def _upgrade(connection: sa.Connection, revision: str) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import re
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -119,12 +118,7 @@ def test_a_mistake_costs_one_line(essays: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_links_are_made_listed_and_revoked(essays: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A link has the address of the page and a token, of which neither the list nor the file has anything. A file of
-    before there were links is upgraded.
-    """
-    with contextlib.closing(sqlite3.connect("labels.db")) as store, store:
-        store.execute("DROP TABLE rater_links")
-        store.execute("UPDATE alembic_version SET version_num = '0024'")
+    """A link has the address of the page and a token, of which neither the list nor the file has anything."""
     capsys.readouterr()
     invite = ["annotate", "invite", "essays"]
     assert main([*invite, "--rater", "ann", "--rater", "bo b", "--days", "2", "--address", "https://labels.test/"]) == 0

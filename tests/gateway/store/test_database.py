@@ -70,6 +70,14 @@ async def test_newer_schema_is_refused(store_url: str, database: Database) -> No
             await Database.open(store_url, migrate=migrate)
 
 
+async def test_an_unreleased_schema_is_refused(store_url: str, database: Database) -> None:
+    """A database of a revision before the first that is kept is refused in one line that says what to do."""
+    async with database.begin() as connection:
+        await connection.execute(sa.text("UPDATE alembic_version SET version_num = '0024'"))
+    with pytest.raises(StoreError, match=r"schema 0024, which was never released .* name another database"):
+        await Database.open(store_url)
+
+
 async def test_missing_schema_is_named(store_url: str) -> None:
     """Without migrating, an empty database is refused and the message says what makes the schema."""
     if store_url.startswith("sqlite:///"):

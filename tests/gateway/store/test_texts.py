@@ -4,7 +4,6 @@ import asyncio
 import re
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -243,29 +242,6 @@ async def test_deleting_everything_by_mistake_is_refused(database: Database) -> 
     """Without a criterion nothing is deleted."""
     with pytest.raises(ValueError, match="nothing says"):
         await exchanges.delete(database)
-
-
-async def test_an_older_store_is_upgraded_and_still_read(tmp_path: Path) -> None:
-    """A store of the first release opens, its readable text is shown as it was, and new text is sealed."""
-    from alembic import command
-
-    from gateway.store import schema
-
-    engine = sa.create_engine(f"sqlite:///{tmp_path}/old.db")
-    with engine.begin() as connection:
-        command.upgrade(schema.alembic_config(connection), "0001")
-        known = {column["name"] for column in sa.inspect(connection).get_columns("exchanges")}
-        columns = {name: getattr(exchange(), name) for name in exchange().__struct_fields__ if name in known}
-        columns["state"] = "queued"
-        names = ", ".join(columns)
-        values = ", ".join(f":{name}" for name in columns)
-        connection.execute(sa.text(f"INSERT INTO exchanges ({names}) VALUES ({values})"), columns | {"id": "old"})
-    engine.dispose()
-    database = await Database.open(f"sqlite:///{tmp_path}/old.db", texts=sealing(new_key()))
-    await exchanges.insert_batch(database, [exchange(id="new")], {})
-    assert [WHISPER in one.request_body for one in await exchanges.load(database, ["old", "new"])] == [True, True]
-    assert [WHISPER in body for body in await raw_bodies(database)] == [True, False, False, False]
-    await database.close()
 
 
 async def test_the_retention_sweep_follows_the_configuration(database: Database) -> None:
