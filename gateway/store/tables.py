@@ -370,7 +370,7 @@ coverages = sa.Table(  # what no suite covered, at one time: numbers and ids of 
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("at", sa.Float, nullable=False, index=True),
-    sa.Column("body", sa.Text, nullable=False),  # JSON of auditors.coverage.Coverage
+    sa.Column("body", sa.Text, nullable=False),  # JSON of coverage.figures.Coverage
 )
 
 labelling_projects = sa.Table(  # what people are asked to label, and how many of them each task

@@ -3,11 +3,11 @@
 from litestar import Controller, get
 from litestar.openapi.datastructures import ResponseSpec
 
-from auditors.coverage import Coverage
 from gateway.api.dependencies import Store
 from gateway.api.problems import announced
 from gateway.errors import NotFoundError
 from gateway.features.coverage import store
+from gateway.features.coverage.figures import Coverage
 
 NOT_COMPUTED = (
     "what no suite covers has not been computed: an auditor does so every audits.coverage_every_hours, with the "

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from prometheus_client.core import Metric
 
-from auditors.coverage import Coverage
 from gateway.auditor.families import gauge, interval, put
 from gateway.auditor.part import AuditorContext, AuditorPart, Periodic
 from gateway.features.coverage import store
+from gateway.features.coverage.figures import Coverage
 from gateway.features.coverage.passes import CoveragePasses
 from gateway.store.database import Database
 

@@ -5,12 +5,12 @@ from urllib.parse import urlencode
 
 from litestar import Controller, Response, get
 
-from auditors.coverage import Coverage, Share, SuiteCoverage, TrafficCluster
 from gateway.api.dependencies import Asked, Store
 from gateway.console.interval_figure import plot
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
 from gateway.features.coverage import store as coverages
+from gateway.features.coverage.figures import Coverage, Share, SuiteCoverage, TrafficCluster
 
 TAB = "/console/coverage"
 MOST_SUITES = 3

@@ -9,14 +9,8 @@ import msgspec
 import numpy as np
 
 from auditors.clients.embedders import EmbedderError
-from auditors.coverage import Coverage, Reweighted, Share, Threshold
 from auditors.metrics.resemblance import nearest, units
 from auditors.types import CompletionError, Embedder, Estimate
-from benchmarks.coverage.questions import questions_of_all
-from benchmarks.coverage.reweighting import reweighted
-from benchmarks.coverage.threshold import calibrate
-from benchmarks.coverage.traffic import NEAR_DUPLICATE, Compared, Prompt, Traffic, share_of
-from benchmarks.coverage.vectors import Vectors, embedded_where_possible, vectors_of
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run.plan import RunOptions
 from benchmarks.run.score import cells
@@ -30,8 +24,14 @@ from gateway.auditor.reference import weight_share
 from gateway.config.schema import Config
 from gateway.errors import ConflictError, StoreError
 from gateway.features.coverage import store as coverages
+from gateway.features.coverage.figures import Coverage, Reweighted, Share, Threshold
 from gateway.features.coverage.prompts import Prompts
+from gateway.features.coverage.questions import questions_of_all
+from gateway.features.coverage.reweighting import reweighted
 from gateway.features.coverage.store import Asked
+from gateway.features.coverage.threshold import calibrate
+from gateway.features.coverage.traffic import NEAR_DUPLICATE, Compared, Prompt, Traffic, share_of
+from gateway.features.coverage.vectors import Vectors, embedded_where_possible, vectors_of
 from gateway.store import passes, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run

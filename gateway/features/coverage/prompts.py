@@ -11,9 +11,9 @@ from auditors.text.identity import groups_mentioned, mentions_identity
 from auditors.text.readers.exchange import read_conversation
 from auditors.text.refusals.languages import NONE, language_of
 from auditors.types import Exchange
-from benchmarks.coverage.questions import LONGEST, shortened
-from benchmarks.coverage.traffic import Prompt
+from gateway.features.coverage.questions import LONGEST, shortened
 from gateway.features.coverage.store import Asked
+from gateway.features.coverage.traffic import Prompt
 
 MOST = 2_000
 """Prompts that name an identity, the newest."""

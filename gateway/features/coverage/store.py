@@ -5,8 +5,8 @@ from typing import NamedTuple
 import msgspec
 import sqlalchemy as sa
 
-from auditors.coverage import Coverage
 from auditors.types import Exchange
+from gateway.features.coverage.figures import Coverage
 from gateway.store.database import Database
 from gateway.store.exchanges import exchange_columns, exchange_of
 from gateway.store.tables import coverages, exchanges

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditors.coverage import Reweighted
 from auditors.metrics.resemblance import nearest
 from auditors.types import Estimate, Message
-from benchmarks.coverage.questions import Question, Questions
-from benchmarks.coverage.reweighting import reweighted
-from benchmarks.coverage.traffic import Compared, Prompt, Traffic
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.protocol import Item
+from gateway.features.coverage.figures import Reweighted
+from gateway.features.coverage.questions import Question, Questions
+from gateway.features.coverage.reweighting import reweighted
+from gateway.features.coverage.traffic import Compared, Prompt, Traffic
 from tests.support.long import least_covered, repeated
 
 TOPICS = 3

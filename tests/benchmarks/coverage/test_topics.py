@@ -7,10 +7,10 @@ import numpy as np
 from auditors.clients.embedders import load_embedder
 from auditors.metrics.resemblance import nearest
 from auditors.text.identity import mentions_identity
-from benchmarks.coverage.questions import questions_of
-from benchmarks.coverage.threshold import calibrate
-from benchmarks.coverage.vectors import embedded
 from benchmarks.suites.registry import SUITES
+from gateway.features.coverage.questions import questions_of
+from gateway.features.coverage.threshold import calibrate
+from gateway.features.coverage.vectors import embedded
 
 SUITES_ASKED = ("bbq", "crows_pairs", "ltf_test", "stereoset", "unqover", "winobias")
 ASKED = (

@@ -12,15 +12,15 @@ import pytest
 from numpy.typing import NDArray
 
 from auditors.clients.embedders import EmbedderError
-from auditors.coverage import Coverage
 from auditors.text.identity import groups_mentioned
 from auditors.types import CompletionError, Embedder, Exchange
-from benchmarks.coverage.questions import questions_of
 from benchmarks.suites.registry import SUITES
 from gateway.config.loading import validate
 from gateway.features.coverage import passes, prompts
 from gateway.features.coverage import store as coverages
+from gateway.features.coverage.figures import Coverage
 from gateway.features.coverage.passes import CoveragePasses
+from gateway.features.coverage.questions import questions_of
 from gateway.store import exchanges
 from gateway.store.database import Database
 from gateway.store.passes import forget

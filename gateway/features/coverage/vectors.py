@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.types import Embedder
-from benchmarks.coverage.questions import Questions
 from benchmarks.datasets import published
 from benchmarks.run.stopping import in_thread
+from gateway.features.coverage.questions import Questions
 
 logger = logging.getLogger(__name__)
 

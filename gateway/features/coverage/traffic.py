@@ -7,10 +7,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.coverage import CONFIDENCE_LEVEL, Share, SuiteCoverage, Threshold, TrafficCluster
 from auditors.metrics.clustered import clustered_share
 from auditors.metrics.resemblance import nearest, spherical_k_means, units
-from benchmarks.coverage.questions import Questions
+from gateway.features.coverage.figures import CONFIDENCE_LEVEL, Share, SuiteCoverage, Threshold, TrafficCluster
+from gateway.features.coverage.questions import Questions
 
 Vectors = NDArray[np.float32]
 Floats = NDArray[np.float64]

@@ -1,1 +1,0 @@
-"""Which questions suites ask that live traffic asks too."""
