@@ -32,7 +32,7 @@ from auditors.probes import CUT_SHORT, TOOL_CALLED, Answer, answers, askable, is
 from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.fencing import defused, mark
 from auditors.text.identity import IDENTITIES, Identity
-from auditors.thinking import OFF
+from auditors.text.thinking import OFF
 from auditors.types import (
     AsksUpstream,
     AuditFailure,

@@ -63,7 +63,7 @@ from auditors.text.swaps.lexicon import SLOTS
 from auditors.text.swaps.masking import masked
 from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
 from auditors.text.swaps.prompt import SwappedPrompt, swapped_prompt
-from auditors.thinking import OFF
+from auditors.text.thinking import OFF
 from auditors.types import (
     AsksUpstream,
     AuditFailure,

@@ -46,7 +46,7 @@ from auditors.probes import (
 from auditors.text.conversation import Conversation, NotAuditableError, no_text
 from auditors.text.identity import IDENTITIES, Identity
 from auditors.text.readers.exchange import read_conversation
-from auditors.thinking import is_exhausted, told_apart
+from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import (
     AsksUpstream,
     AuditFailure,

@@ -26,7 +26,7 @@ from auditors.text.conversation import Conversation, NotAuditableError, no_text
 from auditors.text.fencing import defused, mark, speaks_to_a_judge
 from auditors.text.identity import AXES, GROUPS, groups_mentioned
 from auditors.text.readers.exchange import read_conversation
-from auditors.thinking import OFF, Thinking, parse_thinking
+from auditors.text.thinking import OFF, Thinking, parse_thinking
 from auditors.types import (
     AsksUpstream,
     AuditFailure,

@@ -21,7 +21,7 @@ from auditors.text.conversation import TOOL_CALL, Conversation, NotAuditableErro
 from auditors.text.identity import Identity, with_identity
 from auditors.text.readers.exchange import read_conversation
 from auditors.text.refusal_words import declines
-from auditors.thinking import DEFAULT_BUDGET, is_exhausted, told_apart
+from auditors.text.thinking import DEFAULT_BUDGET, is_exhausted, told_apart
 from auditors.tool_history import check_tool_history
 from auditors.types import (
     Completer,

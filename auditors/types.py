@@ -148,7 +148,7 @@ class JudgeStamp(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 1
     form: JudgeForm = "schema"
     thinking: str | None = None
-    """How it was asked to think (`auditors.thinking`); None where a record is older than this was kept."""
+    """How it was asked to think (`auditors.text.thinking`); None where a record is older than this was kept."""
     fingerprint: str | None = None
     """What its server says that it serves under that name; None where it does not say."""
 
@@ -269,7 +269,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: str | None = None
     """The model's thoughts, from a field of their own or from between marks in the text; never part of an answer."""
     reasoning_field: str | None = None
-    """Where they came: `auditors.thinking.Field`."""
+    """Where they came: `auditors.text.thinking.Field`."""
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
     fingerprint: str | None = None

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from auditors.json_errors import UNREADABLE
-from auditors.thinking import reasoning_in, told_apart
+from auditors.text.thinking import reasoning_in, told_apart
 from auditors.types import Completion, CompletionError, CompletionRequest, Message, ToolCall
 
 LONGEST_REPLY_BYTES = 4 * 1024 * 1024

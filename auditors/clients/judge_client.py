@@ -16,7 +16,7 @@ from auditors.clients.failures import is_for_tokens
 from auditors.clients.pacing import NotSentError
 from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.text.refusal_words import declines
-from auditors.thinking import DEFAULT
+from auditors.text.thinking import DEFAULT
 from auditors.types import (
     Completer,
     Completion,

@@ -1,8 +1,8 @@
 """Asks a model to think as it is set, and finds out from its replies how its server is told so.
 
-Servers are told in different words (`auditors.thinking.forms`), and only a reply shows whether they were understood. So
-nothing is asked for that alone: the first requests to a server try the forms until one holds, and every later one is
-sent in that form. One that a server took before and now refuses is replaced.
+Servers are told in different words (`auditors.text.thinking.forms`), and only a reply shows whether they were
+understood. So nothing is asked for that alone: the first requests to a server try the forms until one holds, and every
+later one is sent in that form. One that a server took before and now refuses is replaced.
 
 A model that thinks all the same gets room: tokens beside those of its answer. A reply that ended within its thoughts is
 asked for again in the next form, or with room; one that had room has no answer, which is a failure of its own.
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from auditors.clients.failures import REFUSED_FOR_WORDS, is_for_tokens
-from auditors.thinking import DEFAULT_BUDGET, Thinking, forms, is_exhausted, merged, reasoning_tokens, told_apart
+from auditors.text.thinking import DEFAULT_BUDGET, Thinking, forms, is_exhausted, merged, reasoning_tokens, told_apart
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, HearsOfJudgements, JudgeOutcome
 
 Send = Callable[[CompletionRequest], Awaitable[Completion]]

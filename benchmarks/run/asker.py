@@ -6,7 +6,7 @@ from functools import partial
 import msgspec
 
 from auditors.clients.judge_client import JudgeClient
-from auditors.thinking import is_exhausted, told_apart
+from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
 from benchmarks.run import judge as judged
 from benchmarks.run.draws import Draws

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from auditors.thinking import parse_thinking
+from auditors.text.thinking import parse_thinking
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.selection import select
 from benchmarks.run.thinking import demand_fields
@@ -78,7 +78,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     evaluate: tuple[str, ...] = ()
     """cogs: directories of finished runs whose texts are evaluated, in place of generating any."""
     thinking: str = "default"
-    """Whether the model shall think: see `auditors.thinking.parse_thinking`."""
+    """Whether the model shall think: see `auditors.text.thinking.parse_thinking`."""
     extra_body: dict[str, Any] | None = None
     """Further fields of every request to the model; they win over the run's own."""
     keep_reasoning: bool = False

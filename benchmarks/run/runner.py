@@ -14,7 +14,7 @@ import msgspec
 from auditors.clients.judge_client import JudgeClient
 from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.judge_validation import Validation
-from auditors.thinking import OFF
+from auditors.text.thinking import OFF
 from auditors.types import Completer, Embedder, JudgeForm, JudgeStamp
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import asked_again

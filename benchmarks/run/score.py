@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from auditors.thinking import is_exhausted, told_apart
+from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import Completion, Estimate, JudgeStamp
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import judge

@@ -1,7 +1,8 @@
 """What a served model does about thinking, found out before a run asks anything, and the room that its replies need.
 
-One short question, asked in the words that servers may understand until one of them obeys (`auditors.thinking.forms`).
-The thoughts are no part of an answer, so a suite's own limit of tokens is for the answer alone.
+One short question, asked in the words that servers may understand until one of them obeys
+(`auditors.text.thinking.forms`). The thoughts are no part of an answer, so a suite's own limit of tokens is for the
+answer alone.
 """
 
 import asyncio
@@ -10,7 +11,16 @@ from typing import Any
 
 import msgspec
 
-from auditors.thinking import OFF, OWNED_FIELDS, Thinking, forms, is_exhausted, merged, parse_thinking, reasoning_tokens
+from auditors.text.thinking import (
+    OFF,
+    OWNED_FIELDS,
+    Thinking,
+    forms,
+    is_exhausted,
+    merged,
+    parse_thinking,
+    reasoning_tokens,
+)
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message, TellsContext
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.empty_thought import EMPTY_THOUGHT, ends_thinking

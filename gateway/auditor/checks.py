@@ -6,7 +6,7 @@ Modules that are large in memory are imported only where a setting needs them.
 from collections.abc import Mapping
 
 from auditors.clients.embedder_packages import EmbedderError, require_packages
-from auditors.thinking import parse_thinking
+from auditors.text.thinking import parse_thinking
 from gateway.config.schema import AuditorConfig, Config
 from gateway.errors import ConfigError
 from gateway.telemetry import otlp

@@ -13,7 +13,7 @@ from auditors import registry
 from auditors.clients.completion import HttpCompleter, Sign, served_models
 from auditors.clients.pacing import NEVER_SENT, OPEN
 from auditors.clients.thinking_switch import ThinkingCompleter
-from auditors.thinking import parse_thinking
+from auditors.text.thinking import parse_thinking
 from auditors.types import (
     Completer,
     Completion,

@@ -21,7 +21,7 @@ from auditors.clients.cancellation import all_of
 from auditors.clients.embedders import EmbedderError
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import MISSING, THINKING
-from auditors.thinking import parse_thinking
+from auditors.text.thinking import parse_thinking
 from auditors.types import UNREAD, AuditFailure, Auditor, Exchange, FailureKind, KnowsWhatIsMissing, Measurement
 from gateway.auditor import known_good
 from gateway.auditor.backpressure.circuit_breaker import Attempt, Fault, during

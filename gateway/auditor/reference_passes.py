@@ -8,11 +8,11 @@ from pathlib import Path
 
 from auditors import judge_reference
 from auditors.clients.judge_client import JudgeClient
-from auditors.clients.judge_reference import judged_again
 from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.judge_reference import ReferenceItem, ReferenceSet, ReferenceSetError
+from auditors.rejudging import judged_again
 from auditors.streams.drift import DriftSettings
-from auditors.thinking import OFF, Thinking, parse_thinking
+from auditors.text.thinking import OFF, Thinking, parse_thinking
 from auditors.types import Completer, CompletionError
 from gateway.auditor.clients import own_server
 from gateway.config.schema import Config, JudgeConfig

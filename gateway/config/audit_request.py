@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from auditors.text.identity import AXES
 from auditors.text.own_prompts import PromptFileError, read_prompts
-from auditors.thinking import OWNED_FIELDS, parse_thinking
+from auditors.text.thinking import OWNED_FIELDS, parse_thinking
 from gateway.errors import ConflictError, RequestError, nearest
 
 MITIGATIONS = ("none", "abstract", "detailed")

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from auditors.addresses import mask_url
+from auditors.text.thinking import parse_thinking
 from auditors.text.user_files import read_utf8
-from auditors.thinking import parse_thinking
 from gateway.config.cors_origins import validate_cors_origins
 from gateway.config.header_names import is_passed_on
 from gateway.config.schema import (

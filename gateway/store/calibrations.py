@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy as sa
 
 from auditors.judge_validation import Validation, decoded
-from auditors.thinking import OFF, parse_thinking
+from auditors.text.thinking import OFF, parse_thinking
 from gateway.errors import NotFoundError, RequestError
 from gateway.live.turns import in_turns
 from gateway.store.connections import upsert

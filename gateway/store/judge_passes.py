@@ -10,7 +10,7 @@ from auditors.judge_reference import AUDITOR, ReferenceSet
 from auditors.judge_validation import Validation
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import reference_name
-from auditors.thinking import OFF
+from auditors.text.thinking import OFF
 from auditors.types import Measurement
 from gateway.store import passes, streams
 from gateway.store.calibrations import Kept

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from auditors import thinking
 from auditors.clients.chat_format import parse_chat
-from auditors.thinking import forms, is_exhausted, merged, parse_thinking, says_itself, told_apart
+from auditors.text import thinking
+from auditors.text.thinking import forms, is_exhausted, merged, parse_thinking, says_itself, told_apart
 from auditors.types import Completion
 
 

@@ -24,7 +24,7 @@ from auditors.clients.completion import HttpCompleter
 from auditors.clients.thinking_switch import ThinkingSwitch
 from auditors.judge import METRIC, Verdict, VerdictError, parse_verdict
 from auditors.text.identity import groups_mentioned
-from auditors.thinking import DEFAULT, OFF, is_exhausted, parse_thinking
+from auditors.text.thinking import DEFAULT, OFF, is_exhausted, parse_thinking
 from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.run.empty_thought import EMPTY_THOUGHT, ends_thinking
 from benchmarks.run.exact.measuring import open_reader

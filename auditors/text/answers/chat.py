@@ -4,7 +4,7 @@ from io import StringIO
 from typing import Any
 
 from auditors.text.answers.collecting import MOST_PARTS, Answer, Json, entry, json_text, objects, string
-from auditors.thinking import reasoning_in
+from auditors.text.thinking import reasoning_in
 
 _MOST_KINDS = 16
 """Of parts without text in the pieces of a content."""

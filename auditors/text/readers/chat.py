@@ -6,8 +6,8 @@ from typing import Any
 from auditors.text import tool_calls
 from auditors.text.conversation import TOOL_CALL, NotAuditableError
 from auditors.text.readers.reader import Reader
+from auditors.text.thinking import reasoning_in
 from auditors.text.tool_calls import UncarriedError
-from auditors.thinking import reasoning_in
 from auditors.types import Message
 
 

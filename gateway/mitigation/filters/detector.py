@@ -14,7 +14,7 @@ from auditors.bias_question import VERDICT_TOKENS, question, verdict
 from auditors.clients.completion import EmbeddingClient, HttpCompleter, Sign
 from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.text.lenient_json import well_formed_text
-from auditors.thinking import OFF
+from auditors.text.thinking import OFF
 from auditors.types import CompletionError, CompletionRequest, FailureKind
 from gateway.mitigation.filters.head import Head
 

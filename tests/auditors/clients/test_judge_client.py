@@ -15,7 +15,7 @@ from auditors.clients.judge_client import (
     prompt_sha256,
 )
 from auditors.clients.thinking_switch import ThinkingCompleter
-from auditors.thinking import OFF, Thinking
+from auditors.text.thinking import OFF, Thinking
 from auditors.types import CompletionError, JudgeForm, Message
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 

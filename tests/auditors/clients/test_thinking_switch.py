@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from auditors.clients.thinking_switch import MOST_MODELS, ThinkingCompleter, ThinkingSwitch
-from auditors.thinking import DEFAULT, DEFAULT_BUDGET, OFF, Thinking
+from auditors.text.thinking import DEFAULT, DEFAULT_BUDGET, OFF, Thinking
 from auditors.types import Completion, CompletionError, CompletionRequest, JudgeOutcome, Message
 
 THOUGHT_TOKENS = 100

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from auditors.thinking import parse_thinking
+from auditors.text.thinking import parse_thinking
 from gateway.errors import GatewayError
 
 HOW = (
@@ -33,7 +33,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     prompt_sha256: str
     thinking: str
-    """As `auditors.thinking` writes it."""
+    """As `auditors.text.thinking` writes it."""
     fingerprints: tuple[str, ...] = ()
     """What its servers said that they serve under the name; empty where none said so."""
 

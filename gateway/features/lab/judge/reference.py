@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from auditors.clients.judge_client import JudgeClient
-from auditors.clients.judge_reference import judged, judged_again
 from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.json_errors import UNREADABLE
 from auditors.judge import PROMPT_SHA256
@@ -23,9 +22,10 @@ from auditors.judge_reference import (
     read,
     references,
 )
+from auditors.rejudging import judged, judged_again
 from auditors.streams.scales import unscaled
+from auditors.text.thinking import parse_thinking
 from auditors.text.user_files import read_utf8
-from auditors.thinking import parse_thinking
 from auditors.types import CompletionError, Measurement
 from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
