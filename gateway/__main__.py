@@ -12,9 +12,9 @@ from typing import NoReturn
 from auditors.addresses import mask_addresses
 from auditors.text.visible import visible_line
 from gateway.cli import all_commands, find_command
-from gateway.cli.terminal import guarded_streams
 from gateway.errors import GatewayError, nearest
 from gateway.processes.hardening import harden
+from gateway.terminal.guard import guarded_streams
 
 
 class OneLineParser(argparse.ArgumentParser):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from auditors.metrics.intervals import Interval
 from auditors.text.refusals.labelled import PARTS, Labelled, Part, Tally, labelled, misjudged, tallied
-from gateway.cli.tables import aligned
+from gateway.terminal.tables import aligned
 
 HELP = """\
 Runs an auditor's reading over the labelled replies that biasgate brings along and prints its errors: refusals that it

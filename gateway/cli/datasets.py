@@ -6,8 +6,8 @@ import sys
 from benchmarks.datasets import fetching, published
 from benchmarks.suites.registry import datasets, source
 from gateway.cli.errors import as_gateway_errors
-from gateway.cli.progress import download_bar
-from gateway.cli.tables import aligned
+from gateway.terminal.progress import download_bar
+from gateway.terminal.tables import aligned
 
 HELP = """\
 The cache is $BIASGATE_HOME, default ~/.cache/biasgate. A mirror may also be named by $BIASGATE_DATASETS_MIRROR.

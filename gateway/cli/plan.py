@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.cli.tables import aligned
 from gateway.errors import ConfigError, nearest
 from gateway.planning.capacity import Part, Plan, Range, Traffic, plan
 from gateway.planning.unit_costs import AUDITORS
+from gateway.terminal.tables import aligned
 
 HELP = """\
 Ranges are from the best to the worst of what was measured on other machines (docs/scaling.md): measure your own.

@@ -13,7 +13,7 @@ from benchmarks.suites import registry
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.protocol import DataKind, ProtocolName
 from gateway.cli.errors import as_gateway_errors
-from gateway.cli.tables import aligned
+from gateway.terminal.tables import aligned
 
 HELP = """\
 Without options: a table of suites, their data and what they measure.

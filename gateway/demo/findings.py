@@ -13,7 +13,7 @@ from benchmarks.simulator.planted.table import Expected
 from benchmarks.simulator.profile import Profile
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import CellKey
-from gateway.cli.tables import aligned
+from gateway.terminal.tables import aligned
 
 LIVE_DIGITS = 3
 WIDTH = 100

@@ -14,8 +14,6 @@ from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.simulator.loading import load
 from benchmarks.simulator.planted.table import Expected
-from gateway.cli.progress import status_line
-from gateway.cli.tables import estimates_table
 from gateway.demo import findings, traffic
 from gateway.demo.findings import Finding
 from gateway.demo.system import (
@@ -31,6 +29,8 @@ from gateway.demo.system import (
     start_audits,
 )
 from gateway.errors import GatewayError
+from gateway.terminal.progress import status_line
+from gateway.terminal.tables import estimates_table
 
 QUIET_AUDITS = REFERENCE_AUDITS + 60
 """Reference first, then some audits in which nothing may alarm."""

@@ -8,8 +8,8 @@ import structlog
 
 from auditors.addresses import mask_addresses
 from auditors.text.visible import visible, visible_line
-from gateway.cli.terminal import unguarded
 from gateway.config.schema import TelemetryConfig
+from gateway.terminal.guard import unguarded
 
 SECRET_NAMES = frozenset({"authorization", "x_api_key", "api_key", "key", "secret", "password", "token"})
 TEXT_NAMES = frozenset({"prompt", "messages", "text", "body", "request_body", "response_body", "content", "completion"})

@@ -14,7 +14,7 @@ from benchmarks.reporting import compare_page, flips
 from benchmarks.reporting.compare import Comparison, Difference
 from benchmarks.reporting.headline import heading, places
 from benchmarks.suites.common.mitigation import NONE
-from gateway.cli.tables import aligned
+from gateway.terminal.tables import aligned
 
 HELP = """\
 Both runs must be of the same suite, version, protocol, mode and data; the second may have a mitigation prompt.

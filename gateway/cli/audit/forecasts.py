@@ -8,7 +8,7 @@ from benchmarks.run import client, directory
 from benchmarks.run.forecast import Forecast, forecast
 from benchmarks.run.result import Result
 from gateway.cli.audit.jobs import Job
-from gateway.cli.tables import aligned
+from gateway.terminal.tables import aligned
 
 HEADS = ["suite", "items", "requests", "to the judge", "prompt tokens", "reply tokens", "minutes"]
 

@@ -11,7 +11,7 @@ from benchmarks.reporting import report
 from benchmarks.run import directory
 from benchmarks.run.plan import RunOptions
 from benchmarks.suites.protocol import DataKind, ProtocolName
-from gateway.cli.tables import estimates_table, summary
+from gateway.terminal.tables import estimates_table, summary
 
 HELP = """\
 inspect: a log as JSON. lm-eval: samples_TASK_TIME.jsonl, as --log_samples writes it, beside its results_TIME.json.

@@ -4,7 +4,7 @@ from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.reporting.headline import heading
 from benchmarks.reporting.leaderboard import AspectScore, Entry, JointRow, JointRows, Leaderboard
-from gateway.cli.tables import aligned
+from gateway.terminal.tables import aligned
 
 
 def leaderboard_text(board: Leaderboard) -> str:

@@ -9,7 +9,7 @@ from benchmarks.reporting.leaderboard import leaderboards, separation
 from benchmarks.run import directory
 from benchmarks.run.result import Result
 from gateway.cli.audit.leaderboard import leaderboard_text
-from gateway.cli.tables import estimates_table, summary
+from gateway.terminal.tables import estimates_table, summary
 
 HELP = """\
 The page needs nothing from elsewhere; several models make a leaderboard. Without --out the leaderboard is printed.

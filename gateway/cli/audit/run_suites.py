@@ -21,7 +21,7 @@ from gateway.cli.audit import forecasts, jobs, validations
 from gateway.cli.audit.jobs import Job, LeftOut
 from gateway.cli.audit.running import END_SECONDS, INTERRUPTED, Manner, finish, run_one, stop_on_signal
 from gateway.cli.audit.server_arguments import add_concurrency, add_servers
-from gateway.cli.tables import estimates_table, summary
+from gateway.terminal.tables import estimates_table, summary
 
 HELP = """\
 Ctrl-C keeps every reply that has arrived; --resume DIR asks only what is missing.

@@ -20,7 +20,7 @@ from benchmarks.run.stopping import LIMIT_SECONDS, in_thread
 from benchmarks.run.thinking import ThinkingFound
 from gateway.cli.audit.jobs import Job
 from gateway.cli.audit.servers import opened
-from gateway.cli.progress import ProgressLine
+from gateway.terminal.progress import ProgressLine
 
 INTERRUPTED = 130
 END_SECONDS = LIMIT_SECONDS + 0.1

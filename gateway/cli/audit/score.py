@@ -20,7 +20,7 @@ from benchmarks.suites.common import mitigation
 from benchmarks.suites.protocol import DataKind, Mode, ProtocolName, Reply
 from gateway.cli.audit import validations
 from gateway.cli.audit.jobs import extra_body, own_prompts
-from gateway.cli.tables import estimates_table, summary
+from gateway.terminal.tables import estimates_table, summary
 
 HELP = """\
 A line needs item_id and text, or choice_probabilities in mode exact.

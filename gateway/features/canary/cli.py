@@ -13,10 +13,10 @@ import msgspec
 
 from auditors.text.visible import visible_line
 from gateway.cli.gateway_client import GATEWAY, REQUEST_SECONDS, AwayError, GatewayClient
-from gateway.cli.tables import aligned
 from gateway.errors import GatewayError
 from gateway.features.canary.comparison import GapReport
 from gateway.features.canary.shown import ShownCanary
+from gateway.terminal.tables import aligned
 
 HELP = """\
 The auditor of the gateway replays sampled prompts on both models and compares every gap; docs/canary.md says how.

@@ -18,8 +18,8 @@ import msgspec
 from auditors.json_errors import UNREADABLE
 from auditors.text.visible import visible_line
 from gateway.cli.gateway_client import AWAY_STATUSES, GATEWAY, AwayError, GatewayClient, detail
-from gateway.cli.terminal import unguarded
 from gateway.errors import GatewayError
+from gateway.terminal.guard import unguarded
 
 HELP = """\
 Each line is a JSON object: {"id", "request", "response", ...}, a record of LiteLLM's callback, or a buffered trace of

@@ -4,7 +4,7 @@ import os
 import pty
 
 from benchmarks.run.runner import Progress
-from gateway.cli.progress import ProgressLine, in_words
+from gateway.terminal.progress import ProgressLine, in_words
 
 
 def test_what_was_asked_is_not_called_a_reply() -> None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gateway.cli.tables import aligned, estimates_table, summary
+from gateway.terminal.tables import aligned, estimates_table, summary
 from tests.benchmarks.reporting.test_report import result
 from tests.benchmarks.test_recorded_results import scored
 

@@ -12,12 +12,12 @@ import structlog
 from auditors.text.visible import visible, visible_line
 from benchmarks.run.runner import Progress
 from gateway.__main__ import main
-from gateway.cli import terminal
-from gateway.cli.progress import ProgressLine, status_line
-from gateway.cli.tables import aligned
-from gateway.cli.terminal import GuardedStream, guarded_streams
 from gateway.config.schema import TelemetryConfig
 from gateway.processes import logs
+from gateway.terminal import guard as terminal
+from gateway.terminal.guard import GuardedStream, guarded_streams
+from gateway.terminal.progress import ProgressLine, status_line
+from gateway.terminal.tables import aligned
 
 HOSTILE = (
     "\x1b[2J\x1b]0;title\x07 \x1b]52;c;bHM=\x07\x9b31m\r\b\x7f\u202eevil\u2066\u2069\u200f\u2028next\nfake: ok\tx\udc9b"

@@ -30,8 +30,8 @@ from auditors.types import CompletionError, Measurement
 from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
 from gateway.cli.audit.jobs import api_key
-from gateway.cli.tables import aligned
 from gateway.errors import GatewayError
+from gateway.terminal.tables import aligned
 
 HELP = """\
 A reference set is a file of replies with the live judge's own scores. An auditor judges it again on a schedule

@@ -6,7 +6,7 @@ from benchmarks.lab.regard_ft import effects, utility
 from benchmarks.lab.regard_ft.evaluation import Evaluated, Evaluation
 from benchmarks.lab.regard_ft.verdict import verdict
 from benchmarks.suites.ltf_test.data import PAPER_AXES
-from gateway.cli.tables import aligned
+from gateway.terminal.tables import aligned
 
 COLUMNS = {
     "PairFav woman/man": (effects.GAP, 2),

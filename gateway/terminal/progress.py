@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from auditors.text.visible import visible_line
 from benchmarks.run.runner import Progress
-from gateway.cli.terminal import unguarded
+from gateway.terminal.guard import unguarded
 
 if TYPE_CHECKING:
     from rich.console import Console

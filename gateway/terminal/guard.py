@@ -14,7 +14,7 @@ from typing import Any, TextIO, cast
 from auditors.text.visible import visible
 
 _OWN_MARKS = re.compile("(\x1b\\[[01]m)")
-"""Bold and its end, as `gateway.cli.tables` draws heads: they cannot hide or move anything."""
+"""Bold and its end, as `gateway.terminal.tables` draws heads: they cannot hide or move anything."""
 
 
 class GuardedStream:
