@@ -2,8 +2,8 @@
 
 import argparse
 
+from gateway.children.parent_pipe import end_with_parent
 from gateway.cli.serve_gateway import add_placement, read_placement
-from gateway.processes.parent_pipe import end_with_parent
 from gateway.processes.roles import run_both
 
 HELP = """\

@@ -7,8 +7,8 @@ import msgspec
 from benchmarks.errors import BenchmarkError
 from benchmarks.simulator import loading as profiles
 from benchmarks.simulator.profile import Profile
+from gateway.children.parent_pipe import end_with_parent
 from gateway.errors import ConfigError
-from gateway.processes.parent_pipe import end_with_parent
 
 HELP = """\
 Example: `biasgate simulate --port 8090 --profile default --seed 1`.

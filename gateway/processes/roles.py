@@ -13,16 +13,16 @@ from pathlib import Path
 
 import msgspec
 
+from gateway.children import logs
+from gateway.children.parent_pipe import ParentPipe, line_of
+from gateway.children.supervisor import Child, Supervisor
 from gateway.config.loading import load
 from gateway.config.schema import Config
 from gateway.feature import FEATURES
 from gateway.privacy.encryption import drawn_key
 from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
-from gateway.processes import logs
 from gateway.processes.environment import auditor_environment, writer_environment
 from gateway.processes.listening import bind, reachable, root_url
-from gateway.processes.parent_pipe import ParentPipe, line_of
-from gateway.processes.supervisor import Child, Supervisor
 from gateway.processes.usable import Role, require_usable
 from gateway.sampling.writer import launch
 

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from gateway.children.supervisor import Child
 from gateway.errors import ConfigError
-from gateway.processes.supervisor import Child
 from gateway.sampling.writer.journal import SUFFIX, store_of
 
 WRITER = "writer"

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from auditors.types import Exchange
+from gateway.children import logs
+from gateway.children.parent_pipe import ParentPipe
 from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.jobs import JobQueue, open_queue
 from gateway.privacy.texts import Texts, texts_of
-from gateway.processes import logs
-from gateway.processes.parent_pipe import ParentPipe
 from gateway.sampling.writer import launch
 from gateway.sampling.writer.direct import DirectSink
 from gateway.sampling.writer.journal import settle_orphans, store_of

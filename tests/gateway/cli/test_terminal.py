@@ -12,8 +12,8 @@ import structlog
 from auditors.text.visible import visible, visible_line
 from benchmarks.run.runner import Progress
 from gateway.__main__ import main
+from gateway.children import logs
 from gateway.config.schema import TelemetryConfig
-from gateway.processes import logs
 from gateway.terminal import guard as terminal
 from gateway.terminal.guard import GuardedStream, guarded_streams
 from gateway.terminal.progress import ProgressLine, status_line

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
+from gateway.children import logs
 from gateway.config.loading import validate
 from gateway.config.schema import TelemetryConfig
-from gateway.processes import logs
 
 
 @pytest.fixture(autouse=True)

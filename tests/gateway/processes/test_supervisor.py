@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.children import supervisor as supervisor_module
+from gateway.children.parent_pipe import line_of
+from gateway.children.supervisor import Child, Supervisor
 from gateway.config.schema import Config, ServerConfig
-from gateway.processes import supervisor as supervisor_module
-from gateway.processes.parent_pipe import line_of
-from gateway.processes.supervisor import Child, Supervisor
 
 MARKS = "import sys, os, signal, time; log = open(sys.argv[1], 'a', buffering=1)\n"
 OBEDIENT = MARKS + (
@@ -31,7 +31,7 @@ RELUCTANT = MARKS + (
 ECHOING = MARKS + "while line := sys.stdin.readline(): log.write(f'{sys.argv[2]} {line}')\n"
 REFUSING = "import sys; sys.exit(2)"
 LIFELINED = (
-    "import asyncio\nfrom gateway.processes.parent_pipe import ParentPipe\n"
+    "import asyncio\nfrom gateway.children.parent_pipe import ParentPipe\n"
     "async def main():\n"
     " gone = asyncio.Event()\n line = ParentPipe()\n"
     " print(line.first_config().server.port, flush=True)\n"

@@ -2,7 +2,7 @@
 
 Children are ordinary `biasgate` commands, each in a process group of its own, so that Ctrl-C reaches the parent alone
 and the parent decides the order of the end. Each child's standard input is a pipe held by the parent
-(gateway/processes/parent_pipe.py).
+(gateway/children/parent_pipe.py).
 """
 
 import asyncio
