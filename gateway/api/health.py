@@ -4,7 +4,7 @@ from litestar import Controller, Response, get
 from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
 
-from gateway.telemetry.health import Liveness, Probe, Readiness, readiness
+from gateway.health import Liveness, Probe, Readiness, readiness
 
 
 class HealthController(Controller):

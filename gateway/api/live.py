@@ -18,6 +18,7 @@ from gateway.api.live_alarms import Alarm
 from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import NotFoundError, RequestError
+from gateway.health import circuit_text
 from gateway.live.detectors import Detectors
 from gateway.live.estimates import LiveEstimate, ReplicaEstimate, estimate_of
 from gateway.live.history import History, history_of
@@ -30,7 +31,6 @@ from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Database
 from gateway.store.stream_pages import MOST, Selection
 from gateway.store.windows import Window
-from gateway.telemetry.health import circuit_text
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Units of a window."""

@@ -22,10 +22,10 @@ from gateway.auditor.backpressure.circuit_breaker import (
     next_pause,
 )
 from gateway.clock import WallClock
+from gateway.health import circuit_text
 from gateway.store import circuits
 from gateway.store.circuits import Circuit, Key, WaitingAudit
 from gateway.store.database import Database
-from gateway.telemetry.health import circuit_text
 
 logger = logging.getLogger(__name__)
 

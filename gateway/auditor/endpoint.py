@@ -13,9 +13,9 @@ import uvicorn
 
 from gateway.api.control_keys import ControlKeys
 from gateway.errors import ConfigError
+from gateway.health import Liveness, Probe, readiness
 from gateway.proxy.refusals import CHALLENGE
 from gateway.telemetry.exposition import Exposition
-from gateway.telemetry.health import Liveness, Probe, readiness
 
 Renewal = Callable[[], Awaitable[None]]
 JSON = "application/json"

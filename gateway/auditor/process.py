@@ -30,6 +30,7 @@ from gateway.auditor.suite_runs import SuiteRuns
 from gateway.clock import TrustedClock
 from gateway.config.schema import Config
 from gateway.errors import StoreError
+from gateway.health import OK, STORE, SUITES
 from gateway.jobs import JobQueue, open_queue
 from gateway.privacy.texts import texts_of
 from gateway.sampling.secret import sampling_secret
@@ -38,7 +39,6 @@ from gateway.store import auditors_seen, damaged_streams, schedules, streams
 from gateway.store.database import Database
 from gateway.store.sparse_log import SparseLog
 from gateway.telemetry.exposition import Exposition
-from gateway.telemetry.health import OK, STORE, SUITES
 
 logger = logging.getLogger(__name__)
 store_log = SparseLog(logger)

@@ -12,7 +12,6 @@ from gateway.errors import StoreError
 from gateway.feature import FEATURES
 from gateway.store import auditors_seen, circuits, stream_pages
 from gateway.store.database import Database
-from gateway.telemetry.health import OK, STREAMS, Probe, circuit_text
 
 NAVIGATION = {
     "/console": "Overview",

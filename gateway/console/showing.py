@@ -15,8 +15,8 @@ from gateway.api.dependencies import Asked
 from gateway.console.rendering import Fragment, Rendered, View, render
 from gateway.console.shell import shell_of
 from gateway.errors import BusyError, GatewayError
+from gateway.health import Probe
 from gateway.store.database import Database
-from gateway.telemetry.health import Probe
 
 ROUND_SECONDS = 3.0
 """From one look at the store to the next, for each page that is open."""

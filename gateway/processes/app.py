@@ -46,7 +46,6 @@ from gateway.store import damaged_streams
 from gateway.store.database import Database
 from gateway.telemetry.event_loop import watch_lag
 from gateway.telemetry.exposition import Exposition
-from gateway.telemetry.health import STORE
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import SNAPSHOT_SECONDS, SharedCounts
 from gateway.telemetry.worker_stats import Gauges, WorkerStats

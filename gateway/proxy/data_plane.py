@@ -12,6 +12,7 @@ import httpx
 
 from gateway.config.effective import digest
 from gateway.config.schema import Config
+from gateway.health import OK, UPSTREAMS
 from gateway.proxy import models
 from gateway.proxy.admission import Admission
 from gateway.proxy.affinity import Affinity
@@ -26,7 +27,6 @@ from gateway.proxy.instrumentation import SpanProcessor, instrumentation_of
 from gateway.proxy.refusals import Refusal, model_not_found
 from gateway.proxy.types import LABELLED_ENDPOINTS, Mitigation, RequestStats, Tap
 from gateway.proxy.upstreams import Upstream, Upstreams
-from gateway.telemetry.health import OK, UPSTREAMS
 from gateway.ticks import every, next_tick
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from gateway.config.schema import Config
+from gateway.health import SERVER
 from gateway.proxy.data_plane import DataPlane
-from gateway.telemetry.health import SERVER
 
 if TYPE_CHECKING:
     from gateway.proxy.protocol import RelayProtocol

@@ -15,11 +15,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.streams.state import StreamKey
 from gateway.errors import StoreError
+from gateway.health import OK, STREAMS
 from gateway.live.stream import Stream
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import facts
-from gateway.telemetry.health import OK, STREAMS
 
 logger = logging.getLogger(__name__)
 
