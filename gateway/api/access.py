@@ -7,10 +7,10 @@ from litestar.connection import ASGIConnection
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 from litestar.handlers import BaseRouteHandler
 
-from gateway.api.control_keys import ControlKeys, Holder
 from gateway.api.origin import Origins, require_own_page
 from gateway.api.route_access import ROUTES, Audience
 from gateway.config.schema import Config
+from gateway.control_keys import ControlKeys, Holder
 from gateway.proxy import headers
 from gateway.proxy.refusals import CHALLENGE
 from gateway.store.database import Database

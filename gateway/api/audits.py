@@ -13,11 +13,11 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
 
 from gateway.api import viewer_forms
 from gateway.api.bundles import packed
-from gateway.api.control_keys import Holder
 from gateway.api.dependencies import Asked, Plane, Queue, Settings, Store
 from gateway.api.problems import announced
 from gateway.api.suites import known_suites
 from gateway.config.audit_request import AuditStart, choose, options_of, require_prompts
+from gateway.control_keys import Holder
 from gateway.errors import ConflictError, NotFoundError, RequestError, nearest
 from gateway.proxy.data_plane import DataPlane
 from gateway.store import run_responses, runs

@@ -9,8 +9,8 @@ from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from gateway.api.access import Access
-from gateway.api.control_keys import Holder
 from gateway.config.schema import Config
+from gateway.control_keys import Holder
 from gateway.feature import Feature
 from gateway.jobs import JobQueue
 from gateway.proxy.data_plane import DataPlane

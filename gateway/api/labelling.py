@@ -17,11 +17,11 @@ from auditors.labelling.forms import FormName
 from auditors.labelling.lines import Line
 from gateway.api import access_record
 from gateway.api.access import Access, rater_token
-from gateway.api.control_keys import Holder
 from gateway.api.dependencies import Asked, Entry, Settings, Store
 from gateway.api.exchange_pages import Wanted, make_page
 from gateway.api.problems import announced
 from gateway.config.schema import Config
+from gateway.control_keys import Holder
 from gateway.errors import NotFoundError, RequestError
 from gateway.live.turns import in_turns
 from gateway.store.database import Database

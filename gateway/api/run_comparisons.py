@@ -6,9 +6,9 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import compare_page
 from benchmarks.reporting.compare import ComparedRun, Comparison, compare_runs
 from benchmarks.reporting.flips import Flip, flipped_between
-from gateway.api import stored_runs
 from gateway.config.schema import Config
 from gateway.errors import ConflictError
+from gateway.store import stored_runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
 

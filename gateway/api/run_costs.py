@@ -9,10 +9,10 @@ from benchmarks.run.forecast import forecast
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import Result, decode
 from gateway.api.shown_costs import Cost, Costs, CostWanted, SuiteCost
-from gateway.api.stored_runs import data_dir
 from gateway.config.schema import Config
 from gateway.store import runs
 from gateway.store.database import Database
+from gateway.store.stored_runs import data_dir
 
 NEWEST = 5
 """Finished runs of a kind whose rate is looked at."""

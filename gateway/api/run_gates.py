@@ -5,10 +5,10 @@ import msgspec
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import gate
 from benchmarks.reporting.gate import Verdict
-from gateway.api import stored_runs
 from gateway.api.shown_gate import Gate, GateWanted, ShownVerdict
 from gateway.config.schema import Config
 from gateway.errors import RequestError
+from gateway.store import stored_runs
 from gateway.store.database import Database
 
 

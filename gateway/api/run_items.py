@@ -11,11 +11,10 @@ from benchmarks.reporting.compare import NO_REPLY
 from benchmarks.reporting.flips import in_words, read_as
 from benchmarks.suites.capabilities import WithFollowUp
 from benchmarks.suites.protocol import UNRELATED, Item, Reply
-from gateway.api import stored_runs
 from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, OtherReply, ShownItem
 from gateway.config.schema import Config
 from gateway.errors import ConflictError
-from gateway.store import run_responses
+from gateway.store import run_responses, stored_runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
 

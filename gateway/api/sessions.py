@@ -11,9 +11,9 @@ from litestar import Controller, Request, Response, delete, get, post
 from litestar.datastructures import Cookie, State
 
 from gateway.api.access import SESSION_COOKIE, rater_token
-from gateway.api.control_keys import SESSION_SECONDS, Holder, Role
 from gateway.api.dependencies import Entry
 from gateway.api.problems import announced
+from gateway.control_keys import SESSION_SECONDS, Holder, Role
 
 
 class Session(msgspec.Struct, frozen=True):

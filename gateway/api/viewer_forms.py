@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from litestar.exceptions import PermissionDeniedException
 
-from gateway.api.control_keys import Holder
 from gateway.config.audit_request import AuditRequest
+from gateway.control_keys import Holder
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.runs import Run
 from gateway.store.schedules import Schedule

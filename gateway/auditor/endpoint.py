@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import uvicorn
 
-from gateway.api.control_keys import ControlKeys
+from gateway.control_keys import ControlKeys
 from gateway.errors import ConfigError
 from gateway.health import Liveness, Probe, readiness
 from gateway.proxy.refusals import CHALLENGE

@@ -14,10 +14,10 @@ from benchmarks.run.stopping import in_thread
 from benchmarks.suites.common.observations import Observations
 from benchmarks.suites.protocol import JointScore
 from benchmarks.suites.registry import SUITES
-from gateway.auditor.store_log import StoreLog
 from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
+from gateway.store.store_log import StoreLog
 
 ALIKE = (
     "model",

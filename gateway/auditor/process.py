@@ -11,7 +11,6 @@ from pathlib import Path
 
 from auditors.streams.drift import DriftSettings
 from benchmarks.suites import registry
-from gateway.api.control_keys import ControlKeys
 from gateway.auditor import heap, maintenance, scheduling
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.circuits import REFRESH_SECONDS as CIRCUIT_SECONDS
@@ -29,6 +28,7 @@ from gateway.auditor.reference_passes import ReferencePasses
 from gateway.auditor.suite_runs import SuiteRuns
 from gateway.clock import TrustedClock
 from gateway.config.schema import Config
+from gateway.control_keys import ControlKeys
 from gateway.errors import StoreError
 from gateway.health import OK, STORE, SUITES
 from gateway.jobs import JobQueue, open_queue

@@ -12,11 +12,11 @@ import msgspec
 from benchmarks.errors import RunStopped
 from benchmarks.run.plan import Plan
 from benchmarks.run.share import Asked, Range, Taken, Terms
-from gateway.auditor.store_log import StoreLog
 from gateway.errors import StoreError
 from gateway.store import run_ranges
 from gateway.store.database import Database
 from gateway.store.runs import Run
+from gateway.store.store_log import StoreLog
 
 logger = logging.getLogger(__name__)
 

@@ -36,13 +36,13 @@ from gateway.auditor.joint_score import add_joint_scores
 from gateway.auditor.maintenance import call_to_range
 from gateway.auditor.pooled_endpoint import PooledEndpoint, is_direct
 from gateway.auditor.run_share import RunShare
-from gateway.auditor.store_log import StoreLog
 from gateway.config.schema import Config, UpstreamConfig, origin_of
 from gateway.errors import ConfigError, NotFoundError, RequestError, StoreError
 from gateway.jobs import JobQueue
 from gateway.store import calibrations, judge_passes, run_ranges, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
+from gateway.store.store_log import StoreLog
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.response import Redirect
 
 from gateway.api import live_pages
-from gateway.api.control_keys import Holder
 from gateway.api.dependencies import Asked, Plane, Settings, Store
 from gateway.api.viewer_forms import shown_acknowledgement
 from gateway.config.schema import DriftConfig
@@ -18,6 +17,7 @@ from gateway.console.interval_figure import plot
 from gateway.console.matching_suite import matching
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
+from gateway.control_keys import Holder
 from gateway.errors import NotFoundError
 from gateway.live.detectors import Detectors, shown_detector
 from gateway.live.estimates import ReplicaEstimate

@@ -8,7 +8,6 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 
 from gateway.api import run_views, viewer_forms
 from gateway.api.audits import audit_of, require_audit
-from gateway.api.control_keys import Holder
 from gateway.api.dependencies import Asked, Plane, Settings, Store
 from gateway.api.shown_gate import Gate, GateWanted
 from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, place
@@ -18,6 +17,7 @@ from gateway.console.comparison_view import Drawn, drawn
 from gateway.console.rendering import View
 from gateway.console.result_view import Numbers, numbers
 from gateway.console.showing import PageFrame
+from gateway.control_keys import Holder
 from gateway.store import catalogue, runs, schedules
 from gateway.store.database import Database
 from gateway.store.runs import Run, Status

@@ -7,7 +7,7 @@ import msgspec
 from litestar import Request
 from litestar.datastructures import State
 
-from gateway.api.control_keys import Holder
+from gateway.control_keys import Holder
 from gateway.errors import StoreError
 from gateway.feature import FEATURES
 from gateway.store import auditors_seen, circuits, stream_pages

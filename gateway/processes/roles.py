@@ -172,7 +172,7 @@ async def _serve_child(config: Config, listener: socket.socket, writer_path: str
 
 
 async def _audit_alone(config: Config, read: Callable[[], Config]) -> None:
-    from gateway.auditor.reload import ReloadingAuditor
+    from gateway.processes.auditor_reload import ReloadingAuditor
 
     auditor = ReloadingAuditor(config, read, _announce_auditor, FEATURES.values())
     _on_signals(auditor.stop, auditor.reload)

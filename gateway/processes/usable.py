@@ -11,10 +11,10 @@ from typing import Literal
 
 import msgspec
 
-from gateway.api.control_keys import ControlKeys
 from gateway.auditor.checks import require_auditable
 from gateway.config.schema import Config, Process
 from gateway.config.variables import unset_variables
+from gateway.control_keys import ControlKeys
 from gateway.errors import ConfigError
 from gateway.feature import FEATURES
 from gateway.privacy.texts import texts_of

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.api.control_keys import SESSION_SECONDS, ControlKeys, Holder
 from gateway.config.loading import validate
+from gateway.control_keys import SESSION_SECONDS, ControlKeys, Holder
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 
 KEYS = {

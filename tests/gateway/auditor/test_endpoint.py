@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from auditors.streams.drift import DriftSettings
-from gateway.api.control_keys import ControlKeys
 from gateway.auditor.endpoint import Endpoint, listen
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.config.loading import validate
+from gateway.control_keys import ControlKeys
 from gateway.telemetry.exposition import Exposition
 
 SERVER = {"protect_metrics": True, "control_keys": [{"name": "prometheus", "key_env": "SCRAPE_KEY"}]}

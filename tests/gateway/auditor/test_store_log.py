@@ -6,9 +6,9 @@ import sqlalchemy as sa
 from benchmarks.run.plan import Plan
 from benchmarks.run.result import Result, encode
 from benchmarks.run.runner import run_plan
-from gateway.auditor.store_log import StoreLog
 from gateway.store import runs
 from gateway.store.database import Database
+from gateway.store.store_log import StoreLog
 from gateway.store.tables import runs as table
 from tests.support.benchmarks.scripted import ScriptedCompleter, pick, plan
 

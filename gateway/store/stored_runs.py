@@ -12,12 +12,12 @@ from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.replies import Replies, kept
 from benchmarks.run.result import Result, decode
 from benchmarks.suites.common.observations import Observations
-from gateway.auditor.store_log import StoreLog
 from gateway.config.schema import Config
 from gateway.errors import ConflictError, NotFoundError
 from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
+from gateway.store.store_log import StoreLog
 
 
 async def find(database: Database, audit_id: str) -> Run:
