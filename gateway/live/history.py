@@ -11,9 +11,8 @@ from auditors.streams.estimates import WINDOW_METHOD, window_estimate
 from auditors.streams.scales import GAP_SUFFIX, scale_of
 from auditors.streams.state import MISSING
 from gateway.live.detectors import Bounds, State, bounds_of
+from gateway.live.stored import MOST_READ, ModelChange, Read
 from gateway.live.stream import Stream, WindowSums
-from gateway.store.histories import MOST_READ, Read
-from gateway.store.served import ModelChange
 
 MOST_CHANGES = 20
 """Changes of the model that are shown: the newest."""

@@ -6,7 +6,7 @@ import msgspec
 
 from auditors.streams.arms import BY_CONVERSATION, ArmSums, difference
 from auditors.streams.scales import UNITS, Scale, scale_of
-from gateway.store.policy_arms import PolicyArms
+from gateway.live.stored import PolicyArms
 
 CONFIDENCE_LEVEL = 0.95
 NO_DIFFERENCE = "no exchange with a value yet in one of the arms"

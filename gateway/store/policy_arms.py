@@ -13,6 +13,7 @@ from auditors.streams.arms import ArmsState, add_exchange, new_arms, unit_of
 from auditors.streams.scales import QUALITY_SCALES, SCALES, scaled
 from auditors.streams.state import StreamKey, stream_key
 from auditors.types import Arm, Exchange, Measurement
+from gateway.live.stored import PolicyArms
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import policy_arms
@@ -20,19 +21,6 @@ from gateway.store.tables import policy_arms
 logger = logging.getLogger(__name__)
 
 _decoder = msgspec.json.Decoder(ArmsState)
-
-
-class PolicyArms(msgspec.Struct, frozen=True, kw_only=True):
-    """One comparison: a metric of a group under one version of a policy."""
-
-    policy: str
-    version: str
-    """Digest of what the policy says: another sentence or share begins a new comparison."""
-    key: StreamKey
-    state: ArmsState
-    since: float
-    """Unix time of the first measurement."""
-    updated_at: float
 
 
 async def update(connection: AsyncConnection, audits: Sequence[tuple[Sequence[Measurement], Exchange]]) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.live.stored import ModelChange
 from gateway.store import runs
 from gateway.store.connections import upsert
 from gateway.store.database import Database
@@ -69,16 +69,6 @@ async def observe(
             if is_changed:
                 queued[model] = await _queue(connection, runs_of(model))
     return queued
-
-
-class ModelChange(msgspec.Struct, frozen=True):
-    """An upstream serving another model than before under the same name."""
-
-    at: float
-    """When it was seen, Unix seconds."""
-    upstream: str
-    fingerprint_before: str
-    fingerprint_after: str
 
 
 async def changes(database: Database, model: str) -> list[ModelChange]:

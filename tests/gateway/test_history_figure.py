@@ -3,7 +3,7 @@
 from gateway.live.detectors import Bounds
 from gateway.live.history import Bucket, History
 from gateway.live.history_figure import chart_of, figure_of
-from gateway.store.served import ModelChange
+from gateway.live.stored import ModelChange
 
 
 def history(*buckets: Bucket, **given: object) -> History:

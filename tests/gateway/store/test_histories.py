@@ -11,9 +11,10 @@ from auditors.judge_reference import AUDITOR
 from auditors.streams.estimates import window_estimate
 from auditors.streams.scales import unscaled
 from gateway.live.history import history_of
+from gateway.live.stored import Read
 from gateway.store import exchanges, histories, judge_passes, measurements, served, streams, tables
 from gateway.store.database import Database
-from gateway.store.histories import FEWEST_PERIODS, LENGTHS, MOST_PERIODS, Read
+from gateway.store.histories import FEWEST_PERIODS, LENGTHS, MOST_PERIODS
 from gateway.store.windows import Window
 from tests.support.store.made import SETTINGS, exchange, measurement
 
