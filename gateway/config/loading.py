@@ -19,6 +19,7 @@ from auditors.text.thinking import parse_thinking
 from auditors.text.user_files import read_utf8
 from gateway.config.cors_origins import validate_cors_origins
 from gateway.config.header_names import is_passed_on
+from gateway.config.policy_checks import check_mitigation
 from gateway.config.schema import (
     ADMIN,
     AUDITED_PATHS,
@@ -33,7 +34,6 @@ from gateway.config.schema import (
 )
 from gateway.config.timing import Timing
 from gateway.errors import ConfigError, RequestError, nearest
-from gateway.mitigation.checks import check_mitigation
 
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+){1,20}")
 _VALUE = re.compile(r"[!-~](?:[ -~]{0,198}[!-~])?")

@@ -1,6 +1,7 @@
 """Every setting and its default, as frozen structs. Secrets are only named, never held."""
 
 import os
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -15,6 +16,15 @@ BY_MODEL, BY_ROUTE = "model:", "route:"
 """How names of strata begin that are one model's or one endpoint's."""
 DECISION_PATHS = ("/v1/systemone", "/v1/decisions")
 AUDITED_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", *DECISION_PATHS)
+QUESTION_MEMBERS: Mapping[str, str] = {
+    "/v1/chat/completions": "messages",
+    "/v1/completions": "prompt",
+    "/v1/messages": "messages",
+    "/v1/responses": "input",
+}
+"""Endpoint to the member of its body that holds what is asked."""
+FILTERED_ENDPOINTS = ("/v1/chat/completions", "/v1/completions")
+"""Those of which answers can be filtered."""
 OWN_PATHS = frozenset(
     {"annotations", "audits", "canaries", "console", "ingest", "judges", "labelling", "live", "livez"}
     | {"metrics", "readyz", "schedules", "schema", "suites"}

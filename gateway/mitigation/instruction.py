@@ -6,20 +6,14 @@ name that occurs twice, as some readers take the first and some the last.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from gateway.config.schema import QUESTION_MEMBERS
 from gateway.proxy.body import Member, TooManyMembersError, members_of, value_end
 
-QUESTION_MEMBERS: Mapping[str, str] = {
-    "/v1/chat/completions": "messages",
-    "/v1/completions": "prompt",
-    "/v1/messages": "messages",
-    "/v1/responses": "input",
-}
-"""Endpoint to the member of its body that holds what is asked."""
 MOST_ELEMENTS = 10_000
 """Messages of a conversation, or parts of a message: 10 ms of a worker's time."""
 MOST_READ = 1_000

@@ -6,21 +6,16 @@ nothing to do with that of sampling.
 """
 
 import hashlib
-from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from auditors.streams.arms import BY_CONVERSATION
-from auditors.text.identity import AXES
-from auditors.text.mitigations import NAMES, NONE, TEXTS, MitigationTextError, category, file_name, own_text
 from auditors.types import Arm
-from gateway.config.schema import Config, MitigationConfig
-from gateway.errors import ConfigError, nearest
+from gateway.config.filter_plan import FilterPlan, plan_of
+from gateway.config.policy_texts import instruction_of, policy_name
+from gateway.config.schema import QUESTION_MEMBERS, Config, MitigationConfig
 from gateway.mitigation.conversations import conversation_of, draw, identity_of_header
-from gateway.mitigation.filters.plan import FilterPlan, plan_of
-from gateway.mitigation.instruction import QUESTION_MEMBERS
 from gateway.proxy.target import path_of
 from gateway.sampling.decision import fraction
 
@@ -162,30 +157,3 @@ def _policy(config: MitigationConfig, place: int) -> Policy:
     digest = hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()
     version = (BY_CONVERSATION if is_by_conversation else "") + digest
     return msgspec.structs.replace(policy, version=version[:VERSION_CHARACTERS])
-
-
-def policy_name(config: MitigationConfig, place: int) -> str:
-    """Its own, or one by its place in the file, counted from 1."""
-    return config.name or f"policy-{place}"
-
-
-def instruction_of(asked: str) -> tuple[str, str | None]:
-    """Name and text of an instruction: none, abstract, detailed or the text of a file.
-
-    Raises ConfigError for a file that cannot be read.
-    """
-    if asked == NONE:
-        return NONE, None
-    if asked in TEXTS:
-        return asked, TEXTS[asked].format(category=_any_of([category(axis) for axis in AXES]))
-    try:
-        text = own_text(Path(asked))
-    except MitigationTextError as exc:
-        raise ConfigError(f"instruction {asked}: {exc}") from exc
-    if text is None:
-        raise ConfigError(f'instruction "{asked}" is no file and none of {", ".join(NAMES)}{nearest(asked, NAMES)}')
-    return file_name(text), text
-
-
-def _any_of(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"

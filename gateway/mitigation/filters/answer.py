@@ -10,7 +10,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Literal
 
-from gateway.mitigation.filters.answer_text import FILTERED_ENDPOINTS, Piece, pieces_of_answer, pieces_of_events
+from gateway.config.schema import FILTERED_ENDPOINTS
+from gateway.mitigation.filters.answer_text import Piece, pieces_of_answer, pieces_of_events
 from gateway.mitigation.filters.events import events_end
 from gateway.mitigation.filters.excerpt import Excerpt
 from gateway.mitigation.filters.filter import Filter, HeldBytes

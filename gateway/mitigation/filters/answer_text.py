@@ -12,9 +12,6 @@ import msgspec
 from auditors.text.events import server_events
 from auditors.text.lenient_json import read_json, read_piece
 
-FILTERED_ENDPOINTS = ("/v1/chat/completions", "/v1/completions")
-"""Those of which answers can be filtered."""
-
 LONGEST_LENIENT = 128 * 1024
 """Characters of what only a lenient reader understands, which is slow: 10 ms."""
 

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from auditors.clients.completion import Sign
+from gateway.config.filter_plan import FilterPlan
 from gateway.config.schema import Config, MitigationConfig, QueryFilterConfig
 from gateway.mitigation.filters.detector import (
     BoundedDetector,
@@ -17,7 +18,6 @@ from gateway.mitigation.filters.detector import (
     JudgeDetector,
 )
 from gateway.mitigation.filters.excerpt import Excerpt
-from gateway.mitigation.filters.plan import FilterPlan
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from time import perf_counter
 from typing import Literal
 
 from auditors.types import Arm
+from gateway.config.schema import FILTERED_ENDPOINTS
 from gateway.mitigation.filters.answer import AnswerRun
-from gateway.mitigation.filters.answer_text import FILTERED_ENDPOINTS
 from gateway.mitigation.filters.excerpt import Excerpt
 from gateway.mitigation.filters.filter import Filter, Finding, HeldBytes, PolicyFilters
 from gateway.mitigation.instruction import MOST_ELEMENTS, question_texts, with_instruction

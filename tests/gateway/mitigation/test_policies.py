@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from gateway.config.filter_head import KIND
 from gateway.config.loading import validate
+from gateway.config.policy_texts import instruction_of
 from gateway.errors import ConfigError
-from gateway.mitigation.filters.head import KIND
-from gateway.mitigation.policies import Policies, instruction_of
+from gateway.mitigation.policies import Policies
 
 SECRET = b"sixteen bytes at least"
 CHAT = b"/v1/chat/completions"

@@ -3,13 +3,11 @@
 import json
 import re
 
+from gateway.config.filter_plan import plan_of
 from gateway.config.header_names import is_passed_on
-from gateway.config.schema import Config, MitigationConfig
+from gateway.config.policy_texts import instruction_of, policy_name
+from gateway.config.schema import FILTERED_ENDPOINTS, QUESTION_MEMBERS, Config, MitigationConfig
 from gateway.errors import ConfigError, nearest
-from gateway.mitigation.filters.answer_text import FILTERED_ENDPOINTS
-from gateway.mitigation.filters.plan import plan_of
-from gateway.mitigation.instruction import QUESTION_MEMBERS
-from gateway.mitigation.policies import instruction_of, policy_name
 
 _POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """It stands in a header, a label and a column of the store."""

@@ -1,0 +1,36 @@
+"""Names and instructions of the policies of `[[mitigation]]`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from auditors.text.identity import AXES
+from auditors.text.mitigations import NAMES, NONE, TEXTS, MitigationTextError, category, file_name, own_text
+from gateway.config.schema import MitigationConfig
+from gateway.errors import ConfigError, nearest
+
+
+def policy_name(config: MitigationConfig, place: int) -> str:
+    """Its own, or one by its place in the file, counted from 1."""
+    return config.name or f"policy-{place}"
+
+
+def instruction_of(asked: str) -> tuple[str, str | None]:
+    """Name and text of an instruction: none, abstract, detailed or the text of a file.
+
+    Raises ConfigError for a file that cannot be read.
+    """
+    if asked == NONE:
+        return NONE, None
+    if asked in TEXTS:
+        return asked, TEXTS[asked].format(category=_any_of([category(axis) for axis in AXES]))
+    try:
+        text = own_text(Path(asked))
+    except MitigationTextError as exc:
+        raise ConfigError(f"instruction {asked}: {exc}") from exc
+    if text is None:
+        raise ConfigError(f'instruction "{asked}" is no file and none of {", ".join(NAMES)}{nearest(asked, NAMES)}')
+    return file_name(text), text
+
+
+def _any_of(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
