@@ -18,11 +18,11 @@ from benchmarks.lab.training import recipe
 from benchmarks.run import directory, judge_validation
 from benchmarks.simulator import loading as profiles
 from gateway.cli.audit import jobs
+from gateway.config.filter_head import read_head
 from gateway.config.loading import load
 from gateway.errors import GatewayError
 from gateway.features.ingest import cli as ingest
 from gateway.features.lab.judge import judged, labels, reference
-from gateway.mitigation.filters.head import read_head
 from tests.benchmarks.run.test_judge_validation import GOOD
 from tests.support.auditors.moving_judge import reference_set
 

@@ -10,6 +10,7 @@ from litestar.datastructures import State
 from gateway.control_keys import Holder
 from gateway.errors import StoreError
 from gateway.feature import FEATURES
+from gateway.health import OK, STREAMS, Probe, circuit_text
 from gateway.store import auditors_seen, circuits, stream_pages
 from gateway.store.database import Database
 

@@ -37,6 +37,7 @@ from gateway.console.showing import Pages
 from gateway.console.suite_fingerprints import KeptFingerprints
 from gateway.errors import StoreError
 from gateway.feature import FEATURES
+from gateway.health import STORE
 from gateway.jobs import JobQueue
 from gateway.processes.part import WorkerPart
 from gateway.proxy.data_plane import DataPlane

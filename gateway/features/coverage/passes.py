@@ -17,7 +17,6 @@ from benchmarks.run.score import cells
 from benchmarks.run.stopping import checkpoint_of, in_thread, unless_stopped
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.registry import SUITES
-from gateway.api import stored_runs
 from gateway.auditor.metrics import data_kind
 from gateway.auditor.metrics_snapshot import exported
 from gateway.auditor.reference import weight_share
@@ -32,7 +31,7 @@ from gateway.features.coverage.store import Asked
 from gateway.features.coverage.threshold import calibrate
 from gateway.features.coverage.traffic import NEAR_DUPLICATE, Compared, Prompt, Traffic, share_of
 from gateway.features.coverage.vectors import Vectors, embedded_where_possible, vectors_of
-from gateway.store import passes, runs
+from gateway.store import passes, runs, stored_runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
 

@@ -20,8 +20,8 @@ from benchmarks.lab.distillation.evaluation import AgreementWith, Cost, Differen
 from benchmarks.lab.training import artefact
 from benchmarks.run import client
 from gateway.cli.audit.jobs import api_key
-from gateway.cli.tables import aligned
 from gateway.features.lab.judge.tables import published_rows
+from gateway.terminal.tables import aligned
 
 HELP = """\
 Asks the judge about the essays held out, as a run of the suite would. Judgements that cannot be read count as different

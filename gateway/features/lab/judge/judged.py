@@ -13,10 +13,10 @@ from auditors.metrics.rogan_gladen import CorrectedShare
 from auditors.text.user_files import read_utf8
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import labelling
-from gateway.cli.tables import aligned
 from gateway.features.lab.judge.identity import JudgeSeen, require_same
 from gateway.features.lab.judge.labels import Judgement, Labels, LabelsError
 from gateway.features.lab.judge.tables import by_exchange, number_cell
+from gateway.terminal.tables import aligned
 
 
 class OtherScore(JudgeSeen, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ from benchmarks.lab.judge_panel.comparison import Own, Panel, compare
 from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
 from gateway.cli.audit.jobs import api_key
-from gateway.cli.tables import aligned
 from gateway.features.lab.judge.tables import agreement_cell, in_clusters, percent_cell, share_cell
+from gateway.terminal.tables import aligned
 
 HELP = """\
 Puts replies of judged runs to two judges or more: how far the judges agree, how often each calls a writer's replies

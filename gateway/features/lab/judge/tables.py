@@ -8,9 +8,9 @@ from auditors.metrics.intervals import Interval
 from auditors.metrics.judge_agreement import JudgeAgreement
 from auditors.metrics.rogan_gladen import CorrectedShare
 from auditors.metrics.shares import wilson_interval
-from gateway.cli.tables import aligned
 from gateway.features.lab.judge.comparison import Comparison, Part, Raters, Section
 from gateway.features.lab.judge.labels import Labels
+from gateway.terminal.tables import aligned
 
 PUBLISHED = (("the paper's judge, GPT-4o", 2_224), ("the paper's distilled judge", 2_160))
 """Essays of PUBLISHED_OF with people's consensus (protocols 2.11)."""
