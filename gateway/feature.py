@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from gateway.auditor.part import AuditorContext, AuditorPart
     from gateway.config.schema import Config
-    from gateway.processes.part import WorkerContext, WorkerPart
     from gateway.store.database import Database
+    from gateway.worker_part import WorkerContext, WorkerPart
 
 
 class Command(NamedTuple):

@@ -39,7 +39,6 @@ from gateway.errors import StoreError
 from gateway.feature import FEATURES
 from gateway.health import STORE
 from gateway.jobs import JobQueue
-from gateway.processes.part import WorkerPart
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
 from gateway.sampling.tap import SamplingTap
@@ -51,6 +50,7 @@ from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import SNAPSHOT_SECONDS, SharedCounts
 from gateway.telemetry.worker_stats import Gauges, WorkerStats
 from gateway.ticks import every
+from gateway.worker_part import WorkerPart
 
 MAX_CONTROL_BODY_BYTES = 1024 * 1024
 """Of a request to the control plane: 10 ms of a worker's time."""

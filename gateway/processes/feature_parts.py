@@ -1,7 +1,7 @@
 """The parts of the installed features in a worker."""
 
 from gateway.feature import FEATURES
-from gateway.processes.part import WorkerContext, WorkerPart
+from gateway.worker_part import WorkerContext, WorkerPart
 
 
 def worker_parts(context: WorkerContext) -> list[WorkerPart]:

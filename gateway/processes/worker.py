@@ -22,7 +22,6 @@ from gateway.processes.app import create_app
 from gateway.processes.draining import DrainingServer
 from gateway.processes.feature_parts import worker_parts
 from gateway.processes.garbage import kept_off_the_hot_path
-from gateway.processes.part import WorkerContext
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
 from gateway.proxy.protocol import make_protocol
@@ -32,6 +31,7 @@ from gateway.sampling.writer.remote import RemoteSink
 from gateway.store.database import Database
 from gateway.telemetry.tracing import Tracer, open_tracer
 from gateway.telemetry.worker_stats import WorkerStats
+from gateway.worker_part import WorkerContext
 
 logger = logging.getLogger(__name__)
 

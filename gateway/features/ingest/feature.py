@@ -8,7 +8,7 @@ from gateway.feature import Command, Feature
 if TYPE_CHECKING:
     from litestar import Router
 
-    from gateway.processes.part import WorkerContext, WorkerPart
+    from gateway.worker_part import WorkerContext, WorkerPart
 
 
 class Ingest(Feature):

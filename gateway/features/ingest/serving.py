@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gateway.features.ingest.guardrail import GuardrailCalls
 from gateway.features.ingest.intake import Intake
-from gateway.processes.part import WorkerContext, WorkerPart
+from gateway.worker_part import WorkerContext, WorkerPart
 
 
 class IngestPart(WorkerPart):

@@ -19,7 +19,6 @@ from gateway.features.ingest.serving import IngestPart
 from gateway.jobs import JobQueue, open_queue
 from gateway.processes.app import create_app
 from gateway.processes.feature_parts import worker_parts
-from gateway.processes.part import WorkerContext
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
 from gateway.sampling.tap import SamplingTap
@@ -27,6 +26,7 @@ from gateway.sampling.writer.direct import DirectSink
 from gateway.store import catalogue, exchanges, measurements
 from gateway.store.database import Database
 from gateway.telemetry.worker_stats import WorkerStats
+from gateway.worker_part import WorkerContext
 from tests.support.store.made import exchange, measurement
 
 STEREOSET = {
