@@ -46,36 +46,36 @@ test-containers: .venv/.dev  ## both images built and run by podman: Compose, an
 	$(BIN)/python -m tools.containers $(CONTAINER_ARGS)
 
 fuzz: .venv/.fuzz  ## hostile bytes against every parser for FUZZ_SECONDS (120) in all, figures at the end
-	$(BIN)/python -m tests.fuzz
+	$(BIN)/python -m tools.fuzz
 
 soak: .venv/.dev  ## mixed traffic with faults for SOAK_SECONDS (1200) on SOAK_UPSTREAM (simulated, vllm, both), then exact accounts
-	$(BIN)/python -m tests.soak
+	$(BIN)/python -m tools.soak
 
 rehearsal: .venv/.dev  ## 3 gateways, 4 auditors, one PostgreSQL in network namespaces: kills, cuts, an upgrade (REHEARSAL_ARGS="--old CHECKOUT")
-	$(BIN)/python -m tests.rehearsal $(REHEARSAL_ARGS)
-	$(BIN)/python -m tests.rehearsal.scaling
+	$(BIN)/python -m tools.rehearsal $(REHEARSAL_ARGS)
+	$(BIN)/python -m tools.rehearsal.scaling
 
 bench: .venv/.dev  ## speed: beside other gateways (BENCH_ARGS=--quick for a minute's run), of the suites; run lengths of the drift alarm
-	$(BIN)/python -m tests.bench $(BENCH_ARGS)
-	$(BIN)/python -m tests.bench.suites
-	$(BIN)/python -m tests.bench.drift
+	$(BIN)/python -m tools.bench $(BENCH_ARGS)
+	$(BIN)/python -m tools.bench.suites
+	$(BIN)/python -m tools.bench.drift
 
 bench-gateway: .venv/.dev  ## what the gateway costs beside its peers, against its aims (BENCH_ARGS=--quick for three minutes)
-	$(BIN)/python -m tests.bench.gateway $(BENCH_ARGS)
+	$(BIN)/python -m tools.bench.gateway $(BENCH_ARGS)
 
 bench-reliability: .venv/.dev  ## how soon aborts arrive, and the pool under stress: a quarter of an hour
-	$(BIN)/python -m tests.bench.ends
-	$(BIN)/python -m tests.bench.pool
+	$(BIN)/python -m tools.bench.ends
+	$(BIN)/python -m tools.bench.pool
 
 bench-live: .venv/.dev  ## live latency on a real vLLM (CPU) with auditors off, on, and a suite run: 15 minutes (BENCH_ARGS=--quick for four)
-	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m tests.bench.live $(BENCH_ARGS)
+	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m tools.bench.live $(BENCH_ARGS)
 
 bench-operations: .venv/.dev  ## reloads, stops, killed workers, traces, the auditor's memory: about ten minutes
-	$(BIN)/python -m tests.bench.operations
-	$(BIN)/python -m tests.bench.auditor_memory
+	$(BIN)/python -m tools.bench.operations
+	$(BIN)/python -m tools.bench.auditor_memory
 
 bench-harnesses: .venv/.dev  ## suite runs beside lm-evaluation-harness, Inspect and vllm bench, on a real vLLM (CPU): a quarter of an hour
-	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m tests.bench.harnesses $(BENCH_ARGS)
+	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m tools.bench.harnesses $(BENCH_ARGS)
 
 lock: .venv/.dev  ## requirements*.lock and the tools of a release anew: newest versions that fit, with hashes (minutes)
 	$(LOCK) --output-file requirements.lock pyproject.toml

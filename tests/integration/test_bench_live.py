@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.bench.live import figures
-from tests.bench.live.parts import by_trace, parts
-from tests.bench.live.traffic import drive
 from tests.support.integration.collector import ReceivedSpan
 from tests.support.simulated import running_simulator
+from tools.bench.live import figures
+from tools.bench.live.parts import by_trace, parts
+from tools.bench.live.traffic import drive
 
 
 async def test_traffic_times_every_streamed_answer() -> None:

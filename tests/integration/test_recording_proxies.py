@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.bench.upstream import nginx_argv
 from tests.integration.test_ingest import ask, config_in, gateway, outcomes_in, run, stored_in
 from tests.support.processes import free_port, running
 from tests.support.required import lacking
 from tests.support.simulated import running_simulator
+from tools.bench.upstream import nginx_argv
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NJS = Path("/usr/lib/nginx/modules/ngx_http_js_module.so")

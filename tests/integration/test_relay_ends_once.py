@@ -11,7 +11,7 @@ from tests.support.integration.relaying import Gateway, config_for, eventually, 
 from tests.support.integration.scripted_upstream import ScriptedUpstream, raw, scripted_upstream
 
 ABORT_SECONDS = 2.0
-"""Far above what is measured by python -m tests.bench.ends: a loaded machine must not fail the test."""
+"""Far above what is measured by python -m tools.bench.ends: a loaded machine must not fail the test."""
 STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.pacing import BURST, Pace, paced
 from tests.support.integration.endings import Moment, waiting
 from tests.support.integration.failing import error, hang, reset
 from tests.support.integration.relaying import config_for, eventually, running_gateway
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, raw, reply, scripted_upstream
+from tools.bench.pacing import BURST, Pace, paced
 
 MODEL_M = b'{"model": "m"}'
 
@@ -169,7 +169,7 @@ async def test_dead_peers_are_watched_for() -> None:
 def test_paced_around_the_upstreams_keep_alive(tmp_path: Path) -> None:
     """Requests that come when a real uvicorn is about to close its idle connections all get their answer.
 
-    Its keep-alive is shorter than ours here, so the race is lost on purpose. python -m tests.bench.pool paces around
+    Its keep-alive is shorter than ours here, so the race is lost on purpose. python -m tools.bench.pool paces around
     vLLM's five seconds for ten minutes.
     """
     paces = [Pace(f"{pause}", 1, pause, 0.02) for pause in (0.96, 0.98, 1.0, 1.02)]

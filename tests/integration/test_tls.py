@@ -12,10 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.bench.upstream import nginx_argv
 from tests.support.integration.relaying import Gateway, config_for, eventually, running_gateway
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
 from tests.support.processes import free_port, running
+from tools.bench.upstream import nginx_argv
 
 CONFIG = Path(__file__).parents[2] / "deploy" / "nginx" / "biasgate.conf"
 WAIT_SECONDS = 30.0

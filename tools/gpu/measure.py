@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tests.bench.gateway.arena import tree
+from tools.bench.gateway.arena import tree
 from tools.gpu.receive import HOME
 
 FULL_WIDTH, FULL_LAYERS = "2048", "16"
@@ -70,7 +70,7 @@ def main() -> int:
 def list_sections(device: str) -> list[Section]:
     """Return the sections in the order of their worth: what no other machine can show comes first."""
     python, is_gpu = sys.executable, device == "cuda"
-    live = [python, "-m", "tests.bench.live", "--direct", "--sampling", "0.05"]
+    live = [python, "-m", "tools.bench.live", "--direct", "--sampling", "0.05"]
     if is_gpu:
         live += ["--width", FULL_WIDTH, "--layers", FULL_LAYERS, "--rate", "30", "--max-tokens", "64"]
         live += ["--rounds", "4", "--seconds", "12", "--vllm=--max-num-seqs 64"]

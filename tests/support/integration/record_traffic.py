@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from tests.soak.backends import vllm
 from tests.support.vllm.wire import recording
 from tests.vllm.conftest import MODEL
+from tools.soak.backends import vllm
 
 FIXTURE = Path(__file__).parent / "recorded_vllm.json"
 

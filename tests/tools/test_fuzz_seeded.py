@@ -1,0 +1,39 @@
+"""A short seeded part of `make fuzz` in every test run, and the inputs that once broke something."""
+
+import itertools
+
+import pytest
+
+from tools.fuzz.mutation import mutants
+from tools.fuzz.targets import TARGETS
+
+INPUTS = {
+    "requests": 400,
+    "responses": 400,
+    "bodies": 4000,
+    "events": 3000,
+    "configs": 400,
+    "redaction": 500,
+    "swaps": 500,
+    "histories": 1000,
+    "rates": 60,
+    "halves": 300,
+    "control": 300,
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_seeded_inputs(name: str) -> None:
+    """The first mutants of each target's seeds break no invariant."""
+    target = TARGETS[name]()
+    for data in itertools.islice(mutants(target.seeds, target.tokens, 1), INPUTS[name]):
+        target.check(data)
+    target.close()
+
+
+def test_mutants_are_seeded() -> None:
+    """The same seed makes the same inputs, another one others."""
+    seeds, tokens = (b"abc", b"defg"), (b"x", b"yz")
+    first, again, other = (list(itertools.islice(mutants(seeds, tokens, seed), 200)) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
