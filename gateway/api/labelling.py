@@ -24,6 +24,7 @@ from gateway.config.schema import Config
 from gateway.control_keys import Holder
 from gateway.errors import NotFoundError, RequestError
 from gateway.live.turns import in_turns
+from gateway.store.calibrations import AUDITOR
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria
 from gateway.store.labelling import labels, live, projects, tasks
@@ -107,7 +108,7 @@ class LabellingController(Controller):
     @post("/", summary="Draw live exchanges to be labelled", responses=announced(409))
     async def create(self, data: JSONBody[ProjectRequest], database: Store) -> Progress:
         drawn = await live.draw(database, n=data.n, seed=data.seed, model=data.model)
-        about = {"live": live.AUDITOR, "model": data.model, "seed": data.seed}
+        about = {"live": AUDITOR, "model": data.model, "seed": data.seed}
         await projects.add(database, projects.made_now(data.name, "favouring", data.raters_per_task, about), drawn)
         return await projects.progress(database, data.name)
 
@@ -269,7 +270,7 @@ class _Viewer(NamedTuple):
             raise PermissionDeniedException(
                 detail="served text is shown to administrators only: set server.admin_key_env to label live exchanges"
             )
-        wanted = Wanted(criteria=Criteria(auditor=live.AUDITOR, exchange_ids=[exchange_id]), limit=1)
+        wanted = Wanted(criteria=Criteria(auditor=AUDITOR, exchange_ids=[exchange_id]), limit=1)
         page = msgspec.json.decode((await make_page(self.config, wanted)).body, type=list[_Text])
         asked = {"exchange_id": [exchange_id], "for": "labelling"}
         await access_record.note(self.request, self.database, "read", asked, len(page))

@@ -19,9 +19,10 @@ from gateway.errors import NotFoundError, RequestError
 from gateway.live.turns import in_turns
 from gateway.store.connections import upsert
 from gateway.store.database import Database
-from gateway.store.labelling.live import AUDITOR, METRIC
 from gateway.store.tables import judge_calibrations, streams
 
+AUDITOR, METRIC = "judge", "favoritism"
+"""Whose scores people can give in the same scale."""
 LARGEST_BYTES = 1024 * 1024
 LONGEST_NAME = 200
 BY_DIGEST = "sha256:"

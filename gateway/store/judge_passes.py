@@ -13,9 +13,9 @@ from auditors.streams.state import reference_name
 from auditors.text.thinking import OFF
 from auditors.types import Measurement
 from gateway.store import passes, streams
+from gateway.store.calibrations import AUDITOR as JUDGE
 from gateway.store.calibrations import Kept
 from gateway.store.database import Database
-from gateway.store.labelling.live import AUDITOR as JUDGE
 from gateway.store.stream_steps import Audited
 from gateway.store.tables import acknowledgements
 from gateway.store.tables import streams as table

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from auditors.labelling import label_studio
-from gateway.cli.annotate.opening import opened
+from gateway.cli.opening import opened
 from gateway.errors import GatewayError
 from gateway.store.labelling import labels
 from gateway.store.labelling.labels import LabelledTask

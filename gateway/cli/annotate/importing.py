@@ -13,7 +13,7 @@ from auditors.labelling import label_studio
 from auditors.labelling.forms import FormName, LabelError
 from auditors.text.user_files import read_utf8
 from benchmarks.run import directory, labelling
-from gateway.cli.annotate.opening import opened
+from gateway.cli.opening import opened
 from gateway.errors import GatewayError
 from gateway.store.labelling import labels, projects
 from gateway.store.labelling.labels import Entry

@@ -6,7 +6,7 @@ import sys
 import time
 from urllib.parse import quote, urlsplit
 
-from gateway.cli.annotate.opening import config_of, opened
+from gateway.cli.opening import config_of, opened
 from gateway.console.static_files import LABELLING_PAGE
 from gateway.errors import GatewayError
 from gateway.processes.listening import root_url

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from gateway.cli.annotate.opening import config_of, is_own_file, require_there
+    from gateway.cli.opening import config_of, is_own_file, require_there
     from gateway.processes.labelling import serve
 
     config = config_of(arguments)

@@ -25,7 +25,7 @@ def find(arguments: argparse.Namespace) -> Validation | None:
     if named is None:
         return None
     # A store takes a quarter of a second to import, and most commands need none.
-    from gateway.cli.annotate.opening import opened
+    from gateway.cli.opening import opened
     from gateway.store import calibrations, judge_passes
     from gateway.store.calibrations import BY_DIGEST
 

@@ -10,11 +10,9 @@ from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Origin, Task
 from auditors.types import JudgeStamp
 from gateway.errors import RequestError
+from gateway.store.calibrations import AUDITOR, METRIC
 from gateway.store.database import Database
 from gateway.store.tables import exchanges, measurements
-
-AUDITOR, METRIC = "judge", "favoritism"
-"""Whose scores people can give in the same scale."""
 
 
 async def draw(database: Database, *, n: int, seed: int, model: str | None = None) -> list[Task]:

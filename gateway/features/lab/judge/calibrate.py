@@ -10,13 +10,13 @@ import msgspec
 from auditors.judge_validation import GroupValidation, Validation
 from auditors.metrics.error_rates import known_rates, rogan_gladen
 from auditors.metrics.judge_agreement import JudgeAgreement
-from gateway.cli.annotate.opening import opened
+from gateway.cli.opening import opened
 from gateway.features.lab.judge import judged, tables
 from gateway.features.lab.judge.comparison import SCORES, Comparison, compare
 from gateway.features.lab.judge.identity import Identity, identity_of
 from gateway.features.lab.judge.labels import Labels, LabelsError, parsed, read
 from gateway.store import annotations, calibrations
-from gateway.store.labelling.live import AUDITOR, METRIC
+from gateway.store.calibrations import AUDITOR, METRIC
 
 MOST_LABELS = 1_000_000
 """Of the store, in one comparison."""
