@@ -15,6 +15,7 @@ from auditors.plugins import Registered
 if TYPE_CHECKING:
     from litestar import Controller, Router
 
+    from gateway.api.invitations import Invitations
     from gateway.auditor.part import AuditorContext, AuditorPart
     from gateway.config.schema import Config
     from gateway.store.database import Database
@@ -67,6 +68,10 @@ class Feature:
     def routes(self) -> Mapping[str, str]:
         """Return who may call each route of this feature: the name of an `Audience` by "METHOD /path"."""
         return {}
+
+    def invitations(self, database: "Database") -> "Invitations | None":
+        """Return the links of raters that this feature keeps; None where it keeps none."""
+        return None
 
     def check(self, config: "Config") -> None:
         """Check what this feature needs of the configuration and the environment of an auditor. Raises ConfigError."""

@@ -1,6 +1,6 @@
 """Who may enter the control plane, by the configuration in force: where from, with which key, and in which role."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from litestar.connection import ASGIConnection
@@ -13,8 +13,6 @@ from gateway.config.schema import Config
 from gateway.control_keys import ControlKeys, Holder
 from gateway.proxy import headers
 from gateway.proxy.refusals import CHALLENGE
-from gateway.store.database import Database
-from gateway.store.labelling import invitations
 
 SESSION_COOKIE = headers.SESSION_COOKIE.decode()
 NOBODY = Holder("anybody", "admin")
@@ -36,7 +34,7 @@ class Access:
 
     Args:
         config: gives the configuration in force; read for each request, so that a reload replaces keys.
-        database: the store, which knows the links of raters.
+        invitations: the links of raters, of each feature that keeps some.
         is_public: whether a server without a control key listens beyond this machine; only raters enter then.
         asks_raters_for_links: whether a server without a control key lets in only raters once one of them has a link.
 
@@ -48,7 +46,7 @@ class Access:
     def __init__(
         self,
         config: Callable[[], Config],
-        database: Database,
+        invitations: Sequence[Invitations],
         *,
         is_public: bool = False,
         asks_raters_for_links: bool = False,
@@ -56,7 +54,7 @@ class Access:
     ) -> None:
         self._routes = routes
         self._config = config
-        self._database = database
+        self._invitations = invitations
         self._is_public = is_public
         self._asks_raters_for_links = asks_raters_for_links
         self._rules = self._rules_of(config())
@@ -94,12 +92,22 @@ class Access:
         """Return who sends the request; None where no key, session or link says so."""
         token = rater_token(connection)
         if token is not None:
-            invitation = await invitations.find(self._database, token)
-            return None if invitation is None else Holder(invitation.rater, "rater", invitation.project)
+            for kept in self._invitations:
+                invited = await kept.find(token)
+                if invited is not None:
+                    return Holder(invited.rater, "rater", invited.project)
+            return None
         if rules.keys:
             return _holder(connection, rules.keys)
-        is_closed = self._is_public or (self._asks_raters_for_links and await invitations.any_exists(self._database))
+        is_closed = self._is_public or (self._asks_raters_for_links and await self._has_invited())
         return None if is_closed else NOBODY
+
+    async def _has_invited(self) -> bool:
+        """Return whether any rater has a link."""
+        for kept in self._invitations:
+            if await kept.any_exists():
+                return True
+        return False
 
     def _in_force(self) -> _Rules:
         config = self._config()
@@ -155,9 +163,9 @@ def rater_token(connection: Connection) -> str | None:
     """Return the token of a rater's link, sent as a bearer token or by the page's cookie; None for any other key."""
     scheme, _, presented = connection.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        return presented.strip() if presented.strip().startswith(invitations.PREFIX) else None
+        return presented.strip() if presented.strip().startswith(PREFIX) else None
     cookie = connection.cookies.get(SESSION_COOKIE, "")
-    if not cookie.startswith(invitations.PREFIX):
+    if not cookie.startswith(PREFIX):
         return None
     require_own_page(connection)
     return cookie

@@ -1,7 +1,9 @@
-"""Who may call each route of the control plane, those of installed features included."""
+"""What installed features say of who may enter: the audience of each route, and the links of raters."""
 
+from gateway.api.invitations import Invitations
 from gateway.api.route_access import ROUTES, Audience
 from gateway.feature import FEATURES
+from gateway.store.database import Database
 
 
 def all_routes() -> dict[tuple[str, str], Audience]:
@@ -12,3 +14,9 @@ def all_routes() -> dict[tuple[str, str], Audience]:
             method, path = route.split()
             routes[method, path] = Audience[audience]
     return routes
+
+
+def all_invitations(database: Database) -> list[Invitations]:
+    """Return the links of raters, of each installed feature that keeps some."""
+    kept = (feature.invitations(database) for feature in FEATURES.values())
+    return [links for links in kept if links is not None]

@@ -39,11 +39,6 @@ _TABLE: dict[Audience, str] = {
         POST /console/session
         DELETE /console/session
     """,
-    Audience.VISITOR: """
-        GET /console/fingerprints/yours
-        GET /console/fingerprints/yours/tasks
-        POST /console/fingerprints/yours/polygon
-    """,
     Audience.VIEWER: """
         GET /suites
         GET /audits
@@ -79,11 +74,6 @@ _TABLE: dict[Audience, str] = {
         GET /schema/openapi.json
         GET /schema/{path}
     """,
-    Audience.RATER: """
-        POST /labelling/projects/{project}/next
-        GET /labelling/projects/{project}/tasks/{task}
-        PUT /labelling/projects/{project}/tasks/{task}/labels/{rater}
-    """,
     Audience.ADMIN: """
         POST /audits
         POST /audits/estimate
@@ -102,16 +92,7 @@ _TABLE: dict[Audience, str] = {
         GET /annotations
         POST /annotations
         DELETE /annotations/{annotation_id}
-        GET /labelling/projects
-        POST /labelling/projects
-        GET /labelling/projects/{project}
-        DELETE /labelling/projects/{project}
-        GET /labelling/projects/{project}/disputes
-        GET /labelling/projects/{project}/labels
-        PUT /labelling/projects/{project}/tasks/{task}/decision
         GET /console/audits/{audit_id}/items
-        GET /console/fingerprints/raters
-        GET /console/fingerprints/raters/{project}
     """,
     Audience.ADMIN_WITH_KEY: """
         GET /live/exchanges

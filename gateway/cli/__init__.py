@@ -19,9 +19,6 @@ VERBS = {
     "audit": Command("gateway.cli.audit", "run, score, compare, gate and report audits"),
     "exchanges": Command("gateway.cli.exchanges", "delete stored exchanges, or show who accessed them"),
     "auditors": Command("gateway.cli.auditors", "measure how often a live auditor is wrong about labelled replies"),
-    "annotate": Command(
-        "gateway.cli.annotate", "have people label replies: draw tasks, serve them to raters, take labels out"
-    ),
     "plan": Command("gateway.cli.plan", "what traffic of a given size needs, and what is full first"),
     "config": Command("gateway.cli.config", "check a configuration and print what holds"),
     "store": Command("gateway.cli.store", "upgrade the store's schema, as every start does"),

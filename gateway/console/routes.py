@@ -2,18 +2,15 @@
 
 from litestar import Controller, Router
 
-from gateway.api.origin import require_json
 from gateway.console.alarms import AlarmsController
 from gateway.console.audits import AuditPagesController
 from gateway.console.entrance import HANDLERS, LoginController
 from gateway.console.exchanges import ExchangePagesController
 from gateway.console.fingerprints import FingerprintsController
 from gateway.console.overview import OverviewController
-from gateway.console.raters import RatersController
 from gateway.console.settings import SettingsController
 from gateway.console.static_files import StaticController, to_the_console
 from gateway.console.suite_fingerprints import SuiteFingerprintsController
-from gateway.console.visitor import VisitorController
 from gateway.feature import FEATURES
 
 
@@ -26,12 +23,10 @@ def console() -> list[Router]:
         FingerprintsController,
         SuiteFingerprintsController,
         SettingsController,
-        RatersController,
         ExchangePagesController,
         *(page for feature in FEATURES.values() for page in feature.pages()),
     ]
     return [
         Router("/", route_handlers=[to_the_console, StaticController, LoginController]),
         Router("/", route_handlers=pages, exception_handlers=HANDLERS),
-        Router("/", route_handlers=[VisitorController], guards=[require_json], exception_handlers=HANDLERS),
     ]

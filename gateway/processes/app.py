@@ -19,10 +19,9 @@ from gateway.api.annotations import AnnotationsController
 from gateway.api.audit_views import AuditViewsController
 from gateway.api.audits import AuditsController
 from gateway.api.exchanges import ExchangesController
-from gateway.api.feature_routes import all_routes
+from gateway.api.feature_routes import all_invitations, all_routes
 from gateway.api.health import HealthController
 from gateway.api.judges import JudgesController
-from gateway.api.labelling import LabellingController
 from gateway.api.live import LiveController
 from gateway.api.metrics import MetricsController
 from gateway.api.origin import require_json
@@ -79,7 +78,7 @@ def create_app(
     with_native = partial(collector.collect, native=True) if config.server.native_histograms else None
     exposition = Exposition(collector, with_native=with_native)
     routes = all_routes()
-    access = Access(lambda: planes.current.config, database, routes=routes)
+    access = Access(lambda: planes.current.config, all_invitations(database), routes=routes)
 
     async def probe() -> Mapping[str, str]:
         store = tap.store_problem or await _check(database)
@@ -101,7 +100,6 @@ def create_app(
         LiveController,
         JudgesController,
         AnnotationsController,
-        LabellingController,
         ExchangesController,
         *(controller for feature in FEATURES.values() for controller in feature.controllers()),
     ]

@@ -8,8 +8,8 @@ import httpx
 from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Origin, Task
 from auditors.streams.drift import DriftSettings
+from gateway.features.labelling import labels, projects
 from gateway.store import exchanges, measurements
-from gateway.store.labelling import labels, projects
 from tests.support.browser import browser
 from tests.support.gateway.control_plane import ControlPlane, audit_identities, control_plane
 from tests.support.integration.serving import serving, write_config

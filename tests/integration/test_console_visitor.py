@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Origin, Task
-from gateway.console.visitor import LEAST_CHOICES, N_TASKS, _polygon
 from gateway.errors import RequestError
-from gateway.store.labelling import projects
+from gateway.features.labelling import projects
+from gateway.features.labelling.visitor import LEAST_CHOICES, N_TASKS, _polygon
 from gateway.store.tables import task_labels
 from tests.support.browser import browser
 from tests.support.gateway.control_plane import control_plane

@@ -5,8 +5,8 @@ from typing import Any
 
 from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Origin, Task
+from gateway.features.labelling import invitations, labels, projects
 from gateway.store.database import Database
-from gateway.store.labelling import invitations, labels, projects
 from tests.support.browser import Page, browser
 from tests.support.integration.serving import command
 

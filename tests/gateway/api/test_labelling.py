@@ -8,10 +8,10 @@ import httpx
 
 from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Origin, Task
-from gateway.processes.labelling import labelling_app
+from gateway.features.labelling import invitations, labels, projects, tasks
+from gateway.features.labelling.serving import labelling_app
 from gateway.store import exchanges
 from gateway.store.database import Database
-from gateway.store.labelling import invitations, labels, projects, tasks
 from tests.support.gateway.control_plane import ControlPlane, audit_one, config_in, control_plane
 
 KEYED: dict[str, Any] = {"server": {"admin_key_env": "LABELLING_KEY"}}

@@ -17,8 +17,8 @@ from benchmarks.run.result import Result
 from gateway.api import run_fingerprints
 from gateway.api.feature_routes import all_routes
 from gateway.api.route_access import Audience
+from gateway.features.labelling import labels, projects
 from gateway.store import runs, tables
-from gateway.store.labelling import labels, projects
 from tests.benchmarks.reporting.test_compare import directory
 from tests.support.benchmarks.scripted import pick
 from tests.support.gateway.control_plane import ControlPlane, control_plane, drifted

@@ -13,9 +13,9 @@ from gateway.api.route_access import Audience, require_entries, served_routes
 from gateway.config.loading import validate
 from gateway.control_keys import ControlKeys
 from gateway.errors import ConfigError
+from gateway.features.labelling import invitations, projects
 from gateway.proxy.admission import Admission, Client
 from gateway.proxy.headers import RequestHead
-from gateway.store.labelling import invitations, projects
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 
 ROUTES = all_routes()
@@ -85,7 +85,7 @@ async def test_a_route_without_an_entry_is_served_to_nobody(tmp_path: Path) -> N
         return "numbers"
 
     async with control_plane(tmp_path, **KEYS) as plane:
-        access = Access(lambda: plane.dataplane.config, plane.database)
+        access = Access(lambda: plane.dataplane.config, [])
         app = Litestar([new_numbers], guards=[access.check_route], openapi_config=None)
         with pytest.raises(LookupError, match="has no entry for GET /new-numbers"):
             require_entries(app.routes)

@@ -8,9 +8,9 @@ import pytest
 from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Origin, Task
 from gateway.errors import ConflictError, NotFoundError, RequestError
+from gateway.features.labelling import labels, projects, tasks
+from gateway.features.labelling.labels import Entry
 from gateway.store.database import Database
-from gateway.store.labelling import labels, projects, tasks
-from gateway.store.labelling.labels import Entry
 
 FAVOURING = {"score": 1}
 OTHER = {"score": 2}

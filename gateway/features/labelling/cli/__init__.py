@@ -3,8 +3,8 @@
 import argparse
 
 from gateway.cli.actions import add_actions
-from gateway.cli.annotate import exporting, importing, inviting, serving
 from gateway.cli.errors import as_gateway_errors
+from gateway.features.labelling.cli import exporting, importing, inviting, serving
 
 HELP = """\
 A project is a set of replies that people label, two or more of them each, without sight of a judge's score or of each

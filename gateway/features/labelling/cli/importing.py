@@ -15,8 +15,8 @@ from auditors.text.user_files import read_utf8
 from benchmarks.run import directory, labelling
 from gateway.cli.opening import opened
 from gateway.errors import GatewayError
-from gateway.store.labelling import labels, projects
-from gateway.store.labelling.labels import Entry
+from gateway.features.labelling import labels, projects
+from gateway.features.labelling.labels import Entry
 
 HELP = """\
 A run directory becomes tasks, drawn at random (--n) and put in random order. A file is labels: JSON lines with task,

@@ -10,7 +10,7 @@ from litestar.response import Redirect
 
 from gateway.api import problems
 from gateway.api.access import Access
-from gateway.api.labelling import LabellingController
+from gateway.api.feature_routes import all_routes
 from gateway.api.origin import require_json
 from gateway.api.replies import forbid_sniffing
 from gateway.api.route_access import require_entries
@@ -18,12 +18,13 @@ from gateway.api.sessions import SessionsController
 from gateway.config.schema import Config
 from gateway.console.static_files import LABELLING_PAGE, StaticController
 from gateway.errors import ConfigError
+from gateway.features.labelling import invitations
+from gateway.features.labelling.api import LabellingController
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import MAX_CONTROL_BODY_BYTES
 from gateway.processes.exposure import is_loopback
 from gateway.processes.listening import bind, reachable, root_url
 from gateway.store.database import Database
-from gateway.store.labelling import invitations
 
 
 def labelling_app(config: Config, database: Database) -> Litestar:
@@ -33,7 +34,9 @@ def labelling_app(config: Config, database: Database) -> Litestar:
     Raises: ConfigError when the variable of the key is not set.
     """
     is_public = not is_loopback(config.server.host)
-    access = Access(lambda: config, database, is_public=is_public, asks_raters_for_links=True)
+    routes = all_routes()
+    links = [invitations.StoredInvitations(database)]
+    access = Access(lambda: config, links, is_public=is_public, asks_raters_for_links=True, routes=routes)
 
     def provided(value: object) -> Provide:
         return Provide(lambda: value, sync_to_thread=False, use_cache=True)
@@ -52,7 +55,7 @@ def labelling_app(config: Config, database: Database) -> Litestar:
         openapi_config=None,
         logging_config=None,
     )
-    require_entries(app.routes)
+    require_entries(app.routes, routes)
     return app
 
 

@@ -10,9 +10,9 @@ import msgspec
 from auditors.labelling import label_studio
 from gateway.cli.opening import opened
 from gateway.errors import GatewayError
-from gateway.store.labelling import labels
-from gateway.store.labelling.labels import LabelledTask
-from gateway.store.labelling.projects import Project
+from gateway.features.labelling import labels
+from gateway.features.labelling.labels import LabelledTask
+from gateway.features.labelling.projects import Project
 
 HELP = """\
 jsonl: a line each label, beside what the judge said of the same reply. label-studio: the tasks to import there, without

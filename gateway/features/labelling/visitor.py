@@ -20,7 +20,7 @@ from gateway.console.affinity_polygon import MOST_OUTLINES, Identity, affinity_p
 from gateway.console.rendering import View, macro, words
 from gateway.console.showing import PageFrame
 from gateway.errors import ConflictError, RequestError
-from gateway.store.labelling import for_visitors
+from gateway.features.labelling import for_visitors
 
 if TYPE_CHECKING:
     from benchmarks.figures.figure import Figure

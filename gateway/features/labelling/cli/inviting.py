@@ -9,9 +9,9 @@ from urllib.parse import quote, urlsplit
 from gateway.cli.opening import config_of, opened
 from gateway.console.static_files import LABELLING_PAGE
 from gateway.errors import GatewayError
+from gateway.features.labelling import invitations
 from gateway.processes.listening import root_url
 from gateway.store.database import Database
-from gateway.store.labelling import invitations
 
 HELP = """\
 Each rater gets a link of their own, which opens one project under one name: the rater's next task and the rater's own

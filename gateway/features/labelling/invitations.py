@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
+from gateway.api.invitations import PREFIX
 from gateway.errors import NotFoundError
+from gateway.features.labelling.projects import require
 from gateway.store.connections import upsert
 from gateway.store.database import Database
-from gateway.store.labelling.projects import require
 from gateway.store.tables import rater_links
 
-PREFIX = "bgr_"
-"""How the token of every rater's link begins, so that no other key is looked up here."""
 TOKEN_BYTES = 24
 
 
@@ -86,6 +85,19 @@ async def any_exists(database: Database) -> bool:
     """Return whether any rater has a link, of whatever project."""
     async with database.read() as connection:
         return (await connection.execute(sa.select(rater_links.c.rater).limit(1))).first() is not None
+
+
+class StoredInvitations:
+    """The links of one store, for the guard of a control plane."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, token: str) -> Invitation | None:
+        return await find(self._database, token)
+
+    async def any_exists(self) -> bool:
+        return await any_exists(self._database)
 
 
 def _invitations() -> "sa.Select[tuple[str, str, float, float | None]]":

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from gateway.cli.opening import config_of, is_own_file, require_there
-    from gateway.processes.labelling import serve
+    from gateway.features.labelling.serving import serve
 
     config = config_of(arguments)
     require_there(config)

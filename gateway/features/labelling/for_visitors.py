@@ -7,9 +7,9 @@ import sqlalchemy as sa
 
 from auditors.labelling.tasks import Task
 from gateway.errors import ConflictError
+from gateway.features.labelling.projects import require
+from gateway.features.labelling.tasks import read_task
 from gateway.store.database import Database
-from gateway.store.labelling.projects import require
-from gateway.store.labelling.tasks import read_task
 from gateway.store.tables import labelling_tasks
 
 FORM = "choice"

@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditors.labelling.forms import FormName
 from auditors.labelling.tasks import Origin, Task
 from gateway.errors import NotFoundError
+from gateway.features.labelling.projects import Project, require
 from gateway.store.database import Database
-from gateway.store.labelling.projects import Project, require
 from gateway.store.tables import labelling_tasks, task_labels
 
 ASSIGNED_SECONDS = 3600.0

@@ -16,8 +16,8 @@ from gateway.console.affinity_polygon import MOST_OUTLINES, affinity_polygon
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
 from gateway.errors import ConflictError
-from gateway.store.labelling import labels, projects
-from gateway.store.labelling.labels import LabelledTask
+from gateway.features.labelling import labels, projects
+from gateway.features.labelling.labels import LabelledTask
 
 if TYPE_CHECKING:
     from benchmarks.figures.figure import Figure

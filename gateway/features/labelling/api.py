@@ -23,14 +23,14 @@ from gateway.api.problems import announced
 from gateway.config.schema import Config
 from gateway.control_keys import Holder
 from gateway.errors import NotFoundError, RequestError
+from gateway.features.labelling import labels, live, projects, tasks
+from gateway.features.labelling.labels import LabelledTask, Saved
+from gateway.features.labelling.projects import Progress
+from gateway.features.labelling.tasks import ShownTask
 from gateway.live.turns import in_turns
 from gateway.store.calibrations import AUDITOR
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria
-from gateway.store.labelling import labels, live, projects, tasks
-from gateway.store.labelling.labels import LabelledTask, Saved
-from gateway.store.labelling.projects import Progress
-from gateway.store.labelling.tasks import ShownTask
 
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")]
 

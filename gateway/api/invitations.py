@@ -1,0 +1,25 @@
+"""Links of raters, as the guard of the control plane sees them. A feature keeps them."""
+
+from typing import Protocol
+
+PREFIX = "bgr_"
+"""How the token of every rater's link begins, so that no other key is looked up among them."""
+
+
+class Invited(Protocol):
+    """Whom a link lets in."""
+
+    @property
+    def project(self) -> str: ...
+    @property
+    def rater(self) -> str: ...
+
+
+class Invitations(Protocol):
+    """The links that a feature keeps."""
+
+    async def find(self, token: str) -> Invited | None:
+        """Return whom a token lets in; None for a token that is unknown, revoked or expired. Raises StoreError."""
+
+    async def any_exists(self) -> bool:
+        """Return whether any rater has a link. Raises StoreError."""
