@@ -6,10 +6,12 @@ from typing import Any
 import httpx
 import pytest
 from litestar import Litestar, get
+from litestar.di import Provide
 
 from gateway.api.access import Access
 from gateway.api.feature_routes import all_routes
 from gateway.api.route_access import Audience, require_entries, served_routes
+from gateway.api.sessions import SessionsController
 from gateway.config.loading import validate
 from gateway.control_keys import ControlKeys
 from gateway.errors import ConfigError
@@ -136,6 +138,32 @@ async def test_a_rater_opens_the_tasks_of_one_project(tmp_path: Path) -> None:
     assert closed == needing(OPENED_BY_A_RATER)
     assert closed_of_other == needing(OPENED_BY_A_RATER - {Audience.RATER})
     assert detail == 'the link of "ann" opens the tasks of the project "own" and nothing else'
+
+
+async def session_status(access: Access, key: str) -> int:
+    """Return the status with which an app of this guard answers who a key is of."""
+    app = Litestar(
+        [SessionsController],
+        guards=[access.check_route],
+        dependencies={"access": Provide(lambda: access, sync_to_thread=False)},
+        openapi_config=None,
+    )
+    transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # Litestar's own ASGI types
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        return (await http.get("/console/session", headers={"authorization": f"Bearer {key}"})).status_code
+
+
+async def test_links_are_of_the_feature_that_keeps_them(tmp_path: Path) -> None:
+    """A link opens a session where the guard is given the feature's links; without them it is a 401, as any other."""
+    async with control_plane(tmp_path, **KEYS) as plane:
+        await projects.add(plane.database, projects.made_now("own", "essay", 2, {}), [])
+        link = (await invitations.invite(plane.database, "own", ["ann"]))["ann"]
+        with_links, without = (
+            Access(lambda: plane.dataplane.config, links) for links in (all_invitations(plane.database), [])
+        )
+        statuses = [await session_status(access, link) for access in (with_links, without)]
+
+    assert statuses == [200, 401]
 
 
 async def test_metrics_behind_a_key(tmp_path: Path) -> None:
