@@ -92,6 +92,10 @@ class Feature:
         """Return the folder of the Jinja2 templates of this feature; it need not exist."""
         return Path(inspect.getfile(type(self))).parent / "templates"
 
+    def static(self) -> Path:
+        """Return the folder of the files under /console/static, which everybody may read; it need not exist."""
+        return Path(inspect.getfile(type(self))).parent / "static"
+
     def worker_part(self, context: "WorkerContext") -> "WorkerPart | None":
         """Return the part of this feature in a gateway worker; None without one."""
         return None

@@ -30,7 +30,6 @@ _TABLE: dict[Audience, str] = {
         GET /livez
         GET /readyz
         GET /console/login
-        GET /console/labelling
         GET /console/static/{name}
     """,
     Audience.SCRAPER: "GET /metrics",

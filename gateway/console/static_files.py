@@ -1,8 +1,8 @@
-"""/console/static: scripts, styles and pictures of the pages, open to everybody; and the raters' page."""
+"""/console/static: scripts, styles and pictures of the pages, open to everybody."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from litestar import Controller, Response, get
 from litestar.exceptions import NotFoundException
@@ -10,14 +10,12 @@ from litestar.params import FromPath
 from litestar.response import Redirect
 
 from gateway.console.showing import HEADERS
+from gateway.feature import FEATURES
 
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-LABELLING_PAGE = "/console/labelling"
 FIGURES = "figures.css"
 """Of the reports, whose figures the pages show."""
-FILES = frozenset(
-    {"live.js", "forms.js", "audits.js", "login.js", "common.js", "labelling.js", "visitor.js", "style.css", "icon.svg"}
-)
+FILES = frozenset({"live.js", "forms.js", "audits.js", "login.js", "common.js", "style.css", "icon.svg"})
 
 
 @get("/", sync_to_thread=False, include_in_schema=False)
@@ -35,22 +33,18 @@ class StaticController(Controller):
     @get("/static/{name:str}", sync_to_thread=True)
     def file(self, name: FromPath[str]) -> Response[bytes]:
         if name == FIGURES:
-            return _answer(files("benchmarks.reporting") / "templates" / name)
-        if name not in FILES:
-            raise NotFoundException(detail=f'the console has no file "{name}"')
-        return _file(name)
-
-    @get("/labelling", sync_to_thread=True)
-    def labelling(self) -> Response[bytes]:
-        """Draws itself by its script, from the API, for raters who may hold no key of the gateway's other pages."""
-        return _file("labelling.html")
-
-
-def _file(name: str) -> Response[bytes]:
-    return _answer(files("gateway.console") / "static" / name)
+            return answer_with(files("benchmarks.reporting") / "templates" / name)
+        if name in FILES:
+            return answer_with(files("gateway.console") / "static" / name)
+        for feature in FEATURES.values():
+            for file in sorted(feature.static().glob("*")):
+                if file.name == name:
+                    return answer_with(file)
+        raise NotFoundException(detail=f'the console has no file "{name}"')
 
 
-def _answer(file: Traversable) -> Response[bytes]:
+def answer_with(file: Traversable | Path) -> Response[bytes]:
+    """Return a file of the package, which the browser asks for anew each time. Its ending says what it is."""
     media_type = MEDIA_TYPES[PurePath(file.name).suffix]
     return Response(
         file.read_bytes(), headers=HEADERS | {"cache-control": "no-cache"}, media_type=f"{media_type}; charset=utf-8"

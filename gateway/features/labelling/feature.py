@@ -36,12 +36,14 @@ class Labelling(Feature):
         return [Router("/", route_handlers=[VisitorController], guards=[require_json], exception_handlers=HANDLERS)]
 
     def pages(self) -> Sequence["type[Controller]"]:
+        from gateway.features.labelling.page import LabellingPageController
         from gateway.features.labelling.raters import RatersController
 
-        return [RatersController]
+        return [LabellingPageController, RatersController]
 
     def routes(self) -> Mapping[str, str]:
         return {
+            "GET /console/labelling": "EVERYBODY",
             "GET /console/fingerprints/yours": "VISITOR",
             "GET /console/fingerprints/yours/tasks": "VISITOR",
             "POST /console/fingerprints/yours/polygon": "VISITOR",

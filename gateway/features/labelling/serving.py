@@ -16,10 +16,11 @@ from gateway.api.replies import forbid_sniffing
 from gateway.api.route_access import require_entries
 from gateway.api.sessions import SessionsController
 from gateway.config.schema import Config
-from gateway.console.static_files import LABELLING_PAGE, StaticController
+from gateway.console.static_files import StaticController
 from gateway.errors import ConfigError
 from gateway.features.labelling import invitations
 from gateway.features.labelling.api import LabellingController
+from gateway.features.labelling.page import LABELLING_PAGE, LabellingPageController
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import MAX_CONTROL_BODY_BYTES
 from gateway.processes.exposure import is_loopback
@@ -45,6 +46,7 @@ def labelling_app(config: Config, database: Database) -> Litestar:
         route_handlers=[
             _to_the_page,
             StaticController,
+            LabellingPageController,
             Router("/", route_handlers=[SessionsController, LabellingController], guards=[require_json]),
         ],
         guards=[access.check_route],
