@@ -15,9 +15,9 @@ from auditors.plugins import Registered
 if TYPE_CHECKING:
     from litestar import Controller, Router
 
-    from gateway.api.invitations import Invitations
     from gateway.auditor.part import AuditorContext, AuditorPart
     from gateway.config.schema import Config
+    from gateway.invitations import Invitations
     from gateway.store.database import Database
     from gateway.worker_part import WorkerContext, WorkerPart
 

@@ -11,6 +11,7 @@ from gateway.api.origin import Origins, require_own_page
 from gateway.api.route_access import ROUTES, Audience
 from gateway.config.schema import Config
 from gateway.control_keys import ControlKeys, Holder
+from gateway.invitations import PREFIX, Invitations
 from gateway.proxy import headers
 from gateway.proxy.refusals import CHALLENGE
 

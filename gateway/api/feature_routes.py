@@ -1,8 +1,8 @@
 """What installed features say of who may enter: the audience of each route, and the links of raters."""
 
-from gateway.api.invitations import Invitations
 from gateway.api.route_access import ROUTES, Audience
 from gateway.feature import FEATURES
+from gateway.invitations import Invitations
 from gateway.store.database import Database
 
 

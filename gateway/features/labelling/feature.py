@@ -8,7 +8,7 @@ from gateway.feature import Command, Feature
 if TYPE_CHECKING:
     from litestar import Controller, Router
 
-    from gateway.api.invitations import Invitations
+    from gateway.invitations import Invitations
     from gateway.store.database import Database
 
 

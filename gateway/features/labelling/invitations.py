@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
-from gateway.api.invitations import PREFIX
 from gateway.errors import NotFoundError
 from gateway.features.labelling.projects import require
+from gateway.invitations import PREFIX
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import rater_links

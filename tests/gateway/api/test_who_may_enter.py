@@ -9,7 +9,7 @@ from litestar import Litestar, get
 from litestar.di import Provide
 
 from gateway.api.access import Access
-from gateway.api.feature_routes import all_routes
+from gateway.api.feature_routes import all_invitations, all_routes
 from gateway.api.route_access import Audience, require_entries, served_routes
 from gateway.api.sessions import SessionsController
 from gateway.config.loading import validate
