@@ -74,7 +74,7 @@ def test_no_suite_is_a_special_case() -> None:
     gateway = ROOT.parent / "gateway"
     auditor = (
         ROOT.parent / "auditors" / "decision.py",
-        gateway / "canary" / "gaps.py",
+        gateway / "features" / "canary" / "gaps.py",
         gateway / "planning" / "unit_costs.py",
     )
     about_suites = (ROOT / "papers" / "tables.py", gateway / "console" / "matching_suite.py")
