@@ -23,12 +23,13 @@ help:  ## this list
 demo: .venv/.demo  ## the whole system on a simulated model (KEEP=1 leaves it running, VERBOSE=1 prints every number)
 	$(BIN)/biasgate demo $(if $(KEEP),--keep) $(if $(VERBOSE),--verbose)
 
-check: .venv/.dev  ## lint, format, types, direction of imports and circles of them
+check: .venv/.dev  ## lint, format, types, direction of imports and circles of them, limits of size and language
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/import_circles.py biasgate gateway auditors benchmarks tests/support tools
+	$(BIN)/python .ci/house.py
 
 test: .venv/.dev  ## every area, without GPU, network and real vLLM: some twenty minutes on two cores (PYTEST_ARGS="-n 0 -k relay")
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long and not simulation and not network and not gpu and not vllm" $(PYTEST_ARGS)

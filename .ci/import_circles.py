@@ -13,7 +13,7 @@ from pathlib import Path
 Graph = dict[str, set[str]]
 
 
-def graph_of(root: Path, packages: Iterable[str]) -> Graph:
+def import_graph(root: Path, packages: Iterable[str]) -> Graph:
     """Each module of these packages, and those of them that it imports."""
     paths = {_name(path.relative_to(root)): path for package in packages for path in (root / package).rglob("*.py")}
     return {name: set(_imports(path, name, paths.keys())) - {name} for name, path in paths.items()}
@@ -46,12 +46,12 @@ def _imports(path: Path, name: str, modules: Iterable[str]) -> Iterator[str]:
             above = package[: len(package) + 1 - node.level] if node.level else []
             base = ".".join([*above, *filter(None, [node.module])])
             named = (f"{base}.{alias.name}" for alias in node.names)  # a module, or something in `base`
-            yield from {one if one in modules else base for one in named} & {*modules}
+            yield from {module if module in modules else base for module in named} & {*modules}
 
 
 def main() -> int:
     """Prints every circle; 1 when there is one."""
-    found = [*circles(graph_of(Path.cwd(), sys.argv[1:]))]
+    found = [*circles(import_graph(Path.cwd(), sys.argv[1:]))]
     for circle in found:
         print(" -> ".join(circle))
     return 1 if found else 0
