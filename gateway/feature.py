@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """A subcommand of `biasgate`."""
+    """A subcommand of `biasgate`, or an action of a subcommand."""
 
     module: str
     """A module with `HELP`, `add_arguments(parser)` and `run(arguments)`, which returns the exit code."""
@@ -46,7 +46,10 @@ class Feature:
     """As it is registered."""
 
     def commands(self) -> Mapping[str, Command]:
-        """Return the subcommands of this feature, by name."""
+        """Return the subcommands of this feature, by name.
+
+        "audit NAME" is an action of `biasgate audit`. It replaces an action of the core with this name.
+        """
         return {}
 
     def controllers(self) -> Sequence["type[Controller]"]:
@@ -68,6 +71,13 @@ class Feature:
     def routes(self) -> Mapping[str, str]:
         """Return who may call each route of this feature: the name of an `Audience` by "METHOD /path"."""
         return {}
+
+    def downloads(self) -> Sequence[str]:
+        """Return the templates of further downloads on the console's page of a finished run.
+
+        A template is named as `Panel.template` is, and has the run as `run`.
+        """
+        return ()
 
     def invitations(self, database: "Database") -> "Invitations | None":
         """Return the links of raters that this feature keeps; None where it keeps none."""

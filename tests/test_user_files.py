@@ -11,7 +11,6 @@ import pytest
 from auditors import judge_reference
 from auditors.text.mitigations import MitigationTextError, own_text
 from benchmarks.errors import BenchmarkError
-from benchmarks.harness_logs import inspect, lm_eval
 from benchmarks.lab.distillation.evaluation import people
 from benchmarks.lab.filter_head.examples import read_examples
 from benchmarks.lab.training import recipe
@@ -21,6 +20,7 @@ from gateway.cli.audit import jobs
 from gateway.config.filter_head import read_head
 from gateway.config.loading import load
 from gateway.errors import GatewayError
+from gateway.features.formats.harness_logs import inspect, lm_eval
 from gateway.features.ingest import cli as ingest
 from gateway.features.lab.judge import judged, labels, reference
 from tests.benchmarks.run.test_judge_validation import GOOD

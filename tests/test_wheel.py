@@ -10,7 +10,7 @@ import pytest
 from readme_renderer import markdown
 
 from benchmarks.suites.registry import SUITES
-from gateway.deploy.files import DATA, deployment_files
+from gateway.features.deploy.files import DATA, deployment_files
 from tests.support import wheel as wheels
 from tests.support.wheel import run
 
@@ -46,7 +46,7 @@ def test_it_holds_packages_types_and_deployment_files(wheel: Path) -> None:
     """All four packages with py.typed, templates and cards, each deployment file byte for byte, and nothing else."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        data = f"gateway/deploy/{DATA}/"
+        data = f"gateway/features/deploy/{DATA}/"
         carried = {name.removeprefix(data): archive.read(name) for name in names if name.startswith(data)}
     packages = {"auditors", "benchmarks", "biasgate", "gateway"}
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == packages

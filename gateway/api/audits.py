@@ -12,7 +12,6 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
 
 from gateway.api import viewer_forms
-from gateway.api.bundles import packed
 from gateway.api.dependencies import Asked, Plane, Queue, Settings, Store
 from gateway.api.problems import announced
 from gateway.api.suites import known_suites
@@ -120,7 +119,7 @@ class AuditsController(Controller):
 
     @get("/{audit_id:str}/result", summary="result.json of a finished run", responses=announced(404, 409))
     async def result(self, request: Asked, audit_id: FromPath[str], database: Store) -> Response[bytes]:
-        run = await _finished(database, audit_id, "result")
+        run = await finished(database, audit_id, "result")
         return Response(viewer_forms.shown_result(run, request.user), media_type="application/json")
 
     @get(
@@ -140,22 +139,9 @@ class AuditsController(Controller):
         responses=announced(404, 409),
     )
     async def report(self, request: Asked, audit_id: FromPath[str], database: Store) -> Response[bytes]:
-        run = await _finished(database, audit_id, "report")
+        run = await finished(database, audit_id, "report")
         viewer_forms.require_report(run, request.user)
         return Response((run.report or "").encode(), headers=REPORT_HEADERS, media_type="text/html")
-
-    @get(
-        "/{audit_id:str}/bundle",
-        summary="A finished run as one file, with a statement of hashes, signed where there is a key",
-        media_type="application/x-tar",
-        responses=announced(404, 409, 429),
-    )
-    async def bundle(self, audit_id: FromPath[str], database: Store, config: Settings) -> Stream:
-        run = await _finished(database, audit_id, "bundle")
-        found = await packed(database, await runs.with_prompts(database, run), config)
-        name = f'attachment; filename="{audit_id}.bundle"'
-        headers = {"content-length": str(found.size), "content-disposition": name}
-        return Stream(found.pieces(), headers=headers, media_type="application/x-tar")
 
     @post(
         "/{audit_id:str}/cancel",
@@ -211,7 +197,8 @@ async def _find(database: Database, audit_id: str) -> Run:
     return require_audit(audit_id, await runs.get(database, audit_id))
 
 
-async def _finished(database: Database, audit_id: str, what: str) -> Run:
+async def finished(database: Database, audit_id: str, what: str) -> Run:
+    """Return a finished run. Raises NotFoundError; ConflictError, with `what`, for a run that has not finished."""
     run = await _find(database, audit_id)
     if run.status != "done":
         why = f"; GET /audits/{audit_id} says why" if run.error else ""

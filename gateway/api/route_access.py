@@ -79,7 +79,6 @@ _TABLE: dict[Audience, str] = {
         POST /audits/{audit_id}/cancel
         POST /audits/{audit_id}/resume
         GET /audits/compare/report
-        GET /audits/{audit_id}/bundle
         GET /audits/{audit_id}/items
         GET /audits/{audit_id}/responses
         POST /schedules

@@ -19,12 +19,8 @@ VERBS = {
     "audit": Command("gateway.cli.audit", "run, score, compare, gate and report audits"),
     "exchanges": Command("gateway.cli.exchanges", "delete stored exchanges, or show who accessed them"),
     "auditors": Command("gateway.cli.auditors", "measure how often a live auditor is wrong about labelled replies"),
-    "plan": Command("gateway.cli.plan", "what traffic of a given size needs, and what is full first"),
     "config": Command("gateway.cli.config", "check a configuration and print what holds"),
     "store": Command("gateway.cli.store", "upgrade the store's schema, as every start does"),
-    "deploy": Command(
-        "gateway.cli.deploy", "write the files to run it with: compose, systemd, Helm, alerts, dashboards"
-    ),
 }
 """The commands of the core."""
 
@@ -36,5 +32,15 @@ def find_command(name: str) -> Command | None:
 
 def all_commands() -> Mapping[str, Command]:
     """Return the commands of the core and of the installed features, by name."""
-    of_features = {name: command for feature in FEATURES.values() for name, command in feature.commands().items()}
-    return {**VERBS, **of_features}
+    return {**VERBS, **{name: command for name, command in _of_features().items() if " " not in name}}
+
+
+def all_actions(verb: str, own: Mapping[str, Command]) -> Mapping[str, Command]:
+    """Return the actions of a command of the core, by name: its own, and those that features add or replace."""
+    prefix = f"{verb} "
+    nested = ((name, command) for name, command in _of_features().items() if name.startswith(prefix))
+    return {**own, **{name.removeprefix(prefix): command for name, command in nested}}
+
+
+def _of_features() -> dict[str, Command]:
+    return {name: command for feature in FEATURES.values() for name, command in feature.commands().items()}

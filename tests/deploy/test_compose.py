@@ -13,7 +13,7 @@ import yaml  # type: ignore[import-untyped]  # its stubs are a package of their 
 
 from gateway.config.loading import load
 from gateway.config.variables import variables_of
-from gateway.deploy import environment
+from gateway.features.deploy import writing
 from gateway.processes.exposure import require_keys_off_loopback
 from tests.support import required
 
@@ -41,9 +41,9 @@ def test_the_generated_env_has_every_variable() -> None:
     """`biasgate deploy write` makes all that the compose file asks for; what it leaves out has a default there."""
     text = COMPOSE.read_text()
     required_there = set(re.findall(r"\$\{(\w+):\?\}", text))
-    made = {line.split("=")[0] for line in environment.drawn().splitlines() if re.match(r"\w+=", line)}
+    made = {line.split("=")[0] for line in writing.drawn().splitlines() if re.match(r"\w+=", line)}
     asked = required_there | set(re.findall(r"\$\{(\w+):?-", text))
-    assert required_there == {"MODEL", *environment.SECRETS}
+    assert required_there == {"MODEL", *writing.SECRETS}
     assert required_there <= made <= asked
     assert asked - made == {"TORCH_INDEX_URL"}
 
@@ -58,7 +58,7 @@ def test_env_names_an_image_source_that_the_dockerfile_has() -> None:
     """The package stage has a branch for BIASGATE_SOURCE as the generated file has it and as it is by default, and none
     besides; the index needs a version."""
     _, package = stages()["package"]
-    values = dict(line.split("=", 1) for line in environment.drawn().splitlines() if re.match(r"\w+=", line))
+    values = dict(line.split("=", 1) for line in writing.drawn().splitlines() if re.match(r"\w+=", line))
     default = re.search(r"^ARG BIASGATE_SOURCE=(\w+)$", package, re.MULTILINE)
     assert default is not None
     assert {values["BIASGATE_SOURCE"], default[1]} == set(re.findall(r"^ +(\w+)\) pip", package, re.MULTILINE))

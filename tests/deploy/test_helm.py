@@ -14,8 +14,8 @@ from cloudcoil.models.prometheus_operator import v1 as operator
 from pydantic import ValidationError
 
 from gateway.config.loading import load
-from gateway.deploy import environment
-from gateway.deploy.writing import write
+from gateway.features.deploy import writing
+from gateway.features.deploy.writing import write
 from gateway.processes.exposure import require_keys_off_loopback
 from tests.support.helm import CHART, IMAGES, ROOT, helm, of_kind, rendered
 from tests.support.prometheus_tools import promtool
@@ -130,7 +130,7 @@ def test_probes_and_ports_are_the_processes_own(resources: list[Any]) -> None:
     for role in ("gateway", "auditor"):
         one = container(pods(resources)[f"biasgate-{role}"])
         environ = {variable["name"]: variable["value"] for variable in one["env"]}
-        secrets = dict.fromkeys(environment.SECRETS, "s" * 43)
+        secrets = dict.fromkeys(writing.SECRETS, "s" * 43)
         server = load(ROOT / "deploy" / "biasgate.toml", environ=environ | secrets).server
         port = server.port if role == "gateway" else server.auditor_metrics_port
         assert server.host == "0.0.0.0"

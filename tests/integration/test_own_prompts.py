@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 
-from benchmarks.bundles.rescoring import rescore
-from benchmarks.bundles.verification import verify
+from gateway.features.bundles.rescoring import rescore
+from gateway.features.bundles.verification import verify
 from tests.integration.test_console_audits import ADMIN, Console, console
 
 CONTENT = "\n".join(

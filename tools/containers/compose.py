@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for three calls
 
-from gateway.deploy.writing import write
+from gateway.features.deploy.writing import write
 from tools.containers.podman import CACHE, ContainerError, Podman, process_limits
 
 ROOT = Path(__file__).parents[2]

@@ -1,10 +1,12 @@
 """`biasgate audit`: finds the action and runs it."""
 
 import argparse
+from importlib import import_module
 
+from gateway.cli import all_actions
 from gateway.cli.actions import add_actions
-from gateway.cli.audit import bundle, compare, export, gate, import_log, own_prompts, report, run_suites, score, verify
 from gateway.cli.errors import as_gateway_errors
+from gateway.feature import Command
 
 HELP = """\
 Each action has its own --help with an example.
@@ -16,25 +18,23 @@ Example:
 """
 
 ACTIONS = {
-    "run": (run_suites, "ask a served model and score its replies"),
-    "prompts": (own_prompts, "ask a team's own prompts about one group and another"),
-    "score": (score, "score recorded replies; sends nothing"),
-    "import": (import_log, "score a log of Inspect or lm-evaluation-harness; sends nothing"),
-    "compare": (compare, "compare two runs of one suite, paired by item"),
-    "gate": (gate, "check requirements on a run; exit 1 when one fails"),
-    "report": (report, "write one self-contained page from run directories"),
-    "export": (export, "write finished runs in the form that others read"),
-    "bundle": (bundle, "pack a finished run into one file that can be signed"),
-    "verify": (verify, "check that a bundle is as it was signed"),
+    "run": Command("gateway.cli.audit.run_suites", "ask a served model and score its replies"),
+    "prompts": Command("gateway.cli.audit.own_prompts", "ask a team's own prompts about one group and another"),
+    "score": Command("gateway.cli.audit.score", "score recorded replies; sends nothing"),
+    "compare": Command("gateway.cli.audit.compare", "compare two runs of one suite, paired by item"),
+    "gate": Command("gateway.cli.audit.gate", "check requirements on a run; exit 1 when one fails"),
+    "report": Command("gateway.cli.audit.report", "write one self-contained page from run directories"),
 }
+"""The actions of the core."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(ACTIONS))
-    add_actions(actions, ACTIONS)
+    commands = all_actions("audit", ACTIONS)
+    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(commands))
+    add_actions(actions, {name: (import_module(command.module), command.summary) for name, command in commands.items()})
 
 
 def run(arguments: argparse.Namespace) -> int:
-    module, _ = ACTIONS[arguments.action]
+    command = all_actions("audit", ACTIONS)[arguments.action]
     with as_gateway_errors():
-        return int(module.run(arguments))
+        return int(import_module(command.module).run(arguments))

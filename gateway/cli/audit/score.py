@@ -1,4 +1,4 @@
-"""`biasgate audit score`: scores replies that were recorded elsewhere, or those of a bundle again."""
+"""`biasgate audit score`: scores replies that were recorded elsewhere."""
 
 import argparse
 import asyncio
@@ -8,7 +8,6 @@ from typing import get_args
 from auditors.clients.embedders import load_embedder
 from auditors.judge_validation import Validation
 from auditors.text.visible import visible_line
-from benchmarks.bundles.rescoring import rescore
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import report
 from benchmarks.run import directory
@@ -25,18 +24,15 @@ from gateway.terminal.tables import estimates_table, summary
 HELP = """\
 A line needs item_id and text, or choice_probabilities in mode exact.
 
-Ids and prompts come from `biasgate suites --items`. A bundle needs no further argument: its numbers are formed anew and
-compared with its result.json; exit 1 when one differs.
+Ids and prompts come from `biasgate suites --items`.
 
 Example:
   biasgate suites --items stereoset --out items.jsonl
   biasgate audit score --suite stereoset --responses replies.jsonl --out runs/recorded
-  biasgate audit score first.bundle
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", nargs="?", type=Path, metavar="BUNDLE", help="what audit bundle wrote")
     parser.add_argument("--suite", metavar="NAME")
     parser.add_argument("--responses", type=Path, metavar="FILE.jsonl", help="one reply a line: item_id, text, sample")
     parser.add_argument("--model", default="recorded", help='model name for the result (default "recorded")')
@@ -66,29 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.bundle is not None:
-        if arguments.suite or arguments.responses or arguments.out:
-            raise BenchmarkError(
-                f"{arguments.bundle}: a bundle says what it is of: leave --suite, --responses and --out"
-            )
-        return _again(arguments.bundle)
     for name in ("suite", "responses"):
         if not getattr(arguments, name):
-            raise BenchmarkError(f"audit score needs --{name}, or a bundle; see biasgate audit score --help")
-    return _recorded(arguments)
-
-
-def _again(path: Path) -> int:
-    found = rescore(path)
-    for line in found.notes:
-        print(visible_line(line))
-    for line in found.differences:
-        print(visible_line(f"FAIL  {line}"))
-    print(f"{found.n_same} numbers are as in result.json, {len(found.differences)} differences")
-    return 1 if found.differences else 0
-
-
-def _recorded(arguments: argparse.Namespace) -> int:
+            raise BenchmarkError(f"audit score needs --{name}; see biasgate audit score --help")
     recorded = directory.read_recorded(arguments.responses)
     samples = directory.n_samples(arguments.responses.parent)
     if samples is not None:

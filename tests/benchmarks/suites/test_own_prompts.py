@@ -13,8 +13,6 @@ from scipy.stats import binom
 from auditors.clients.completion import HttpCompleter
 from auditors.clients.embedders import RemoteEmbedder
 from auditors.types import Estimate, Status
-from benchmarks.bundles import building, run_directory
-from benchmarks.bundles.rescoring import rescore
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import compare, gate, report
 from benchmarks.reporting.command import command_of
@@ -28,6 +26,9 @@ from benchmarks.simulator.profile import Profile
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import Cell, CellKey, estimate
 from benchmarks.suites.protocol import Observation, Reply
+from gateway.features.bundles import building
+from gateway.features.bundles.cli.bundle import contents
+from gateway.features.bundles.rescoring import rescore
 from tests.support.long import least_covered, repeated
 from tests.support.simulated import running_simulator
 from tests.support.tables import ROW
@@ -222,7 +223,7 @@ async def test_what_is_planted_is_found(tmp_path: Path) -> None:
     assert distance.n + distance.n_excluded == 60
     assert distance.extra["excluded"] == {"refusal": distance.n_excluded}
 
-    building.write_to(tmp_path / "b", run_directory.contents(tmp_path / "run"))
+    building.write_to(tmp_path / "b", contents(tmp_path / "run"))
     again = rescore(tmp_path / "b")
     assert (again.n_same, again.differences) == (len(result.estimates), [])
 

@@ -75,7 +75,7 @@ def test_no_suite_is_a_special_case() -> None:
     auditor = (
         ROOT.parent / "auditors" / "decision.py",
         gateway / "features" / "canary" / "gaps.py",
-        gateway / "planning" / "unit_costs.py",
+        gateway / "features" / "planning" / "unit_costs.py",
     )
     about_suites = (ROOT / "papers" / "tables.py", gateway / "console" / "matching_suite.py")
     apart = (ROOT / "suites", ROOT / "simulator" / "planted", *auditor, *about_suites)

@@ -9,9 +9,9 @@ import pytest
 
 from auditors import judge
 from gateway.__main__ import main
-from gateway.planning import unit_costs
-from gateway.planning.capacity import Plan, Range, Traffic, plan
-from gateway.planning.unit_costs import AuditorCost, Cost
+from gateway.features.planning import unit_costs
+from gateway.features.planning.capacity import Plan, Range, Traffic, plan
+from gateway.features.planning.unit_costs import AuditorCost, Cost
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "scaling.md").read_text(encoding="utf-8")

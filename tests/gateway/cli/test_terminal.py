@@ -133,7 +133,7 @@ def test_mistakes_are_quoted_harmlessly(arguments: list[str], capsys: pytest.Cap
 
 def test_a_model_of_an_imported_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The name that somebody else gave a model is shown as text by import, report, compare and gate."""
-    recorded = Path(__file__).parents[2] / "benchmarks" / "harness_logs" / "recorded" / "inspect.json"
+    recorded = Path(__file__).parents[1] / "features" / "formats" / "harness_logs" / "recorded" / "inspect.json"
     document = json.loads(recorded.read_text())
     name = HOSTILE.replace("\udc9b", "")
     document["eval"] |= {"model": name, "task": name, "packages": {"inspect_ai": name}}

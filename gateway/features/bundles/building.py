@@ -1,0 +1,123 @@
+"""Writes a bundle: the files of one finished run, versions, the page of clauses, the statement about all of them."""
+
+import io
+import os
+import platform
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from benchmarks.errors import BenchmarkError
+from gateway.features.bundles import clauses
+from gateway.features.bundles.archive import ATTESTATION, Writer
+from gateway.features.bundles.signing import sign
+from gateway.features.bundles.statement import encode, envelope, statement
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+RESULT, MANIFEST, ITEMS, RESPONSES, REPORT = "result.json", "run.json", "items.jsonl", "responses.jsonl", "report.html"
+LEDGER, LABELS, VERSIONS, CLAUSES = "ledger.json", "labels/", "versions.json", "clauses.md"
+PACKAGES = ("msgspec", "numpy", "scipy")
+"""Besides biasgate: what numbers are formed with."""
+
+
+class Contents(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bundle is made of."""
+
+    result: Mapping[str, Any]
+    """result.json, decoded."""
+    files: Mapping[str, Path | bytes]
+    """By the name that they have in the bundle."""
+    absent: Mapping[str, str]
+    """What it could hold and does not, and why."""
+    does_not_show: str | None = None
+    """Of the suite; None where that is not known."""
+
+
+def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" = None) -> None:
+    """Writes the bundle; the same bytes for the same contents, key and installed versions.
+
+    Raises: BenchmarkError for a file that cannot be read, or changes meanwhile.
+    """
+    made = {
+        CLAUSES: clauses.page(contents.result, contents.absent, contents.does_not_show).encode(),
+        VERSIONS: msgspec.json.format(msgspec.json.encode(_versions(contents.result)), indent=1) + b"\n",
+    }
+    writer = Writer(file)
+    for name, content in sorted({**contents.files, **made}.items()):
+        if isinstance(content, bytes):
+            writer.add(name, io.BytesIO(content), len(content))
+        else:
+            _add(writer, name, content)
+    about = statement(writer.members, _run(contents.result), contents.absent, version("biasgate"))
+    found = envelope(about) if key is None else sign(envelope(about), key)
+    attestation = encode(found)
+    writer.add(ATTESTATION, io.BytesIO(attestation), len(attestation))
+    writer.close()
+
+
+def write_to(path: Path, contents: Contents, key: "Ed25519PrivateKey | None" = None) -> None:
+    """Writes the bundle to a file that nobody else may read: prompts and replies are in it. All or nothing.
+
+    Raises: as `write`, and BenchmarkError where the file cannot be written.
+    """
+    part = path.parent / f"{path.name}.part"
+    try:
+        part.unlink(missing_ok=True)  # of a process that was killed
+        with open(part, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            write(file, contents, key)
+        part.replace(path)
+    except OSError as exc:
+        raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _add(writer: Writer, name: str, path: Path) -> None:
+    try:
+        with path.open("rb") as content:
+            size = os.fstat(content.fileno()).st_size
+            writer.add(name, content, size)
+    except OSError as exc:
+        raise BenchmarkError(f"{path}: cannot be read, or the bundle cannot be written: {exc.strerror}") from exc
+
+
+def _run(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What the statement says of the run itself."""
+    names = ("suite", "suite_version", "model", "protocol", "mode", "mitigation")
+    about = result["provenance"]
+    return {name: result.get(name) for name in names} | {
+        "dataset_sha256": result["dataset"]["sha256"],
+        "prompt_sha256": about["prompt_sha256"],
+        "started": about.get("started"),
+        "finished": about.get("finished"),
+    }
+
+
+def _versions(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What made the run, and what made the bundle."""
+    return {
+        "run": {
+            "biasgate": result["provenance"]["biasgate"],
+            "suite": {result["suite"]: result["suite_version"]},
+            "model_fingerprints": result["provenance"].get("fingerprints", []),
+        },
+        "bundle": {
+            "biasgate": version("biasgate"),
+            "python": platform.python_version(),
+            **{name: found for name in PACKAGES if (found := _version(name)) is not None},
+        },
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,97 @@
+"""`biasgate audit bundle`: packs a finished run into one file, with a statement about every file in it."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.text.visible import visible_line
+from benchmarks.errors import BenchmarkError
+from benchmarks.run import directory
+from benchmarks.suites import registry
+from gateway.features.bundles import building
+from gateway.features.bundles.archive import is_name
+from gateway.features.bundles.building import Contents
+from gateway.features.bundles.signing import MAKE_A_KEY, read_private_key
+
+HELP = f"""\
+The bundle holds result, items, replies, options, report, versions, labels that are given, a page that says which
+numbers bear on which clause, and a statement with the hash of each. Sign it, or anybody could have made it.
+
+Example:
+  {MAKE_A_KEY}
+  openssl pkey -in KEY.pem -pubout -out PUBLIC.pem
+  biasgate audit bundle runs/first --out first.bundle --sign-key KEY.pem
+  biasgate audit verify first.bundle --key PUBLIC.pem
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the directory of one finished run")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="where to write the bundle")
+    parser.add_argument("--sign-key", type=Path, metavar="FILE", help="private Ed25519 key in PEM (default: unsigned)")
+    parser.add_argument(
+        "--labels",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="people's labels, or what judge calibrate --out wrote; may be given several times",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    key = arguments.sign_key and read_private_key(arguments.sign_key)
+    taken = contents(arguments.directory, arguments.labels)
+    building.write_to(arguments.out, taken, key)
+    signed = "signed" if key else "not signed (--sign-key)"
+    print(visible_line(f"{arguments.out}: {len(taken.files)} files of {taken.result['suite']}, {signed}"))
+    for name, reason in sorted(taken.absent.items()):
+        print(visible_line(f"without {name}: {reason}"))
+    return 0
+
+
+def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
+    """The finished run in a directory, and files of people's labels beside it.
+
+    Raises: BenchmarkError for a directory without one finished run, and for labels that cannot be taken.
+    """
+    found = directory.finished_under(path)
+    if found != [path]:
+        raise BenchmarkError(f"{path}: holds {len(found)} runs: bundle each by itself, e.g. {found[0]}")
+    result = directory.read_result(path)
+    directory.read_manifest(path)
+    wanted = (building.RESULT, building.MANIFEST, building.ITEMS, building.RESPONSES)
+    if missing := [name for name in wanted if not (path / name).is_file()]:
+        raise BenchmarkError(f"{path}: no {missing[0]}: a bundle needs the whole run directory")
+    files = {name: path / name for name in wanted}
+    absent = {building.LEDGER: "a run directory belongs to no store"}
+    if (path / building.REPORT).is_file():
+        files[building.REPORT] = path / building.REPORT
+    else:
+        absent[building.REPORT] = "the run directory has none"
+    for name, label in _named(labels).items():
+        files[name] = label
+    if not labels:
+        absent[building.LABELS] = "none were given (--labels)"
+    return Contents(
+        result=msgspec.to_builtins(result),
+        files=files,
+        absent=absent,
+        does_not_show=registry.find(result.suite).does_not_show,
+    )
+
+
+def _named(labels: Sequence[Path]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for path in labels:
+        name = building.LABELS + path.name
+        if not path.is_file():
+            raise BenchmarkError(f"{path}: no such file of labels")
+        if not is_name(name):
+            raise BenchmarkError(f"{path}: call it by up to 32 letters, digits, '.', '-' and '_' to put it in a bundle")
+        if name in found:
+            raise BenchmarkError(f"{path}: a second file of labels called {path.name}: rename one")
+        found[name] = path
+    return found

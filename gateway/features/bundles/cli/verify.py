@@ -1,0 +1,69 @@
+"""`biasgate audit verify`: says whether a bundle is as it was signed."""
+
+import argparse
+from pathlib import Path
+
+from auditors.text.visible import visible_line
+from gateway.features.bundles.archive import ArchiveError
+from gateway.features.bundles.signing import read_public_key
+from gateway.features.bundles.verification import Verification, verify
+
+HELP = """\
+Reads the file once and asks nobody. Exit codes: 0 every file is as signed by a key given, 1 something was changed or
+the signature is wrong, 3 nobody signed it, 4 signed by a key that was not given; 2 wrong usage, as always.
+
+Example:
+  biasgate audit verify first.bundle --key PUBLIC.pem
+"""
+
+CHANGED, UNSIGNED, UNKNOWN_KEY = 1, 3, 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", type=Path, metavar="FILE", help="what audit bundle wrote")
+    parser.add_argument(
+        "--key",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PUBLIC",
+        help="public Ed25519 key in PEM of who may have signed; may be given several times",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    keys = [read_public_key(path) for path in arguments.key]
+    if not arguments.bundle.is_file():
+        raise ArchiveError(f"{arguments.bundle}: no such file")
+    try:
+        found = verify(arguments.bundle, keys)
+    except ArchiveError as exc:
+        print(visible_line(f"FAIL  {exc}"))
+        return CHANGED
+    for line in found.failures:
+        print(visible_line(f"FAIL  {line}"))
+    if found.failures:
+        return CHANGED
+    print(f"ok    {found.n_files} files are as the statement says: {_run_of(found)}")
+    match found.signed:
+        case "none":
+            print("FAIL  nobody signed it: anybody could have made it")
+            return UNSIGNED
+        case "unknown key":
+            what = "none of those given is it" if keys else "name its public key with --key"
+            print(f"FAIL  signed by the key {_plain(found.signer)}: {what}")
+            return UNKNOWN_KEY
+        case _:
+            print(f"ok    signed by the key {_plain(found.signer)}")
+            return 0
+
+
+def _run_of(found: Verification) -> str:
+    run = {} if found.statement is None else found.statement.predicate.run
+    named = (f"{name} {_plain(run[name])}" for name in ("suite", "suite_version", "model", "finished") if run.get(name))
+    return ", ".join(named) or "of no run that it names"
+
+
+def _plain(text: object) -> str:
+    """What a file of somebody else says, fit for a terminal."""
+    return visible_line(str(text)[:100])

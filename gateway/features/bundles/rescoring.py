@@ -1,0 +1,225 @@
+"""Forms the numbers of a bundle anew from its items and replies, and compares them with its result.json."""
+
+import math
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.errors import BenchmarkError, DatasetError
+from benchmarks.run import directory
+from benchmarks.run.follow_up import extend_plan
+from benchmarks.run.joint import joint_score
+from benchmarks.run.plan import Key, Plan, prepare, prompt_sha256, prompts_sha256
+from benchmarks.run.result import Result
+from benchmarks.run.score import read_reply, score
+from benchmarks.suites import registry
+from benchmarks.suites.capabilities import WithEmbedding
+from benchmarks.suites.protocol import Dataset, Item, Observation, Reply, Suite
+from gateway.features.bundles import building
+from gateway.features.bundles.archive import Bundle
+from gateway.features.bundles.verification import verified
+
+TOLERANCE = 1e-9
+"""By how much of itself a number may differ: another processor may add in another order."""
+MAX_RESULT_BYTES = 1 << 28
+
+
+class Rescored(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers formed anew, and where they differ from those in the bundle."""
+
+    result: Result
+    """As formed now."""
+    n_same: int
+    differences: Sequence[str]
+    """One line each."""
+    notes: Sequence[str]
+    """What was taken as recorded, and what could not be formed."""
+
+
+def rescore(path: Path, data_dir: Path | None = None) -> Rescored:
+    """Reads a bundle, whoever signed it, and scores its replies again; nothing is sent.
+
+    Args:
+        path: the bundle.
+        data_dir: dataset cache; without the data the bundle's own items are scored.
+
+    Raises: BenchmarkError for a bundle whose files are not what its statement says, or that was scored by another
+        version of its suite.
+    """
+    bundle = Bundle(path)
+    try:
+        if failures := verified(bundle).failures:
+            raise BenchmarkError(f"{path}: {failures[0]}: biasgate audit verify {path} says more")
+        with tempfile.TemporaryDirectory(prefix="biasgate-bundle-") as name:
+            folder = Path(name)
+            for one in (building.RESULT, building.MANIFEST, building.ITEMS, building.RESPONSES):
+                if one in bundle.members:
+                    _extract(bundle, one, folder)
+            return _rescored(path, folder, data_dir)
+    except RecursionError as exc:
+        raise BenchmarkError(f"{path}: holds JSON that is nested too deep to be of a run") from exc
+    finally:
+        bundle.close()
+
+
+def _extract(bundle: Bundle, name: str, folder: Path) -> None:
+    if name in (building.RESULT, building.MANIFEST) and bundle.members[name].size > MAX_RESULT_BYTES:
+        raise BenchmarkError(f"{name}: {bundle.members[name].size} bytes are more than any run makes of it")
+    with (folder / name).open("wb") as file:
+        file.writelines(bundle.pieces(name))
+
+
+def _rescored(path: Path, folder: Path, data_dir: Path | None) -> Rescored:
+    recorded, about = directory.read_result(folder), directory.read_manifest(folder)
+    suite = registry.find(recorded.suite)
+    if suite.version != recorded.suite_version:
+        raise BenchmarkError(
+            f"{path}: scored by {suite.name} {recorded.suite_version} (biasgate {recorded.provenance.biasgate}), here "
+            f"is {suite.version}: score it with that version"
+        )
+    plan, note = _plan(path, folder, suite, recorded, about, data_dir)
+    replies = _read(plan, folder, about.options.samples)
+    if note is None:  # the items were made here: some may follow from the replies
+        plan = extend_plan(plan, replies)
+        replies = _read(plan, folder, about.options.samples)
+        note = "items: made again from the data here"
+    found = score(plan, replies, recorded.provenance, precision=recorded.precision)
+    return _compared(recorded, found, suite, [note, *_as_recorded(recorded, suite)])
+
+
+def _plan(
+    path: Path, folder: Path, suite: Suite, recorded: Result, about: directory.Manifest, data_dir: Path | None
+) -> tuple[Plan, str | None]:
+    """What was asked, and what is said about its items; None where they were made here and need no word."""
+    try:
+        is_asked_otherwise = about.options.evaluate or recorded.provenance.imported is not None
+        made = None if is_asked_otherwise else prepare(about.options, data_dir)
+    except DatasetError:
+        made = None
+    if made is not None and made.prompt_sha256 != about.prompt_sha256:
+        raise BenchmarkError(f"{path}: the items of {suite.name} made here are not those of the run (other prompts)")
+    if not (folder / building.ITEMS).exists():
+        if made is None:
+            raise BenchmarkError(f"{path}: has no items, and the data of {suite.name} is not here: fetch it first")
+        return made, None
+    items = [_with_tuples(item) for item in directory.observations(folder).items]
+    asked_by = recorded.provenance.asked_by
+    told = (
+        f"with the prompts of {asked_by}" if asked_by else f"the data of {suite.name} is not here to compare them with"
+    )
+    note = f"items: the bundle's own; {told}"
+    if made is not None:
+        items, note = _ours_for_theirs(path, items, made)
+    plan = Plan(
+        options=about.options,
+        suite=suite,
+        dataset=Dataset(
+            name=recorded.dataset.name,
+            kind=recorded.dataset.kind,
+            sha256=recorded.dataset.sha256,
+            n_canonical=recorded.dataset.n_canonical,
+            records=None,
+            left_out=recorded.dataset.left_out,
+        ),
+        items=items,
+        prompt_sha256=prompts_sha256(items),
+    )
+    return plan, note
+
+
+def _ours_for_theirs(path: Path, theirs: Sequence[Item], made: Plan) -> tuple[list[Item], str]:
+    """The items as the data here give them, which must ask the same; and what is said of that."""
+    ours = {item.item_id: item for item in made.items}
+    for item in theirs:
+        if item.item_id in ours and prompt_sha256(ours[item.item_id]) != prompt_sha256(item):
+            raise BenchmarkError(f'{path}: the prompt of item "{item.item_id}" is not that of the data here')
+    n_same = sum(item.item_id in ours for item in theirs)
+    further = f"; {len(theirs) - n_same} follow from the replies" if n_same < len(theirs) else ""
+    said = f"items: {n_same} are those that the data here give{further}"
+    return [ours.get(item.item_id, item) for item in theirs], said
+
+
+def _with_tuples(item: Item) -> Item:
+    """The item as a suite made it: JSON has no tuples, and scores count by some that it keeps."""
+    return msgspec.structs.replace(item, meta={name: _tuples(value) for name, value in item.meta.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _read(plan: Plan, folder: Path, samples: int) -> dict[Key, Reply]:
+    """Every reply with status and value read anew from its text, judgement or probabilities."""
+    known = {item.item_id: item for item in plan.items}
+    latest: dict[Key, Reply] = {}
+    recorded = directory.read_recorded(folder / building.RESPONSES)
+    if samples > max(1, len(recorded)):
+        raise BenchmarkError(f"run.json says {samples} samples, and there are {len(recorded)} replies in all")
+    for reply in recorded:
+        if 0 <= reply.sample < samples and reply.item_id in known:
+            latest[reply.item_id, reply.sample] = reply
+    return {key: _reading(plan, known[key[0]], reply) for key, reply in latest.items()}
+
+
+def _reading(plan: Plan, item: Item, reply: Reply) -> Reply:
+    fresh = read_reply(plan, item, reply)
+    is_measured = isinstance(plan.suite, WithEmbedding) and plan.suite.to_embed([Observation(item, fresh)])
+    return reply if is_measured else fresh
+
+
+def _as_recorded(recorded: Result, suite: Suite) -> list[str]:
+    said = []
+    if recorded.provenance.embedder is not None:
+        said.append(f"distances: as recorded, by {recorded.provenance.embedder}")
+    if suite.needs_judge:
+        said.append("judgements: as recorded, read anew; no judge was asked")
+    return said
+
+
+def _compared(recorded: Result, found: Result, suite: Suite, notes: list[str]) -> Rescored:
+    joint = joint_score(suite)
+    before, now = _by_key(recorded), _by_key(found)
+    if joint is not None and any(key[0] == joint.metric for key in before):
+        notes.append(f"{joint.metric}: needs a run of {joint.partner} beside this one and was not formed")
+        before, now = ({key: one for key, one in of.items() if key[0] != joint.metric} for of in (before, now))
+    differences = [f"replies: {recorded.counts} in result.json, {found.counts} now"] * (recorded.counts != found.counts)
+    n_same = 0
+    for key in [*before, *(key for key in now if key not in before)]:
+        words = ".".join(part for part in key if part is not None)
+        one, other = before.get(key), now.get(key)
+        if one is None or other is None:
+            differences.append(f"{words}: {'only formed now' if one is None else 'in result.json, and not formed now'}")
+        elif not _alike(one, other):
+            differences.append(f"{words}: {_shown(one)} in result.json, {_shown(other)} now")
+        else:
+            n_same += 1
+    return Rescored(result=found, n_same=n_same, differences=differences, notes=notes)
+
+
+_Name = tuple[str, str | None, str | None, str | None, str | None]
+
+
+def _by_key(of: Result) -> dict[_Name, Estimate]:
+    return {(one.metric, one.axis, one.group, one.reference, one.subset): one for one in of.estimates}
+
+
+def _alike(one: Estimate, other: Estimate) -> bool:
+    numbers = ((one.value, other.value), (one.lower, other.lower), (one.upper, other.upper))
+    rest = all(getattr(one, name) == getattr(other, name) for name in ("n", "n_excluded", "method", "reason"))
+    return rest and all(_close(*pair) for pair in numbers)
+
+
+def _close(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def _shown(one: Estimate) -> str:
+    if one.value is None:
+        return f"undefined ({one.reason})"
+    return f"{one.value!r} ({one.lower!r} to {one.upper!r}, n {one.n}, {one.n_excluded} left out)"

@@ -1,0 +1,90 @@
+"""Whether a bundle holds what its statement says, and who signed that."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from benchmarks.errors import BenchmarkError
+from gateway.features.bundles.archive import ATTESTATION, ArchiveError, Bundle, is_name
+from gateway.features.bundles.signing import is_signed_by, key_id
+from gateway.features.bundles.statement import Envelope, Statement, decode
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+MAX_STATEMENT_BYTES = 1 << 20
+
+Signed = Literal["good", "wrong", "unknown key", "none"]
+"""good: by one of the keys given. wrong: it names one of them, which did not make it. unknown key: by another."""
+
+
+class Verification(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found."""
+
+    n_files: int
+    failures: Sequence[str]
+    """One line each; empty where every file is as the statement says and the signature is not wrong."""
+    signed: Signed
+    signer: str | None = None
+    """The id of the key that the signature names."""
+    statement: Statement | None = None
+
+
+def verify(path: Path, keys: Sequence["Ed25519PublicKey"] = ()) -> Verification:
+    """Reads the bundle once, offline, in bounded memory.
+
+    Args:
+        path: the bundle.
+        keys: public keys that are trusted.
+
+    Raises: ArchiveError for a file that cannot be read as a bundle at all.
+    """
+    bundle = Bundle(path)
+    try:
+        return verified(bundle, keys)
+    finally:
+        bundle.close()
+
+
+def verified(bundle: Bundle, keys: Sequence["Ed25519PublicKey"] = ()) -> Verification:
+    """As `verify`, of an open bundle."""
+    n_files = len(bundle.members)
+    if ATTESTATION not in bundle.members:
+        return Verification(n_files=n_files, failures=[f"{ATTESTATION}: missing"], signed="none")
+    try:
+        found, about = decode(bundle.content(ATTESTATION, most=MAX_STATEMENT_BYTES))
+    except (ArchiveError, BenchmarkError) as exc:
+        return Verification(n_files=n_files, failures=[f"{ATTESTATION}: {exc}"], signed="none")
+    signed, signer = _signature(found, keys)
+    failures = _differences(bundle, about)
+    if signed == "wrong":
+        failures.append(f"{ATTESTATION}: the signature is not of this statement, or not by the key that it names")
+    return Verification(n_files=n_files, failures=failures, signed=signed, signer=signer, statement=about)
+
+
+def _differences(bundle: Bundle, about: Statement) -> list[str]:
+    said = about.digests
+    found = {name: member.sha256 for name, member in bundle.members.items() if name != ATTESTATION}
+    lines = [] if len(said) == len(about.subject) else [f"{ATTESTATION}: names a file twice"]
+    for name in sorted(said.keys() | found.keys()):
+        if name not in found:
+            lines.append(f"{name if is_name(name) else ascii(name[:100])}: missing")
+        elif name not in said:
+            lines.append(f"{name}: not in the statement")
+        elif said[name] != found[name]:
+            lines.append(f"{name}: changed: its sha256 is {found[name]}, the statement says {said[name]}")
+    return lines
+
+
+def _signature(found: Envelope, keys: Sequence["Ed25519PublicKey"]) -> tuple[Signed, str | None]:
+    if not found.signatures:
+        return "none", None
+    if len(found.signatures) > 1:  # biasgate writes one
+        return "wrong", None
+    [signature] = found.signatures
+    for key in keys:
+        if key_id(key) == signature.keyid:
+            return ("good" if is_signed_by(key, signature, found.signed) else "wrong"), signature.keyid
+    return "unknown key", signature.keyid

@@ -1,0 +1,33 @@
+"""Where the deployment files are: in the repository, or beside this module once installed.
+
+Standard library only, for setup.py runs this file to know what the wheel has to carry.
+"""
+
+from pathlib import Path
+
+DATA = "data"
+"""Folder beside this module that a wheel carries; a checkout has none."""
+PATTERNS = ("deploy/**/*", "grafana/*.json", "requirements*.lock", "LICENSE")
+"""Of the repository. What is written has the repository's own paths, so every relative path in the files holds."""
+PRIVATE = frozenset({"deploy/.env", "deploy/prometheus/viewer_key"})
+"""Somebody's secrets, which no wheel carries; the second was asked for by earlier versions."""
+
+
+def deployment_files() -> dict[str, Path]:
+    """Every file by its path, relative to the folder that it is written to. Raises: FileNotFoundError without any."""
+    here = Path(__file__).parent
+    data = here / DATA
+    found = _under(data, ("**/*",)) if data.is_dir() else in_checkout(here.parents[2])
+    if not found:
+        raise FileNotFoundError(f"{data} is empty")
+    return found
+
+
+def in_checkout(root: Path) -> dict[str, Path]:
+    """The same from a checkout."""
+    return _under(root, PATTERNS)
+
+
+def _under(root: Path, patterns: tuple[str, ...]) -> dict[str, Path]:
+    found = {path.relative_to(root).as_posix(): path for pattern in patterns for path in root.glob(pattern)}
+    return {name: path for name, path in sorted(found.items()) if path.is_file() and name not in PRIVATE}

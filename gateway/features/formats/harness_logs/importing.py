@@ -1,0 +1,188 @@
+"""A run made of another harness's log: their questions, put to the model by them; read and scored here."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_uppercase
+
+import msgspec
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.run.plan import Key, Plan, RunOptions, prepare, prompts_sha256
+from benchmarks.run.result import Imported, Result
+from benchmarks.run.score import provenance_of, read_reply, score
+from benchmarks.suites.capabilities import Content, WithContents
+from benchmarks.suites.protocol import Choice, Item, Parsed, Reply
+from gateway.features.formats.harness_logs.log import MOST_SAMPLES, Answered, Log
+
+NO_ITEM = "no item of the suite says the same"
+SEVERAL = "several items say the same"
+NO_SAMPLE = f"its epoch, or number among the replies to a question, is no whole number from 1 to {MOST_SAMPLES}"
+AGAIN = "another reply to the same item"
+NO_REPLY = "no reply in the log"
+MOVED = "its letters were shown before other options than the log lists"
+UNSHOWN = "reads as a letter, and no letters were shown"
+OTHERWISE = "would be read otherwise beside the options in the suite's order"
+
+
+MOST_PLACES = 2_000_000
+"""Most items times samples: each is looked at, whether it has a reply or not."""
+
+
+class Matcher:
+    """Finds the item of a suite that a question of another harness asks, by the texts of both, never by its place."""
+
+    def __init__(self, contents: Iterable[Content]) -> None:
+        self._by_passage: defaultdict[str, list[Content]] = defaultdict(list)
+        self._by_answers: defaultdict[frozenset[str], list[Content]] = defaultdict(list)
+        for one in contents:
+            known = Content(item_id=one.item_id, passages=_all(one.passages), answers=_all(one.answers))
+            self._by_passage[known.passages[0]].append(known)
+            self._by_answers[frozenset(known.answers)].append(known)
+
+    def found(self, answered: Answered) -> list[str]:
+        """Ids of the items that say the same: one, or none, or several that cannot be told apart."""
+        return self._of_fields(answered) if answered.fields else self._of_question(answered)
+
+    def _of_fields(self, answered: Answered) -> list[str]:
+        texts = set(_all(answered.fields))
+        candidates = (one for text in texts for one in self._by_passage.get(text, ()))
+        return [one.item_id for one in candidates if texts.issuperset((*one.passages, *one.answers))]
+
+    def _of_question(self, answered: Answered) -> list[str]:
+        """The question holds all passages of the item; of several the one with the longest, since one may continue
+        another.
+        """
+        question = _plain(answered.question)
+        same = self._by_answers.get(frozenset(_all(answered.options)), ())
+        held = [one for one in same if all(passage in question for passage in one.passages)]
+        longest = max((_length(one) for one in held), default=0)
+        return [one.item_id for one in held if _length(one) == longest]
+
+
+def _length(one: Content) -> int:
+    return sum(map(len, one.passages))
+
+
+def _all(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(_plain, texts))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    plan: Plan
+    """Of the items found, with the prompts of the harness."""
+    replies: Sequence[Reply]
+    result: Result
+
+
+def imported(log: Log, options: RunOptions) -> Run:
+    """Scores the replies of a log to the items of `options.suite`.
+
+    A letter is read by the options as the harness showed them, and the reply kept is the option's text, so that it
+    means the same wherever it is read again.
+
+    Raises: BenchmarkError for a suite whose items cannot be recognised, and a log none of whose questions is of it.
+    """
+    plan = prepare(options)
+    suite = plan.suite
+    if not isinstance(suite, WithContents):
+        raise BenchmarkError(f"{suite.name}: its items cannot be recognised in other harnesses' logs")
+    matcher, items = Matcher(suite.contents(plan.dataset)), {item.item_id: item for item in plan.items}
+    left_out = Counter[str]()
+    kept: dict[str, Item] = {}
+    replies: dict[Key, Reply] = {}
+    for answered in log.answers:
+        if answered.sample is None:
+            left_out[NO_SAMPLE] += 1
+            continue
+        found = matcher.found(answered)
+        if len(found) != 1:
+            left_out[SEVERAL if found else NO_ITEM] += 1
+            continue
+        item = items[found[0]]
+        reply = _reply(plan, item, answered, answered.sample)
+        if isinstance(reply, str):
+            left_out[reply] += 1
+        elif (key := (reply.item_id, reply.sample)) in replies:
+            left_out[AGAIN] += 1
+        else:
+            replies[key] = reply
+            kept.setdefault(item.item_id, msgspec.structs.replace(item, messages=answered.prompt or item.messages))
+    if not replies:
+        raise BenchmarkError(f"no reply of the log is to an item of {suite.name}: {_said(left_out)}")
+    samples = 1 + max(sample for _, sample in replies)
+    asked = [kept[item_id] for item_id in items if item_id in kept]
+    if len(asked) * samples > MOST_PLACES:
+        raise BenchmarkError(
+            f"{len(asked)} items with {samples} samples each are more than {MOST_PLACES} replies: import fewer"
+        )
+    own = msgspec.structs.replace(
+        plan,
+        items=asked,
+        options=msgspec.structs.replace(options, samples=samples),
+        prompt_sha256=prompts_sha256(asked),
+    )
+    ordered = {key: replies[key] for item in asked for key in _keys(item, samples) if key in replies}
+    origin = Imported(
+        harness=log.harness,
+        version=log.version,
+        task=log.task,
+        log_sha256=log.sha256,
+        n_replies=len(log.answers),
+        left_out=dict(left_out),
+    )
+    result = score(own, ordered, provenance_of(own, ordered, imported=origin))
+    return Run(plan=own, replies=list(ordered.values()), result=result)
+
+
+def _keys(item: Item, samples: int) -> list[Key]:
+    return [(item.item_id, sample) for sample in range(samples)]
+
+
+def _reply(plan: Plan, item: Item, answered: Answered, sample: int) -> Reply | str:
+    """The reply as it is kept, or why it is left out."""
+    if answered.reply is None:
+        return NO_REPLY
+    theirs = item
+    if answered.options:
+        if not _is_as_listed(answered):
+            return MOVED
+        by_text = {" ".join(choice.text.split()): choice for choice in item.choices}
+        theirs = msgspec.structs.replace(
+            item, choices=tuple(by_text[" ".join(option.split())] for option in answered.options)
+        )
+    parsed = _parsed(plan, theirs, answered.reply)
+    if not answered.options and any(
+        _parsed(plan, msgspec.structs.replace(item, choices=_turned(item.choices, by)), answered.reply) != parsed
+        for by in range(1, len(item.choices))
+    ):
+        return UNSHOWN
+    named = [choice.text for choice in item.choices if parsed.status == "ok" and choice.role == parsed.value]
+    text = named[0] if len(named) == 1 else answered.reply
+    kept = read_reply(plan, item, Reply(item_id=item.item_id, sample=sample, text=text))
+    return kept if (kept.status, kept.parsed) == (parsed.status, parsed.value) else OTHERWISE
+
+
+def _is_as_listed(answered: Answered) -> bool:
+    """Whether the prompt has each option after its letter. A log without the prompt is taken at its word."""
+    said = " ".join(" ".join(message.content for message in answered.prompt).split())
+    return not said or all(
+        re.search(rf"\b{letter}[).:\]] ?{re.escape(' '.join(option.split()))}", said)
+        for letter, option in zip(ascii_uppercase, answered.options, strict=False)
+    )
+
+
+def _parsed(plan: Plan, item: Item, text: str) -> Parsed:
+    return plan.suite.parse(item, text, protocol=plan.options.protocol)
+
+
+def _turned(choices: tuple[Choice, ...], by: int) -> tuple[Choice, ...]:
+    return choices[by:] + choices[:by]
+
+
+def _said(left_out: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} ({reason})" for reason, count in left_out.items()) or "it has none"

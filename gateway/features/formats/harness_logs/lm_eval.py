@@ -1,0 +1,112 @@
+"""Samples that lm-evaluation-harness logs with --log_samples: samples_TASK_TIME.jsonl, beside results_TIME.json."""
+
+import hashlib
+import io
+import math
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from auditors.json_errors import UNREADABLE
+from auditors.types import Message
+from gateway.features.formats.harness_logs.log import MOST_SAMPLES, Answered, Log, LogError, read_file, without_mark
+
+_NAME = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT[\d.\-]+)\.jsonl")
+
+
+class Line(msgspec.Struct, frozen=True):
+    """The part of a line that is read."""
+
+    doc_id: int
+    doc: dict[str, Any]
+    arguments: dict[str, dict[str, Any]]
+    resps: list[list[Any]]
+    filter: str = "none"
+
+
+def read(path: Path) -> Log:
+    """Reads one file of samples; version and model from the results beside it, where they are.
+
+    Of a task that compares log-likelihoods, the reply is the continuation with the largest.
+
+    Raises: LogError for a file that is none.
+    """
+    content = read_file(path)
+    lines = _lines(path, without_mark(path, content))
+    first = lines[0].filter
+    answers = [one for line in lines if line.filter == first for one in _answers(line)]
+    name = _NAME.fullmatch(path.name)
+    about = _results(path.with_name(f"results_{name['time']}.json")) if name else {}
+    model = about.get("model_name")
+    return Log(
+        harness="lm-eval",
+        version=str(about.get("lm_eval_version") or "unknown"),
+        task=name["task"] if name else path.stem,
+        model=model if isinstance(model, str) and model else None,
+        sha256=hashlib.sha256(content).hexdigest(),
+        answers=answers,
+    )
+
+
+def _lines(path: Path, content: bytes) -> list[Line]:
+    decoder, found = msgspec.json.Decoder(Line), []
+    for number, line in enumerate(io.BytesIO(content), 1):
+        if line.strip():
+            try:
+                found.append(decoder.decode(line))
+            except UNREADABLE as exc:
+                raise LogError(f"{path}, line {number}: no sample of lm-eval (samples_TASK_TIME.jsonl): {exc}") from exc
+    if not found:
+        raise LogError(f"{path}: holds no sample")
+    return found
+
+
+def _answers(line: Line) -> Iterable[Answered]:
+    arguments = list(line.arguments.values())
+    asked = arguments[0].get("arg_0") if arguments else None
+    prompt = (Message("user", asked if isinstance(asked, str) else ""),) if arguments else ()
+    fields = tuple(_texts(line.doc))
+    for sample, reply in enumerate(_replies(line, arguments)):
+        yield Answered(prompt=prompt, fields=fields, reply=reply, sample=sample if sample < MOST_SAMPLES else None)
+
+
+def _replies(line: Line, arguments: list[dict[str, Any]]) -> list[str | None]:
+    if all(isinstance(one.get("arg_1"), str) for one in arguments):
+        return [_likeliest(line, arguments)]
+    return [one if isinstance(one, str) else None for one in (line.resps[0] if line.resps else [None])]
+
+
+def _likeliest(line: Line, arguments: list[dict[str, Any]]) -> str | None:
+    """The first of the likeliest, as the harness itself has it."""
+    try:
+        found = [float(one[0][0]) for one in line.resps]
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):
+        return None
+    if len(found) != len(arguments) or not found or any(map(math.isnan, found)):
+        return None
+    chosen: str = arguments[found.index(max(found))]["arg_1"]
+    return chosen.strip()
+
+
+def _texts(value: Any) -> Iterable[str]:
+    """Yield every text in a value, in order. Not recursive, since a log may be nested as deeply as it likes."""
+    left = [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping):
+            left += reversed(list(part.values()))
+        elif isinstance(part, list):
+            left += reversed(part)
+
+
+def _results(path: Path) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(without_mark(path, read_file(path)))
+    except (LogError, *UNREADABLE):
+        return {}
+    return found if isinstance(found, dict) else {}

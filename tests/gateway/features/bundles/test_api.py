@@ -1,0 +1,124 @@
+"""`GET /audits/{id}/bundle`: a run of the store, packed as one file that verifies and scores again."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from gateway.errors import BusyError
+from gateway.features.bundles.packing import Turns
+from gateway.features.bundles.rescoring import rescore
+from gateway.features.bundles.verification import verify
+from gateway.store import ledger, runs
+from tests.support.benchmarks.bundled import KEY
+from tests.support.commands import scored
+from tests.support.gateway.control_plane import control_plane, publish_suites
+from tests.support.gateway.finished_runs import ASKED, finished
+
+
+async def test_a_run_of_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its bundle is signed with the configured key, has the ledger, and its numbers come out again without items."""
+    pem = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    monkeypatch.setenv("BUNDLE_KEY", pem)
+    async with control_plane(tmp_path, audits={"bundle_key_env": "BUNDLE_KEY"}) as plane:
+        audit_id = await finished(plane, scored(tmp_path / "run"))
+        async with plane.database.begin() as connection:
+            await ledger.add(connection, {("other", "audited"): 3, ("other", "failed"): 1})
+        answer = await plane.http.get(f"/audits/{audit_id}/bundle")
+
+    path = tmp_path / "b"
+    path.write_bytes(answer.content)
+    assert answer.headers["content-type"] == "application/x-tar"
+    assert answer.headers["content-length"] == str(len(answer.content))
+    assert answer.headers["content-disposition"] == f'attachment; filename="{audit_id}.bundle"'
+    found = verify(path, [KEY.public_key()])
+    assert (found.failures, found.signed) == ([], "good")
+    assert found.statement is not None
+    assert found.statement.predicate.absent.keys() == {"items.jsonl", "labels/"}
+    with tarfile.open(path) as archive:
+        kept = json.load(archive.extractfile("ledger.json"))  # type: ignore[arg-type]  # a plain file
+    assert (kept["outcomes"], kept["strata"]) == ({"audited": 3, "failed": 1}, {"other": {"audited": 3, "failed": 1}})
+    again = rescore(path)
+    assert (again.n_same, again.differences) == (75, [])
+    assert again.notes[0] == "items: made again from the data here"
+
+
+async def test_without_a_key_it_is_unsigned(tmp_path: Path) -> None:
+    """The bundle is given all the same, and says that nobody signed it."""
+    async with control_plane(tmp_path) as plane:
+        audit_id = await finished(plane, scored(tmp_path / "run"))
+        (tmp_path / "b").write_bytes((await plane.http.get(f"/audits/{audit_id}/bundle")).content)
+
+    assert verify(tmp_path / "b", [KEY.public_key()]).signed == "none"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [("BUNDLE_KEY", "nonsense", "no private key in PEM"), ("NOT_SET", None, '"NOT_SET" is named in the configuration')],
+)
+async def test_a_wrong_key_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str | None, words: str
+) -> None:
+    """A key that is none is a 503 that names the setting and shows nothing of the key."""
+    if value is not None:
+        monkeypatch.setenv(variable, value)
+    async with control_plane(tmp_path, audits={"bundle_key_env": variable}) as plane:
+        audit_id = await finished(plane, scored(tmp_path / "run"))
+        answer = await plane.http.get(f"/audits/{audit_id}/bundle")
+
+    assert answer.status_code == 503
+    assert words in answer.json()["detail"]
+    assert "nonsense" not in answer.text
+
+
+async def test_what_has_no_bundle(tmp_path: Path) -> None:
+    """An unfinished run and a result of another version are a 409, with the reason."""
+    async with control_plane(tmp_path) as plane:
+        await publish_suites(plane)
+        audit_id = str((await plane.http.post("/audits", json=ASKED)).json()["id"])
+        waiting = await plane.http.get(f"/audits/{audit_id}/bundle")
+        await runs.claim(plane.database, audit_id)
+        await runs.finish(plane.database, audit_id, result='{"schema": 1}', report="")
+        strange = await plane.http.get(f"/audits/{audit_id}/bundle")
+
+    assert (waiting.status_code, strange.status_code) == (409, 409)
+    assert "has no bundle: it is queued" in waiting.json()["detail"]
+    assert "a result of another version" in strange.json()["detail"]
+
+
+async def test_many_at_once_are_sent_away(tmp_path: Path) -> None:
+    """A worker makes two at a time; others are a 429 with Retry-After, and afterwards there is room again."""
+    async with control_plane(tmp_path) as plane:
+        audit_id = await finished(plane, scored(tmp_path / "run"))
+        path = f"/audits/{audit_id}/bundle"
+        answers = await asyncio.gather(*(plane.http.get(path) for _ in range(8)))
+        again = await plane.http.get(path)
+
+    statuses = sorted(answer.status_code for answer in answers)
+    assert set(statuses) == {200, 429}
+    assert all(answer.headers["retry-after"] for answer in answers if answer.status_code == 429)
+    assert again.status_code == 200
+
+
+def test_turns_are_given_back() -> None:
+    """A turn is free again however it ended, and no more are given than there are."""
+    turns = Turns(1)
+    with pytest.raises(OSError, match="full"), turns.turn():
+        raise OSError("full")
+    with turns.turn(), pytest.raises(BusyError, match="ask again in a minute"), turns.turn():
+        raise AssertionError("there was none left")
+    with turns.turn():
+        pass
+
+
+def test_packing_loads_no_numpy() -> None:
+    """What the gateway needs of the bundles loads neither numpy nor the suites."""
+    modules = "{'numpy', 'scipy', 'benchmarks.suites'} & set(sys.modules)"
+    code = f"import sys, gateway.features.bundles.packing; print(sorted({modules}))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

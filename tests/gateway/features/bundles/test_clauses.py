@@ -1,0 +1,66 @@
+"""The page of clauses: numbers with their intervals, and what they do not show."""
+
+from gateway.features.bundles.clauses import CLAUSES, MAX_ROWS, page
+from tests.support.benchmarks.bundled import result
+
+ESTIMATE = {
+    "metric": "refusal_rate",
+    "axis": "gender",
+    "value": 61.2,
+    "lower": 57.9,
+    "upper": 64.6,
+    "n": 251,
+    "n_excluded": 4,
+}
+ROW = "| refusal_rate | gender | 61.2 | 57.9 to 64.6 | 251 | 4 |  |"
+
+
+def part(text: str, clause: int) -> str:
+    return text.split(f"## {CLAUSES[clause].title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_every_clause_says_its_limits() -> None:
+    """Each clause has what it asks, its numbers or that there are none, and what they do not show."""
+    text = page(result(estimates=[ESTIMATE]), {"ledger.json": "no store"}, "A value near 50 may be two that cancel.")
+
+    assert [ROW in part(text, clause) for clause in range(len(CLAUSES))] == [True, True, False, True, False]
+    for clause in CLAUSES:
+        assert f"Does not show: {clause.not_shown}" in text
+    assert "No impact ratio and no rate of groups is in this bundle." in part(text, 4)
+    assert "- `ledger.json`: no store" in text
+    assert "A value near 50 may be two that cancel." in text
+
+
+def test_undefined_is_not_zero() -> None:
+    """A number that cannot be formed is undefined, with its reason, and no interval."""
+    none = {"metric": "rate", "axis": "age", "value": None, "lower": None, "upper": None, "n": 0, "reason": "no reply"}
+    assert "| rate | age | undefined |  | 0 | 0 | no reply |" in page(result(estimates=[none]), {}, None)
+
+
+def test_rates_of_groups_are_no_impact_ratios() -> None:
+    """Where a suite says how often a group is picked, its shares stand there, and that no ratio is the law's."""
+    shares = [ESTIMATE | {"metric": "selection_share", "group": group} for group in ("woman", "man")]
+    text = part(page(result(estimates=shares), {}, None), 4)
+    assert "| selection_share | gender / woman | 61.2 | 57.9 to 64.6 | 251 | 4 |  |" in text
+    assert "a ratio of two of them is not the law's" in text
+
+
+def test_what_others_wrote_ends_no_cell() -> None:
+    """A model's name with bars, newlines and markup stays a name."""
+    text = page(result(model="a|b\n# c<script>"), {}, None)
+    assert "model a\\|b # c&lt;script>" in text
+
+
+def test_a_judge_and_embedded_items_are_said() -> None:
+    """That a judge is not validated, and that items are our own, stand before any number."""
+    data = result()["dataset"] | {"kind": "embedded"}
+    text = page(result(dataset=data, judge={"validated": False, "reason": "it was not compared"}), {}, None)
+    head = text.split("\n## ", 1)[0]
+    assert "The judge is not validated" in head
+    assert "compare with nothing published" in head
+
+
+def test_long_runs_are_cut_and_say_so() -> None:
+    """Of very many numbers the first stand there, and how many more there are."""
+    many = [ESTIMATE | {"axis": f"a{number}"} for number in range(MAX_ROWS + 7)]
+    assert "7 more are in result.json." in part(page(result(estimates=many), {}, None), 0)
