@@ -1,31 +1,33 @@
-"""The actions of a command: each a module with `HELP`, `add_arguments(parser)` and `run(arguments)`, and a summary."""
+"""The actions of a command. Each is named by its module, as a command is."""
 
 import argparse
 from collections.abc import Mapping
-from typing import Any, Protocol
+from importlib import import_module
+from typing import Any
+
+from gateway.cli.errors import as_gateway_errors
+from gateway.feature import Command
 
 
-class Action(Protocol):
-    """A module of an action; `run` returns the exit code."""
-
-    HELP: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
-
-    def run(self, arguments: argparse.Namespace) -> int: ...
-
-
-def add_actions(actions: Any, of: Mapping[str, tuple[Action, str]]) -> list[argparse.ArgumentParser]:
-    """Adds a parser for each to what `add_subparsers` gave, and returns them."""
+def add_actions(actions: Any, commands: Mapping[str, Command]) -> list[argparse.ArgumentParser]:
+    """Add a parser for each action to what `add_subparsers` returned, and return the parsers."""
     parsers = []
-    for name, (module, summary) in of.items():
+    for name, command in commands.items():
+        module = import_module(command.module)
         action = actions.add_parser(
             name,
-            help=summary,
-            description=summary,
+            help=command.summary,
+            description=command.summary,
             epilog=module.HELP,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(action)
+        action.set_defaults(run_action=module.run)
         parsers.append(action)
     return parsers
+
+
+def run_action(arguments: argparse.Namespace) -> int:
+    """Run the action that the arguments name, and return its exit code. Raises GatewayError."""
+    with as_gateway_errors():
+        return int(arguments.run_action(arguments))

@@ -3,6 +3,7 @@
 Unknown keys are errors that name the nearest known one. `load` is the only entrance.
 """
 
+import json
 import os
 import re
 import tomllib
@@ -17,7 +18,6 @@ import msgspec
 from auditors.addresses import mask_url
 from auditors.text.thinking import parse_thinking
 from auditors.text.user_files import read_utf8
-from gateway.config.cors_origins import validate_cors_origins
 from gateway.config.header_names import is_passed_on
 from gateway.config.policy_checks import check_mitigation
 from gateway.config.schema import (
@@ -37,6 +37,11 @@ from gateway.errors import ConfigError, RequestError, nearest
 
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+){1,20}")
 _VALUE = re.compile(r"[!-~](?:[ -~]{0,198}[!-~])?")
+_ORIGIN = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?",
+    re.IGNORECASE,
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Config:
@@ -301,3 +306,41 @@ def _check_reference(reference: dict[str, int | str], where: str) -> None:
         f"{where}: drift.reference must be {{window = N}} with a whole number of 2 or more, or "
         f'{{run = "ID"}} with the id of a suite run, not {dict(reference)}'
     )
+
+
+def validate_cors_origins(server: ServerConfig, where: str) -> None:
+    """Raise ConfigError, one line that names the value and what to write instead."""
+    origins = server.cors_origins
+    if isinstance(origins, str):
+        if origins != "*":
+            raise ConfigError(
+                f"{where}: server.cors_origins is {json.dumps(origins)}: give a list of origins, such as "
+                '["https://app.example"], or "*" for any'
+            )
+        return
+    for origin in origins:
+        if problem := _origin_problem(origin, is_alone=len(origins) == 1):
+            raise ConfigError(f"{where}: server.cors_origins has {json.dumps(origin)}: {problem}")
+
+
+def _origin_problem(origin: str, *, is_alone: bool) -> str | None:
+    if origin == "*":
+        return None if is_alone else '"*" allows every origin: list it alone, or leave it out'
+    if origin == "null":
+        return "any sandboxed page and any file sends that: serve the page from an address and name that"
+    parts = _ORIGIN.fullmatch(origin)
+    if parts is None:
+        return (
+            'write scheme://host or scheme://host:port as browsers send it, such as "https://app.example", without a '
+            "path, a slash at its end, a user or a pattern"
+        )
+    scheme, port = parts["scheme"].lower(), parts["port"]
+    if port is not None and not 1 <= int(port) <= 65535:
+        return "its port is not between 1 and 65535"
+    if port is not None and (int(port) == _DEFAULT_PORTS.get(scheme) or port.startswith("0")):
+        return f'browsers do not send the port like that: write "{scheme}://{parts["host"]}{_sent_port(scheme, port)}"'
+    return None
+
+
+def _sent_port(scheme: str, port: str) -> str:
+    return "" if int(port) == _DEFAULT_PORTS.get(scheme) else f":{int(port)}"

@@ -36,7 +36,7 @@ class CorsPolicy:
     """The answers that one configuration gives to pages of other origins.
 
     Args:
-        origins: checked by `gateway.config.cors_origins`; "*" alone for any.
+        origins: checked by `gateway.config.loading`; "*" alone for any.
     """
 
     def __init__(self, origins: Iterable[str]) -> None:

@@ -18,8 +18,8 @@ from auditors.text.readers.exchange import read_conversation
 from auditors.types import Exchange
 from gateway.errors import RequestError
 from gateway.features.ingest import litellm, otlp, pairs
-from gateway.features.ingest.private import private
 from gateway.features.ingest.received import Part, Received, Sent, completed, exchange_of, merged
+from gateway.features.ingest.waiting_parts import private
 from gateway.privacy.redaction import Redactor
 
 NAMES = st.sampled_from(

@@ -1,11 +1,9 @@
 """`biasgate audit`: finds the action and runs it."""
 
 import argparse
-from importlib import import_module
 
 from gateway.cli import all_actions
-from gateway.cli.actions import add_actions
-from gateway.cli.errors import as_gateway_errors
+from gateway.cli.actions import add_actions, run_action
 from gateway.feature import Command
 
 HELP = """\
@@ -30,11 +28,8 @@ ACTIONS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = all_actions("audit", ACTIONS)
-    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(commands))
-    add_actions(actions, {name: (import_module(command.module), command.summary) for name, command in commands.items()})
+    add_actions(parser.add_subparsers(dest="action", required=True, metavar="|".join(commands)), commands)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    command = all_actions("audit", ACTIONS)[arguments.action]
-    with as_gateway_errors():
-        return int(import_module(command.module).run(arguments))
+    return run_action(arguments)

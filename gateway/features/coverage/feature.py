@@ -17,12 +17,12 @@ class TrafficCoverage(Feature):
     name = "coverage"
 
     def controllers(self) -> Sequence["type[Controller]"]:
-        from gateway.features.coverage.api import LiveCoverageController
+        from gateway.features.coverage.routes import LiveCoverageController
 
         return [LiveCoverageController]
 
     def pages(self) -> Sequence["type[Controller]"]:
-        from gateway.features.coverage.page import CoverageController
+        from gateway.features.coverage.routes import CoverageController
 
         return [CoverageController]
 

@@ -33,7 +33,7 @@ class Export(Feature):
     def environment(self, config: "Config") -> frozenset[str]:
         if config.export.url is None:
             return frozenset()
-        from gateway.features.export.environment import variables
+        from gateway.features.export.address import variables
 
         return variables(config.export.url)
 

@@ -10,7 +10,6 @@ from auditors.text.lenient_json import read_json
 from gateway.errors import RequestError
 from gateway.features.ingest import gen_ai
 from gateway.features.ingest.dialects import in_gen_ai
-from gateway.features.ingest.nesting import one_a_call
 from gateway.features.ingest.rates import Rates, threshold_in
 from gateway.features.ingest.reading import (
     MOST_LENIENT_CONTAINERS,
@@ -45,6 +44,8 @@ _ERROR = 2
 _STRANGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 """What reading a value of an unexpected type ends in."""
 _AttributesOf = Callable[[Any], dict[str, Any]]
+MOST_LEVELS = 32
+"""Spans around another one that are looked at: many spans below one long chain would each go through all of it."""
 
 
 class Event(NamedTuple):
@@ -348,3 +349,51 @@ def _proto_value(value: Any, depth: int) -> Any:
     if kind == "kvlist_value":
         return {one.key: _proto_value(one.value, depth - 1) for one in value.kvlist_value.values}
     return None if kind == "bytes_value" else getattr(value, kind)
+
+
+def one_a_call(told: Mapping[str, Part], around: Mapping[str, str]) -> list[Part]:
+    """The parts but those of spans right around another one that tells the same answer: as two they would count twice.
+
+    What is kept has the tag, the sampling rate and the opt-out of what is left out, where it says none itself.
+
+    Args:
+        told: parts by their ids.
+        around: by the id of a part, that of the span its span is in.
+    """
+    repeated = {
+        outer
+        for inner, outer in around.items()
+        if inner != outer and outer in told and _is_same_call(told[inner], told[outer])
+    }
+    kept = (part for key, part in told.items() if key not in repeated)
+    return [_marked(part, _above(part.id, told, around, repeated)) for part in kept]
+
+
+def _is_same_call(inner: Part, outer: Part) -> bool:
+    if not inner.is_whole or len(inner.answered) != len(outer.answered):
+        return False
+    return all(_words(one) == _words(other) for one, other in zip(inner.answered, outer.answered, strict=True))
+
+
+def _words(choice: dict[str, Any]) -> tuple[Any, list[str]]:
+    """Of an answer. Arguments are left out: they are JSON, which each writes in its way."""
+    message = choice["message"]
+    return message["content"] or "", [one["function"]["name"] for one in message.get("tool_calls", [])]
+
+
+def _above(key: str, told: Mapping[str, Part], around: Mapping[str, str], repeated: set[str]) -> Iterator[Part]:
+    seen = {key}
+    while (key := around.get(key, "")) in repeated and key not in seen and len(seen) <= MOST_LEVELS:
+        seen.add(key)
+        yield told[key]
+
+
+def _marked(part: Part, above: Iterator[Part]) -> Part:
+    for one in above:
+        part = msgspec.structs.replace(
+            part,
+            opt=part.opt or one.opt,
+            tag=part.tag or one.tag,
+            sender_rate=one.sender_rate if part.sender_rate is None else part.sender_rate,
+        )
+    return part

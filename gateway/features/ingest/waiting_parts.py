@@ -6,6 +6,7 @@ at a time, whatever has piled up.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,10 +14,11 @@ import msgspec
 
 from gateway.config.schema import IngestConfig
 from gateway.errors import BusyError
-from gateway.features.ingest.private import private
 from gateway.features.ingest.reading import LARGE_BYTES
 from gateway.features.ingest.received import Part, Received, Rejections, completed, merged, one_of_each
 from gateway.live.turns import in_turns
+from gateway.privacy.bodies import redacted_request, redacted_response
+from gateway.privacy.redaction import Redactor
 from gateway.store import ingested
 from gateway.store.database import Database
 from gateway.store.ingested import StoredPart, Waiting
@@ -182,3 +184,21 @@ class WaitingParts:
     def _stored(self, parts: Iterable[Part]) -> list[StoredPart]:
         redactor = self._database.texts.redactor
         return [StoredPart(part.id, msgspec.json.encode(private(part, redactor)), part.key_name) for part in parts]
+
+
+def private(part: Part, redactor: Redactor | None) -> Part:
+    """The part without what identifies a person. Who asked is left out: parts have no index by it."""
+    fields = {name: value for name, value in part.fields.items() if name != "user"}
+    part = msgspec.structs.replace(part, fields=fields)
+    if redactor is None:
+        return part
+    found = Counter[str]()
+    asked = redacted_request(msgspec.json.encode({"messages": part.asked}), redactor, found)
+    answered = redacted_response(msgspec.json.encode({"choices": part.answered}), redactor, found)
+    return msgspec.structs.replace(
+        part,
+        asked=msgspec.json.decode(asked)["messages"],
+        answered=msgspec.json.decode(answered)["choices"],
+        request=None if part.request is None else redacted_request(part.request, redactor, found) or None,
+        response=None if part.response is None else redacted_response(part.response, redactor, found) or None,
+    )

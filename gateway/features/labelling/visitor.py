@@ -5,10 +5,12 @@ in a log.
 """
 
 import asyncio
+import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+import sqlalchemy as sa
 from litestar import Controller, Response, get, post
 from litestar.params import JSONBody
 from msgspec import Meta
@@ -20,7 +22,10 @@ from gateway.console.affinity_polygon import MOST_OUTLINES, Identity, affinity_p
 from gateway.console.rendering import View, macro, words
 from gateway.console.showing import PageFrame
 from gateway.errors import ConflictError, RequestError
-from gateway.features.labelling import for_visitors
+from gateway.features.labelling.projects import require
+from gateway.features.labelling.tasks import read_task
+from gateway.store.database import Database
+from gateway.store.tables import labelling_tasks
 
 if TYPE_CHECKING:
     from benchmarks.figures.figure import Figure
@@ -30,6 +35,7 @@ N_TASKS = 30
 LEAST_CHOICES = 10
 """With fewer nothing is drawn."""
 YOU = "you"
+FORM = "choice"
 
 
 class VisitorTask(msgspec.Struct, frozen=True):
@@ -83,13 +89,13 @@ class VisitorController(Controller):
 
     @get("/tasks")
     async def tasks(self, config: Settings, database: Store) -> VisitorTasks:
-        found = await for_visitors.drawn(database, _project(config), N_TASKS)
+        found = await draw(database, _project(config), N_TASKS)
         return VisitorTasks([VisitorTask(one.id, one.shown) for one in found], LEAST_CHOICES)
 
     @post("/polygon", status_code=200)
     async def polygon(self, data: JSONBody[Choices], config: Settings, database: Store) -> Polygon:
         chosen = {one.task: one.choice for one in data.choices}
-        found = await for_visitors.read(database, _project(config), list(chosen))
+        found = await read_in_order(database, _project(config), list(chosen))
         if len(found) < len(chosen):
             raise RequestError("some of these texts are gone: begin anew")
         return await asyncio.to_thread(_polygon, found, chosen)
@@ -143,3 +149,24 @@ def _said(shares: Mapping[Identity, ChoiceShare], n: int) -> str:
         f"After {n} choices, further than chance in one share of twenty: {', '.join(apart)} than an even hand. "
         "It is about these texts, and no verdict on you."
     )
+
+
+async def draw(database: Database, project: str, n: int) -> list[Task]:
+    """At most `n` tasks, in random order. Raises NotFoundError, and ConflictError for one of another form."""
+    columns = labelling_tasks.c
+    query = sa.select(columns.id).where(columns.project == project, columns.exchange_id.is_(None))
+    async with database.read() as connection:
+        ids = list((await connection.execute(query)).scalars())
+    return await read_in_order(database, project, random.sample(ids, min(n, len(ids))))
+
+
+async def read_in_order(database: Database, project: str, ids: Sequence[str]) -> list[Task]:
+    """Those of these tasks that there are, in this order. Raises as `draw`."""
+    columns = labelling_tasks.c
+    async with database.read() as connection:
+        stored = await require(connection, project)
+        if stored.form != FORM:
+            raise ConflictError(f'project "{project}" is of the form {stored.form}: visitors can only choose')
+        query = sa.select(labelling_tasks).where(columns.project == project, columns.id.in_(ids))
+        found = {row.id: read_task(stored, row) for row in await connection.execute(query)}
+    return [found[one] for one in ids if one in found]

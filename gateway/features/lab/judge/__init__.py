@@ -2,17 +2,8 @@
 
 import argparse
 
-from gateway.cli.actions import add_actions
-from gateway.cli.errors import as_gateway_errors
-from gateway.features.lab.judge import (
-    calibrate,
-    distill_data,
-    distill_eval,
-    distill_serve,
-    distill_train,
-    panel,
-    reference,
-)
+from gateway.cli.actions import add_actions, run_action
+from gateway.feature import Command
 
 HELP = """\
 How far a judge can be relied on, and a small one made of a strong one.
@@ -22,13 +13,21 @@ Example:
 """
 
 ACTIONS = {
-    "calibrate": (calibrate, "compare a judge with people, and people with one another"),
-    "panel": (panel, "put replies to several judges: agreement, self-preference, order"),
-    "reference": (reference, "watch a judge for drift: make a reference set, judge it again"),
-    "distill-data": (distill_data, "make a training set of judged runs"),
-    "distill-train": (distill_train, "train a small judge on it (LoRA)"),
-    "distill-serve": (distill_serve, "print the vLLM command that serves it"),
-    "distill-eval": (distill_eval, "compare it with the strong judge and with people"),
+    "calibrate": Command(
+        "gateway.features.lab.judge.calibrate", "compare a judge with people, and people with one another"
+    ),
+    "panel": Command(
+        "gateway.features.lab.judge.panel", "put replies to several judges: agreement, self-preference, order"
+    ),
+    "reference": Command(
+        "gateway.features.lab.judge.reference", "watch a judge for drift: make a reference set, judge it again"
+    ),
+    "distill-data": Command("gateway.features.lab.judge.distill_data", "make a training set of judged runs"),
+    "distill-train": Command("gateway.features.lab.judge.distill_train", "train a small judge on it (LoRA)"),
+    "distill-serve": Command("gateway.features.lab.judge.distill_serve", "print the vLLM command that serves it"),
+    "distill-eval": Command(
+        "gateway.features.lab.judge.distill_eval", "compare it with the strong judge and with people"
+    ),
 }
 
 
@@ -38,5 +37,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with as_gateway_errors():
-        return int(ACTIONS[arguments.action][0].run(arguments))
+    return run_action(arguments)

@@ -3,16 +3,8 @@
 import argparse
 from collections.abc import Mapping
 
-from gateway.cli.actions import Action, add_actions
-from gateway.cli.errors import as_gateway_errors
-from gateway.features.lab.mitigate import (
-    filter_train,
-    regard_ft_data,
-    regard_ft_evaluate,
-    regard_ft_plot,
-    regard_ft_serve,
-    regard_ft_train,
-)
+from gateway.cli.actions import add_actions, run_action
+from gateway.feature import Command
 
 HELP = """\
 regard-ft fine-tunes a model on questions that run women or men down and answers that deny the premise (protocols 2.13);
@@ -25,20 +17,31 @@ Example:
     --out head.json
 """
 
-METHODS: Mapping[str, tuple[str, Mapping[str, tuple[Action, str]]]] = {
+METHODS: Mapping[str, tuple[str, Mapping[str, Command]]] = {
     "regard-ft": (
         "fine-tune a model so that it denies disrespectful premises",
         {
-            "data": (regard_ft_data, "write the questions and answers, with checks"),
-            "train": (regard_ft_train, "train an adapter on them (LoRA), with checkpoints"),
-            "serve": (regard_ft_serve, "print the vLLM command that serves every checkpoint"),
-            "evaluate": (regard_ft_evaluate, "ask base model and checkpoints, and say what changed"),
-            "plot": (regard_ft_plot, "draw the gap and BBQ accuracy by training step"),
+            "data": Command(
+                "gateway.features.lab.mitigate.regard_ft_data", "write the questions and answers, with checks"
+            ),
+            "train": Command(
+                "gateway.features.lab.mitigate.regard_ft_train", "train an adapter on them (LoRA), with checkpoints"
+            ),
+            "serve": Command(
+                "gateway.features.lab.mitigate.regard_ft_serve", "print the vLLM command that serves every checkpoint"
+            ),
+            "evaluate": Command(
+                "gateway.features.lab.mitigate.regard_ft_evaluate",
+                "ask base model and checkpoints, and say what changed",
+            ),
+            "plot": Command(
+                "gateway.features.lab.mitigate.regard_ft_plot", "draw the gap and BBQ accuracy by training step"
+            ),
         },
     ),
     "filter": (
         "the classifier of a gateway's query_filter or response_filter",
-        {"train": (filter_train, "train its head on labelled texts")},
+        {"train": Command("gateway.features.lab.mitigate.filter_train", "train its head on labelled texts")},
     ),
 }
 
@@ -51,6 +54,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    module, _ = METHODS[arguments.method][1][arguments.step]
-    with as_gateway_errors():
-        return int(module.run(arguments))
+    return run_action(arguments)

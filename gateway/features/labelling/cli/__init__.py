@@ -2,9 +2,8 @@
 
 import argparse
 
-from gateway.cli.actions import add_actions
-from gateway.cli.errors import as_gateway_errors
-from gateway.features.labelling.cli import exporting, importing, inviting, serving
+from gateway.cli.actions import add_actions, run_action
+from gateway.feature import Command
 
 HELP = """\
 A project is a set of replies that people label, two or more of them each, without sight of a judge's score or of each
@@ -19,10 +18,17 @@ Example:
 """
 
 ACTIONS = {
-    "import": (importing, "make tasks of a run's replies, or take in labels given elsewhere"),
-    "invite": (inviting, "make the links by which raters enter, one a rater; list and revoke them"),
-    "serve": (serving, "serve the tasks to raters, as a page and over HTTP"),
-    "export": (exporting, "write labels for `judge calibrate`, or tasks for Label Studio"),
+    "import": Command(
+        "gateway.features.labelling.cli.importing", "make tasks of a run's replies, or take in labels given elsewhere"
+    ),
+    "invite": Command(
+        "gateway.features.labelling.cli.inviting",
+        "make the links by which raters enter, one a rater; list and revoke them",
+    ),
+    "serve": Command("gateway.features.labelling.cli.serving", "serve the tasks to raters, as a page and over HTTP"),
+    "export": Command(
+        "gateway.features.labelling.cli.exporting", "write labels for `judge calibrate`, or tasks for Label Studio"
+    ),
 }
 
 
@@ -34,6 +40,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    module, _ = ACTIONS[arguments.action]
-    with as_gateway_errors():
-        return int(module.run(arguments))
+    return run_action(arguments)
