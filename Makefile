@@ -32,13 +32,13 @@ check: .venv/.dev  ## lint, format, types, direction of imports and circles of t
 	$(BIN)/python .ci/house.py
 
 test: .venv/.dev  ## every area, without GPU, network and real vLLM: some twenty minutes on two cores (PYTEST_ARGS="-n 0 -k relay")
-	$(BIN)/python -m pytest $(PARALLEL) -m "not long and not simulation and not network and not gpu and not vllm" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm -m "not long and not simulation and not network and not gpu and not vllm" $(PYTEST_ARGS)
 
 test-long: .venv/.dev  ## the long simulations and live runs that `make test` leaves out
-	$(BIN)/python -m pytest $(PARALLEL) -m "long and not simulation and not network and not gpu and not vllm" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm -m "long and not simulation and not network and not gpu and not vllm" $(PYTEST_ARGS)
 
 test-simulations: .venv/.dev  ## every coverage simulation in full, of which the two above repeat a part: some twenty minutes
-	$(BIN)/python -m pytest $(PARALLEL) -m "simulation and not network and not gpu and not vllm" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm -m "simulation and not network and not gpu and not vllm" $(PYTEST_ARGS)
 
 test-vllm: .venv/.dev  ## tests against a real vLLM on the CPU
 	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m pytest -m vllm tests/vllm $(PYTEST_ARGS)

@@ -7,7 +7,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for three calls
 
@@ -29,6 +28,8 @@ def services() -> dict[str, dict[str, Any]]:
 
 def test_compose_file_is_valid() -> None:
     """It holds to the Compose Specification's own schema, merges resolved."""
+    import jsonschema
+
     vendored = resources.files("check_jsonschema") / "builtin_schemas" / "vendor" / "compose-spec.json"
     whole = yaml.safe_load(COMPOSE.read_text())
     validator = jsonschema.Draft202012Validator(json.loads(vendored.read_text(encoding="utf-8")))

@@ -10,7 +10,6 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for three calls
-from cloudcoil.models.prometheus_operator import v1 as operator
 from pydantic import ValidationError
 
 from gateway.config.loading import load
@@ -23,7 +22,7 @@ from tests.test_deploy import exported_families
 
 KUBERNETES = ("1.25", "1.33", "1.37")
 """The oldest that the chart allows, one in wide use, and the newest whose schemas there are."""
-OPERATOR: dict[str, Any] = {"ServiceMonitor": operator.ServiceMonitor, "PrometheusRule": operator.PrometheusRule}
+OPERATOR_KINDS = ("ServiceMonitor", "PrometheusRule")
 EVERYTHING = (
     *("--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboards.enabled=true"),
     *("--set", "gateway.autoscaling.enabled=true,gateway.autoscaling.cpuPercent=70"),
@@ -72,15 +71,19 @@ def test_helm_finds_no_fault() -> None:
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_resources_are_valid(resources: list[Any], version: str) -> None:
     """Each holds to the schema of its kind, which knows no other fields."""
+    from cloudcoil.models.prometheus_operator import v1 as operator
+
     for resource in resources:
-        if model := OPERATOR.get(resource["kind"]):
-            model.model_validate(resource)
+        if resource["kind"] in OPERATOR_KINDS:
+            getattr(operator, resource["kind"]).model_validate(resource)
         else:
             kubernetes_validate.validate(resource, version, strict=True)
 
 
 def test_the_schemas_find_faults() -> None:
     """An unknown field fails, in Kubernetes' own kinds and in the operator's."""
+    from cloudcoil.models.prometheus_operator import v1 as operator
+
     deployment = of_kind(rendered(), "Deployment")["biasgate-gateway"]
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate({**deployment, "spec": {**deployment["spec"], "replica": 2}}, "1.33", strict=True)

@@ -9,7 +9,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for three calls
 
@@ -42,6 +41,8 @@ def jobs(workflow: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.stem)
 def test_files_are_valid(path: Path) -> None:
     """Each holds to the published schema of its kind."""
+    import jsonschema
+
     vendor = resources.files("check_jsonschema") / "builtin_schemas" / "vendor" / f"{SCHEMAS[path]}.json"
     schema = json.loads(vendor.read_text(encoding="utf-8"))
     whole = json.loads(

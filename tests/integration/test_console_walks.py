@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import httpx
-import openai
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
@@ -111,6 +110,8 @@ class Site(NamedTuple):
 
     def asked(self, question: str) -> str:
         """The `x-request-id` of an answer to the official client."""
+        import openai
+
         messages: Any = [{"role": "user", "content": question}]
         with openai.OpenAI(base_url=f"{self.system.gateway}/v1", api_key="unused", max_retries=0) as client:
             answer = client.chat.completions.with_raw_response.create(model="simulated", messages=messages)

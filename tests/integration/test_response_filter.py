@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import httpx
-import openai
 import pytest
 
 from tests.support.integration.failing import STREAM_HEAD, hang
@@ -509,6 +508,8 @@ class TestStream:
     )
     async def test_the_official_client(self, pieces: list[str]) -> None:
         """It reads a clean stream, raises APIError at an error event and BadRequestError at a refusal."""
+        import openai
+
         async with (
             scripted_upstream(default=streamed(events_of(*pieces))) as upstream,
             scripted_upstream(default=judge) as detector,
@@ -536,6 +537,8 @@ class TestStream:
 
     async def test_the_official_client_reads_past_a_comment(self) -> None:
         """A stream that is no longer filtered says so in a way that it tolerates."""
+        import openai
+
         async with (
             scripted_upstream(default=streamed(events_of(*CLEAN_PIECES))) as upstream,
             scripted_upstream(judge, default=hang) as detector,

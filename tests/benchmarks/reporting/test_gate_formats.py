@@ -5,7 +5,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import msgspec
 import pytest
 from junitparser import Failure, JUnitXml
@@ -69,6 +68,8 @@ def sarif_schema() -> Any:
 
 def test_sarif_is_valid(checked: Checked) -> None:
     """By its published schema; a result for each failure, at the file it is about, none for what holds."""
+    import jsonschema
+
     log = json.loads(sarif(checked))
     jsonschema.Draft4Validator(sarif_schema()).validate(log)
     [run] = log["runs"]
@@ -86,6 +87,8 @@ def test_sarif_is_valid(checked: Checked) -> None:
 
 def test_sarif_schema_can_fail(checked: Checked) -> None:
     """The schema refuses a log with a field of another kind: validity says something."""
+    import jsonschema
+
     log = json.loads(sarif(checked))
     log["runs"][0]["results"][0]["level"] = "terrible"
     with pytest.raises(jsonschema.ValidationError):

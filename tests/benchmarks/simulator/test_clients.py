@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest_asyncio
 
 from benchmarks.simulator.embeddings import DIMENSIONS
@@ -26,6 +24,8 @@ async def url() -> AsyncIterator[str]:
 
 async def test_the_asynchronous_client_gets_the_same_reply_streamed_and_whole(url: str) -> None:
     """With one seed the deltas join to the whole reply; role first, finish reason last, then the usage."""
+    import openai
+
     asked: Any = {"model": "simulated", "messages": QUESTION, "seed": 11}
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
         whole = await client.chat.completions.create(**asked)
@@ -40,6 +40,7 @@ async def test_the_asynchronous_client_gets_the_same_reply_streamed_and_whole(ur
 
 async def test_the_synchronous_openai_client_works(url: str) -> None:
     """Chat, completions, models and embeddings through the blocking client."""
+    import openai
 
     def talk() -> None:
         with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
@@ -62,6 +63,8 @@ async def test_the_synchronous_openai_client_works(url: str) -> None:
 
 async def test_the_anthropic_client_works(url: str) -> None:
     """Messages whole and streamed, with the reason of the end, a system prompt and the fingerprint."""
+    import anthropic
+
     question: Any = [{"role": "user", "content": "How do I mend a kettle?"}]
     async with anthropic.AsyncAnthropic(base_url=url, api_key="none", max_retries=0) as client:
         whole = await client.messages.create(model="simulated", max_tokens=500, messages=question, system="Be brief.")
@@ -82,5 +85,5 @@ async def test_the_anthropic_client_works(url: str) -> None:
         assert counted.input_tokens == cut.usage.input_tokens
 
 
-def _text(message: anthropic.types.Message) -> str:
+def _text(message: Any) -> str:
     return "".join(block.text for block in message.content if block.type == "text")

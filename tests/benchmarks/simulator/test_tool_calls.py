@@ -4,9 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import anthropic
 import httpx
-import openai
 import pytest
 import pytest_asyncio
 
@@ -37,6 +35,8 @@ async def test_the_openai_client_reads_a_call_streamed_and_whole(
     http: httpx.AsyncClient, choice: Any, content: str | None, finish_reason: str
 ) -> None:
     """With one seed the deltas join to the whole reply: the name first, then the arguments piece by piece."""
+    import openai
+
     asked: Any = {"model": "simulated", "messages": ASKED, "tools": TOOLS, "tool_choice": choice}
     async with openai.AsyncOpenAI(base_url=f"{http.base_url}/v1", api_key="none", max_retries=0) as client:
         for seed in range(8):
@@ -68,6 +68,8 @@ async def test_the_openai_client_reads_a_call_streamed_and_whole(
 )
 async def test_the_anthropic_client_reads_a_call_streamed_and_whole(http: httpx.AsyncClient, choice: Any) -> None:
     """One block of the call alone; streamed, its arguments come in pieces."""
+    import anthropic
+
     asked: Any = {"model": "simulated", "max_tokens": 200, "messages": ASKED, "tools": CLAUDE_TOOLS}
     asked |= {} if choice is None else {"tool_choice": choice}
     async with anthropic.AsyncAnthropic(base_url=str(http.base_url), api_key="none", max_retries=0) as client:

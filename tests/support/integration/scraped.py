@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import openai
-
 from tests.support.processes import BIASGATE, free_port, running
 from tests.support.prometheus_tools import program
 
@@ -123,6 +121,8 @@ def scraped(
 
 def send_traffic(gateway: str, n_requests: int, questions: Sequence[str] = (QUESTION,)) -> list[str]:
     """Questions about women and men in turn, with the official client; returns the ids of the requests."""
+    import openai
+
     ids = []
     with openai.OpenAI(base_url=f"{gateway}/v1", api_key="unused", max_retries=0) as client:
         name = next(iter(client.models.list())).id

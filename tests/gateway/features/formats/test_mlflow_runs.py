@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import importlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -24,7 +25,9 @@ from gateway.__main__ import main
 from gateway.features.formats import mlflow_runs
 from tests.support.commands import command, scored
 
-pytest.importorskip("mlflow", reason="mlflow-skinny is not installed: make venv")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mlflow") is None, reason="mlflow-skinny is not installed: make venv"
+)
 
 READ = """
 import json, sys
