@@ -9,7 +9,7 @@ group named, against the group swapped in).
 Estimands, each a mean over sampled exchanges that can be swapped, per (axis, group named):
 - `counterfactual_distance_excess`: mean distance between answers across the sides less the mean distance within them,
   in embeddings of the masked answers. With two draws a side this is unbiased for half the squared distance between
-  the two sides' mean embeddings (auditors.metrics.counterfactual): 0 for a model that answers both alike, whatever its
+  the two sides' mean embeddings (auditors.metrics.dispersion): 0 for a model that answers both alike, whatever its
   temperature. Comparing one old answer with one new one instead would count every resampling as bias.
 - `counterfactual_refusal_difference`: share refused as asked less share refused when swapped, -1..1.
 - `counterfactual_length_difference`: (words as asked - words when swapped) / (sum of both), -1..1.
@@ -53,7 +53,7 @@ from auditors.clients.judge_client import JudgeClient
 from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.conditions import has_room, offers_tools, returns_json
 from auditors.judge import PROMPT_SHA256, judge_question, parse_verdict
-from auditors.metrics.counterfactual import distance_excess, signed_difference
+from auditors.metrics.dispersion import distance_excess, signed_difference
 from auditors.probes import CUT_SHORT, TOOL_CALLED, Answer, answers, askable, is_unaskable, longest, question, too_long
 from auditors.structured import JSON, TOOL_ARGUMENTS, TOOL_NAME, json_contrast, tool_contrasts
 from auditors.text.conversation import Conversation, NotAuditableError, text_of

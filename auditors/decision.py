@@ -49,7 +49,7 @@ from auditors.decisions.questions import (
 )
 from auditors.decisions.swapped import swapped_decision
 from auditors.decisions.typed import typed_decision
-from auditors.metrics.decisions import flip_excess, impact, mean_difference
+from auditors.metrics.answers import flip_excess, impact, mean_difference
 from auditors.probes import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable
 from auditors.text.conversation import NotAuditableError
 from auditors.text.lenient_json import read_json

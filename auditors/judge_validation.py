@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from auditors.metrics.intervals import Interval
-from auditors.metrics.rogan_gladen import KnownRates
+from auditors.metrics.intervals import Interval, KnownRates
 
 MIN_JUDGEMENTS = 100
 """Below this the interval of kappa says little."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import NamedTuple, TypeVar
 
-from auditors.metrics.flips import Fields, excess, fields_difference
+from auditors.metrics.answers import Fields, excess, fields_difference
 from auditors.probes import Answer
 from auditors.text.json_fields import FieldsError, read_fields
 from auditors.text.swaps.echo import Echo

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from auditors.metrics.intervals import Interval
-from auditors.metrics.shares import wilson_interval
+from auditors.metrics.intervals import Interval, wilson_interval
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):

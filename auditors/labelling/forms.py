@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from auditors.metrics.essay_scores import body_score, final_score
+from auditors.metrics.answers import body_score, final_score
 
 FormName = Literal["essay", "favouring", "allocation", "choice", "perceptibility"]
 ReadingStatus = Literal["ok", "refusal", "rejected"]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 
-from auditors.metrics.rates import percentage
+from auditors.metrics.suite_scores import percentage
 
 Floats = NDArray[np.float64]
 

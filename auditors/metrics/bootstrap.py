@@ -1,12 +1,17 @@
-"""Resampling whole clusters, for any number that is a function of per-cluster sums.
+"""Resampling of clusters and of crossed factors, for any number that is a function of sums.
 
 Ratios, means, differences of means and spreads over groups are all functions of sums, so one routine serves every
 suite: a resample of clusters is a vector of counts, and its sums are one matrix product.
+
+Items that share what they were made of (a prompt, a category, a label, a template) are no independent draws from the
+population of stimuli: those of one stimulus differ together, stimuli are drawn within a category, and where every label
+is asked with every template both are drawn.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,3 +196,205 @@ def holm(p_values: Sequence[float], shares: Sequence[float] | None = None) -> li
         running = max(running, min(1.0, p * float(rest)))
         adjusted[index] = running
     return adjusted
+
+
+# Items within strata, and of crossed factors.
+
+
+Indices = NDArray[np.intp]
+
+"""Size of the largest array of weights or of leave-one-out sums: 32 MB."""
+
+
+class Noise(NamedTuple):
+    """How far a number made of crossed factors strays, beside a resampling of its rows alone."""
+
+    variance: Floats
+    """(p,) of each part of the number."""
+    degrees: float
+    """Of freedom: few where one factor with few levels makes most of the variance (Satterthwaite 1946)."""
+
+
+def stratified_bootstrap(
+    sums: Floats,
+    strata: Indices,
+    statistic: Statistic,
+    *,
+    rng: np.random.Generator,
+    n_resamples: int = N_RESAMPLES,
+    confidence_level: float = 0.95,
+) -> Bootstrap:
+    """Percentile interval of `statistic` when rows are drawn within strata that are fixed.
+
+    From a stratum of n rows n - 1 are drawn, each of weight n / (n - 1), so that the variance is unbiased however small
+    the strata are. A stratum of one row has no variance of its own to see: all such are taken together as one, which
+    counts their differences as noise and so errs on the wide side. The percentiles are those of Student's t with as
+    many degrees as there are rows beyond one a stratum.
+
+    Args:
+        sums: (n_rows, k) float64, the sums of each row.
+        strata: (n_rows,) the stratum of each row, any integers.
+        statistic: see `Statistic`.
+        rng: source of the resamples.
+        n_resamples: number of resamples, at least 1.
+        confidence_level: in (0, 1).
+
+    Returns: `interval` is None when there are fewer than 2 rows or no resample is defined; `n_clusters` counts rows.
+    Raises: ValueError if the shapes do not fit.
+    Source: Rao and Wu 1988, doi:10.1080/01621459.1988.10478591 (n - 1 draws).
+    """
+    _demand_rows(sums, [strata])
+    n_rows = len(sums)
+    if n_rows < 2:
+        return Bootstrap(None, n_rows, 0, is_degenerate=True)
+    members = _collapsed(strata)
+    drawn = np.zeros((n_resamples, sums.shape[1]))
+    for rows in members:
+        drawn += _drawn_within(sums[rows], rng, n_resamples)
+    degrees = sum(len(rows) - 1 for rows in members)
+    return _percentiles(statistic(drawn), n_rows, student_tail(degrees, confidence_level))
+
+
+def _collapsed(strata: Indices) -> list[Indices]:
+    """Rows of each stratum; those of single rows together, with the smallest other one where there is only one."""
+    _, stratum, sizes = np.unique(strata, return_inverse=True, return_counts=True)
+    order = np.argsort(stratum, kind="stable")
+    members = np.split(order, np.cumsum(sizes)[:-1])
+    single = [rows for rows in members if len(rows) == 1]
+    several = sorted((rows for rows in members if len(rows) > 1), key=len)
+    if len(single) == 1 and several:
+        single.append(several.pop(0))
+    return [*several, *([np.concatenate(single)] if single else [])]
+
+
+def _drawn_within(sums: Floats, rng: np.random.Generator, n_resamples: int) -> Floats:
+    """(n_resamples, k) sums of n - 1 of n rows, drawn with replacement, of weight n / (n - 1)."""
+    n_rows = len(sums)
+    weight = n_rows / (n_rows - 1)
+    found = np.empty((n_resamples, sums.shape[1]))
+    step = max(1, _NUMBERS_AT_ONCE // n_rows)
+    for start in range(0, n_resamples, step):
+        size = min(step, n_resamples - start)
+        drawn = rng.integers(n_rows, size=(size, n_rows - 1)) + n_rows * np.arange(size)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=size * n_rows).reshape(size, n_rows)
+        found[start : start + size] = weight * (counts.astype(np.float64) @ sums)
+    return found
+
+
+def crossed_bootstrap(
+    sums: Floats,
+    factors: Sequence[Indices],
+    statistic: Statistic,
+    *,
+    rng: np.random.Generator,
+    n_resamples: int = N_RESAMPLES,
+    confidence_level: float = 0.95,
+) -> Bootstrap:
+    """Percentile interval of `statistic` when each row was made with a level of each of several drawn factors.
+
+    Rows are resampled, and how far the resamples lie from the number is stretched until their variance is that of
+    `crossed_noise`. (Resampling the levels of all factors at once, the pigeonhole bootstrap of Owen 2007, counts the
+    noise of single rows up to three times and so covers too much where the factors hardly matter.)
+
+    Args:
+        sums: (n_rows, k) float64, the sums of each row.
+        factors: (n_rows,) level of each row, any integers, one array a factor.
+        statistic: see `Statistic`.
+        rng: source of the resamples.
+        n_resamples: number of resamples, at least 1.
+        confidence_level: in (0, 1).
+
+    Returns: `interval` is None when there are fewer than 2 rows or no resample is defined; `n_clusters` counts rows.
+    Raises: ValueError if the shapes do not fit.
+    """
+    _demand_rows(sums, factors)
+    n_rows = len(sums)
+    if n_rows < 2:
+        return Bootstrap(None, n_rows, 0, is_degenerate=True)
+    value = float(statistic(sums.sum(axis=0)))
+    values = statistic(resampled_sums(sums, rng=rng, n_resamples=n_resamples))
+    noise = crossed_noise(sums, factors, lambda rows: statistic(rows)[..., None])
+    spread = float(np.nanstd(values)) if not np.isnan(values).all() else 0.0
+    wanted = math.sqrt(float(noise.variance[0]))
+    if spread > 0 and wanted > 0:
+        values = value + (values - value) * (wanted / spread)
+    return _percentiles(values, n_rows, student_tail(noise.degrees, confidence_level), wanted)
+
+
+def crossed_noise(sums: Floats, factors: Sequence[Indices], parts: Callable[[Floats], Floats]) -> Noise:
+    """Variance of numbers made of crossed factors.
+
+    The variance from leaving out one level of a factor at a time holds that of single rows as well; of all factors
+    together it would be counted once for each. So of the sum over factors all but one of it are taken off, and what is
+    left is at least the variance of single rows.
+
+    Args:
+        sums: (n_rows, k) float64.
+        factors: see `crossed_bootstrap`.
+        parts: sums (..., k) to numbers (..., p); NaN where undefined.
+
+    Source: Cameron, Gelbach and Miller 2011, doi:10.1198/jbes.2010.07136; Efron and Stein 1981,
+        doi:10.1214/aos/1176345462 (variance by leaving out).
+    """
+    rows = row_variance(sums, parts)
+    found = [_left_out(sums, levels, parts) for levels in factors]
+    of_factors = [variance - rows for variance in found]
+    variance = np.maximum(rows, rows + sum(of_factors, np.zeros_like(rows)))
+    own = [float(np.nansum(np.maximum(0.0, one))) for one in of_factors]
+    whole = float(np.nansum(rows)) + sum(own)
+    if whole <= 0:
+        return Noise(variance, math.inf)
+    squares = float(np.nansum(rows)) ** 2 / max(1, len(sums) - 1)
+    squares += sum(
+        one**2 / max(1, len(np.unique(levels)) - 1) for one, levels in zip(own, factors, strict=True) if one > 0
+    )
+    return Noise(variance, whole**2 / squares)
+
+
+def _left_out(sums: Floats, levels: Indices, parts: Callable[[Floats], Floats]) -> Floats:
+    """(p,) jackknife variance of each part, leaving out one level at a time; 0 where there are fewer than two."""
+    _, level = np.unique(levels, return_inverse=True)
+    n_levels, width = int(level.max()) + 1, sums.shape[1]
+    by_level = np.zeros((n_levels, width))
+    np.add.at(by_level, level, sums)
+    total = sums.sum(axis=0)
+    step = max(1, _NUMBERS_AT_ONCE // max(1, width))
+    found = np.concatenate([parts(total - by_level[at : at + step]) for at in range(0, n_levels, step)])
+    known = ~np.isnan(found)
+    n_known = known.sum(axis=0)
+    if n_levels < 2:
+        return np.zeros(found.shape[1:])
+    centre = np.divide(np.where(known, found, 0.0).sum(axis=0), np.maximum(n_known, 1))
+    squares = np.where(known, (found - centre) ** 2, 0.0).sum(axis=0)
+    return np.asarray((n_levels - 1) / np.maximum(n_known, 1) * squares)
+
+
+def row_variance(sums: Floats, parts: Callable[[Floats], Floats]) -> Floats:
+    """(p,) of each part, from leaving out one row at a time: what `crossed_noise` begins with."""
+    return _left_out(sums, np.arange(len(sums)), parts)
+
+
+def student_tail(degrees: float, confidence_level: float) -> float:
+    """Share of normal resamples outside each end of an interval by Student's t with so many degrees of freedom."""
+    return float(ndtr(-stdtrit(max(1.0, min(degrees, 1e6)), (1 + confidence_level) / 2)))
+
+
+def _percentiles(values: Floats, n_rows: int, tail: float, error: float | None = None) -> Bootstrap:
+    defined = values[~np.isnan(values)]
+    n_undefined = len(values) - len(defined)
+    if len(defined) == 0:
+        return Bootstrap(None, n_rows, n_undefined, is_degenerate=True)
+    lower, upper = np.percentile(defined, [100 * tail, 100 - 100 * tail])
+    return Bootstrap(
+        Interval(float(lower), float(upper)),
+        n_rows,
+        n_undefined,
+        is_degenerate=is_one_value(defined),
+        standard_error=float(np.std(defined)) if error is None else error,
+    )
+
+
+def _demand_rows(sums: Floats, labels: Sequence[Indices]) -> None:
+    if sums.ndim != 2 or any(one.shape != (len(sums),) for one in labels):
+        shapes = ", ".join(str(one.shape) for one in labels)
+        raise ValueError(f"sums must have shape (n_rows, k) and labels (n_rows,), not {sums.shape} and {shapes}")

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-from auditors.metrics.bootstrap import Statistic
-from auditors.metrics.crossed import crossed_noise, row_variance
+from auditors.metrics.bootstrap import Statistic, crossed_noise, row_variance
 from auditors.metrics.intervals import Interval
 
 Floats = NDArray[np.float64]

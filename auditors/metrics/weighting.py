@@ -7,8 +7,7 @@ import math
 
 import msgspec
 
-from auditors.metrics.finite import require_finite
-from auditors.metrics.intervals import Interval
+from auditors.metrics.intervals import Interval, require_finite
 from auditors.metrics.sequential import empirical_bernstein_interval
 
 MAX_MOMENT_WEIGHT = 8.0

@@ -12,9 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from auditors.metrics.intervals import Interval
-from auditors.metrics.shares import wilson_interval
-from auditors.metrics.student import student_quantile
+from auditors.metrics.intervals import Interval, student_quantile, wilson_interval
 from auditors.metrics.weighting import WeightedSums, add_weighted, hajek_mean, kish_effective_n, weighted_variance
 
 LEAST_PAIRS = 30

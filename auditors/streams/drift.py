@@ -21,8 +21,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from auditors.metrics.finite import require_finite
-from auditors.metrics.intervals import Interval
+from auditors.metrics.intervals import Interval, require_finite
 from auditors.metrics.sequential import BETS, log_mean_evidence, log_sum, shiryaev_roberts_step
 from auditors.metrics.weighting import WeightedSums
 

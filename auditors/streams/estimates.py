@@ -1,13 +1,13 @@
 """Estimates of a live series: its mean with an interval, over all audits or a window of them. Pure, no I/O.
 
-Exact: the bounds of the whole series (auditors.metrics.confidence), which hold at all times at once as long as the mean
+Exact: the bounds of the whole series (auditors.metrics.sequential), which hold at all times at once as long as the mean
 given the past does not move, and which missing judgements move apart (`streams.state`). Approximate: the Hajek mean is
 biased by order 1/n; an interval of a window holds at one time chosen beforehand.
 """
 
 from collections.abc import Mapping
 
-from auditors.metrics import confidence
+from auditors.metrics import sequential
 from auditors.metrics.intervals import Interval
 from auditors.metrics.weighting import WeightedSums, fixed_time_interval, hajek_mean, kish_effective_n
 from auditors.streams.scales import unscaled
@@ -61,8 +61,8 @@ def bounds_of(state: StreamState, confidence_level: float = 0.95) -> Interval:
 
     They are widened to the Hajek mean where that lies outside, which happens when the mean has moved.
     """
-    lower = confidence.lower_bound(state.low, confidence_level)
-    upper = confidence.upper_bound(state.high or state.low, confidence_level)
+    lower = sequential.lower_bound(state.low, confidence_level)
+    upper = sequential.upper_bound(state.high or state.low, confidence_level)
     if not state.sums.n:
         return Interval(min(lower, upper), max(lower, upper))
     mean = hajek_mean(state.sums)

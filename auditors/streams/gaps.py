@@ -27,7 +27,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from auditors.metrics.finite import require_finite
+from auditors.metrics.intervals import require_finite
 
 ALIKE = 1e-9
 """Scores that differ by less speak alike: sums round."""

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from auditors.metrics.finite import require_finite
+from auditors.metrics.intervals import require_finite
 
 DAY = 86400.0
 LEAST_SECONDS = 60.0

@@ -17,8 +17,8 @@ mean of both.
 
 import math
 
-from auditors.metrics.detectable import smallest_rise, spread_of
 from auditors.metrics.intervals import Interval
+from auditors.metrics.sequential import smallest_rise, spread_of
 from auditors.metrics.weighting import WeightedSums, fixed_time_interval, hajek_mean, less, weighted_variance
 from auditors.streams.drift import Detector
 

@@ -8,8 +8,7 @@ import math
 
 import msgspec
 
-from auditors.metrics.confidence import LARGEST_BET, ConfidenceSums
-from auditors.metrics.sequential import BETS
+from auditors.metrics.sequential import BETS, LARGEST_BET, ConfidenceSums
 from auditors.metrics.weighting import WeightedSums
 from auditors.streams.drift import Detector
 from auditors.streams.gaps import Block, Side

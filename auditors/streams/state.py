@@ -25,10 +25,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from auditors.metrics import confidence
-from auditors.metrics.confidence import ConfidenceSums
-from auditors.metrics.finite import require_finite
-from auditors.metrics.intervals import Interval
+from auditors.metrics import sequential
+from auditors.metrics.intervals import Interval, require_finite
+from auditors.metrics.sequential import ConfidenceSums
 from auditors.metrics.weighting import (
     WeightedSums,
     add_weighted,
@@ -382,8 +381,8 @@ def _moved(
     moved = msgspec.structs.replace(
         state,
         sums=sums,
-        low=confidence.add(state.low, value.y, value.weight),
-        high=confidence.add(state.high, value.y, value.weight) if state.high else None,
+        low=sequential.add(state.low, value.y, value.weight),
+        high=sequential.add(state.high, value.y, value.weight) if state.high else None,
         pace=state.pace if value.at is None else pace.add(state.pace, value.at),
     )
     detector = _watched(state, value, sums, settings, others, reference)
@@ -479,8 +478,8 @@ def _apart(state: StreamState, status: Status, weight: float) -> StreamState:
     return msgspec.structs.replace(
         state,
         excluded=_one_more(state, status),
-        low=confidence.add(state.low, 0.0, weight),
-        high=confidence.add(state.high or state.low, 1.0, weight),
+        low=sequential.add(state.low, 0.0, weight),
+        high=sequential.add(state.high or state.low, 1.0, weight),
     )
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Never
 
-from auditors.metrics.flips import Value
+from auditors.metrics.answers import Value
 
 LONGEST_CHARS = 100_000
 DEEPEST = 32

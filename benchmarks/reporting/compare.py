@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.bootstrap import N_RESAMPLES, Statistic, holm, paired_swap_p_value
-from auditors.metrics.repeated import repeated_level
+from auditors.metrics.significance import repeated_level
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
 from benchmarks.run.multiplicity import FALSE_STARS

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from auditors.metrics.bootstrap import holm
-from auditors.metrics.sign_flip import sign_flip_p_value
+from auditors.metrics.significance import sign_flip_p_value
 from auditors.metrics.spread import Spread
 from auditors.types import Estimate
 from benchmarks.suites.common.estimation import Cell, degrees_of_freedom, drawn

@@ -3,7 +3,7 @@
 Items are asked in the order in which `--limit` takes them: whole sets, every axis by its share. At looks fixed
 beforehand, each GROWTH times the items of the last, the headline number is formed; the run stops at the first look at
 which its interval is narrow enough. Every number of the result has the interval of that look, at a level so much higher
-that those of all looks hold at once (`auditors.metrics.repeated`): whatever made the run stop, 95 % cover.
+that those of all looks hold at once (`auditors.metrics.significance`): whatever made the run stop, 95 % cover.
 
 Sets, not whole clusters, are added: an interval comes from the differences between clusters in any case, and a few
 items of every cluster tell more than all items of a few. What clusters have in common makes the looks more alike than
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from auditors.metrics.repeated import repeated_level
+from auditors.metrics.significance import repeated_level
 from auditors.types import Estimate
 from benchmarks.run.plan import Plan
 from benchmarks.run.selection import beginnings

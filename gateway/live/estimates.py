@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from auditors.metrics.intervals import Interval
-from auditors.metrics.rogan_gladen import CorrectedShare, KnownRates, KnownShare, corrected_share
+from auditors.metrics.intervals import CorrectedShare, Interval, KnownRates, KnownShare, corrected_share
 from auditors.metrics.weighting import WeightedSums, hajek_mean, kish_effective_n
 from auditors.nearest_identity import MostNormal, most_normal
 from auditors.streams.calibration import LEAST_PAIRS, Corrected, Pair, error_rates, prediction_powered

@@ -7,8 +7,15 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from auditors.metrics.error_rates import error_rates, rogan_gladen
-from auditors.metrics.group_shares import GroupShare, Judged, Labelled, share_difference, shares_by_group
+from auditors.metrics.error_rates import (
+    GroupShare,
+    Judged,
+    Labelled,
+    error_rates,
+    rogan_gladen,
+    share_difference,
+    shares_by_group,
+)
 from auditors.metrics.intervals import Interval
 from tests.support.auditors.planted_rates import (
     GROUPS,

@@ -10,15 +10,16 @@ from auditors.metrics.agreement import (
     Level,
     Ratings,
     agreeing_pairs,
+    chance_corrected,
     cohen_kappa,
     counts_of,
+    exact_agreement,
     fleiss_kappa,
+    judge_agreement,
     krippendorff_alpha,
 )
-from auditors.metrics.agreement_intervals import chance_corrected, exact_agreement
 from auditors.metrics.error_rates import error_rates, rogan_gladen
 from auditors.metrics.intervals import Interval
-from auditors.metrics.judge_agreement import judge_agreement
 from auditors.metrics.weighting import WeightedSums
 from auditors.streams.calibration import Pair, prediction_powered
 from tests.support.auditors.raters import GROUPS, Drawn, Floats, Setting, draw

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from auditors.metrics.rates import wilson_interval
+from auditors.metrics.intervals import wilson_interval
 from benchmarks.run.client import open_client
 from benchmarks.run.exact.server import probe
 from benchmarks.run.plan import Plan

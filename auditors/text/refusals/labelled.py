@@ -12,8 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from auditors.metrics.intervals import Interval
-from auditors.metrics.shares import wilson_interval
+from auditors.metrics.intervals import Interval, wilson_interval
 from auditors.text.refusals.verdict import verdict_on
 
 Part = Literal["development", "held-out"]

@@ -12,13 +12,18 @@ from numpy.typing import NDArray
 
 from auditors.clients.judge_client import JudgeClient
 from auditors.json_errors import UNREADABLE
-from auditors.metrics.agreement import AgreeingPairs
-from auditors.metrics.agreement_intervals import Agreement, exact_agreement, too_few
+from auditors.metrics.agreement import (
+    AgreeingPairs,
+    Agreement,
+    JudgeAgreement,
+    exact_agreement,
+    judge_agreement,
+    too_few,
+)
+from auditors.metrics.answers import SECTION_SCORES
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.clustered import FEWEST_TELLING
-from auditors.metrics.essay_scores import SECTION_SCORES
 from auditors.metrics.intervals import Interval
-from auditors.metrics.judge_agreement import JudgeAgreement, judge_agreement
 from auditors.text.user_files import read_utf8
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, JudgeForm
 from benchmarks.errors import BenchmarkError

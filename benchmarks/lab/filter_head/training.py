@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-from auditors.metrics.auc import clustered_auc
 from auditors.metrics.clustered import cluster_wilson
 from auditors.metrics.intervals import Interval
+from auditors.metrics.ranking import clustered_auc
 from benchmarks.lab.filter_head.examples import Example, Part
 
 Floats = NDArray[np.float64]

@@ -11,8 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.labelling.forms import Reading
-from auditors.metrics.agreement import AgreeingPairs, Ratings, cohen_kappa, krippendorff_alpha
-from auditors.metrics.agreement_intervals import FEWEST_CLUSTERS, Agreement, chance_corrected, exact_agreement, too_few
+from auditors.metrics.agreement import (
+    FEWEST_CLUSTERS,
+    AgreeingPairs,
+    Agreement,
+    Ratings,
+    chance_corrected,
+    cohen_kappa,
+    exact_agreement,
+    krippendorff_alpha,
+    too_few,
+)
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.clustered import FEWEST_TELLING
 from auditors.metrics.intervals import Interval

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from auditors.metrics.bootstrap import is_one_value
-from auditors.metrics.crossed import crossed_noise
+from auditors.metrics.bootstrap import crossed_noise, is_one_value
 from benchmarks.reporting.compare import aligned
 from benchmarks.suites.common.estimation import (
     MIN_CLUSTERS,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.json_errors import UNREADABLE
-from auditors.metrics.favoritism import ratio
+from auditors.metrics.spread import ratio
 from auditors.text.refusal_words import declines
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError

@@ -16,15 +16,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.essay_scores import final_score
-from auditors.metrics.favoritism import (
-    axis_mean,
-    dob_table,
-    dob_text,
-    group_favoritism,
-    pair_favoritism,
-    ratio,
-)
+from auditors.metrics.answers import final_score
+from auditors.metrics.spread import axis_mean, dob_table, dob_text, group_favoritism, pair_favoritism, ratio
 from benchmarks.errors import nearest
 from benchmarks.run.plan import Plan
 from benchmarks.simulator import stance

@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.bbq import bbq_bias_score_ambig, bbq_bias_score_disambig, bbq_rate
 from auditors.metrics.bootstrap import Statistic
+from auditors.metrics.suite_scores import bbq_bias_score_ambig, bbq_bias_score_disambig, bbq_rate
 from benchmarks.suites.bbq.data import AXES, EMPTY_GROUP, FLAGS, SWAPPED
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import NO_REPLY, UNREAD

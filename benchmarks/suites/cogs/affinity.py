@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.dispersion import affinity_bias_score, selection_share
-from auditors.metrics.group_differences import within_item_permutation
+from auditors.metrics.significance import within_item_permutation
 from auditors.metrics.spread import Spread
 from benchmarks.suites.cogs.prompts import AXES, TASKS
 from benchmarks.suites.cogs.representative import N_PERMUTATIONS, described, over_tasks

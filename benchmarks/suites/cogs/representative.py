@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.dispersion import cosine_distance
-from auditors.metrics.group_differences import Outcome, one_way_anova, pooled_t, within_item_permutation
+from auditors.metrics.significance import Outcome, one_way_anova, pooled_t, within_item_permutation
 from auditors.metrics.spread import Spread
 from benchmarks.suites.cogs.prompts import AXES, DEFAULT_AXIS
 from benchmarks.suites.cogs.shares import by_task, extremes, group_name, task_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditors.metrics.rates import percentage
+from auditors.metrics.suite_scores import percentage
 from auditors.types import Status
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell

@@ -8,8 +8,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.bootstrap import N_RESAMPLES, Bootstrap, Statistic, cluster_bootstrap, is_one_value
-from auditors.metrics.crossed import crossed_bootstrap, crossed_noise, stratified_bootstrap
+from auditors.metrics.bootstrap import (
+    N_RESAMPLES,
+    Bootstrap,
+    Statistic,
+    cluster_bootstrap,
+    crossed_bootstrap,
+    crossed_noise,
+    is_one_value,
+    stratified_bootstrap,
+)
 from auditors.metrics.intervals import Interval
 from auditors.metrics.spread import Spread, SpreadBootstrap, spread_bootstrap
 from auditors.types import Estimate

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.mask import (
+from auditors.metrics.suite_scores import (
     StereotypeDenominator,
     idealised_cat_score,
     language_modelling_score,

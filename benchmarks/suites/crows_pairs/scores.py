@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from auditors.metrics.mask import StereotypeDenominator
+from auditors.metrics.suite_scores import StereotypeDenominator
 from auditors.types import Estimate
 from benchmarks.suites.common import masked
 from benchmarks.suites.common.estimation import Cell

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.intensity import average_over_words, intensity_difference, word_means
+from auditors.metrics.suite_scores import average_over_words, intensity_difference, word_means
 from auditors.types import Estimate
 from benchmarks.suites.common.counting import UNREAD, cluster_sums, left_out, rate, unit
 from benchmarks.suites.common.estimation import Cell

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from auditors.clients.judge_client import UnreadableError
-from auditors.metrics.essay_scores import SECTION_SCORES, final_score
+from auditors.metrics.answers import SECTION_SCORES, final_score
 from auditors.types import Status
 from benchmarks.suites.protocol import ProtocolName
 

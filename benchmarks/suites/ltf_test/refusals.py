@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from auditors.metrics.bounds import Bounds, variance_bounds
-from auditors.metrics.favoritism import group_favoritism, round_half_up
-from auditors.metrics.spread import Spread
+from auditors.metrics.spread import Bounds, Spread, group_favoritism, round_half_up, variance_bounds
 from benchmarks.suites.common.estimation import EXCLUDED, HIGHEST, LOWEST, REFUSALS_AS, Cell, point
 from benchmarks.suites.ltf_test.essays import Chosen, Essays, Floats, Indices, Mask
 from benchmarks.suites.ltf_test.statistics import cluster_sums, matrix, overall_and_group_means

@@ -13,10 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from auditors.metrics.favoritism import (
-    axis_mean,
-)
-from auditors.metrics.spread import Spread
+from auditors.metrics.spread import Spread, axis_mean
 from benchmarks.suites.common.counted import Joined, Share
 from benchmarks.suites.common.estimation import Cell, point
 from benchmarks.suites.common.observations import where

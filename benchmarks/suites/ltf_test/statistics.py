@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from auditors.metrics.favoritism import (
+from auditors.metrics.spread import (
+    Spread,
     absolute_discrimination,
     dob_table,
     dob_text,
@@ -11,7 +12,6 @@ from auditors.metrics.favoritism import (
     pair_favoritism,
     ratio,
 )
-from auditors.metrics.spread import Spread
 from benchmarks.suites.ltf_test.essays import Chosen, Essays, Floats, Indices
 
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.counterfactual import excess_of_each
+from auditors.metrics.dispersion import excess_of_each
 from auditors.text.swaps.masking import masked
 from benchmarks.suites.protocol import JUDGE_FAILED, Item, Observation, Reply
 

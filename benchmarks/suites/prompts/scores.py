@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.counterfactual import signed_difference
+from auditors.metrics.dispersion import signed_difference
 from benchmarks.suites.common.counting import cluster_sums, left_out, rate
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import axis_of, items_of, parts, where

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.pronouns import class_percentage
 from auditors.metrics.ranking import population_sd_of_shares
+from auditors.metrics.suite_scores import class_percentage
 from auditors.types import Estimate
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell

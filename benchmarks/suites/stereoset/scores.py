@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from auditors.metrics.mask import idealised_cat_score
+from auditors.metrics.suite_scores import idealised_cat_score
 from auditors.types import Estimate
 from benchmarks.suites.common import masked
 from benchmarks.suites.common.counting import unit

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.named_share import named_share, positive_negative_difference
+from auditors.metrics.suite_scores import named_share, positive_negative_difference
 from auditors.types import Estimate
 from benchmarks.suites.common.counted import Difference, Share
 from benchmarks.suites.common.counting import NO_REPLY, rate

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.pronouns import class_percentage, male_female_difference
+from auditors.metrics.suite_scores import class_percentage, male_female_difference
 from auditors.types import Estimate
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, unit

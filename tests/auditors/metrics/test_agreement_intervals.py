@@ -5,9 +5,18 @@ import math
 import numpy as np
 import pytest
 
-from auditors.metrics.agreement import Ratings, agreeing_pairs, cohen_kappa, krippendorff_alpha
-from auditors.metrics.agreement_intervals import NO_ITEMS, ONE_VALUE, Agreement, chance_corrected, exact_agreement
-from auditors.metrics.shares import wilson_interval
+from auditors.metrics.agreement import (
+    NO_ITEMS,
+    ONE_VALUE,
+    Agreement,
+    Ratings,
+    agreeing_pairs,
+    chance_corrected,
+    cohen_kappa,
+    exact_agreement,
+    krippendorff_alpha,
+)
+from auditors.metrics.intervals import wilson_interval
 
 
 def width(found: Agreement) -> float:

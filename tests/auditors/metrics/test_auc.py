@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from auditors.metrics.auc import clustered_auc
+from auditors.metrics.ranking import clustered_auc
 
 
 def test_by_hand() -> None:

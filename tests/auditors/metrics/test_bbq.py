@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from auditors.metrics.bbq import bbq_bias_score_ambig, bbq_bias_score_disambig, bbq_rate
+from auditors.metrics.suite_scores import bbq_bias_score_ambig, bbq_bias_score_disambig, bbq_rate
 
 
 @pytest.mark.parametrize(

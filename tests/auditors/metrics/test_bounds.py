@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auditors.metrics.bounds import MOST_PARTS, variance_bounds
+from auditors.metrics.spread import MOST_PARTS, variance_bounds
 
 
 def test_known_ranges() -> None:

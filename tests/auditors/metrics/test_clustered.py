@@ -15,8 +15,7 @@ from auditors.metrics.clustered import (
     peaked_interval,
     stratified_t,
 )
-from auditors.metrics.intervals import Interval
-from auditors.metrics.rates import wilson_interval
+from auditors.metrics.intervals import Interval, wilson_interval
 
 Floats = NDArray[np.float64]
 

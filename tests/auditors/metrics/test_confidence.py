@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.metrics import confidence
-from auditors.metrics.confidence import BET_PERIOD, EVERY_VALUE_UNTIL, LARGEST_BET, ConfidenceSums
+from auditors.metrics import sequential
 from auditors.metrics.intervals import Interval
+from auditors.metrics.sequential import BET_PERIOD, EVERY_VALUE_UNTIL, LARGEST_BET, ConfidenceSums
 from tests.support.auditors.stream_bank import EstimateBank
 
 pairs = st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 1)), max_size=60)
 
 
 def sums_of(values: list[tuple[float, float]]) -> ConfidenceSums:
-    return functools.reduce(lambda sums, pair: confidence.add(sums, *pair), values, ConfidenceSums())
+    return functools.reduce(lambda sums, pair: sequential.add(sums, *pair), values, ConfidenceSums())
 
 
 def plain_theorem(values: list[float], level: float) -> Interval:
@@ -38,11 +38,11 @@ def plain_theorem(values: list[float], level: float) -> Interval:
 
 def test_first_value_by_hand() -> None:
     """After y = 1 the bet is 3/4 and the prediction 1/2: 1 -+ (ln 40 + (ln 4 - .75) / 4) / .75, cut to [0, 1]."""
-    sums = confidence.add(ConfidenceSums(), 1.0)
+    sums = sequential.add(ConfidenceSums(), 1.0)
 
     assert sums.aa == pytest.approx((math.log(4) - 0.75) / 4)
     assert (sums.bet_w, sums.bet_wy) == (0.75, 0.75)
-    assert confidence.interval(sums) == Interval(0.0, 1.0)
+    assert sequential.interval(sums) == Interval(0.0, 1.0)
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
@@ -51,7 +51,7 @@ def test_equal_weights_are_the_theorem(level: float) -> None:
     rng = random.Random(5)
     values = [round(rng.betavariate(2, 5), 3) for _ in range(150)]
 
-    found = confidence.interval(sums_of([(y, 1.0) for y in values]), level)
+    found = sequential.interval(sums_of([(y, 1.0) for y in values]), level)
 
     expected = plain_theorem(values, level)
     assert (found.lower, found.upper) == pytest.approx((expected.lower, expected.upper), abs=1e-12)
@@ -70,10 +70,10 @@ def test_unequal_weights_solve_the_inequality() -> None:
             off = w * (y - m) - ((0.5 + partial.wy) / t - m * (1 + partial.w) / t)
             score += partial.bet * w * (y - m)
             boundary += (-math.log(1 - partial.bet) - partial.bet) * off * off
-            partial = confidence.add(partial, y, w)
+            partial = sequential.add(partial, y, w)
         return abs(score) <= boundary
 
-    found = confidence.interval(sums)
+    found = sequential.interval(sums)
 
     assert [inside(m) for m in (found.lower + 1e-6, found.upper - 1e-6)] == [True, True]
     assert [inside(m) for m in (found.lower - 1e-6, found.upper + 1e-6)] == [False, False]
@@ -81,14 +81,14 @@ def test_unequal_weights_solve_the_inequality() -> None:
 
 def test_nothing_seen_is_the_whole_range() -> None:
     """No value, no knowledge."""
-    assert confidence.interval(ConfidenceSums()) == Interval(0.0, 1.0)
+    assert sequential.interval(ConfidenceSums()) == Interval(0.0, 1.0)
 
 
 @given(pairs, st.floats(0.5, 0.999))
 def test_bounds_stay_in_the_range(values: list[tuple[float, float]], level: float) -> None:
     """Whatever comes, 0 <= lower <= upper <= 1 and the bet stays a bet."""
     sums = sums_of(values)
-    found = confidence.interval(sums, level)
+    found = sequential.interval(sums, level)
 
     assert 0.0 <= found.lower <= found.upper <= 1.0
     assert 0.0 < sums.bet <= LARGEST_BET
@@ -98,14 +98,14 @@ def test_bounds_stay_in_the_range(values: list[tuple[float, float]], level: floa
 def test_values_out_of_range_are_refused(y: float, weight: float) -> None:
     """Nothing out of range enters the sums."""
     with pytest.raises(ValueError, match=r"must be in \[0, 1\]"):
-        confidence.add(ConfidenceSums(), y, weight)
+        sequential.add(ConfidenceSums(), y, weight)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0])
 def test_an_impossible_level_is_refused(level: float) -> None:
     """Levels lie strictly between 0 and 1."""
     with pytest.raises(ValueError, match="confidence level"):
-        confidence.interval(ConfidenceSums(), level)
+        sequential.interval(ConfidenceSums(), level)
 
 
 def ever_missed(mean: float, runs: int, looks: int, rng: np.random.Generator, *, strata: bool = False) -> float:

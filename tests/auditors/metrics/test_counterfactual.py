@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from auditors.metrics.counterfactual import distance_excess, excess_of_each, signed_difference
+from auditors.metrics.dispersion import distance_excess, excess_of_each, signed_difference
 
 E = np.eye(4)
 

@@ -6,8 +6,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from auditors.metrics.association import stereotype_rate
-from auditors.metrics.bootstrap import Bootstrap, cluster_bootstrap
-from auditors.metrics.crossed import crossed_bootstrap, crossed_noise, stratified_bootstrap, student_tail
+from auditors.metrics.bootstrap import (
+    Bootstrap,
+    cluster_bootstrap,
+    crossed_bootstrap,
+    crossed_noise,
+    stratified_bootstrap,
+    student_tail,
+)
 
 Floats = NDArray[np.float64]
 

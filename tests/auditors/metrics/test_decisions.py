@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from auditors.metrics.decisions import Impact, flip_excess, impact, mean_difference
+from auditors.metrics.answers import Impact, flip_excess, impact, mean_difference
 from auditors.metrics.weighting import hajek_mean
 from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import estimate

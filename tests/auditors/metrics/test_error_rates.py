@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from auditors.metrics.error_rates import LEAST_LABELS, ErrorRates, error_rates, rogan_gladen
-from auditors.metrics.shares import wilson_interval
+from auditors.metrics.intervals import wilson_interval
 
 
 def rates_of(sensitivity: float, specificity: float, each: int = 100) -> ErrorRates:

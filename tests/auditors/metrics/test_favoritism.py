@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditors.metrics.favoritism import (
+from auditors.metrics.spread import (
     absolute_discrimination,
     axis_mean,
     dob_table,

@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from auditors.metrics.flips import Fields, Value, excess, fields_difference, value_difference
+from auditors.metrics.answers import Fields, Value, excess, fields_difference, value_difference
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from auditors.metrics.group_differences import one_way_anova, pooled_t, within_item_permutation
+from auditors.metrics.significance import one_way_anova, pooled_t, within_item_permutation
 
 samples = st.lists(st.floats(0, 1).map(lambda value: round(value, 3)), min_size=3, max_size=8)
 

@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from auditors.metrics.error_rates import error_rates, rogan_gladen
-from auditors.metrics.group_shares import NOT_LABELLED, Judged, Labelled, share_difference, shares_by_group
+from auditors.metrics.error_rates import (
+    NOT_LABELLED,
+    Judged,
+    Labelled,
+    error_rates,
+    rogan_gladen,
+    share_difference,
+    shares_by_group,
+)
 
 PEOPLE = [True] * 100 + [False] * 100
 LENIENT = [True] * 90 + [False] * 10 + [True] * 40 + [False] * 60

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from auditors.metrics.intensity import average_over_words, intensity_difference, word_means
+from auditors.metrics.suite_scores import average_over_words, intensity_difference, word_means
 from tests.support.published import TABLES, needs_tables
 
 PRINTED = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auditors.metrics.judge_agreement import JudgeAgreement, judge_agreement
+from auditors.metrics.agreement import JudgeAgreement, judge_agreement
 
 
 def compared(reference: list[int], judge: list[int], labels: tuple[int, ...] = (-1, 0, 1, 2)) -> JudgeAgreement:

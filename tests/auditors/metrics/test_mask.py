@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal
 import numpy as np
 import pytest
 
-from auditors.metrics.mask import (
+from auditors.metrics.suite_scores import (
     SentenceScores,
     idealised_cat_score,
     language_modelling_score,

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from auditors.metrics.named_share import named_share, positive_negative_difference
+from auditors.metrics.suite_scores import named_share, positive_negative_difference
 from tests.support.published import TABLES, needs_tables
 
 Cells = dict[tuple[str, str, str], float]

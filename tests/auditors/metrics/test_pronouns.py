@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from auditors.metrics.pronouns import class_percentage, male_female_difference
+from auditors.metrics.suite_scores import class_percentage, male_female_difference
 from tests.support.published import TABLES, needs_tables
 
 N_SENTENCES = 1584

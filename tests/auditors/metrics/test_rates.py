@@ -5,7 +5,8 @@ import math
 import pytest
 from scipy.stats import binomtest
 
-from auditors.metrics.rates import percentage, wilson_interval
+from auditors.metrics.intervals import wilson_interval
+from auditors.metrics.suite_scores import percentage
 
 
 @pytest.mark.parametrize(("k", "n"), [(3, 2), (-1, 4)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from auditors.metrics.repeated import repeated_level
+from auditors.metrics.significance import repeated_level
 
 
 def critical(n_looks: int, growth: float, confidence_level: float = 0.95) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ttest_1samp
 
-from auditors.metrics.sign_flip import sign_flip_p_value
+from auditors.metrics.significance import sign_flip_p_value
 
 
 def counted(values: list[float]) -> float:

@@ -6,9 +6,8 @@ import random
 import numpy as np
 import pytest
 
-from auditors.metrics import confidence
-from auditors.metrics.confidence import ConfidenceSums
-from auditors.metrics.sequential import BETS, log_mean_evidence, shiryaev_roberts_step
+from auditors.metrics import sequential
+from auditors.metrics.sequential import BETS, ConfidenceSums, log_mean_evidence, shiryaev_roberts_step
 from tests.support.auditors.stream_bank import LARGEST_EVIDENCE, DetectorBank, EstimateBank
 
 
@@ -42,14 +41,14 @@ def test_estimates_agree_with_the_plain_recursion() -> None:
     for _ in range(300):
         y, weight = [rng.random() for _ in plain], [rng.choice([1.0, 0.1]) for _ in plain]
         bank.step(np.array(y), np.array(weight))
-        plain = [confidence.add(sums, y[i], weight[i]) for i, sums in enumerate(plain)]
+        plain = [sequential.add(sums, y[i], weight[i]) for i, sums in enumerate(plain)]
     lower, upper = bank.bounds()
 
     for i, sums in enumerate(plain):
         stream = bank.stream(i)
         for name in ConfidenceSums.__struct_fields__:
             assert getattr(stream, name) == pytest.approx(getattr(sums, name), rel=1e-9, abs=1e-9)
-        bounds = confidence.interval(sums)
+        bounds = sequential.interval(sums)
         assert (lower[i], upper[i]) == pytest.approx((bounds.lower, bounds.upper), abs=1e-9)
 
 

@@ -3,7 +3,7 @@
 import pytest
 from scipy.special import ndtri, stdtrit
 
-from auditors.metrics.student import student_quantile
+from auditors.metrics.intervals import student_quantile
 
 
 @pytest.mark.parametrize(("degrees", "error"), [(2, 8e-3), (5, 2e-4), (10, 1e-5), (30, 1e-6), (1e9, 1e-6)])

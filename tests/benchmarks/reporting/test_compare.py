@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from auditors.metrics.repeated import repeated_level
+from auditors.metrics.significance import repeated_level
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import report
 from benchmarks.reporting.compare import SAME_DIFFERENCE, Comparison, Difference, by_metric, compare, compared

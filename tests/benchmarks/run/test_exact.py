@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from auditors.metrics.rates import wilson_interval
+from auditors.metrics.intervals import wilson_interval
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.client import open_client

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from auditors.metrics.bootstrap import cluster_bootstrap
-from auditors.metrics.crossed import crossed_bootstrap, stratified_bootstrap
+from auditors.metrics.bootstrap import cluster_bootstrap, crossed_bootstrap, stratified_bootstrap
 from auditors.types import Status
 from benchmarks.run.multiplicity import FALSE_STARS, mark, with_stars
 from benchmarks.run.plan import Plan, RunOptions, prepare

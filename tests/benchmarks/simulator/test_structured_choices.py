@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from scipy.stats import binom
 
-from auditors.metrics.flips import fields_difference
+from auditors.metrics.answers import fields_difference
 from auditors.text.json_fields import read_fields
 from benchmarks.simulator import schemas
 from benchmarks.simulator.loading import parse

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from auditors.metrics.essay_scores import body_score, final_score
+from auditors.metrics.answers import body_score, final_score
 from benchmarks.suites.ltf_test.judge import (
     REPLY_SCHEMA,
     JudgementError,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.metrics.rates import wilson_interval
+from auditors.metrics.intervals import wilson_interval
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import Item, ProtocolName, Reply
 from benchmarks.suites.real_toxicity_prompts.data import AXES, drawn, is_gendered, toxic_text

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from auditors.judge_validation import Validation
-from auditors.metrics.rogan_gladen import KnownRates, KnownShare
+from auditors.metrics.intervals import KnownRates, KnownShare
 from gateway.errors import GatewayError, NotFoundError, RequestError
 from gateway.store import calibrations, exchanges, measurements, streams
 from gateway.store.database import Database

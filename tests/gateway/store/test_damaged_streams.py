@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from auditors.metrics.finite import NotFiniteError
+from auditors.metrics.intervals import NotFiniteError
 from auditors.streams.drift import DriftSettings
 from auditors.streams.soundness import read_state
 from auditors.streams.state import StreamState, update

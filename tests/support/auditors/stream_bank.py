@@ -9,8 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.confidence import BET_LEVEL, BET_PERIOD, EVERY_VALUE_UNTIL, LARGEST_BET, ConfidenceSums
-from auditors.metrics.sequential import BETS
+from auditors.metrics.sequential import BET_LEVEL, BET_PERIOD, BETS, EVERY_VALUE_UNTIL, LARGEST_BET, ConfidenceSums
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from statistics import pstdev
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.counterfactual import signed_difference
+from auditors.metrics.dispersion import signed_difference
 from auditors.text.identity import IDENTITIES, groups_mentioned, with_identity
 from auditors.text.refusal_words import declines
 from auditors.text.swaps.masking import masked

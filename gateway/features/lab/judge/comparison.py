@@ -7,18 +7,21 @@ import numpy as np
 
 from auditors.metrics.agreement import (
     AgreeingPairs,
+    Agreement,
     Coefficient,
+    JudgeAgreement,
     Level,
     Ratings,
     agreeing_pairs,
+    chance_corrected,
     cohen_kappa,
     counts_of,
+    exact_agreement,
     fleiss_kappa,
+    judge_agreement,
     krippendorff_alpha,
 )
-from auditors.metrics.agreement_intervals import Agreement, chance_corrected, exact_agreement
 from auditors.metrics.error_rates import ErrorRates, error_rates
-from auditors.metrics.judge_agreement import JudgeAgreement, judge_agreement
 from gateway.features.lab.judge.labels import Judgement, Labels, Parts
 
 SCORES = (-1, 0, 1, 2)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from auditors.json_errors import UNREADABLE
-from auditors.metrics.agreement_intervals import Agreement
+from auditors.metrics.agreement import Agreement
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.distillation import data, evaluation
 from benchmarks.lab.distillation.data import DataCard

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from auditors.json_errors import UNREADABLE
-from auditors.metrics.group_shares import GroupShare, Judged, Labelled, share_difference, shares_by_group
-from auditors.metrics.rogan_gladen import CorrectedShare
+from auditors.metrics.error_rates import GroupShare, Judged, Labelled, share_difference, shares_by_group
+from auditors.metrics.intervals import CorrectedShare
 from auditors.text.user_files import read_utf8
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import labelling

@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from auditors.metrics.agreement_intervals import Agreement
+from auditors.metrics.agreement import Agreement, JudgeAgreement
 from auditors.metrics.error_rates import ErrorRates, Rate
-from auditors.metrics.intervals import Interval
-from auditors.metrics.judge_agreement import JudgeAgreement
-from auditors.metrics.rogan_gladen import CorrectedShare
-from auditors.metrics.shares import wilson_interval
+from auditors.metrics.intervals import CorrectedShare, Interval, wilson_interval
 from gateway.features.lab.judge.comparison import Comparison, Part, Raters, Section
 from gateway.features.lab.judge.labels import Labels
 from gateway.terminal.tables import aligned
