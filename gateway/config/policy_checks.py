@@ -15,11 +15,6 @@ _POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 def check_mitigation(config: Config, where: str) -> None:
     """Raises ConfigError, one line that names the policy, the key and the value."""
-    if config.mitigation and config.server.relay == "asgi":
-        raise ConfigError(
-            f'{where}: server.relay is "asgi", the reference for comparisons, which carries out no policy: remove '
-            "[[mitigation]], or use the relay fast"
-        )
     names = [policy_name(policy, place) for place, policy in enumerate(config.mitigation, 1)]
     keys, routes = [key.name for key in config.keys], list(QUESTION_MEMBERS)
     for name, policy in zip(names, config.mitigation, strict=True):

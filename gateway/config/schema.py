@@ -71,8 +71,6 @@ class ServerConfig(Section, frozen=True):
     """0 takes a free port."""
     workers: Count = 1
     """Gateway processes; one is enough until a core is full."""
-    relay: Literal["fast", "asgi"] = "fast"
-    """fast: relay inside the HTTP protocol. asgi: the slow oracle over httpx, for comparison."""
     relayed_paths: list[str] = []
     """Paths outside /v1 that are relayed to an upstream too, such as "/tokenize"; none is ever audited."""
     allow_open: bool = False

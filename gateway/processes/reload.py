@@ -95,8 +95,6 @@ class Reloader:
 
 def change_of(current: Config, wanted: Config, role: Role) -> Change:
     """Raises ConfigError or StoreError when the wanted configuration cannot be run with."""
-    if current.server.relay == "asgi":
-        raise ConfigError('server.relay is "asgi", the reference for comparisons, which cannot reload: restart it')
     if not wanted.upstreams and role != "auditor":
         raise ConfigError("it has no upstream: keep at least one [[upstreams]]")
     next_one, waiting = _held_back(current, wanted)

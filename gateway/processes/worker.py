@@ -108,22 +108,13 @@ class Worker:
             await database.close()
             raise
         async with _sending(tracer, stats), app.lifespan(), kept_off_the_hot_path(lambda: planes.live):
-            if config.server.relay == "fast":
-                protocol = make_protocol(planes.current)
-                planes.serve_through(protocol)
-                reloading = asyncio.create_task(self._follow(planes, tap))
-                try:
-                    await self._run(app, protocol, planes, on_ready)
-                finally:
-                    reloading.cancel()
-            else:
-                await self._run_oracle(app, planes, on_ready)
-
-    async def _run_oracle(self, app: Any, planes: DataPlanes, on_ready: Callable[[], None]) -> None:
-        from gateway.proxy.oracle import beside, oracle_app
-
-        async with contextlib.aclosing(oracle_app(planes.current)) as oracle:
-            await self._run(beside(app, oracle), "httptools", planes, on_ready)
+            protocol = make_protocol(planes.current)
+            planes.serve_through(protocol)
+            reloading = asyncio.create_task(self._follow(planes, tap))
+            try:
+                await self._run(app, protocol, planes, on_ready)
+            finally:
+                reloading.cancel()
 
     async def _run(self, app: Any, http: Any, planes: DataPlanes, on_ready: Callable[[], None]) -> None:
         server = DrainingServer(

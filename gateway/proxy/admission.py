@@ -1,4 +1,4 @@
-"""Who may send a request through, how often, and with which rights: facts shared by the fast relay and its oracle."""
+"""Who may send a request through, how often, and with which rights; the tests' oracle uses the same code."""
 
 import hashlib
 import secrets

@@ -22,7 +22,7 @@ CHAT = b'{"model": "m", "messages": []}'
 REPLY = b'{"choices": [{"message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}]}'
 
 
-@pytest.mark.parametrize("running", [running_gateway, running_oracle], ids=["fast", "asgi"])
+@pytest.mark.parametrize("running", [running_gateway, running_oracle], ids=["relay", "oracle"])
 async def test_a_clients_audit_carries_them_and_live_requests_do_not(running: Any) -> None:
     """They replace a client's own of that name; a live request keeps what it may set, and no objective."""
     async with scripted_upstream() as upstream:

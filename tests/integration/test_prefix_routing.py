@@ -37,7 +37,7 @@ async def served_by(http: Any) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("running", [running_gateway, running_oracle], ids=["fast", "asgi"])
+@pytest.mark.parametrize("running", [running_gateway, running_oracle], ids=["relay", "oracle"])
 async def test_sessions_stay_and_only_those_of_a_dead_upstream_move(running: Any) -> None:
     """Each session has one upstream; when one is down its sessions go elsewhere, the others stay; the header passes."""
     async with (

@@ -82,7 +82,7 @@ async def test_invalid_file_is_refused_in_one_line_and_also_kept_from_new_worker
         good = path.read_text()
         async with serving("gateway", "--config", str(path), "--workers", "2") as running, client(running) as http:
             bad = {
-                'relay = "quick"\n': "Invalid enum value 'quick'",
+                '[telemetry]\nlog_format = "quick"\n': "Invalid enum value 'quick'",
                 "sampling = 3\n": "unknown key",
                 '[[keys]]\nname = "k"\nkey_env = "UNSET_AT_START"\n': "UNSET_AT_START",
                 '[[upstreams]]\nname = "x"\nbase_url = "http://"\n': "names no host",

@@ -24,7 +24,7 @@ def resident_bytes(pid: int) -> list[int]:
 
 def _one_start(upstream: str, home: Path) -> float:
     port = free_port()
-    command = biasgate("fast", 0.01)(upstream, port, home)
+    command = biasgate(0.01)(upstream, port, home)
     started = time.perf_counter()
     process = subprocess.Popen(
         command.argv,

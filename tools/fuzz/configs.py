@@ -22,7 +22,7 @@ class Configs:
     seeds = (
         b'[[upstreams]]\nname = "a"\nbase_url = "http://127.0.0.1:8000/v1"\nmodels = ["*"]\nweight = 2.0\n'
         b"timeouts = {connect = 1.0, idle = 2}\n",
-        b'[server]\nport = 0\nworkers = 2\nrelay = "asgi"\n[store]\nurl = "postgresql://u:p@h/d"\n',
+        b'[server]\nport = 0\nworkers = 2\nprotect_metrics = true\n[store]\nurl = "postgresql://u:p@h/d"\n',
         b'[sampling]\nrate = 0.5\nstrata = {identity_mention = 0.2, other = 0.01}\ntags = ["t"]\n',
         b'[aliases]\n"gpt-4o" = "m"\n[drift]\nreference = {window = 20}\n',
         b"[auditors.judge]\nenabled = false\nrate = 0.1\n" + SEPARATOR + b"BIASGATE_SERVER__PORT=80\n",

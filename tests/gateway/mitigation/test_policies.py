@@ -177,8 +177,3 @@ class TestConfiguration:
         with pytest.raises(ConfigError, match=message) as raised:
             validate({"mitigation": [policy, {"instruction": "none"}]})
         assert "\n" not in str(raised.value)
-
-    def test_the_oracle_carries_out_no_policy(self) -> None:
-        """It would relay past them in silence."""
-        with pytest.raises(ConfigError, match="carries out no policy"):
-            validate({"server": {"relay": "asgi"}, "mitigation": [{}]})

@@ -9,7 +9,7 @@ import uvicorn
 
 from gateway.config.schema import Config
 from gateway.proxy.data_plane import DataPlane
-from gateway.proxy.oracle import beside, oracle_app
+from tests.support.integration.oracle import OracleRelay, beside
 from tests.support.integration.relaying import Gateway, RememberingStats, RememberingTap, outside_app
 
 
@@ -19,7 +19,7 @@ async def running_oracle(config: Config, *, tap: RememberingTap | None = None) -
     tap, stats = tap or RememberingTap(), RememberingStats()
     plane = DataPlane(config, tap=tap, stats=stats)
     await plane.start()
-    oracle = oracle_app(plane)
+    oracle = OracleRelay(plane)
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(

@@ -23,13 +23,12 @@ from tools.bench.upstream import fixed_upstream
 OUTPUT = Path("bench-out")
 NGINX = Contestant("nginx proxy_pass", nginx_proxy)
 ROUTER = Contestant("vllm-router", vllm_router)
-SAMPLED = Contestant(OURS, biasgate("fast", 0.01))
+SAMPLED = Contestant(OURS, biasgate(0.01))
 CONTESTANTS = [
     NGINX,
-    Contestant("biasgate, no sampling", biasgate("fast", 0.0)),
+    Contestant("biasgate, no sampling", biasgate(0.0)),
     SAMPLED,
-    Contestant("biasgate, all sampled", biasgate("fast", 1.0)),
-    Contestant("biasgate, asgi relay", biasgate("asgi", 0.01)),
+    Contestant("biasgate, all sampled", biasgate(1.0)),
     ROUTER,
     Contestant("litellm", litellm),
 ]
@@ -109,8 +108,8 @@ class Bench:
         """One and two workers on the same two cores, so that only their number differs."""
         say("workers")
         contestants = [
-            Contestant("1 worker", biasgate("fast", 0.01)),
-            Contestant("2 workers", biasgate("fast", 0.01, workers=2)),
+            Contestant("1 worker", biasgate(0.01)),
+            Contestant("2 workers", biasgate(0.01, workers=2)),
         ]
         with self._up(contestants, upstream, core=None) as runners:
             self.figures += workers.figures(runners, self._options.rounds, self._options.seconds, self._home)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tools.bench.gateway.arena import OTHER_CORE, Figure, Runner, figure, pinned, take_turns
 from tools.bench.load import Load, chat_body, measure
 
-SLOW = frozenset({"litellm", "biasgate, asgi relay"})
+SLOW = frozenset({"litellm"})
 """Measured at one case of the many: they would spend the run on queues of their own."""
 
 

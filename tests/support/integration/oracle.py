@@ -1,4 +1,4 @@
-"""The slow oracle of the fast relay: the same contract as an ASGI handler over httpx (`relay = "asgi"`).
+"""The slow oracle of the relay: the same contract as an ASGI handler over httpx.
 
 It shares the decisions (admission, body policy, choice of upstream, tap, counts) and repeats the byte work in the plain
 way, so that both can be driven with the same traffic and compared. Documented differences: header names arrive in lower
@@ -48,7 +48,7 @@ class OracleRelay:
         self._http = httpx.AsyncClient(
             verify=ssl.create_default_context() if has_tls else False,
             trust_env=False,
-            timeout=None,  # noqa: S113 - the four limits of an upstream are kept in _Exchange
+            timeout=None,  # the four limits of an upstream are kept in _Exchange
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
             follow_redirects=False,
         )
@@ -57,20 +57,15 @@ class OracleRelay:
         await _Exchange(self._plane, self._http, scope, receive, send).run()
 
     def takes(self, path: bytes) -> bool:
-        """Whether a request for this path is relayed."""
+        """Return whether a request for this path is relayed."""
         return relay_target(path, self._plane.relayed_paths) is not None
 
     async def aclose(self) -> None:
         await self._http.aclose()
 
 
-def oracle_app(plane: DataPlane) -> OracleRelay:
-    """The data plane as an ASGI application."""
-    return OracleRelay(plane)
-
-
 def beside(app: ASGIApp, oracle: OracleRelay) -> ASGIApp:
-    """The oracle for what the fast relay would take, the app for the rest."""
+    """Return an app that gives the oracle what the relay would take, and the app the rest."""
 
     async def dispatch(scope: Message, receive: Receive, send: Send) -> None:
         is_ours = scope["type"] == "http" and oracle.takes(scope["raw_path"])
