@@ -295,7 +295,7 @@ class CompletionError(Exception):
 
 @runtime_checkable
 class Completer(Protocol):
-    """Asks a served model. Implementations: httpx (auditors.clients.completion), pyreqwest (benchmarks.run.client)."""
+    """Asks a served model. Implementations: auditors.clients.completion, benchmarks.run.client."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Returns the first choice, and of any others their log-probabilities.

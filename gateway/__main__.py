@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -63,11 +62,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def command() -> NoReturn:
-    """`main` in a process that keeps to itself, then its end.
-
-    After a run over the Rust HTTP client the interpreter is not finalised: a thread of the client that wakes while it
-    is would abort the process (SIGABRT, seen in about one failed run in ten), although all had been written.
-    """
+    """`main` in a process that keeps to itself, then its end."""
     harden()
     if sys.flags.ignore_environment:  # as the scripts of pipx have it: processes that this one starts have it alike
         os.environ.pop("PYTHONPATH", None)
@@ -75,13 +70,7 @@ def command() -> NoReturn:
         # Processes that this one starts find our packages where they are installed, and do not take a file gateway.py
         # (or json.py) of the working directory for a module.
         os.environ["PYTHONSAFEPATH"] = "1"
-    code = main()
-    if "pyreqwest" not in sys.modules:
-        sys.exit(code)
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    sys.exit(main())
 
 
 def _is_checkout() -> bool:

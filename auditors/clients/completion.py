@@ -20,7 +20,7 @@ from auditors.clients.cancellation import cancelled_once
 from auditors.clients.chat_format import LONGEST_REPLY_BYTES, chat_body, parse_chat
 from auditors.clients.failures import LONGEST_ERROR_BYTES, failure, pause_seconds
 from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, context_tokens, read_models
-from auditors.clients.pacing import OPEN, OVERLOADED, EvictedError, Gate, Turn
+from auditors.clients.pacing import OPEN, OVERLOADED, EvictedError, Gate, Turn, is_deferred
 from auditors.json_errors import UNREADABLE
 from auditors.types import Completion, CompletionError, CompletionRequest, DecisionRequest
 
@@ -74,6 +74,8 @@ class HttpEndpoint:
         retries: int = 2,
         max_concurrency: int = 16,
         gate: Gate = OPEN,
+        headers: Mapping[str, str] = UNSAMPLED,
+        waits_when_deferred: bool = False,
         sign: Sign = unsigned,
         rng: random.Random | None = None,
     ) -> None:
@@ -86,19 +88,22 @@ class HttpEndpoint:
             retries: further attempts after a failed connection, 429 or 5xx; a timeout is not retried.
             max_concurrency: requests in flight; more wait here.
             gate: gives each attempt a slot; its time limit begins then.
+            headers: sent with every request.
+            waits_when_deferred: asks again, as often as a gateway answers that live requests go first.
             sign: makes further headers of each POST.
             rng: jitter of the pauses; seeded in tests.
         """
         self._timeout = timeout
         self._retries = retries
         self._gate = gate
+        self._waits_when_deferred = waits_when_deferred
         self._api_key = api_key
         self._sign = sign
         self._rng = rng or random.Random()
         self._slots = asyncio.Semaphore(max_concurrency)
         self._client = httpx.AsyncClient(
             base_url=base_url.rstrip("/").removesuffix("/v1").rstrip("/"),
-            headers={"content-type": "application/json", **ACCEPT_ENCODING, **UNSAMPLED}
+            headers={"content-type": "application/json", **ACCEPT_ENCODING, **headers}
             | ({"authorization": f"Bearer {api_key}"} if api_key else {}),
             verify=trusted(),
             timeout=httpx.Timeout(None, connect=min(timeout, CONNECT_TIMEOUT_SECONDS)),  # `_attempt` has the limit
@@ -109,13 +114,23 @@ class HttpEndpoint:
         """As `post`, without a body."""
         return await self._send("GET", path, None, longest)
 
-    async def post(self, path: str, body: bytes, *, longest: int = LONGEST_REPLY_BYTES) -> bytes:
-        """Body of the 200 reply, of at most so many bytes. Raises CompletionError once retries are spent."""
-        return await self._send("POST", path, body, longest)
+    async def get_once(self, path: str, *, longest: int) -> bytes:
+        """Return the body of the 200 reply to one attempt, which no gate holds back. Raises CompletionError."""
+        response = await self._attempt("GET", path, None, longest)
+        if response.status_code != 200:
+            raise failure(response.status_code, response.content, self._api_key)
+        return response.content
 
-    async def _send(self, method: str, path: str, body: bytes | None, longest: int) -> bytes:
+    async def post(self, path: str, body: bytes, *, longest: int = LONGEST_REPLY_BYTES, replies: int = 1) -> bytes:
+        """Body of the 200 reply, of at most `longest` bytes. Raises CompletionError once retries are spent.
+
+        `replies`: how many sequences the server computes for it (`auditors.clients.pacing.Turn`).
+        """
+        return await self._send("POST", path, body, longest, replies)
+
+    async def _send(self, method: str, path: str, body: bytes | None, longest: int, replies: int = 1) -> bytes:
         async with self._slots:
-            attempt, turn = 0, Turn(body or b"")
+            attempt, turn = 0, Turn(body or b"", replies)
             while True:
                 headers: Mapping[str, str] = {}
                 try:
@@ -123,6 +138,10 @@ class HttpEndpoint:
                         response = await self._attempt(method, path, body, longest)
                         if response.status_code in OVERLOADED:
                             self._gate.on_overload()
+                        if self._waits_when_deferred and is_deferred(response.status_code, response.content):
+                            turn.evictions += 1
+                            await asyncio.sleep(pause_seconds(1, response.headers, self._rng))  # in its slot
+                            continue
                     if response.status_code == 200:
                         return response.content
                     error, headers = failure(response.status_code, response.content, self._api_key), response.headers

@@ -1,12 +1,13 @@
 """The auditors' HTTP client over the relay's own connections, for suite runs: thousands of short requests.
 
-What a request costs over httpx is many times what all the rest of a run costs for it; pyreqwest, which is as quick,
-keeps the connection of a request that is cancelled open, so that a server goes on with what nobody wants. Here a
-cancelled request closes its connection at once. Bodies, failures and pauses are those of `HttpEndpoint`.
+What a request costs over httpx is many times what all the rest of a run costs for it. A cancelled request closes its
+connection at once, so that the server stops computing what nobody wants. Bodies, failures and pauses are those of
+`HttpEndpoint`.
 """
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -24,16 +25,22 @@ class PooledEndpoint(HttpEndpoint):
     """An `HttpEndpoint`; its other end is reached directly. See `is_direct`."""
 
     def __init__(
-        self, base_url: str, api_key: str | None = None, *, max_concurrency: int = 16, **settings: Any
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        *,
+        max_concurrency: int = 16,
+        headers: Mapping[str, str] = UNSAMPLED,
+        **settings: Any,
     ) -> None:
         """See HttpEndpoint."""
-        super().__init__(base_url, api_key, max_concurrency=max_concurrency, **settings)
+        super().__init__(base_url, api_key, max_concurrency=max_concurrency, headers=headers, **settings)
         url = urlsplit(base_url.rstrip("/").removesuffix("/v1").rstrip("/"))
         host, is_tls = url.hostname or "", url.scheme == "https"
         self._name = f"{host}:{url.port or ''}"
         self._path = url.path.encode()
         fields = {"host": url.netloc.rpartition("@")[2], "content-type": "application/json"}
-        fields |= {**ACCEPT_ENCODING, **UNSAMPLED}
+        fields |= {**ACCEPT_ENCODING, **headers}
         if api_key:
             fields["authorization"] = f"Bearer {api_key}"
         self._fields = _lines(fields)
@@ -70,6 +77,11 @@ def is_direct(base_url: str) -> bool:
     url = urlsplit(base_url)
     proxies = getproxies()
     return not (proxies.get(url.scheme) or proxies.get("all")) or bool(proxy_bypass(url.hostname or ""))
+
+
+def endpoint_for(base_url: str) -> type[HttpEndpoint]:
+    """Return the client class for a server: httpx's where a proxy or a user name in the URL asks for it."""
+    return PooledEndpoint if is_direct(base_url) and "@" not in urlsplit(base_url).netloc else HttpEndpoint
 
 
 class _Attempt:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from auditors.clients.completion import HttpCompleter, HttpEndpoint
+from auditors.clients.completion import HttpCompleter
 from auditors.clients.embedders import EmbedderError
 from auditors.judge_validation import Validation
 from auditors.types import Completer, Embedder
@@ -34,7 +34,7 @@ from gateway.auditor.backpressure.stoppable_gate import StoppableGate
 from gateway.auditor.clients import audit_priority, upstream_serving
 from gateway.auditor.joint_score import add_joint_scores
 from gateway.auditor.maintenance import call_to_range
-from gateway.auditor.pooled_endpoint import PooledEndpoint, is_direct
+from gateway.auditor.pooled_endpoint import endpoint_for
 from gateway.auditor.run_share import RunShare
 from gateway.config.schema import Config, UpstreamConfig, origin_of
 from gateway.errors import ConfigError, NotFoundError, RequestError, StoreError
@@ -240,7 +240,7 @@ class SuiteRuns:
         What may be cut off goes over connections that a cancelled request closes (`pooled_endpoint`).
         """
         if limiter is None:
-            return open_client(origin, key, concurrency, priority, headers=headers)
+            return open_client(origin, key, concurrency, priority, headers=headers, endpoint=endpoint_for(origin))
         stack.enter_context(limiter.widened(concurrency))
         return HttpCompleter(
             origin,
@@ -251,7 +251,7 @@ class SuiteRuns:
             max_concurrency=concurrency,
             gate=StoppableGate(limiter, watch.stop, watch.stopped),
             sign=lambda _: headers,
-            endpoint=PooledEndpoint if is_direct(origin) else HttpEndpoint,
+            endpoint=endpoint_for(origin),
         )
 
     def _judge(self, stack: AsyncExitStack, watch: "_Watch", concurrency: int) -> Completer | None:

@@ -21,6 +21,7 @@ from gateway.auditor.backpressure.filling import MOST_IN_FLIGHT, FillingGate, Fi
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiter
 from gateway.auditor.backpressure.stoppable_gate import StoppableGate
 from gateway.auditor.backpressure.vllm_load import LoadReader
+from gateway.auditor.pooled_endpoint import endpoint_for
 from gateway.cli.audit.jobs import api_key
 from gateway.config.schema import AuditsConfig
 
@@ -125,6 +126,7 @@ def _client(
         in_flight(plan, through_gateway=through_gateway),
         headers=client.GATEWAY_HEADERS if through_gateway else None,
         gate=gate,
+        endpoint=endpoint_for(base_url),
     )
 
 

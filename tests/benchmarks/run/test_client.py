@@ -154,12 +154,27 @@ def test_host_hides_user_and_password() -> None:
 
 
 async def test_a_refused_connection_is_one_plain_line() -> None:
-    """The user reads the host and the innermost cause, not a structure of the library."""
+    """The user reads the address and the cause, not a structure of the library."""
     with pytest.raises(CompletionError) as refused:
         await ask("http://127.0.0.1:1", retries=0)
 
     assert refused.value.kind == "unavailable"
-    assert str(refused.value) == "127.0.0.1:1: connection error (Connection refused (os error 111))"
+    assert str(refused.value) == "127.0.0.1:1/v1/chat/completions: ConnectError: All connection attempts failed"
+
+
+async def test_a_key_that_no_header_may_hold_is_refused() -> None:
+    """A line break would begin a header of its own; the message names the server and leaves the key out."""
+    with pytest.raises(BenchmarkError, match="cannot be set up: its key is no printable ASCII") as refused:
+        open_client("http://127.0.0.1:1", "sekret\nx-own: 1")
+    assert "sekret" not in str(refused.value)
+
+
+async def test_a_gateway_that_defers_an_audit_is_asked_again() -> None:
+    """An answer that asks for the same again later is no failed attempt, in contrast to another 429."""
+    deferred = b'{"error": {"code": "audit_deferred", "message": "later"}}'
+    async with serving(lambda n: (429, deferred) if n < 3 else (200, CHAT)) as (url, server):
+        assert (await ask(url, retries=0)).text == "yes"
+    assert len(server.heads) == 4
 
 
 @pytest.mark.parametrize("before", [b"no", b"n" * 262])

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from auditors.clients.completion import HttpEndpoint
 from auditors.types import CompletionError
-from gateway.auditor.pooled_endpoint import PooledEndpoint, is_direct
+from gateway.auditor.pooled_endpoint import PooledEndpoint, endpoint_for, is_direct
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter, bytes], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
@@ -170,3 +171,6 @@ def test_knows_where_a_proxy_is_between(monkeypatch: pytest.MonkeyPatch) -> None
     assert not is_direct("https://judge.example")
     assert is_direct("https://inside.example")
     assert is_direct("http://judge.example")
+    assert endpoint_for("https://judge.example") is HttpEndpoint
+    assert endpoint_for("https://inside.example/v1") is PooledEndpoint
+    assert endpoint_for("https://user:word@inside.example") is HttpEndpoint

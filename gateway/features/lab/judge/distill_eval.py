@@ -19,6 +19,7 @@ from benchmarks.lab.distillation.essays import JudgedEssay
 from benchmarks.lab.distillation.evaluation import AgreementWith, Cost, Difference, Judged
 from benchmarks.lab.training import artefact
 from benchmarks.run import client
+from gateway.auditor.pooled_endpoint import endpoint_for
 from gateway.cli.audit.jobs import api_key
 from gateway.features.lab.judge.tables import published_rows
 from gateway.terminal.tables import aligned
@@ -134,7 +135,9 @@ async def _asked(
     """What each judge said, and the seconds that it took for all."""
     headers = client.GATEWAY_HEADERS if arguments.gateway else None
     url = arguments.gateway or arguments.base_url
-    completer = client.open_client(url, api_key(arguments.api_key_env), arguments.concurrency, headers=headers)
+    completer = client.open_client(
+        url, api_key(arguments.api_key_env), arguments.concurrency, headers=headers, endpoint=endpoint_for(url)
+    )
     try:
         return {
             model: await evaluation.ask(

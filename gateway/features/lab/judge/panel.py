@@ -14,6 +14,7 @@ from benchmarks.lab.judge_panel.asking import Member, Panelled, Verdicts, ask, r
 from benchmarks.lab.judge_panel.comparison import Own, Panel, compare
 from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
+from gateway.auditor.pooled_endpoint import endpoint_for
 from gateway.cli.audit.jobs import api_key
 from gateway.features.lab.judge.tables import agreement_cell, in_clusters, percent_cell, share_cell
 from gateway.terminal.tables import aligned
@@ -89,7 +90,9 @@ async def _asked(arguments: argparse.Namespace, members: Sequence[Member], found
     options = directory.read_manifest(arguments.runs[0]).options
     verdicts = []
     for member in members:
-        completer = client.open_client(member.url, api_key(arguments.api_key_env), arguments.concurrency)
+        completer = client.open_client(
+            member.url, api_key(arguments.api_key_env), arguments.concurrency, endpoint=endpoint_for(member.url)
+        )
         try:
             verdicts.append(await ask(found, options, member, completer, in_flight=arguments.concurrency))
         finally:

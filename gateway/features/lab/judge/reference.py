@@ -29,6 +29,7 @@ from auditors.text.user_files import read_utf8
 from auditors.types import CompletionError, Measurement
 from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
+from gateway.auditor.pooled_endpoint import endpoint_for
 from gateway.cli.audit.jobs import api_key
 from gateway.errors import GatewayError
 from gateway.terminal.tables import aligned
@@ -88,7 +89,9 @@ async def _create(arguments: argparse.Namespace) -> int:
         thinking = str(parse_thinking(arguments.thinking))
     except ValueError as exc:
         raise GatewayError(str(exc)) from exc
-    asked = client.open_client(arguments.base_url, api_key(arguments.api_key_env), AT_ONCE)
+    asked = client.open_client(
+        arguments.base_url, api_key(arguments.api_key_env), AT_ONCE, endpoint=endpoint_for(arguments.base_url)
+    )
     judge = JudgeClient(ThinkingCompleter(asked, parse_thinking(thinking), expects_whole=True), arguments.judge_model)
     try:
         items, prints, n_unread = await _recorded(lines, judge)
@@ -116,7 +119,9 @@ async def _create(arguments: argparse.Namespace) -> int:
 
 async def _check(arguments: argparse.Namespace) -> int:
     found, _ = read(arguments.set)
-    asked = client.open_client(arguments.base_url, api_key(arguments.api_key_env), AT_ONCE)
+    asked = client.open_client(
+        arguments.base_url, api_key(arguments.api_key_env), AT_ONCE, endpoint=endpoint_for(arguments.base_url)
+    )
     completer = ThinkingCompleter(asked, parse_thinking(found.thinking), expects_whole=True)
     judge = JudgeClient(completer, found.judge_model)
     try:

@@ -11,6 +11,7 @@ from benchmarks.lab.regard_ft.evaluation import Evaluation
 from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
 from benchmarks.run.stopping import in_thread, unless_stopped
+from gateway.auditor.pooled_endpoint import endpoint_for
 from gateway.cli.audit import forecasts, jobs, validations
 from gateway.cli.audit.running import END_SECONDS, INTERRUPTED, Manner, run_one, stop_on_signal
 from gateway.cli.audit.server_arguments import add_concurrency, add_servers
@@ -105,9 +106,10 @@ async def _demand_served(found: ToEvaluate) -> None:
     if not left:
         return
     about = left[0].jobs[0].about
-    asking = client.open_client(about.base_url or "", jobs.api_key(about.api_key_env))
+    url = about.base_url or ""
+    asking = client.open_client(url, jobs.api_key(about.api_key_env), endpoint=endpoint_for(url))
     try:
-        served = await regard_ft_plan.served(asking, about.base_url or "")
+        served = await regard_ft_plan.served(asking, url)
     finally:
         await asking.aclose()
     for model in left:
@@ -134,8 +136,9 @@ async def _probe(found: ToEvaluate, name: str, path: Path) -> None:
         return
     about = found.models[0].jobs[0].about
     headers = client.GATEWAY_HEADERS if about.through_gateway else None
+    url = about.base_url or ""
     asking = client.open_client(
-        about.base_url or "", jobs.api_key(about.api_key_env), UTILITY_IN_FLIGHT, headers=headers
+        url, jobs.api_key(about.api_key_env), UTILITY_IN_FLIGHT, headers=headers, endpoint=endpoint_for(url)
     )
     try:
         utility.write(path, await utility.probe(asking, name, in_flight=UTILITY_IN_FLIGHT))
