@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-MINUTE, HOUR, DAY = 60, 3600, 86_400
+MINUTE, HOUR, DAY, MONTH = 60, 3600, 86_400, 30 * 86_400
 STEPS = (
     *(1, 2, 5, 10, 15, 30),
     *(MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE),
@@ -49,37 +49,38 @@ def ticks(start: float, end: float, most: int) -> list[Tick]:
         return []
     for step in STEPS:
         first = -(-start // step)
-        if end // step - first + 1 <= most:
-            return _times([(first + place) * step for place in range(int(end // step - first) + 1)], step)
-    for months in MONTHS:
-        found = _months(_at(start), _at(end), months)
-        if len(found) <= most:
-            return found
+        n = int(end // step - first) + 1
+        if n <= most:
+            return _label([(first + place) * step for place in range(n)], step)
+    first_month, last_month = (12 * moment.year + moment.month - 1 for moment in (_at(start), _at(end)))
+    for step in MONTHS:
+        months = range(-(-first_month // step) * step, last_month + 1, step)
+        moments = [(datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) - START).total_seconds() for month in months]
+        within = [at for at in moments if start <= at <= end]
+        if len(within) <= most:
+            return _label(within, step * MONTH)
     return []
 
 
-def _times(moments: list[float], step: int) -> list[Tick]:
-    found, before = [], ""
+def _label(moments: list[float], step: int) -> list[Tick]:
+    labels, before = [], ""
     for at in moments:
-        then = _at(at)
-        day = _date(then)
-        words = f"{then.day} {NAMES[then.month - 1]}" if step >= DAY else f"{then:%H:%M:%S}" if step < MINUTE else ""
-        line = str(then.year) if step >= DAY else day
-        found.append(Tick(at, words or f"{then:%H:%M}", line if line != before else ""))
+        words, line = _words(_at(at), step)
+        labels.append(Tick(at, words, line if line != before else ""))
         before = line
-    return found
+    return labels
 
 
-def _months(start: datetime, end: datetime, step: int) -> list[Tick]:
-    first, last = (12 * moment.year + moment.month - 1 for moment in (start, end))
-    found, before = [], ""
-    for number in range(-(-first // step) * step, last + 1, step):
-        then = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
-        if start <= then <= end:
-            words, line = (NAMES[then.month - 1], str(then.year)) if step < 12 else (str(then.year), "")
-            found.append(Tick((then - START).total_seconds(), words, line if line != before else ""))
-            before = line
-    return found
+def _words(then: datetime, step: int) -> tuple[str, str]:
+    """What stands at a tick and, on a line of its own, the day or the year, for ticks so many seconds apart."""
+    month, year = NAMES[then.month - 1], str(then.year)
+    if step >= 12 * MONTH:
+        return year, ""
+    if step >= MONTH:
+        return month, year
+    if step >= DAY:
+        return f"{then.day} {month}", year
+    return (f"{then:%H:%M:%S}" if step < MINUTE else f"{then:%H:%M}"), _date(then)
 
 
 def _has_date(at: float) -> bool:

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from auditors.types import Estimate
-from benchmarks.figures.colours import REFUSED, diverging, ink_class, ink_on
+from benchmarks.figures.colours import REFUSED, diverging
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Key, spoken
+from benchmarks.figures.marks import colour_key, tile, tile_key
 from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, text, width_of
 
 FEW = 5
@@ -18,8 +19,6 @@ HEAD = 34.0
 CODE_WIDTH = 46.0
 NAME_WIDTH = 170.0
 GAP = 1.0
-SWATCH_WIDTH, SWATCH_HEIGHT = 26.0, 16.0
-HATCH_STEP = 7.0
 
 
 class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,37 +57,32 @@ def codes_of(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(codes)
 
 
-def draw(found: HeatMap, *, low: float, high: float, label: str) -> str:
+def draw(heat_map: HeatMap, *, low: float, high: float, label: str) -> str:
     """The map as SVG, on the fixed scale `low` to `high`, with the column codes on top."""
-    names_width = min(NAME_WIDTH, max(width_of(words, 12) for words in ("row over col", *found.names)) + 4)
-    left, size = names_width + CODE_WIDTH, len(found.names)
-    picture = canvas(left + size * CELL_WIDTH, HEAD + size * CELL_HEIGHT, label)
+    names_width = min(NAME_WIDTH, max(width_of(words, 12) for words in ("row over col", *heat_map.names)) + 4)
+    left, n = names_width + CODE_WIDTH, len(heat_map.names)
+    picture = canvas(left + n * CELL_WIDTH, HEAD + n * CELL_HEIGHT, label)
     text(picture, 0, HEAD - 10, fitted("row over column", left, 10.5), size=10.5, class_="soft")
-    for place, (name, code) in enumerate(zip(found.names, found.codes, strict=True)):
+    for place, (name, code) in enumerate(zip(heat_map.names, heat_map.codes, strict=True)):
         _draw_headings(picture, place, name, code, left)
-    for p, row in enumerate(found.names):
-        for q, column in enumerate(found.names):
+    for p, row in enumerate(heat_map.names):
+        for q, column in enumerate(heat_map.names):
             if p != q:
-                corner = left + q * CELL_WIDTH, HEAD + p * CELL_HEIGHT
+                estimate = heat_map.cells[p][q]
                 cell = add(picture, "g", class_="cell", data_row=row, data_column=column)
-                hint(cell, f"{row} over {column}: {spoken(found.cells[p][q])}")
-                _draw_cell(cell, found.cells[p][q], corner, low, high)
+                hint(cell, f"{row} over {column}: {spoken(estimate)}")
+                _draw_cell(cell, estimate, (left + q * CELL_WIDTH + GAP, HEAD + p * CELL_HEIGHT + GAP), low, high)
     return markup(picture)
 
 
 def legend(*, low: float, high: float) -> tuple[Key, ...]:
     """What colours and marks mean."""
-    hatched, refused, undefined = (swatch() for _ in range(3))
-    box(hatched, diverging(high / 2, low, high))
-    hatch(hatched, 0, 0, SWATCH_WIDTH, SWATCH_HEIGHT, ink_on(diverging(high / 2, low, high)))
-    box(refused, REFUSED)
-    box(undefined, "none", class_="undefined")
-    text(undefined, SWATCH_WIDTH / 2, 12, "–", text_anchor="middle", class_="soft")
+    whole = range(round(low), round(high) + 1)
     return (
-        Key(svg=markup(colour_bar(low, high)), words="value, on this scale in every map"),
-        Key(svg=markup(hatched), words=f"fewer than {FEW} essays"),
-        Key(svg=markup(refused), words="every essay a refusal: undefined, or 0 by the paper's rule, not balance"),
-        Key(svg=markup(undefined), words="undefined: no essay with a score"),
+        colour_key(whole, "value, on this scale in every map", step_width=8),
+        tile_key(diverging(high / 2, low, high), f"fewer than {FEW} essays", is_hatched=True),
+        tile_key(REFUSED, "every essay a refusal: undefined, or 0 by the paper's rule, not balance"),
+        tile_key(None, "undefined: no essay with a score", sign="–"),
     )
 
 
@@ -102,86 +96,15 @@ def _draw_headings(picture: Element, place: int, name: str, code: str, left: flo
 
 
 def _draw_cell(group: Element, estimate: Estimate | None, corner: tuple[float, float], low: float, high: float) -> None:
-    x, y = corner[0] + GAP, corner[1] + GAP
-    width, height = CELL_WIDTH - 2 * GAP, CELL_HEIGHT - 2 * GAP
-    corners = {"x": x, "y": y, "width": width, "height": height}
-    middle = x + width / 2
+    size = CELL_WIDTH - 2 * GAP, CELL_HEIGHT - 2 * GAP
+    all_refused = estimate is not None and is_refused(estimate)
+    n = f"n {0 if estimate is None else estimate.n:,}"
     if estimate is None or estimate.value is None:
-        is_grey = estimate is not None and is_refused(estimate)
-        ink = ink_class(REFUSED) if is_grey else "soft"
-        add(group, "rect", **({"fill": REFUSED} if is_grey else {"class_": "undefined", "fill": "none"}), **corners)
-        words = "all refused" if is_grey else f"n {0 if estimate is None else estimate.n:,}"
-        text(group, middle, y + 20, "–", text_anchor="middle", size=13, class_=ink)
-        text(group, middle, y + 33, words, text_anchor="middle", size=10, class_=ink)
+        lines = [("–", 13.0), ("all refused" if all_refused else n, 10.0)]
+        tile(group, corner, size, REFUSED if all_refused else None, lines)
         return
-    fill = REFUSED if is_refused(estimate) else diverging(estimate.value, low, high)
-    add(group, "rect", fill=fill, **corners)
-    if is_sparse(estimate):
-        hatch(group, x, y, width, height, ink_on(fill))
-    lines = [(number(estimate.value, 2), 13.0), (f"n {estimate.n:,}", 10.0)]
+    fill = REFUSED if all_refused else diverging(estimate.value, low, high)
+    lines = [(number(estimate.value, 2), 13.0), (n, 10.0)]
     if refusals := estimate.extra.get("refusals", 0):
-        lines.append(("all refused" if is_refused(estimate) else f"{refusals:,} refused", 9.5))
-    write(group, lines, (middle, y + (20 if len(lines) == 2 else 15)), width, fill, has_plates=is_sparse(estimate))
-
-
-def write(
-    group: Element,
-    lines: Sequence[tuple[str, float]],
-    place: tuple[float, float],
-    width: float,
-    fill: str,
-    *,
-    has_plates: bool,
-) -> None:
-    """Lines of text on a colour.
-
-    Args:
-        group: of the cell.
-        lines: words and font size of each.
-        place: middle of the first one's baseline.
-        width: that they may have.
-        fill: what they stand on.
-        has_plates: whether each covers what is hatched below it.
-    """
-    middle, top = place
-    for words, size in lines:
-        shown = fitted(words, width, size)
-        if has_plates:
-            plate = width_of(shown, size)
-            add(group, "rect", fill=fill, x=middle - plate / 2, y=top - size + 1, width=plate, height=size + 1)
-        text(group, middle, top, shown, size=size, text_anchor="middle", class_=ink_class(fill))
-        top += 13
-
-
-def hatch(group: Element, x: float, y: float, width: float, height: float, ink: str) -> None:
-    """Lines falling to the left, cut at the box by hand: a pattern would need an id."""
-    path, start = [], HATCH_STEP
-    while start < width + height:
-        right, left = min(start, width), max(0.0, start - height)
-        path.append(f"M{x + right:.2f} {y + start - right:.2f}L{x + left:.2f} {y + start - left:.2f}")
-        start += HATCH_STEP
-    add(group, "path", class_="hatch", d="".join(path), stroke=ink, stroke_opacity=0.4, fill="none")
-
-
-def swatch() -> Element:
-    return canvas(SWATCH_WIDTH, SWATCH_HEIGHT, None)
-
-
-def box(swatch: Element, fill: str, **attributes: str) -> None:
-    add(swatch, "rect", x=0.5, y=0.5, width=SWATCH_WIDTH - 1, height=SWATCH_HEIGHT - 1, fill=fill, **attributes)
-
-
-def colour_bar(low: float, high: float, ends: Sequence[float] | None = None, places: int = 0) -> Element:
-    """The scale with numbers below it: `ends` with so many decimals, or else the whole numbers."""
-    steps, width, height = 30, 8.0 if ends is None else 4.0, 16.0
-    label = f"colour scale from {number(low, places)} to {number(high, places)}"
-    bar = canvas(steps * width + 20, 32, label)
-    for step in range(steps):
-        value = low + (step + 0.5) / steps * (high - low)
-        add(bar, "rect", x=10 + step * width, y=0, width=width, height=height, fill=diverging(value, low, high))
-    for tick in range(round(low), round(high) + 1) if ends is None else ends:
-        x = 10 + (tick - low) / (high - low) * steps * width
-        words = number(tick, places)
-        x = min(max(x, width_of(words, 11) / 2), steps * width + 20 - width_of(words, 11) / 2)
-        text(bar, x, 29, words, size=11, text_anchor="middle")
-    return bar
+        lines.append(("all refused" if all_refused else f"{refusals:,} refused", 9.5))
+    tile(group, corner, size, fill, lines, is_hatched=is_sparse(estimate))

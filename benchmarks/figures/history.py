@@ -13,8 +13,8 @@ import msgspec
 from benchmarks.figures import clock
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Key, Part, Picture
-from benchmarks.figures.scales import Scale, known, known_of, ticks
-from benchmarks.figures.series import mark
+from benchmarks.figures.marks import key, mark
+from benchmarks.figures.panels import Measure, Panel, Scale, drop_infinite, interval_between, keep_finite, ticks
 from benchmarks.figures.svg import (
     NARROW,
     WIDE,
@@ -47,15 +47,12 @@ ROOM = 0.25
 """Above and below the means and limits, as a share of what they span."""
 
 
-class Bucket(msgspec.Struct, frozen=True, kw_only=True):
-    """One period; `value` is None where its measurements have none."""
+class Bucket(Measure, frozen=True, kw_only=True):
+    """The mean of one period."""
 
     start: float
     """Unix seconds."""
     end: float
-    value: float | None
-    lower: float | None = None
-    upper: float | None = None
     n: int
     n_missing: int = 0
 
@@ -152,7 +149,7 @@ def summary(chart: Chart) -> str:
     if not chart.buckets:
         return chart.reason or "no history: nothing was measured"
     n, missing = sum(one.n for one in chart.buckets), sum(one.n_missing for one in chart.buckets)
-    values = known_of(one.value for one in chart.buckets)
+    values = keep_finite(one.value for one in chart.buckets)
     parts = [
         f"{n:,} values in {len(chart.buckets)} period{'' if len(chart.buckets) == 1 else 's'}"
         f" from {clock.spoken(chart.buckets[0].start)} to {clock.spoken(chart.buckets[-1].end)}"
@@ -172,7 +169,7 @@ def summary(chart: Chart) -> str:
 
 def evidence_words(chart: Chart) -> str:
     """The evidence beside its threshold."""
-    evidence = known(chart.log_evidence)
+    evidence = drop_infinite(chart.log_evidence)
     if evidence is None:
         return f"No evidence yet: {'it still learns' if chart.reference is None else 'nothing was seen since'}"
     verb = "alarmed" if evidence >= chart.log_threshold or chart.alarm is not None else "alarms"
@@ -186,7 +183,7 @@ def _across(chart: Chart, width: float) -> Scale:
 
 def _down(chart: Chart) -> Scale:
     """Of the means and limits, with room; the metric's own range where there are none."""
-    seen = known_of([one.value for one in chart.buckets] + [*(chart.reference or ()), *(chart.limits or ())])
+    seen = keep_finite([one.value for one in chart.buckets] + [*(chart.reference or ()), *(chart.limits or ())])
     low, high = (min(seen), max(seen)) if seen else (chart.low, chart.high)
     least = LEAST_SHARE * (chart.high - chart.low) or 1.0
     room = max(ROOM * (high - low), (least - (high - low)) / 2)
@@ -214,37 +211,29 @@ def _draw_nothing(chart: Chart, width: float) -> str:
 
 def _draw_bands(picture: Element, chart: Chart, across: Scale, down: Scale) -> None:
     for kind, band in (("tolerance", chart.limits), ("reference", chart.reference)):
-        if band is None or len(known_of(band)) < 2:
+        ends = None if band is None else interval_between(*band)
+        if ends is None:
             continue
-        top, bottom = down.at(band[1]), down.at(band[0])
+        bottom, top = map(down.at, ends)
         height = max(2.0, bottom - top)
         box = {"x": across.start, "y": (top + bottom - height) / 2, "width": across.end - across.start}
-        drawn = add(picture, "rect", class_=kind, height=height, **box)
-        places = _places(chart)
-        hint(drawn, f"{kind}: {number(band[0], places)} to {number(band[1], places)}")
+        low, high = (number(end, _places(chart)) for end in ends)
+        hint(add(picture, "rect", class_=kind, height=height, **box), f"{kind}: {low} to {high}")
 
 
 def _draw_axes(picture: Element, across: Scale, down: Scale) -> None:
-    values, places = ticks(down.low, down.high)
-    for value in values:
-        y = down.at(value)
-        add(picture, "line", class_="ring", x1=across.start, x2=across.end, y1=y, y2=y)
-        words = fitted(number(value, places), LEFT - 8, 10)
-        text(picture, across.start - 6, y + 4, words, size=10, class_="soft", text_anchor="end")
-    add(picture, "line", class_="axis", x1=across.start, x2=across.end, y1=BOTTOM, y2=BOTTOM)
+    panel = Panel(group=picture, left=across.start, right=across.end, top=MARKS, bottom=BOTTOM)
+    panel.draw_axis_left(down, *ticks(down.low, down.high), room=LEFT - 8)
+    panel.draw_level("axis", BOTTOM)
     most = max(2, int((across.end - across.start) / TICK_WIDTH))
-    for one in clock.ticks(across.low, across.high, most):
-        x = across.at(one.at)
+    for tick in clock.ticks(across.low, across.high, most):
+        x = across.at(tick.at)
         add(picture, "line", class_="axis", x1=x, x2=x, y1=BOTTOM, y2=BOTTOM + 4)
-        for words, y in ((one.words, BOTTOM + 16), (one.day, BOTTOM + 29)):
+        for words, y in ((tick.words, BOTTOM + 16), (tick.day, BOTTOM + 29)):
             if words:
-                _text_within(picture, x, y, words, across.end + RIGHT, class_="soft")
-
-
-def _text_within(picture: Element, x: float, y: float, words: str, right: float, *, class_: str) -> None:
-    """In the middle of `x`, moved inwards where it would leave the picture on the right."""
-    place = min(x, right - width_of(words, 10) / 2)
-    text(picture, max(place, width_of(words, 10) / 2), y, words, size=10, class_=class_, text_anchor="middle")
+                half = width_of(words, 10) / 2
+                inside = max(min(x, across.end + RIGHT - half), half)
+                text(picture, inside, y, words, size=10, class_="soft", text_anchor="middle")
 
 
 def _draw_marks(picture: Element, chart: Chart, across: Scale) -> None:
@@ -278,36 +267,36 @@ def _draw_missing(picture: Element, buckets: Sequence[Bucket], across: Scale) ->
 
 
 def _draw_means(picture: Element, buckets: Sequence[Bucket], across: Scale, down: Scale) -> None:
-    shown = [one for one in buckets if known(one.value) is not None]
-    for one, following in pairwise(buckets):
-        if known(one.value) is not None and known(following.value) is not None and one.end == following.start:
-            ends = [_place(one, across, down), _place(following, across, down)]
-            add(picture, "polyline", class_="outline line series-0", points=points(ends))
-    for one in shown:
-        x, y = _place(one, across, down)
-        drawn = add(picture, "g", class_="bucket", data_start=f"{one.start:.0f}")
-        hint(drawn, _words_of(one))
-        lower, upper = known(one.lower), known(one.upper)
-        if lower is not None and upper is not None:
-            bars = "".join(f"M{x - 2:.2f} {down.at(end):.2f}h4" for end in (lower, upper) if down.holds(end))
+    places = [
+        None if (value := bucket.drawable) is None else (across.at((bucket.start + bucket.end) / 2), down.at(value))
+        for bucket in buckets
+    ]
+    for (bucket, here), (following, there) in pairwise(zip(buckets, places, strict=True)):
+        if here and there and bucket.end == following.start:
+            add(picture, "polyline", class_="outline line series-0", points=points([here, there]))
+    radius = 3 if len(places) - places.count(None) > 30 else 4
+    for bucket, place in zip(buckets, places, strict=True):
+        if place is None:
+            continue
+        x, y = place
+        drawn = add(picture, "g", class_="bucket", data_start=f"{bucket.start:.0f}")
+        hint(drawn, _words_of(bucket))
+        if bucket.interval is not None:
+            lower, upper = bucket.interval
+            bars = "".join(f"M{x - 2:.2f} {down.at(end):.2f}h4" for end in bucket.interval if down.holds(end))
             path = f"M{x:.2f} {down.at(lower):.2f}V{down.at(upper):.2f}"
             add(drawn, "path", class_="whisker thin", d=path + bars)
-        mark(drawn, 0, x, y, radius=3 if len(shown) > 30 else 4)
+        mark(drawn, 0, x, y, radius=radius)
 
 
-def _place(one: Bucket, across: Scale, down: Scale) -> tuple[float, float]:
-    value = known(one.value)
-    return across.at((one.start + one.end) / 2), down.at(down.low if value is None else value)
-
-
-def _words_of(one: Bucket) -> str:
-    places, value = 3, known(one.value)
-    words = "no value" if value is None else number(value, places)
-    lower, upper = known(one.lower), known(one.upper)
-    if value is not None and lower is not None and upper is not None:
-        words += f" ({number(lower, places)} to {number(upper, places)})"
-    missing = f", {one.n_missing:,} missing" if one.n_missing else ""
-    return f"{clock.spoken(one.start)} to {clock.spoken(one.end)}: {words}, n = {one.n:,}{missing}"
+def _words_of(bucket: Bucket) -> str:
+    value = bucket.drawable
+    words = "no value" if value is None else number(value, 3)
+    if value is not None and bucket.interval is not None:
+        lower, upper = (number(end, 3) for end in bucket.interval)
+        words += f" ({lower} to {upper})"
+    missing = f", {bucket.n_missing:,} missing" if bucket.n_missing else ""
+    return f"{clock.spoken(bucket.start)} to {clock.spoken(bucket.end)}: {words}, n = {bucket.n:,}{missing}"
 
 
 def _draw_evidence(picture: Element, chart: Chart, width: float) -> None:
@@ -315,7 +304,7 @@ def _draw_evidence(picture: Element, chart: Chart, width: float) -> None:
     start = 0.0 if width <= NARROW else LEFT
     words = fitted(evidence_words(chart), width - start, 11)
     text(picture, start, top + 12, words, size=11, class_="strong")
-    evidence, threshold = known(chart.log_evidence) or 0.0, max(chart.log_threshold, 1e-9)
+    evidence, threshold = drop_infinite(chart.log_evidence) or 0.0, max(chart.log_threshold, 1e-9)
     bar = Scale(low=0.0, high=1.25 * max(evidence, threshold), start=LEFT, end=width - RIGHT)
     group = add(picture, "g", class_="evidence")
     hint(group, evidence_words(chart))
@@ -341,20 +330,14 @@ def _outside(chart: Chart) -> list[str]:
 
 
 def _mean_key() -> Key:
-    swatch = canvas(36, 16, None)
-    add(swatch, "line", class_="outline series-0", x1=1, x2=35, y1=8, y2=8)
-    add(swatch, "path", class_="whisker thin", d="M18 1V15")
-    mark(swatch, 0, 18, 8)
-    return Key(svg=markup(swatch), words="mean of a period, with its interval")
+    line = add(None, "line", class_="outline series-0", x1=1, x2=35, y1=8, y2=8)
+    whisker = add(None, "path", class_="whisker thin", d="M18 1V15")
+    return key("mean of a period, with its interval", line, whisker, mark(None, 0, 18, 8))
 
 
 def _box_key(kind: str, inset: float, words: str) -> Key:
-    swatch = canvas(36, 16, None)
-    add(swatch, "rect", class_=kind, x=1, y=1 + inset, width=34, height=14 - inset)
-    return Key(svg=markup(swatch), words=words)
+    return key(words, add(None, "rect", class_=kind, x=1, y=1 + inset, width=34, height=14 - inset))
 
 
 def _line_key(kind: str, words: str) -> Key:
-    swatch = canvas(36, 16, None)
-    add(swatch, "line", class_=kind, x1=18, x2=18, y1=1, y2=15)
-    return Key(svg=markup(swatch), words=words)
+    return key(words, add(None, "line", class_=kind, x1=18, x2=18, y1=1, y2=15))

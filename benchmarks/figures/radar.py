@@ -1,17 +1,35 @@
-"""A radar of shares, one spoke a group, with the shares of an even-handed choice drawn in (protocols 5.7)."""
+"""A radar of shares, one spoke a group, with the shares of an even-handed choice drawn in (protocols 5.7).
+
+The affinity polygon is a radar of several evaluators: an outline an evaluator, with the interval of every share.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import ceil, cos, pi, sin
+from math import ceil, cos, isfinite, pi, sin
 
 import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
-from benchmarks.figures.figure import Key, spoken
-from benchmarks.figures.scales import known, known_of
-from benchmarks.figures.series import dash, line_key, mark, style
-from benchmarks.figures.svg import NARROW, Element, add, canvas, fit, fitted, hint, kind_of, markup, points, text
+from benchmarks.figures.figure import Figure, Key, Part, Picture, spoken
+from benchmarks.figures.marks import dash, key, line_key, mark, style
+from benchmarks.figures.panels import drop_infinite, interval_between, keep_finite
+from benchmarks.figures.svg import (
+    NARROW,
+    WIDE,
+    Element,
+    add,
+    canvas,
+    fit,
+    fitted,
+    hint,
+    in_both_widths,
+    kind_of,
+    markup,
+    nothing,
+    points,
+    text,
+)
 
 Place = tuple[float, float]
 
@@ -27,6 +45,10 @@ BESIDE = 7.0
 """Pixels between the intervals of two outlines on one spoke."""
 N_RINGS = 4
 """Rings to 0.8 as in the paper; another one where a share needs it."""
+ROW = 18.0
+"""Height of a name below the narrow polygon."""
+FEWEST = 3
+"""Spokes that make a polygon."""
 
 
 class Spoke(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +64,62 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     estimates: tuple[Estimate | None, ...]
+
+
+def polygon(title: str, spokes: Sequence[Spoke], outlines: Sequence[Outline]) -> Figure:
+    """The affinity polygon; on a narrow page numbers stand at the corners, and the names below.
+
+    Args:
+        title: of whom.
+        spokes: the identities, axis by axis.
+        outlines: an evaluator each, with an estimate a spoke.
+    """
+    undefined = [
+        f"{outline.name}: {spoke.label} is undefined: "
+        f"{'not measured' if share is None else share.reason or 'no reason'}."
+        for outline in outlines
+        for spoke, share in zip(spokes, outline.estimates, strict=True)
+        if _value(share) is None
+    ]
+    interval_key = key("interval of a share", add(None, "line", class_="vertex series-0", x1=4, x2=32, y1=8, y2=8))
+    picture = Picture(title="Shares of the choices", reading="", svg=draw_polygon(spokes, outlines, label=title))
+    return Figure(
+        title=title,
+        reading=(
+            "Distance from the centre is the share of choices that fell on the identity's answer, the bar at a corner "
+            "its interval. The dashed outline is an even-handed evaluator."
+        ),
+        keys=(*legend(outlines), interval_key),
+        parts=(Part(pictures=(picture,)),),
+        notes=tuple(undefined),
+    )
+
+
+def draw_polygon(spokes: Sequence[Spoke], outlines: Sequence[Outline], *, label: str) -> str:
+    """Both widths as SVG; fewer than three identities are described in words, as they span nothing."""
+    described = "; ".join(_describe(outline, spokes) for outline in outlines)
+    label = f"{label}. {described or 'No evaluator has chosen yet'}."
+    if len(spokes) < FEWEST or not outlines:
+        words = "no evaluator has chosen yet" if spokes else "no identities to choose between"
+        return in_both_widths(lambda width: nothing(width, label, words))
+    wide = draw(spokes, outlines, label=label, has_intervals=True, width=WIDE)
+    numbered = [Spoke(label=str(place), axis="", even=spoke.even) for place, spoke in enumerate(spokes, start=1)]
+    narrow = draw(numbered, outlines, label=label, has_intervals=True, width=NARROW)
+    names = canvas(NARROW, ROW * len(spokes) + 4, None, kind="narrow")
+    for place, spoke in enumerate(spokes, start=1):
+        words = fitted(f"{place}  {spoke.label} ({spoke.axis})", NARROW - 4, 12)
+        hint(text(names, 2, ROW * place - 4, words), spoke.label)
+    return wide + narrow + markup(names)
+
+
+def _describe(outline: Outline, spokes: Sequence[Spoke]) -> str:
+    pairs = zip(spokes, outline.estimates, strict=True)
+    return f"{outline.name}: " + ", ".join(f"{spoke.label} {_words(share)}" for spoke, share in pairs)
+
+
+def _words(share: Estimate | None) -> str:
+    is_number = share is None or share.value is None or isfinite(share.value)
+    return spoken(share) if is_number else "undefined: not a number"
 
 
 def draw(
@@ -83,22 +161,15 @@ def draw(
 
 
 def legend(outlines: Sequence[Outline]) -> tuple[Key, ...]:
-    swatch = canvas(36, 16, None)
-    add(swatch, "line", class_="even", x1=1, x2=35, y1=8, y2=8)
-    even = Key(svg=markup(swatch), words="even-handed choice")
+    even = key("even-handed choice", add(None, "line", class_="even", x1=1, x2=35, y1=8, y2=8))
     return (*(line_key(series, outline.name) for series, outline in enumerate(outlines)), even)
 
 
 def outermost(outlines: Sequence[Outline], *, has_intervals: bool = False) -> float:
     """The share at the outermost ring, which holds every share and, where they are drawn, every interval."""
-    shares = known_of(
-        end
-        for outline in outlines
-        for one in outline.estimates
-        if one is not None
-        for end in (one.value, one.upper if has_intervals else None)
-    )
-    largest = max(shares, default=0.0)
+    estimates = [share for outline in outlines for share in outline.estimates if share is not None]
+    ends = [share.upper for share in estimates] if has_intervals else []
+    largest = max(keep_finite([*ends, *(share.value for share in estimates)]), default=0.0)
     return max(N_RINGS, min(round(1 / RING_STEP), ceil(round(largest / RING_STEP, 6)))) * RING_STEP
 
 
@@ -134,28 +205,32 @@ def _draw_spoke(picture: Element, place: int, spoke: Spoke, n_spokes: int) -> No
         text(picture, x, y + 13, fitted(spoke.axis, room, 10.5), size=10.5, text_anchor=anchor, class_="soft")
 
 
+def _value(share: Estimate | None) -> float | None:
+    return None if share is None else drop_infinite(share.value)
+
+
 def _draw_intervals(
     picture: Element, series: int, outline: Outline, spokes: Sequence[Spoke], top: float, *, beside: float
 ) -> None:
     """Along the spokes, `beside` times BESIDE pixels to their clockwise side."""
-    for place, (spoke, one) in enumerate(zip(spokes, outline.estimates, strict=True)):
-        ends = [] if one is None or known(one.value) is None else known_of([one.lower, one.upper])
-        if len(ends) < 2:
+    for place, (spoke, share) in enumerate(zip(spokes, outline.estimates, strict=True)):
+        ends = None if share is None or _value(share) is None else interval_between(share.lower, share.upper)
+        if ends is None:
             continue
         angle = 2 * pi * place / len(spokes)
         shift = BESIDE * beside * cos(angle), BESIDE * beside * sin(angle)
         (x1, y1), (x2, y2) = ((x + shift[0], y + shift[1]) for x, y in (at(place, len(spokes), e, top) for e in ends))
         line = add(picture, "line", class_=f"vertex {style(series)}", x1=x1, y1=y1, x2=x2, y2=y2)
         line.set("data-spoke", fit(spoke.label))
-        hint(line, f"{outline.name}, {spoke.label}: {spoken(one)}")
+        hint(line, f"{outline.name}, {spoke.label}: {spoken(share)}")
 
 
 def _draw_outline(
     picture: Element, series: int, outline: Outline, spokes: Sequence[Spoke], top: float, *, is_alone: bool
 ) -> None:
     group = add(picture, "g", class_=style(series), data_run=outline.name)
-    values = [None if estimate is None else known(estimate.value) for estimate in outline.estimates]
-    places = [None if v is None else at(i, len(spokes), v, top) for i, v in enumerate(values)]
+    values = enumerate(map(_value, outline.estimates))
+    places = [None if value is None else at(place, len(spokes), value, top) for place, value in values]
     corners = [place for place in places if place is not None]
     line = {"class_": f"outline {style(series)}", "stroke_dasharray": dash(series)}
     if len(corners) == len(spokes):
@@ -164,8 +239,8 @@ def _draw_outline(
         for here, there in pairwise([*places, places[0]]):
             if here is not None and there is not None:
                 add(group, "polyline", points=points([here, there]), fill="none", **line)
-    for spoke, place, estimate in zip(spokes, places, outline.estimates, strict=True):
-        if place is not None:
-            shown = mark(group, series, *place)
-            shown.set("data-spoke", fit(spoke.label))
-            hint(shown, f"{outline.name}, {spoke.label}: {spoken(estimate)}")
+    for spoke, corner, share in zip(spokes, places, outline.estimates, strict=True):
+        if corner is not None:
+            drawn = mark(group, series, *corner)
+            drawn.set("data-spoke", fit(spoke.label))
+            hint(drawn, f"{outline.name}, {spoke.label}: {spoken(share)}")

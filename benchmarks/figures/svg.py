@@ -44,15 +44,22 @@ def kind_of(width: float) -> str:
     return "wide" if width > NARROW else "narrow"
 
 
-def add(parent: Element, tag: str, words: str | None = None, /, **attributes: str | float) -> Element:
+def nothing(width: float, label: str, words: str) -> str:
+    """A picture of words that say why there is nothing to draw."""
+    picture = canvas(width, 24, label, kind=kind_of(width))
+    text(picture, 0, 16, words, size=13, class_="soft")
+    return markup(picture)
+
+
+def add(parent: Element | None, tag: str, words: str | None = None, /, **attributes: str | float) -> Element:
     """A child with `words` as its text. `class_` and `stroke_width` become class and stroke-width."""
     written = {name.rstrip("_").replace("_", "-"): _written(value) for name, value in attributes.items()}
-    child = ET.SubElement(parent, tag, written)
+    child = Element(tag, written) if parent is None else ET.SubElement(parent, tag, written)
     child.text = None if words is None else fit(words)
     return child
 
 
-def text(parent: Element, x: float, y: float, words: str, *, size: float = 12, **attributes: str) -> Element:
+def text(parent: Element | None, x: float, y: float, words: str, *, size: float = 12, **attributes: str) -> Element:
     return add(parent, "text", words, x=x, y=y, font_size=size, **attributes)
 
 

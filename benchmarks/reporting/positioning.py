@@ -8,10 +8,11 @@ data set, wider on others. The extremes that scores are normalised by are taken 
 from collections.abc import Mapping, Sequence
 
 from auditors.metrics.ranking import normalised_rank_scores
-from benchmarks.figures import positioning as plot
+from benchmarks.figures import lines as plot
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture
-from benchmarks.figures.positioning import Line, Point
+from benchmarks.figures.lines import Line
+from benchmarks.figures.panels import Point
 from benchmarks.figures.svg import in_both_widths
 from benchmarks.papers import tables
 from benchmarks.papers.tables import NO_INTERVAL
@@ -91,7 +92,7 @@ def _figure(
 
     lines = [Line(name=model, points=tuple(point((aspect, model)) for aspect in aspects)) for model in models]
     names = [aspect.replace("_", " ") for aspect in aspects]
-    svg = in_both_widths(lambda width: plot.draw(names, lines, label=title, width=width))
+    svg = in_both_widths(lambda width: plot.draw_aspects(names, lines, label=title, width=width))
     is_equal = bool(sums) and span == 0
     return Figure(
         title=title,

@@ -35,8 +35,7 @@ def affinity_polygon(title: str, evaluators: Mapping[str, Mapping[Identity, Shar
         title: of the figure.
         evaluators: by name, the first MOST_OUTLINES of them are drawn: the share of each identity.
     """
-    from benchmarks.figures import polygon  # a worker starts without the benchmarks
-    from benchmarks.figures.radar import Outline, Spoke
+    from benchmarks.figures.radar import Outline, Spoke, polygon  # a worker starts without the benchmarks
 
     identities = sorted({identity for found in evaluators.values() for identity in found})
     sizes = {axis: sum(other == axis for other, _ in identities) for axis, _ in identities}
@@ -45,7 +44,7 @@ def affinity_polygon(title: str, evaluators: Mapping[str, Mapping[Identity, Shar
         Outline(name=name, estimates=tuple(_estimate(identity, found.get(identity)) for identity in identities))
         for name, found in list(evaluators.items())[:MOST_OUTLINES]
     ]
-    return polygon.figure(title, spokes, outlines)
+    return polygon(title, spokes, outlines)
 
 
 def _estimate(identity: Identity, share: Share | None) -> Estimate | None:

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from auditors.types import Estimate
-from benchmarks.figures import lines
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture, spoken
-from benchmarks.figures.lines import Level, Panel, Point
-from benchmarks.figures.series import line_key
+from benchmarks.figures.lines import Level, StepPanel, StepPoint, draw_steps
+from benchmarks.figures.marks import line_key
 from benchmarks.lab.regard_ft.effects import ANSWERED, GAP
 from benchmarks.lab.regard_ft.evaluation import Evaluation
 
@@ -48,23 +47,23 @@ def drawn(found: Evaluation) -> str:
     """The picture alone, as SVG."""
     gaps, answers = _series(found, LEGEND[:N_GAPS]), _series(found, LEGEND[N_GAPS:])
     panels = (
-        Panel(heading="PairFav(woman, man)", series=gaps, levels=_published(found), places=2),
-        Panel(heading="BBQ accuracy, %", series=answers, first=N_GAPS, places=0),
+        StepPanel(heading="PairFav(woman, man)", series=gaps, levels=_published(found), places=2),
+        StepPanel(heading="BBQ accuracy, %", series=answers, first=N_GAPS, places=0),
     )
-    return lines.draw(panels, label=_label(found))
+    return draw_steps(panels, label=_label(found))
 
 
-def _series(found: Evaluation, legend: Sequence[tuple[str, str]]) -> tuple[tuple[Point, ...], ...]:
+def _series(found: Evaluation, legend: Sequence[tuple[str, str]]) -> tuple[tuple[StepPoint, ...], ...]:
     return tuple(
         tuple(_point(one.step, words, one.numbers.get(name)) for one in found.models) for name, words in legend
     )
 
 
-def _point(step: int, words: str, one: Estimate | None) -> Point:
+def _point(step: int, words: str, one: Estimate | None) -> StepPoint:
     said = f"step {step}: {words}: {spoken(one)}"
     if one is None:
-        return Point(step=step, value=None, words=said)
-    return Point(step=step, value=one.value, lower=one.lower, upper=one.upper, words=said)
+        return StepPoint(step=step, value=None, words=said)
+    return StepPoint(step=step, value=one.value, lower=one.lower, upper=one.upper, words=said)
 
 
 def _published(found: Evaluation) -> tuple[Level, ...]:

@@ -6,11 +6,12 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures import bars, radar
-from benchmarks.figures.bars import Bar, Panel, Row
+from benchmarks.figures.bars import BarPanel, Row
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture, Run, spoken
+from benchmarks.figures.marks import bar_key
+from benchmarks.figures.panels import Point
 from benchmarks.figures.radar import Outline, Spoke
-from benchmarks.figures.series import bar_key
 from benchmarks.suites.cogs.prompts import AXES, TASKS
 from benchmarks.suites.cogs.shares import group_name
 
@@ -130,7 +131,7 @@ def _similarity(runs: Sequence[Run], found: Sequence[Found]) -> Figure:
     )
 
 
-def _similarity_panel(axis: str, runs: Sequence[Run], found: Sequence[Found]) -> Panel:
+def _similarity_panel(axis: str, runs: Sequence[Run], found: Sequence[Found]) -> BarPanel:
     groups = [group_name(identity) for identity in AXES[axis]]
     estimates = {group: [one.get(("mean_difference", axis, group, None)) for one in found] for group in groups}
     rows = [
@@ -140,13 +141,13 @@ def _similarity_panel(axis: str, runs: Sequence[Run], found: Sequence[Found]) ->
         )
         for group, of_runs in estimates.items()
     ]
-    return Panel(heading=_words(axis).capitalize(), note=_n(estimates[groups[0]]), rows=tuple(rows))
+    return BarPanel(heading=_words(axis).capitalize(), note=_n(estimates[groups[0]]), rows=tuple(rows))
 
 
-def _similar(run: Run, label: str, difference: Estimate | None) -> Bar:
+def _similar(run: Run, label: str, difference: Estimate | None) -> Point:
     """The ends change places: the largest distance is the smallest similarity."""
     if difference is None or difference.value is None:
-        return Bar(value=None, words=f"{run.name}, {label}: {spoken(difference)}")
+        return Point(value=None, words=f"{run.name}, {label}: {spoken(difference)}")
     similarity = msgspec.structs.replace(
         difference,
         value=1 - difference.value,
@@ -156,11 +157,11 @@ def _similar(run: Run, label: str, difference: Estimate | None) -> Bar:
     return _bar(run.name, label, similarity)
 
 
-def _bar(name: str, label: str, estimate: Estimate | None) -> Bar:
+def _bar(name: str, label: str, estimate: Estimate | None) -> Point:
     words = f"{name}, {label}: {spoken(estimate)}"
     if estimate is None:
-        return Bar(value=None, words=words)
-    return Bar(value=estimate.value, lower=estimate.lower, upper=estimate.upper, words=words)
+        return Point(value=None, words=words)
+    return Point(value=estimate.value, lower=estimate.lower, upper=estimate.upper, words=words)
 
 
 def _similarity_notes(runs: Sequence[Run], found: Sequence[Found]) -> list[str]:
@@ -218,10 +219,10 @@ def _task_picture(run: Run, found: Found, axis: str) -> Picture:
     return Picture(title=title, reading=reading, svg=svg)
 
 
-def _task_panel(run: Run, found: Found, axis: str, task: str) -> Panel:
+def _task_panel(run: Run, found: Found, axis: str, task: str) -> BarPanel:
     shares = {group: found.get(("selection_share", axis, group, task)) for group in map(group_name, AXES[axis])}
     rows = [Row(label=_label(group), bars=(_bar(run.name, _label(group), share),)) for group, share in shares.items()]
-    return Panel(heading=_words(task).capitalize(), note=_n(list(shares.values())), rows=tuple(rows))
+    return BarPanel(heading=_words(task).capitalize(), note=_n(list(shares.values())), rows=tuple(rows))
 
 
 def _ends(shown: Sequence[tuple[float, str]]) -> str:

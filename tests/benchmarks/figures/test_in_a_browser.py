@@ -8,9 +8,8 @@ from typing import Literal
 import pytest
 
 from auditors.types import Estimate
-from benchmarks.figures import distances, forest, history, polygon
+from benchmarks.figures import distances, history, radar
 from benchmarks.figures.distances import Cell, Distances
-from benchmarks.figures.forest import Row
 from benchmarks.figures.history import Bucket, Change, Chart
 from benchmarks.figures.radar import Outline, Spoke
 from benchmarks.figures.svg import NARROW, in_both_widths
@@ -57,8 +56,6 @@ def drawn() -> str:
         log_threshold=14.2,
     )
     empty = Chart(title="", buckets=(), low=0.0, high=1.0, log_threshold=1.0, reason="no history: " + "x" * 200)
-    rows = [Row(name=name, note="n 830", value=-0.123, lower=-1.0, upper=0.5) for name in NAMES]
-    rows.append(Row(name="undefined", value=None, reason=NAMES[1] * 3))
     cells = tuple((Cell(value=-0.25, lower=-0.3, upper=0.1, n=1_000_000), None, *[None] * 4) for _ in NAMES)
     found = Distances(models=NAMES, axes=NAMES, cells=cells, neutral=0.0)
     spokes = tuple(Spoke(label=name, axis=name, even=1 / len(NAMES)) for name in NAMES)
@@ -67,9 +64,8 @@ def drawn() -> str:
         (
             in_both_widths(lambda width: history.draw(chart, width)),
             in_both_widths(lambda width: history.draw(empty, width)),
-            in_both_widths(lambda width: forest.draw(rows, line=0.0, label=NAMES[2], width=width)),
             in_both_widths(lambda width: distances.draw(found, label=NAMES[2], width=width)),
-            polygon.draw(spokes, [outline, outline], label=NAMES[2]),
+            radar.draw_polygon(spokes, [outline, outline], label=NAMES[2]),
         )
     )
 

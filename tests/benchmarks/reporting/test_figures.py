@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.figures import bars, heatmap, radar
-from benchmarks.figures.bars import Bar, Panel, Row
+from benchmarks.figures.bars import BarPanel, Row
 from benchmarks.figures.colours import REFUSED, contrast, diverging, ink_on
 from benchmarks.figures.figure import Run
+from benchmarks.figures.marks import DASHES, N_COLOURS, SIDES, dash, style
+from benchmarks.figures.panels import Point
 from benchmarks.figures.radar import Outline
-from benchmarks.figures.series import DASHES, N_COLOURS, SIDES, dash, style
 from benchmarks.suites.cogs import figures as cogs
 from benchmarks.suites.cogs.prompts import TASKS
 from benchmarks.suites.ltf_test import figures as ltf
@@ -213,9 +214,9 @@ class TestBars:
 
     def test_bars_without_interval_are_open(self) -> None:
         """As everywhere on the page."""
-        row = Row(label="x", bars=(Bar(value=0.5, words="w"), Bar(value=0.5, lower=0.4, upper=0.6, words="w")))
+        row = Row(label="x", bars=(Point(value=0.5, words="w"), Point(value=0.5, lower=0.4, upper=0.6, words="w")))
         picture = parsed(
-            bars.draw([Panel(heading="h", note="", rows=(row,))], low=0, high=1, ticks=(), columns=1, label="l")
+            bars.draw([BarPanel(heading="h", note="", rows=(row,))], low=0, high=1, ticks=(), columns=1, label="l")
         )
 
         assert [e.get("class") for e in picture.iter("rect")] == ["bar-fill open series-0", "bar-fill series-1"]

@@ -4,8 +4,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.figures import positioning
-from benchmarks.figures.positioning import Line, Point
+from benchmarks.figures.lines import Line, draw_aspects
+from benchmarks.figures.panels import Point
 from benchmarks.figures.svg import NARROW, WIDE
 
 
@@ -14,7 +14,7 @@ def point(value: float, lower: float | None = None, upper: float | None = None) 
 
 
 def drawn(lines: list[Line], aspects: tuple[str, ...] = ("gender", "race"), width: float = WIDE) -> ET.Element:
-    return ET.fromstring(positioning.draw(aspects, lines, label="positions", width=width))
+    return ET.fromstring(draw_aspects(aspects, lines, label="positions", width=width))
 
 
 def heights(picture: ET.Element) -> list[float]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from benchmarks.figures import clock
-from benchmarks.figures.scales import Scale, known, known_of, ticks
+from benchmarks.figures.panels import Scale, drop_infinite, keep_finite, ticks
 
 NOVEMBER = datetime(2026, 11, 24, 2, 15, 9, tzinfo=UTC).timestamp()
 
@@ -46,8 +46,8 @@ def test_a_range_that_is_none_has_no_ticks(ends: tuple[float, float]) -> None:
 
 def test_what_is_no_number_is_not_drawn() -> None:
     """NaN, infinite and undefined values; zero is one."""
-    assert [known(value) for value in (None, math.nan, math.inf, 0.0)] == [None, None, None, 0.0]
-    assert known_of([None, math.nan, -1.0, math.inf, 0.0]) == [-1.0, 0.0]
+    assert [drop_infinite(value) for value in (None, math.nan, math.inf, 0.0)] == [None, None, None, 0.0]
+    assert keep_finite([None, math.nan, -1.0, math.inf, 0.0]) == [-1.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from auditors.types import Estimate
-from benchmarks.figures import polygon, radar
+from benchmarks.figures import radar
 from benchmarks.figures.radar import Outline, Spoke
 from benchmarks.figures.svg import NARROW
 
@@ -20,7 +20,7 @@ def share(value: float | None, lower: float | None = None, upper: float | None =
 
 
 def drawn(*outlines: Outline, spokes: tuple[Spoke, ...] = SPOKES) -> ET.Element:
-    return ET.fromstring(f"<all>{polygon.draw(spokes, outlines, label='shares')}</all>")
+    return ET.fromstring(f"<all>{radar.draw_polygon(spokes, outlines, label='shares')}</all>")
 
 
 def of_class(picture: ET.Element, name: str) -> list[ET.Element]:
@@ -69,7 +69,7 @@ def test_the_rings_hold_the_intervals() -> None:
 def test_undefined_is_a_gap_and_said(undefined: Estimate | None) -> None:
     """No corner in the centre and no interval; a note has the reason."""
     outline = Outline(name="m", estimates=(undefined, *[share(0.5, 0.4, 0.6)] * 3))
-    figure = polygon.figure("shares", SPOKES, [outline])
+    figure = radar.polygon("shares", SPOKES, [outline])
     [wide, _, _] = drawn(outline)
 
     assert len(of_class(wide, "vertex")) == 3
@@ -109,7 +109,7 @@ def test_hostile_names(name: str) -> None:
     """Well-formed, no id, style or script, however many there are."""
     spokes = tuple(Spoke(label=name, axis=name, even=0.01) for _ in range(200))
     outlines = [Outline(name=name, estimates=tuple([share(0.1, 0.0, 0.2)] * 200)) for _ in range(3)]
-    svg = polygon.draw(spokes, outlines, label=name)
+    svg = radar.draw_polygon(spokes, outlines, label=name)
     picture = ET.fromstring(f"<all>{svg}</all>".encode())
 
     assert not [one for one in picture.iter() if {"id", "style"} & set(one.attrib) or one.tag == "script"]

@@ -1,0 +1,174 @@
+"""Marks of pictures and keys of legends. Runs differ by a number each, a mark and a dash, and only then by a colour."""
+
+from collections.abc import Iterable, Sequence
+from math import cos, pi, sin
+
+from benchmarks.figures.colours import diverging, ink_class, ink_on
+from benchmarks.figures.display import number
+from benchmarks.figures.figure import Key
+from benchmarks.figures.panels import Measure, Scale
+from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, points, text, width_of
+
+N_COLOURS = 6
+"""Classes series-0 to series-5 of figures.css; later runs use them again, with another mark and dash."""
+DASHES = ("none", "7 3", "2 3", "9 3 2 3", "4 4")
+SIDES = (0, 4, 3, 5, 6)
+"""Corners of a mark; 0 is a disc."""
+HATCH_STEP = 7.0
+KEY_WIDTH, TILE_WIDTH, KEY_HEIGHT = 36.0, 26.0, 16.0
+"""Of a key's picture; that of a tile is narrower."""
+
+
+def style(series: int) -> str:
+    return f"series-{series % N_COLOURS}"
+
+
+def dash(series: int) -> str:
+    return DASHES[(series + series // N_COLOURS) % len(DASHES)]
+
+
+def mark(parent: Element | None, series: int, x: float, y: float, *, radius: float = 4) -> Element:
+    sides = SIDES[(series + series // N_COLOURS) % len(SIDES)]
+    if not sides:
+        return add(parent, "circle", class_=f"mark {style(series)}", cx=x, cy=y, r=radius)
+    angles = [2 * pi * corner / sides - pi / 2 for corner in range(sides)]
+    corners = [(x + radius * cos(angle), y + radius * sin(angle)) for angle in angles]
+    return add(parent, "polygon", class_=f"mark {style(series)}", points=points(corners))
+
+
+def whisker(parent: Element, scale: Scale, ends: tuple[float, float] | None, at: float, *, is_upright: bool) -> None:
+    """Draws an interval, if there is one, with a bar at both ends.
+
+    Args:
+        parent: to draw in.
+        scale: of the numbers.
+        ends: of the interval.
+        at: pixels: the place in the other direction.
+        is_upright: whether the scale goes up.
+    """
+    if ends is None:
+        return
+    low, high = map(scale.at, ends)
+    if is_upright:
+        path = f"M{at - 3:.2f} {low:.2f}h6M{at:.2f} {low:.2f}V{high:.2f}M{at - 3:.2f} {high:.2f}h6"
+    else:
+        path = f"M{low:.2f} {at - 3:.2f}v6M{low:.2f} {at:.2f}H{high:.2f}M{high:.2f} {at - 3:.2f}v6"
+    add(parent, "path", class_="whisker", d=path)
+
+
+def draw_series(parent: Element, series: int, places: Iterable[tuple[float, Measure, str]], down: Scale) -> None:
+    """Draws points with their intervals and the line that joins them; undefined points are left out.
+
+    Args:
+        parent: to draw in.
+        series: number of the run.
+        places: pixels from the left, the number there, and what a reader sees who points at it.
+        down: scale of the numbers.
+    """
+    defined = [
+        (x, down.at(value), measure, words) for x, measure, words in places if (value := measure.drawable) is not None
+    ]
+    line = {"points": points([(x, y) for x, y, *_ in defined]), "stroke_dasharray": dash(series)}
+    add(parent, "polyline", class_=f"outline line {style(series)}", **line)
+    for x, y, measure, words in defined:
+        group = add(parent, "g", data_series=str(series))
+        hint(group, words)
+        whisker(group, down, measure.interval, x, is_upright=True)
+        mark(group, series, x, y)
+
+
+def key(words: str, *shapes: Element, width: float = KEY_WIDTH) -> Key:
+    """An entry of a legend: shapes in a picture of its own, and what they mean."""
+    swatch = canvas(width, KEY_HEIGHT, None)
+    swatch.extend(shapes)
+    return Key(svg=markup(swatch), words=words)
+
+
+def line_key(series: int, name: str) -> Key:
+    """Legend of a run drawn as a line."""
+    line = {"class_": f"outline {style(series)}", "stroke_dasharray": dash(series)}
+    return key(name, add(None, "line", x1=1, x2=35, y1=8, y2=8, **line), mark(None, series, 18, 8))
+
+
+def bar_key(series: int, name: str) -> Key:
+    """Legend of a run drawn as bars, with the number that its bars carry."""
+    bar = add(None, "rect", class_=f"bar-fill {style(series)}", x=14, y=3, width=22, height=10)
+    return key(name, text(None, 0, 12, str(series + 1), size=11), bar)
+
+
+def _box(parent: Element | None, fill: str | None, **place: float) -> Element:
+    if fill is None:
+        return add(parent, "rect", class_="undefined", fill="none", **place)
+    return add(parent, "rect", fill=fill, **place)
+
+
+def tile_key(fill: str | None, words: str, *, is_hatched: bool = False, sign: str = "") -> Key:
+    """Legend of tiles with a colour; None is that of undefined tiles."""
+    size = {"x": 0.5, "y": 0.5, "width": TILE_WIDTH - 1, "height": KEY_HEIGHT - 1}
+    shapes = [_box(None, fill, **size)]
+    if fill and is_hatched:
+        shapes.append(hatch(None, 0, 0, TILE_WIDTH, KEY_HEIGHT, ink_on(fill)))
+    if sign:
+        shapes.append(text(None, TILE_WIDTH / 2, 12, sign, text_anchor="middle", class_="soft"))
+    return key(words, *shapes, width=TILE_WIDTH)
+
+
+def tile(
+    group: Element,
+    corner: tuple[float, float],
+    size: tuple[float, float],
+    fill: str | None,
+    lines: Sequence[tuple[str, float]],
+    *,
+    is_hatched: bool = False,
+) -> None:
+    """Draws a box with lines of text; each line covers the hatching below it.
+
+    Args:
+        group: to draw in.
+        corner: upper left, pixels.
+        size: width and height, pixels.
+        fill: colour; None is an undefined tile.
+        lines: words and font size of two or three lines.
+        is_hatched: whether the tile is hatched.
+    """
+    (x, y), (width, height) = corner, size
+    place = {"x": x, "y": y, "width": width, "height": height}
+    _box(group, fill, **place)
+    if fill and is_hatched:
+        hatch(group, x, y, width, height, ink_on(fill))
+    middle, baseline = x + width / 2, y + (20 if len(lines) == 2 else 15)
+    for words, font in lines:
+        shown = fitted(words, width, font)
+        if fill and is_hatched:
+            plate = {"x": middle - width_of(shown, font) / 2, "width": width_of(shown, font)}
+            add(group, "rect", fill=fill, y=baseline - font + 1, height=font + 1, **plate)
+        ink = "soft" if fill is None else ink_class(fill)
+        text(group, middle, baseline, shown, size=font, text_anchor="middle", class_=ink)
+        baseline += 13
+
+
+def hatch(parent: Element | None, x: float, y: float, width: float, height: float, ink: str) -> Element:
+    """Lines falling to the left, cut at the box by hand: a pattern would need an id."""
+    path, start = [], HATCH_STEP
+    while start < width + height:
+        right, left = min(start, width), max(0.0, start - height)
+        path.append(f"M{x + right:.2f} {y + start - right:.2f}L{x + left:.2f} {y + start - left:.2f}")
+        start += HATCH_STEP
+    return add(parent, "path", class_="hatch", d="".join(path), stroke=ink, stroke_opacity=0.4, fill="none")
+
+
+def colour_key(ends: Sequence[float], words: str, *, step_width: float, places: int = 0) -> Key:
+    """Legend of the colours between the first and the last of `ends`, each of which stands below as a number."""
+    low, high, steps = ends[0], ends[-1], 30
+    width = steps * step_width
+    bar = canvas(width + 20, 32, f"colour scale from {number(low, places)} to {number(high, places)}")
+    for step in range(steps):
+        fill = diverging(low + (step + 0.5) / steps * (high - low), low, high)
+        add(bar, "rect", x=10 + step * step_width, y=0, width=step_width, height=16, fill=fill)
+    for end in ends:
+        shown = number(end, places)
+        half = width_of(shown, 11) / 2
+        x = min(max(10 + (end - low) / (high - low) * width, half), width + 20 - half)
+        text(bar, x, 29, shown, size=11, text_anchor="middle")
+    return Key(svg=markup(bar), words=words)

@@ -1,0 +1,161 @@
+"""Scales, numbers with intervals, and panels: where a number lies in a picture, and the axes beside it."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from benchmarks.figures.display import number
+from benchmarks.figures.svg import Element, add, canvas, fitted, hint, text
+
+STEPS = (1.0, 2.0, 5.0, 10.0)
+"""Times a power of ten: the distance between two ticks."""
+
+
+class Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers from `low` to `high` on pixels from `start` to `end`, either of which may be the larger."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """Pixels. What lies beyond an end is on it."""
+        share = min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+        return self.start + share * (self.end - self.start)
+
+    def holds(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """A number with its interval, in the unit of its metric; undefined where `value` is None, NaN or infinite."""
+
+    value: float | None
+    lower: float | None = None
+    upper: float | None = None
+
+    @property
+    def drawable(self) -> float | None:
+        return drop_infinite(self.value)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """None unless both ends can be drawn."""
+        return interval_between(self.lower, self.upper)
+
+
+class Point(Measure, frozen=True, kw_only=True):
+    """A number that a reader can point at."""
+
+    words: str
+    """What the reader then sees."""
+
+
+class Panel(msgspec.Struct, frozen=True, kw_only=True):
+    """A box of a picture, in pixels, and the lines and axes that fill it."""
+
+    group: Element
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+    def draw_upright(self, kind: str, x: float) -> None:
+        """Draws a line of class `kind` from top to bottom."""
+        add(self.group, "line", class_=kind, x1=x, x2=x, y1=self.top, y2=self.bottom)
+
+    def draw_level(self, kind: str, y: float) -> None:
+        """Draws a line of class `kind` from left to right."""
+        add(self.group, "line", class_=kind, x1=self.left, x2=self.right, y1=y, y2=y)
+
+    def draw_axis_below(self, scale: Scale, values: Sequence[float], places: int) -> None:
+        """Draws an upright line at each value, with the value below it."""
+        for value in values:
+            self.draw_upright("ring", scale.at(value))
+            words = number(value, places)
+            text(self.group, scale.at(value), self.bottom + 15, words, size=10, class_="soft", text_anchor="middle")
+
+    def draw_axis_left(self, scale: Scale, values: Sequence[float], places: int, room: float = math.inf) -> None:
+        """Draws a level line at each value, with the value left of it, cut to `room` pixels."""
+        for value in values:
+            y, words = scale.at(value), fitted(number(value, places), room, 10)
+            self.draw_level("ring", y)
+            text(self.group, self.left - 6, y + 4, words, size=10, class_="soft", text_anchor="end")
+
+
+def lay_out(
+    headings: Sequence[str], *, columns: int, size: tuple[float, float], gap: float, room: float, label: str
+) -> tuple[Element, Iterator[tuple[Element, float, float]]]:
+    """A picture of panels in lines of `columns`, each under its heading.
+
+    Args:
+        headings: one or more.
+        columns: panels in a line.
+        size: width and height of a panel in pixels.
+        gap: pixels between two panels.
+        room: pixels that a heading may take.
+        label: read out in place of the picture.
+
+    Returns: the picture, and the group of each panel with its left and upper edge.
+    """
+    columns = min(columns, len(headings))
+    n_lines = -(-len(headings) // columns)
+    width, height = (n * length + (n - 1) * gap for n, length in zip((columns, n_lines), size, strict=True))
+    picture = canvas(width, height, label)
+
+    def groups() -> Iterator[tuple[Element, float, float]]:
+        for place, heading in enumerate(headings):
+            x, y = place % columns * (size[0] + gap), place // columns * (size[1] + gap)
+            group = add(picture, "g", class_="panel", data_panel=heading)
+            hint(text(group, x, y + 12, fitted(heading, room, 13), size=13, class_="strong"), heading)
+            yield group, x, y
+
+    return picture, groups()
+
+
+def split_evenly(n: int, most: int) -> list[range]:
+    """As few ranges over `n` places as there can be, about equally long and of at most `most` places."""
+    if not n:
+        return []
+    length = -(-n // -(-n // most))
+    return [range(first, min(first + length, n)) for first in range(0, n, length)]
+
+
+def drop_infinite(value: float | None) -> float | None:
+    """The number, unless it cannot be drawn."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def keep_finite(values: Iterable[float | None]) -> list[float]:
+    """The numbers that can be drawn."""
+    return [value for value in values if value is not None and math.isfinite(value)]
+
+
+def all_numbers(measures: Iterable[Measure]) -> list[float]:
+    """Values and ends of intervals that can be drawn."""
+    return keep_finite(end for measure in measures for end in (measure.value, measure.lower, measure.upper))
+
+
+def interval_between(lower: float | None, upper: float | None) -> tuple[float, float] | None:
+    """Both ends, or None unless both can be drawn."""
+    ends = keep_finite((lower, upper))
+    return (ends[0], ends[1]) if len(ends) == 2 else None
+
+
+def ticks(low: float, high: float, most: int = 6) -> tuple[list[float], int]:
+    """Round numbers from `low` to `high`, 2 to `most` of them as far as there are any, and their decimals.
+
+    Args:
+        low: finite, below `high`.
+        high: finite.
+        most: 2 or more.
+    """
+    if not low < high or not math.isfinite(high - low):
+        return [], 0
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(step * power for step in STEPS if (high - low) / (step * power) <= most - 1 or step == STEPS[-1])
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    places = max(0, -math.floor(math.log10(step) + 1e-9))
+    return [round(place * step, places + 2) + 0.0 for place in range(first, last + 1)], places
