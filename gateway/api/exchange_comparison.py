@@ -9,12 +9,12 @@ from gateway.api.exchange_pages import asked_of
 from gateway.api.page_process import made_elsewhere
 from gateway.config.schema import Config
 from gateway.errors import ConflictError, NotFoundError
-from gateway.live.detectors import ShownDetector, shown_detector
-from gateway.live.settings import settings_of
-from gateway.live.stream import Stream
 from gateway.store import audit_texts, exchange_search, streams
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria
+from gateway.store.streams import Stream
+from gateway.streams.detectors import ShownDetector, shown_detector
+from gateway.streams.settings import settings_of
 
 MOST_SIDE = 50
 """Exchanges on either side."""

@@ -19,18 +19,18 @@ from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import NotFoundError, RequestError
 from gateway.health import circuit_text
-from gateway.live.detectors import Detectors
-from gateway.live.estimates import LiveEstimate, ReplicaEstimate, estimate_of
-from gateway.live.history import History, history_of
 from gateway.live.policies import PolicyEffect, effect_of
-from gateway.live.settings import settings_of
-from gateway.live.stream import Stream
-from gateway.live.turns import in_turns
 from gateway.store import acknowledgements, circuits, histories, ledger, policy_arms, served, streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Database
-from gateway.store.stream_pages import MOST, Selection
+from gateway.store.streams import MOST, Selection, Stream
 from gateway.store.windows import Window
+from gateway.streams import alarms
+from gateway.streams.detectors import Detectors
+from gateway.streams.estimates import LiveEstimate, ReplicaEstimate, estimate_of
+from gateway.streams.history import History, history_of
+from gateway.streams.settings import settings_of
+from gateway.turns import in_turns
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Units of a window."""
@@ -190,7 +190,7 @@ class LiveController(Controller):
         """
         if data is None:
             raise RequestError('say who starts the stream again and why: send {"by": "NAME", "reason": "TEXT"}')
-        stream = await streams.restart(
+        stream = await alarms.restart(
             database,
             stream_id,
             settings_of(config.drift),
@@ -242,7 +242,7 @@ class LiveController(Controller):
         if data is None:
             raise RequestError('say who acknowledges the alarm and why: send {"by": "NAME", "reason": "TEXT"}')
         by, reason = _said("by", data.by), _said("reason", data.reason)
-        stream = await streams.acknowledge(
+        stream = await alarms.acknowledge(
             database,
             stream_id,
             settings_of(config.drift),

@@ -9,7 +9,7 @@ import msgspec
 from auditors.metrics.intervals import Interval
 from auditors.streams.scales import unscaled
 from gateway.api.exchanges import MOST_SHOWN
-from gateway.live.stream import Stream
+from gateway.store.streams import Stream
 
 
 class Alarm(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,8 +11,15 @@ from auditors.streams.calibration import Pair
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import StreamKey
 from gateway.api.live_alarms import Alarm, alarm_of, exchanges_link
-from gateway.live.detectors import ShownDetector, shown_detector
-from gateway.live.estimates import (
+from gateway.store import calibrations, judge_passes, labels, replicas, served, streams, windows
+from gateway.store.calibrations import Kept
+from gateway.store.database import Database
+from gateway.store.judge_passes import Drifted
+from gateway.store.served import ModelHistory
+from gateway.store.streams import Row, Selection, Stream
+from gateway.store.windows import Window, WindowSums
+from gateway.streams.detectors import ShownDetector, shown_detector
+from gateway.streams.estimates import (
     CalibrationUsed,
     LiveEstimate,
     ReplicaEstimate,
@@ -22,15 +29,7 @@ from gateway.live.estimates import (
     with_labels,
     with_most_normal,
 )
-from gateway.live.stream import Stream, WindowSums
-from gateway.live.turns import in_turns
-from gateway.store import calibrations, judge_passes, labels, replicas, served, stream_pages, streams, windows
-from gateway.store.calibrations import Kept
-from gateway.store.database import Database
-from gateway.store.judge_passes import Drifted
-from gateway.store.served import ModelHistory
-from gateway.store.stream_pages import Row, Selection
-from gateway.store.windows import Window
+from gateway.turns import in_turns
 
 TOTAL = "x-total-count"
 """Header of an answer: how many there are on all pages."""
@@ -44,7 +43,7 @@ _detectors = msgspec.json.Decoder(ShownDetector)
 
 async def estimates(database: Database, selection: Selection) -> Response[bytes]:
     """Over all audits since each stream began, with what people's labels say of those that have any."""
-    page = await stream_pages.page(database, "estimate", selection)
+    page = await streams.page(database, "estimate", selection)
     labelled = await labels.labelled(database)
     calibrated = await calibrations.streams_of(database, await calibrations.newest(database))
     flagged = await judge_passes.streams_of(database, await judge_passes.drifted(database))
@@ -62,7 +61,7 @@ async def estimates(database: Database, selection: Selection) -> Response[bytes]
 
 async def window_estimates(database: Database, selection: Selection, window: Window, asked: str) -> Response[bytes]:
     """Over the audits of a window, written as it was asked for."""
-    listed = await stream_pages.heads(database, selection)
+    listed = await streams.heads(database, selection)
     page = listed[selection.offset : selection.offset + selection.limit]
     scored = {_axis_of(one.key) for one in page if one.key.metric == SCORE and not one.key.group}
     beside = [one for one in listed if one.key.metric == DISTANCE and _axis_of(one.key) in scored]
@@ -94,7 +93,7 @@ async def replica_estimates(database: Database, stream: Stream) -> list[ReplicaE
 
 async def detectors(database: Database, selection: Selection, settings: DriftSettings) -> Response[bytes]:
     """What the detectors have learned, would find and found."""
-    page = await stream_pages.page(database, "detector", selection)
+    page = await streams.page(database, "detector", selection)
     log_threshold = settings.log_threshold(page.n_streams)
     opened: dict[str, bytes] = {}
     for ids in _portions([row.id for row in page.rows if row.text is None]):
@@ -110,7 +109,7 @@ async def detectors(database: Database, selection: Selection, settings: DriftSet
 
 async def alarms(database: Database, selection: Selection, settings: DriftSettings) -> Response[bytes]:
     """Streams whose alarm stands."""
-    page = await stream_pages.page(database, "detector", msgspec.structs.replace(selection, alarmed=True))
+    page = await streams.page(database, "detector", msgspec.structs.replace(selection, alarmed=True))
     log_threshold = settings.log_threshold(page.n_streams)
     found: dict[str, Alarm] = {}
     for ids in _portions(_ids(page.rows)):

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from auditors.streams.drift import DriftSettings
 from gateway.errors import StoreError
-from gateway.store import measurements
 from gateway.store.database import Database
-from gateway.store.measurements import Recording, Settling
+from gateway.store.measurements import Recording
+from gateway.streams import recording
+from gateway.streams.recording import Settling
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class GroupCommit:
     async def _commit(self, batch: Sequence[_Entry]) -> None:
         recordings = [one.what for one in batch if isinstance(one.what, Recording)]
         settlings = [one.what for one in batch if isinstance(one.what, Settling)]
-        await measurements.record_all(
+        await recording.record_all(
             self._database, recordings, settlings, settings=self._settings, keep_text=self._keep_text
         )
 

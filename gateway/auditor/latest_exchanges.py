@@ -5,7 +5,8 @@ import time
 import msgspec
 
 from gateway.proxy.trace_context import read_traceparent
-from gateway.store.measurements import Recording, counted
+from gateway.store.measurements import Recording
+from gateway.streams.recording import counted
 
 
 class Latest(msgspec.Struct, frozen=True, gc=False):

@@ -39,7 +39,8 @@ from gateway.store import audit_texts, exchanges, policy_arms
 from gateway.store.audit_texts import StoredText
 from gateway.store.circuits import Key, WaitingAudit
 from gateway.store.database import Database
-from gateway.store.measurements import Recording, Settling
+from gateway.store.measurements import Recording
+from gateway.streams.recording import Settling
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from auditors.streams.drift import Detector, DriftSettings
 from auditors.streams.estimates import estimate
-from gateway.live.detectors import reference_ratio, smallest_change
-from gateway.live.stream import Stream
+from gateway.store.streams import Stream
+from gateway.streams.detectors import reference_ratio, smallest_change
 
 SERIES = ("auditor", "metric", "axis", "group", "model")
 UNKNOWN = ("unknown",)

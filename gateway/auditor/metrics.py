@@ -21,14 +21,14 @@ from gateway.auditor.families import counter, gauge, put
 from gateway.auditor.latest_exchanges import LatestExchanges
 from gateway.auditor.live_series import Labels, LiveSeries
 from gateway.config.schema import AuditsConfig
-from gateway.live.stream import Stream
-from gateway.live.turns import in_turns
 from gateway.proxy.wasted_tokens import WastedTokens
 from gateway.store.circuits import Circuit, Waiting
-from gateway.store.measurements import SCORE_BOUNDS
 from gateway.store.runs import Run
+from gateway.store.streams import Stream
+from gateway.streams.recording import SCORE_BOUNDS
 from gateway.telemetry.exemplars import exemplar
 from gateway.telemetry.metrics import EVICTED_HELP, WASTED_HELP
+from gateway.turns import in_turns
 
 RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "model", "mode", "thinking")
 

@@ -9,10 +9,11 @@ from benchmarks.run import result as results
 from gateway.auditor.metrics import Snapshot, data_kind, thinking_of
 from gateway.auditor.part import AuditorPart
 from gateway.auditor.scheduling import due_times
-from gateway.live.stream import Stream
 from gateway.store import catalogue, circuits, counters, evaluations, exchanges, runs, schedules, streams
 from gateway.store.database import Database
 from gateway.store.runs import Run
+from gateway.store.streams import Stream
+from gateway.streams import updates
 
 LOADED_AT_ONCE = 200
 """Streams read in one step."""
@@ -93,7 +94,7 @@ class SnapshotReader:
             found = await streams.load(self._database, changed[first : first + LOADED_AT_ONCE])
             self._streams |= {stream.id: stream for stream in found}
             if damaged := [stream for stream in found if stream.state.damaged]:
-                await streams.note_damaged(self._database, damaged, self._settings)
+                await updates.note_damaged(self._database, damaged, self._settings)
         self._stamp, self._listed = stamp, [self._streams[key] for key in versions if key in self._streams]
         return self._listed
 

@@ -35,9 +35,10 @@ from gateway.jobs import JobQueue, open_queue
 from gateway.privacy.texts import texts_of
 from gateway.sampling.secret import sampling_secret
 from gateway.sampling.writer.direct import AUDIT_TASK
-from gateway.store import auditors_seen, damaged_streams, schedules, streams
+from gateway.store import auditors_seen, damaged_streams, schedules
 from gateway.store.database import Database
 from gateway.store.sparse_log import SparseLog
+from gateway.streams import updates
 from gateway.telemetry.exposition import Exposition
 
 logger = logging.getLogger(__name__)
@@ -239,7 +240,7 @@ class _Work:
         await maintenance.flush_judge_requests(self._database, self._enabled_auditors.judge_requests)
 
     async def _render(self) -> None:
-        while not self._stop.is_set() and await streams.render(self._database, self._settings):
+        while not self._stop.is_set() and await updates.render(self._database, self._settings):
             pass
 
 

@@ -15,9 +15,9 @@ from benchmarks.suites.protocol import Scale
 from benchmarks.suites.registry import SUITES
 from gateway.config.schema import DriftConfig, IngestConfig
 from gateway.errors import ConfigError
-from gateway.live.settings import settings_of
 from gateway.store import runs
 from gateway.store.database import Database
+from gateway.streams.settings import settings_of
 
 
 async def drift_settings(database: Database, config: DriftConfig, ingest: IngestConfig | None = None) -> DriftSettings:

@@ -19,6 +19,7 @@ from gateway.config.schema import Config, JudgeConfig
 from gateway.errors import ConfigError
 from gateway.store import judge_passes, served
 from gateway.store.database import Database
+from gateway.streams import updates
 
 logger = logging.getLogger(__name__)
 
@@ -95,4 +96,4 @@ class ReferencePasses:
         if stamp is not None and stamp.fingerprint is not None:
             seen = {stamp.model: stamp.fingerprint}
             await served.observe(self._database, own_server("judge"), seen, asked_at=time.time(), runs_of=lambda _: ())
-        await judge_passes.record(self._database, found, self._judge.model, self._settings)
+        await updates.record_judgement(self._database, found, self._judge.model, self._settings)

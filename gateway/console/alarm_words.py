@@ -3,7 +3,7 @@
 import time
 
 from gateway.console.rendering import number, whole, words
-from gateway.live.detectors import ShownDetector
+from gateway.streams.detectors import ShownDetector
 
 SUBJECTS = {
     "favoritism": "Favouritism towards {group}",

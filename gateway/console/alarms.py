@@ -19,14 +19,14 @@ from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
 from gateway.control_keys import Holder
 from gateway.errors import NotFoundError
-from gateway.live.detectors import Detectors, shown_detector
-from gateway.live.estimates import ReplicaEstimate
-from gateway.live.history import History, history_of
-from gateway.live.settings import settings_of
-from gateway.store import acknowledgements, histories, replicas, served, stream_pages, streams
+from gateway.store import acknowledgements, histories, replicas, served, streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Database
-from gateway.store.stream_pages import Selection
+from gateway.store.streams import Selection
+from gateway.streams.detectors import Detectors, shown_detector
+from gateway.streams.estimates import ReplicaEstimate
+from gateway.streams.history import History, history_of
+from gateway.streams.settings import settings_of
 
 if TYPE_CHECKING:
     from benchmarks.figures.figure import Figure
@@ -62,7 +62,7 @@ class AlarmsController(Controller):
         """With the labels of one series, as a dashboard's link has them, on to its page."""
         labels = {name: _said(value) for name, value in zip(SERIES, (auditor, metric, axis, group, model), strict=True)}
         if labels["metric"] is not None:
-            key = await stream_pages.find(database, labels)
+            key = await streams.find(database, labels)
             if key is not None:
                 return Redirect(f"/console/alarms/{key}")
         drift = config.drift
@@ -163,7 +163,7 @@ async def _entries(database: Database, holder: Holder, *, stream: str | None = N
 
 
 def _drawn(history: History) -> "Figure":
-    from gateway.live.history_figure import figure_of  # a worker starts without the benchmarks
+    from gateway.streams.history_figure import figure_of  # a worker starts without the benchmarks
 
     return figure_of(history)
 

@@ -13,8 +13,8 @@ from gateway.api.dependencies import Asked, Store
 from gateway.console.affinity_polygon import Identity, affinity_polygon
 from gateway.console.rendering import View, words
 from gateway.console.showing import PageFrame
-from gateway.live.estimates import LiveEstimate, leaves_out_neutral
-from gateway.store.stream_pages import Selection
+from gateway.store.streams import Selection
+from gateway.streams.estimates import LiveEstimate, leaves_out_neutral
 
 if TYPE_CHECKING:
     from benchmarks.figures.figure import Figure

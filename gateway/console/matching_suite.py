@@ -7,10 +7,10 @@ import msgspec
 
 from auditors.streams.scales import GAP_SUFFIX
 from gateway.config.audit_request import AuditRequest
-from gateway.live.detectors import ShownDetector
 from gateway.store import catalogue, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
+from gateway.streams.detectors import ShownDetector
 
 SUITES: Mapping[str, tuple[str, str]] = {
     "favoritism": ("ltf_test", "whom answers favour, as a judge scores essays on fixed questions"),

@@ -16,13 +16,13 @@ from gateway.console.alarm_words import sentence
 from gateway.console.interval_figure import plot
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
-from gateway.live.detectors import Detectors
-from gateway.live.estimates import LiveEstimate, leaves_out_neutral
-from gateway.live.settings import settings_of
 from gateway.store import ledger, runs, schedules
 from gateway.store.database import Database
 from gateway.store.runs import Run
-from gateway.store.stream_pages import Selection
+from gateway.store.streams import Selection
+from gateway.streams.detectors import Detectors
+from gateway.streams.estimates import LiveEstimate, leaves_out_neutral
+from gateway.streams.settings import settings_of
 
 MOST_STREAMS = 200
 MOST_SUITES = 50

@@ -11,7 +11,7 @@ from gateway.control_keys import Holder
 from gateway.errors import StoreError
 from gateway.feature import FEATURES
 from gateway.health import OK, STREAMS, Probe, circuit_text
-from gateway.store import auditors_seen, circuits, stream_pages
+from gateway.store import auditors_seen, circuits, streams
 from gateway.store.database import Database
 
 NAVIGATION = {
@@ -50,7 +50,7 @@ async def shell_of(
         parts.append(Part(STREAMS, checks[STREAMS].removeprefix(f"{OK}, but ")))
     n_alarms: int | None = None
     try:
-        n_alarms = await stream_pages.n_alarmed(database)
+        n_alarms = await streams.n_alarmed(database)
         parts += await _auditors(database)
         parts += [
             Part(one.auditor, circuit_text(one.opened_at, one.n_waiting, f"{one.error} ({one.server})"))

@@ -4,8 +4,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.live.stream import Stream
 from gateway.store.database import Database
+from gateway.store.streams import Stream
 from gateway.store.tables import acknowledgements
 
 

@@ -16,10 +16,10 @@ import sqlalchemy as sa
 from auditors.judge_validation import Validation, decoded
 from auditors.text.thinking import OFF, parse_thinking
 from gateway.errors import NotFoundError, RequestError
-from gateway.live.turns import in_turns
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import judge_calibrations, streams
+from gateway.turns import in_turns
 
 AUDITOR, METRIC = "judge", "favoritism"
 """Whose scores people can give in the same scale."""

@@ -1,7 +1,7 @@
 """Streams whose stored state cannot be used: which they are, and why. Each is put aside, and the others go on.
 
 They are rows of `facts` (gateway.store.store_metadata), so that every process finds them without reading all states.
-What was stored of such a stream is left as it is until it is started again (gateway.store.streams.restart).
+What was stored of such a stream is left as it is until it is started again (gateway.streams.alarms.restart).
 """
 
 import logging
@@ -16,9 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditors.streams.state import StreamKey
 from gateway.errors import StoreError
 from gateway.health import OK, STREAMS
-from gateway.live.stream import Stream
 from gateway.store.connections import upsert
 from gateway.store.database import Database
+from gateway.store.streams import Stream
 from gateway.store.tables import facts
 
 logger = logging.getLogger(__name__)

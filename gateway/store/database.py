@@ -4,12 +4,17 @@ import contextlib
 import logging
 from pathlib import Path
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from gateway.errors import StoreError
 from gateway.privacy.texts import Texts
 from gateway.store import schema, store_metadata
 from gateway.store.connections import Connections
 
 logger = logging.getLogger(__name__)
+
+Connection = AsyncConnection
+"""A transaction of the store, as `Database.begin` and `Database.read` give it."""
 
 _OTHERS = 0o077
 

@@ -7,18 +7,19 @@ multiples of their length since 1970-01-01 UTC. A measurement lies where it was 
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.live.stored import MOST_READ, Read
-from gateway.live.stream import WindowSums
 from gateway.store.database import Database
 from gateway.store.tables import measurements
-from gateway.store.windows import Window, on_unit_scale, totals_of
+from gateway.store.windows import Window, WindowSums, on_unit_scale, totals_of
 
+MOST_READ = 20_000
+"""Measurements that are read for one history: the newest."""
 MOST_PERIODS, FEWEST_PERIODS = 60, 12
 PER_PERIOD = 100
 """Measurements that a period should have on average, as long as that leaves FEWEST_PERIODS."""
@@ -30,6 +31,17 @@ LENGTHS = (
     *(DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY, 91 * DAY, 364 * DAY),
 )
 """Seconds that a period may have."""
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read of one stream."""
+
+    length: int
+    """Of each period, in seconds."""
+    periods: Mapping[int, WindowSums]
+    """By their number since 1970-01-01 UTC, in order of time; one without measurements is absent."""
+    is_cut: bool
+    """Whether MOST_READ left out older measurements that were asked for."""
 
 
 async def read(database: Database, stream: str, window: Window | None = None) -> Read | None:

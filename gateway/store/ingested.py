@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 
 from auditors.types import Exchange
-from gateway.live.turns import in_turns
 from gateway.store import counters, ledger
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.exchanges import row_of
 from gateway.store.tables import exchanges, ingested, ingested_parts
+from gateway.turns import in_turns
 
 DUPLICATE = ("", "duplicate")
 """In counts, beside (stratum, outcome): what had come before."""

@@ -1,7 +1,6 @@
 """Re-judgements of a judge's reference set, and since when a judge has drifted from it."""
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 import sqlalchemy as sa
@@ -11,12 +10,10 @@ from auditors.judge_validation import Validation
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import reference_name
 from auditors.text.thinking import OFF
-from auditors.types import Measurement
-from gateway.store import passes, streams
+from gateway.store import passes
 from gateway.store.calibrations import AUDITOR as JUDGE
 from gateway.store.calibrations import Kept
 from gateway.store.database import Database
-from gateway.store.stream_steps import Audited
 from gateway.store.tables import acknowledgements
 from gateway.store.tables import streams as table
 
@@ -38,13 +35,6 @@ def watched_by(found: ReferenceSet, digest: str, settings: DriftSettings) -> Dri
 async def take(database: Database, digest: str, every_seconds: float, now: float) -> bool:
     """Whether a pass is due, which then counts as begun; whichever auditor comes first has it."""
     return await passes.take(database, f"reference {digest[:40]}", every_seconds, now)
-
-
-async def record(database: Database, found: Sequence[Measurement], model: str, settings: DriftSettings) -> None:
-    """Moves the streams of one re-judgement, in one transaction."""
-    async with database.begin() as connection:
-        audit = Audited(found=found, exchange_id="", at=time.time(), model=model, probability=1.0)
-        await streams.update(connection, [audit], settings)
 
 
 async def as_of_now(database: Database, kept: Kept) -> Validation:

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from auditors.metrics.weighting import bounded_weight
 from auditors.streams.calibration import Pair
 from auditors.streams.scales import scaled
-from gateway.live.turns import in_turns
 from gateway.store.database import Database
 from gateway.store.tables import annotations
+from gateway.turns import in_turns
 
 
 async def labelled(database: Database) -> set[str]:

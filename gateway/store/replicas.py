@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
-from gateway.live.stream import WindowSums
 from gateway.store.database import Database
 from gateway.store.tables import exchanges, measurements
-from gateway.store.windows import on_unit_scale, totals_of
+from gateway.store.windows import WindowSums, on_unit_scale, totals_of
 
 MOST_READ = 5_000
 """Measurements that are looked at: the newest."""

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.live.stored import ModelChange
 from gateway.store import runs
 from gateway.store.connections import upsert
 from gateway.store.database import Database
@@ -17,6 +17,16 @@ from gateway.store.tables import model_changes, served_models
 BESIDE_SECONDS = 3600.0
 """What an address was seen to serve so long ago stands beside what it serves now. Asked twice a minute, one of ten
 servers that answer at random is missed for so long with a probability of 3e-6."""
+
+
+class ModelChange(msgspec.Struct, frozen=True):
+    """An upstream serving another model than before under the same name."""
+
+    at: float
+    """When it was seen, Unix seconds."""
+    upstream: str
+    fingerprint_before: str
+    fingerprint_after: str
 
 
 async def observe(

@@ -165,8 +165,8 @@ streams = sa.Table(  # running sums and detector of one live series; updated in 
     sa.Column("alarm_exchange_id", sa.String(36)),
     sa.Column("acknowledged_at", sa.Float),
     sa.Column("log_evidence", sa.Float),  # of its detector, while no alarm stands
-    sa.Column("estimate", sa.Text),  # JSON of gateway.live.estimates.LiveEstimate; none until it moves, see 0006
-    sa.Column("detector", sa.Text),  # JSON of gateway.live.detectors.ShownDetector
+    sa.Column("estimate", sa.Text),  # JSON of gateway.streams.estimates.LiveEstimate; none until it moves, see 0006
+    sa.Column("detector", sa.Text),  # JSON of gateway.streams.detectors.ShownDetector
     sa.Index("ix_streams_series", "auditor", "metric", "axis", "group_name", "model", "instrument"),
     sa.Index("ix_streams_model", "model"),
     sa.Index("ix_streams_axis", "axis"),

@@ -10,10 +10,9 @@ from sqlalchemy.sql import ColumnCollection
 
 from auditors.metrics.weighting import MAX_MOMENT_WEIGHT, WeightedSums
 from auditors.streams.scales import scale_of
-from gateway.live.stream import WindowSums
-from gateway.live.turns import in_turns
 from gateway.store.database import Database
 from gateway.store.tables import measurements, streams
+from gateway.turns import in_turns
 
 _COLUMNS = [
     *(measurements.c[name] for name in ("stream", "metric", "status", "value")),
@@ -27,6 +26,15 @@ class Window(msgspec.Struct, frozen=True):
 
     audits: int | None = None
     seconds: float = 0.0
+
+
+class WindowSums(msgspec.Struct):
+    """One stream over a window."""
+
+    values: WeightedSums = WeightedSums()
+    """Of y on [0, 1]."""
+    excluded: dict[str, int] = msgspec.field(default_factory=dict)
+    """Audits without a value, by status."""
 
 
 async def sums(database: Database, window: Window, ids: Sequence[str] | None = None) -> dict[str, WindowSums]:

@@ -9,8 +9,8 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from gateway.live.turns import in_turns
 from gateway.telemetry import protobuf
+from gateway.turns import in_turns
 
 
 @runtime_checkable

@@ -18,8 +18,9 @@ from procrastinate.manager import JobManager
 from gateway.jobs import Handler, JobQueue, open_queue
 from gateway.jobs.postgres import PostgresQueue
 from gateway.jobs.protocol import MAX_ATTEMPTS
-from gateway.store import exchanges, ledger, measurements
+from gateway.store import exchanges, ledger
 from gateway.store.database import Database
+from gateway.streams import recording
 from tests.support.postgres import Scratch
 from tests.support.store.made import SETTINGS, exchange, measurement
 from tests.support.store.scored import scores_of
@@ -217,7 +218,7 @@ def _audit_in_process(url: str, started: str, slow: bool) -> None:
             for found in await exchanges.load(database, payload["ids"]):
                 await asyncio.to_thread(Path(started, f"{os.getpid()}-{found.id}").touch)
                 await asyncio.sleep(30 if slow else 0.01)
-                await measurements.record(
+                await recording.record(
                     database, found, "judge", [measurement(1.0)], 0.0, probability=0.5, settings=SETTINGS
                 )
                 await exchanges.settle(database, found.id, "audited", keep_text=True)

@@ -16,8 +16,9 @@ from gateway.auditor import evaluation_events
 from gateway.auditor.evaluation_events import EvaluationEvents
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
-from gateway.store import counters, evaluations, exchanges, measurements
+from gateway.store import counters, evaluations, exchanges
 from gateway.store.database import Database
+from gateway.streams import recording
 from tests.support.integration.collector import Collector, ReceivedEvent, collecting
 from tests.support.integration.serving import serving, write_config
 from tests.support.simulated import running_simulator
@@ -37,7 +38,7 @@ async def audited(database: Database, *found: Measurement, **given: Any) -> str:
     """The id of an exchange whose audit by the judge is recorded, with events to send."""
     one = exchange(**given)
     await exchanges.insert_batch(database, [one], {})
-    await measurements.record(
+    await recording.record(
         *(database, one, "judge", found or [measurement(2.0)], 0.1),
         probability=0.25,
         settings=SETTINGS,
@@ -188,7 +189,7 @@ async def test_what_has_no_measurement_or_no_signal_is_never_due(database: Datab
     for result, wanted in ((failure, True), ([measurement(1.0)], False)):
         one = exchange()
         await exchanges.insert_batch(database, [one], {})
-        await measurements.record(
+        await recording.record(
             *(database, one, "judge", result, 0.1), probability=0.5, settings=SETTINGS, sends_events=wanted
         )
 

@@ -12,10 +12,10 @@ from benchmarks.simulator.loading import parse
 from benchmarks.simulator.sections import Level
 from benchmarks.simulator.stance import REFUSAL, Stance, write
 from gateway.jobs import open_queue
-from gateway.live.stream import Stream
 from gateway.sampling.writer.direct import AUDIT_TASK
 from gateway.store import exchanges, streams
 from gateway.store.database import Database
+from gateway.store.streams import Stream
 from tests.support.integration.auditing import auditing, config_for, settled
 from tests.support.simulated import running_simulator
 from tests.support.store.made import exchange

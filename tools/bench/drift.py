@@ -27,8 +27,9 @@ from auditors.streams.reference import has_moved
 from auditors.streams.state import StreamState
 from auditors.text.identity import IDENTITIES
 from auditors.types import Measurement
-from gateway.store import exchanges, measurements
+from gateway.store import exchanges
 from gateway.store.database import Database
+from gateway.streams import recording
 from tests.support import drift_bounds as bounds
 from tests.support import drift_simulation as simulation
 from tests.support.auditors.stream_bank import DetectorBank, EstimateBank
@@ -123,7 +124,7 @@ async def _recorded(url: str, audits: int) -> tuple[float, float, float]:
     try:
         for one in batch:
             found = _distances(rng)
-            await measurements.record(database, one, "embedding", found, 0.1, probability=0.05, settings=settings)
+            await recording.record(database, one, "embedding", found, 0.1, probability=0.05, settings=settings)
     finally:
         live.record, live.record_gap = plain
     whole = time.process_time() - started

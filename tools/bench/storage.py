@@ -15,9 +15,11 @@ import sqlalchemy as sa
 
 from auditors.types import Measurement
 from gateway.features.export.passes import bring
-from gateway.store import exchanges, measurements
+from gateway.store import exchanges
 from gateway.store.database import Database
-from gateway.store.measurements import Recording, Settling
+from gateway.store.measurements import Recording
+from gateway.streams import recording
+from gateway.streams.recording import Settling
 from tests.support.postgres import Scratch
 from tests.support.store.made import SETTINGS, exchange, measurement
 
@@ -61,7 +63,7 @@ async def measured(url: str, n: int, tokens: int, folder: Path) -> str:
             for one in batch
         ]
         settlings = [Settling(exchange_id=one.id) for one in batch]
-        await measurements.record_all(database, recordings, settlings, settings=SETTINGS)
+        await recording.record_all(database, recordings, settlings, settings=SETTINGS)
     of_exchange, of_measurement = await _sizes(database, n)
     address = folder / database.dialect
     await bring(database, str(address), uuid.uuid4().hex)

@@ -22,7 +22,6 @@ from gateway.features.ingest.reading import Reading
 from gateway.features.ingest.received import Door, Outcome, Part, Received, Rejections, Sent, completed, exchange_of
 from gateway.features.ingest.rooms import Rooms
 from gateway.features.ingest.waiting_parts import TooManyWaitingError, WaitingParts
-from gateway.live.turns import TURN_SECONDS, in_turns
 from gateway.proxy.admission import Client
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.types import AUDITABLE_ENDPOINTS, Sampled
@@ -33,6 +32,7 @@ from gateway.store.database import Database
 from gateway.store.ingested import DUPLICATE, portions
 from gateway.telemetry.worker_stats import WorkerStats
 from gateway.ticks import next_tick
+from gateway.turns import TURN_SECONDS, in_turns
 
 logger = logging.getLogger(__name__)
 

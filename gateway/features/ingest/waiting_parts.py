@@ -16,12 +16,12 @@ from gateway.config.schema import IngestConfig
 from gateway.errors import BusyError
 from gateway.features.ingest.reading import LARGE_BYTES
 from gateway.features.ingest.received import Part, Received, Rejections, completed, merged, one_of_each
-from gateway.live.turns import in_turns
 from gateway.privacy.bodies import redacted_request, redacted_response
 from gateway.privacy.redaction import Redactor
 from gateway.store import ingested
 from gateway.store.database import Database
 from gateway.store.ingested import StoredPart, Waiting
+from gateway.turns import in_turns
 
 MOST_PARTS = 256
 """Kept of one exchange; each that comes is read with those before it."""

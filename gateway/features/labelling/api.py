@@ -27,10 +27,10 @@ from gateway.features.labelling import labels, live, projects, tasks
 from gateway.features.labelling.labels import LabelledTask, Saved
 from gateway.features.labelling.projects import Progress
 from gateway.features.labelling.tasks import ShownTask
-from gateway.live.turns import in_turns
 from gateway.store.calibrations import AUDITOR
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria
+from gateway.turns import in_turns
 
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")]
 

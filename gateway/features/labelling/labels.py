@@ -19,11 +19,11 @@ from auditors.labelling.tasks import Task
 from gateway.errors import ConflictError, NotFoundError, RequestError
 from gateway.features.labelling.projects import Project, require
 from gateway.features.labelling.tasks import read_task, task_of
-from gateway.live.turns import in_turns
 from gateway.store import annotations
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import adjudications, labelling_tasks, task_labels
+from gateway.turns import in_turns
 
 
 class Saved(msgspec.Struct, frozen=True):

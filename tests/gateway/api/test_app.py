@@ -176,7 +176,7 @@ async def test_unexpected_errors_stay_inside(tmp_path: Path, monkeypatch: pytest
     async def fail(*_: object) -> None:
         raise KeyError("a secret")
 
-    monkeypatch.setattr("gateway.store.stream_pages.page", fail)
+    monkeypatch.setattr("gateway.store.streams.page", fail)
     async with control_plane(tmp_path) as plane:
         answer = await plane.http.get("/live/estimates")
 

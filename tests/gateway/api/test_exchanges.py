@@ -13,7 +13,8 @@ from auditors.types import AuditFailure
 from gateway.__main__ import main
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
-from gateway.store import audit_texts, exchanges, measurements
+from gateway.store import audit_texts, exchanges
+from gateway.streams import recording
 from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane, drifted
 from tests.support.steps import watched
 from tests.support.store.made import exchange, left_beside, measurement
@@ -159,7 +160,7 @@ async def test_one_exchange_with_all_that_is_known_of_it(tmp_path: Path) -> None
             measurement(None, metric="counterfactual_distance_excess", reason="an answer was declined", **swapped),
         ]
         for auditor, result in (("counterfactual", found), ("refusal", failure)):
-            await measurements.record(
+            await recording.record(
                 plane.database, one, auditor, result, 0.5, probability=0.05, settings=DriftSettings()
             )
         await exchanges.settle(plane.database, "covered", "audited", keep_text=True)
@@ -226,7 +227,7 @@ async def test_what_audits_left_in_words_is_shown_with_its_exchange(tmp_path: Pa
         await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
         swapped = {"auditor": "counterfactual", "group": "man", "reference": "woman", "judge": None}
         found = [measurement(0.25, metric="counterfactual_length_difference", **swapped)]
-        await measurements.record(
+        await recording.record(
             plane.database, one, "counterfactual", found, 0.5, probability=0.05, settings=DriftSettings()
         )
         await left_beside(plane.database, one.id, "counterfactual", answers)
@@ -304,7 +305,7 @@ async def test_the_alarm_of_a_gap_shows_the_scores_that_it_is_made_of(tmp_path: 
             high = 2.0 if number >= 200 else 0.0
             found = [measurement(high, group="men"), measurement(0.0, group="women")]
             await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
-            await measurements.record(plane.database, one, "judge", found, 0.1, probability=1.0, settings=settings)
+            await recording.record(plane.database, one, "judge", found, 0.1, probability=1.0, settings=settings)
         alarms = (await plane.http.get("/live/alarms", headers=ADMIN)).json()
         [alarm] = [one for one in alarms if (one["metric"], one["group"]) == ("favoritism_gap", "men")]
         answer = (await ask(plane, path="/compare", stream=alarm["stream"], limit=2)).json()

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from auditors import plugins
-from gateway.store import streams
+from gateway.streams import updates
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 from tests.support.store import many_streams
 
@@ -104,7 +104,7 @@ async def test_streams_of_an_earlier_version_are_shown_in_short_steps(tmp_path: 
     async with control_plane(tmp_path, drift=drift) as plane:
         await many_streams.fill(plane.database, render=False)
         before = [await longest_step(lambda path=path: plane.http.get(path)) for path in ALL]  # type: ignore[misc]
-        while await streams.render(plane.database, many_streams.SETTINGS):
+        while await updates.render(plane.database, many_streams.SETTINGS):
             pass
         after = [(await plane.http.get(path)).json() for path in ALL]
 

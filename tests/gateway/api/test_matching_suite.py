@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from benchmarks.suites.registry import SUITES as KNOWN
 from gateway.config.audit_request import AuditRequest
 from gateway.console.matching_suite import SUITES, matching
-from gateway.live.detectors import ShownDetector, shown_detector
-from gateway.live.settings import settings_of
 from gateway.store import catalogue, runs, streams, tables
+from gateway.streams.detectors import ShownDetector, shown_detector
+from gateway.streams.settings import settings_of
 from tests.support.gateway.control_plane import ControlPlane, config_in, control_plane, drifted
 
 LTF = {"name": "ltf_test", "axes": ["gender", "race"]}

@@ -11,7 +11,8 @@ from gateway.auditor.group_commit import MOST_AT_ONCE, GroupCommit
 from gateway.errors import StoreError
 from gateway.store import exchanges, ledger, streams
 from gateway.store.database import Database
-from gateway.store.measurements import Recording, Settling
+from gateway.store.measurements import Recording
+from gateway.streams.recording import Settling
 from tests.support.store.made import SETTINGS, exchange, measurement
 
 

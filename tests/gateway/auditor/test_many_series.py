@@ -9,8 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.auditor.metrics_snapshot import SnapshotReader
-from gateway.store import exchanges, measurements, streams
+from gateway.store import exchanges, streams
 from gateway.store.database import Database
+from gateway.streams import recording
 from gateway.telemetry.exposition import Exposition
 from tests.gateway.auditor.test_metrics import stream
 from tests.support.store import many_streams
@@ -55,13 +56,13 @@ async def test_only_streams_that_moved_are_read_again(database: Database) -> Non
     for axis in ("gender", "age"):
         one = exchange()
         await exchanges.insert_batch(database, [one], {})
-        await measurements.record(
+        await recording.record(
             database, one, "judge", [measurement(0.0, axis=axis)], 0.1, probability=0.5, settings=many_streams.SETTINGS
         )
     before = {stream.key.axis: stream for stream in (await reader.read()).streams}
     one = exchange()
     await exchanges.insert_batch(database, [one], {})
-    await measurements.record(
+    await recording.record(
         database, one, "judge", [measurement(1.0, axis="age")], 0.1, probability=0.5, settings=many_streams.SETTINGS
     )
     after = {stream.key.axis: stream for stream in (await reader.read()).streams}

@@ -12,8 +12,8 @@ from auditors.types import Estimate
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.config.schema import AuditsConfig
-from gateway.live.stream import Stream
 from gateway.store.runs import Run
+from gateway.store.streams import Stream
 from gateway.telemetry.exposition import Exposition
 from tests.support.store.made import SETTINGS, measurement
 

@@ -8,10 +8,11 @@ import pytest
 
 from auditors.types import JudgeStamp
 from gateway.__main__ import main
-from gateway.store import annotations, calibrations, exchanges, measurements
+from gateway.store import annotations, calibrations, exchanges
 from gateway.store.annotations import Label
 from gateway.store.calibrations import Calibration
 from gateway.store.database import Database
+from gateway.streams import recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 
 N = 110
@@ -23,7 +24,7 @@ async def _labelled(url: str, thinking: str | None) -> None:
         one = exchange()
         score = measurement(float(number % 2), judge=JudgeStamp(model="j", prompt_sha256="ab" * 32, thinking=thinking))
         await exchanges.insert_batch(database, [one], {})
-        await measurements.record(database, one, "judge", [score], 0.1, probability=0.5, settings=SETTINGS)
+        await recording.record(database, one, "judge", [score], 0.1, probability=0.5, settings=SETTINGS)
         said = float(number % 2) if number % 10 else 1.0
         label = Label(exchange_id=one.id, auditor="judge", axis="gender", group="women", value=said, annotator="ann")
         await annotations.add(database, label)

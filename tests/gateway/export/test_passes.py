@@ -27,10 +27,10 @@ from gateway.features.export.address import Address
 from gateway.features.export.columns import DATASETS
 from gateway.features.export.passes import Brought, StoppedError, bring
 from gateway.store import counters, exchanges, partitions, runs
-from gateway.store import measurements as recorded
 from gateway.store.connections import insert_rows
 from gateway.store.database import Database
 from gateway.store.tables import measurements
+from gateway.streams import recording
 from tests.support.benchmarks import bundled
 from tests.support.store.exported import NOON, add, names, read
 from tests.support.store.made import SETTINGS, exchange, measurement
@@ -135,7 +135,7 @@ async def test_nobodys_words_are_exported(database: Database, folder: str) -> No
     found = measurement(
         None, reason="wrote Zanzibar", detail={"said": "Zanzibar"}, judge=JudgeStamp(model="j", prompt_sha256="ab")
     )
-    await recorded.record(database, one, "judge", [found], 0.1, probability=0.5, settings=SETTINGS)
+    await recording.record(database, one, "judge", [found], 0.1, probability=0.5, settings=SETTINGS)
     await runs.create(database, "r", OPTIONS)
     assert await runs.claim(database, "r")
     assert await runs.fail(database, "r", "the server said Zanzibar")

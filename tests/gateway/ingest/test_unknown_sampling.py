@@ -9,9 +9,10 @@ from auditors.streams.estimates import NO_PROBABILITY
 from auditors.streams.state import UNKNOWN_SAMPLING
 from gateway.auditor.live_series import LiveSeries
 from gateway.features.labelling import live
-from gateway.store import annotations, exchanges, measurements, streams
+from gateway.store import annotations, exchanges, streams
 from gateway.store.annotations import Label
 from gateway.store.database import Database
+from gateway.streams import recording
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 from tests.support.store.made import exchange, measurement
 
@@ -21,7 +22,7 @@ async def audit(database: Database, number: int, value: float, sender_rate: floa
     one = exchange(id=f"e{number}", sender_rate=sender_rate, inclusion_probability=0.5)
     found = [measurement(value, group="men"), measurement(-value, group="women")]
     await exchanges.insert_batch(database, [one], {})
-    await measurements.record(database, one, "judge", found, 0.1, probability=0.5, settings=DriftSettings())
+    await recording.record(database, one, "judge", found, 0.1, probability=0.5, settings=DriftSettings())
     return one.id
 
 

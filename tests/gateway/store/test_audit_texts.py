@@ -12,9 +12,11 @@ from gateway.errors import StoreError
 from gateway.privacy.encryption import cipher_of
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
-from gateway.store import audit_texts, exchanges, measurements
+from gateway.store import audit_texts, exchanges
 from gateway.store.database import Database
-from gateway.store.measurements import Recording, Settling
+from gateway.store.measurements import Recording
+from gateway.streams import recording
+from gateway.streams.recording import Settling
 from tests.support.store.made import SETTINGS, exchange, measurement
 
 REASON = Reason(text="man: praised as a born leader, says ann@example.org")
@@ -49,7 +51,7 @@ async def leave(database: Database, one: Exchange, *, keep_text: bool = True, se
         for auditor, text in (("judge", REASON), ("counterfactual", ANSWERS))
     ]
     settlings = [Settling(exchange_id=one.id)] if settles else []
-    await measurements.record_all(database, recordings, settlings, settings=SETTINGS, keep_text=keep_text)
+    await recording.record_all(database, recordings, settlings, settings=SETTINGS, keep_text=keep_text)
 
 
 async def at_rest(database: Database) -> list[bytes]:
@@ -70,7 +72,7 @@ async def test_what_was_left_comes_back_redacted(store_url: str) -> None:
         probability=0.5,
         text=audit_texts.entered(database.texts, Reason(text="another")),
     )
-    assert await measurements.record_all(database, [repeated], settings=SETTINGS) == [False]
+    assert await recording.record_all(database, [repeated], settings=SETTINGS) == [False]
     found = (await audit_texts.read(database, [one.id]))[one.id]
     only = await audit_texts.read(database, [one.id, "absent"], auditor="judge")
     bodies = await at_rest(database)
@@ -96,10 +98,10 @@ async def test_it_is_sealed_at_rest_and_binds_the_store(store_url: str) -> None:
     await readable.close()
     database = await Database.open(store_url, texts=sealing(key))
     text = audit_texts.entered(database.texts, REASON)
-    recording = Recording(
+    sealed = Recording(
         exchange=one, auditor="judge", result=[measurement(2.0)], seconds=0.1, probability=0.5, text=text
     )
-    await measurements.record_all(database, [recording], settings=SETTINGS)
+    await recording.record_all(database, [sealed], settings=SETTINGS)
     bodies = await at_rest(database)
     opened = await audit_texts.read(database, [one.id])
     database.texts = sealing()

@@ -9,10 +9,11 @@ import sqlalchemy as sa
 
 from auditors.streams.state import stream_key
 from auditors.types import AuditFailure, Exchange, Measurement
-from gateway.store import circuits, exchange_search, exchanges, measurements
+from gateway.store import circuits, exchange_search, exchanges
 from gateway.store.circuits import WaitingAudit
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria, Found
+from gateway.streams import recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 
 
@@ -22,7 +23,7 @@ async def stored(database: Database, number: int, *found: Measurement | AuditFai
     await exchanges.insert_batch(database, [one], {("other", "queued"): 1})
     for result in found:
         made = result if isinstance(result, AuditFailure) else [result]
-        await measurements.record(database, one, result.auditor, made, 0.1, probability=0.25, settings=SETTINGS)
+        await recording.record(database, one, result.auditor, made, 0.1, probability=0.25, settings=SETTINGS)
     return one
 
 
@@ -65,7 +66,7 @@ async def test_bounds_and_group_are_of_the_same_score(database: Database) -> Non
     await stored(database, 1, measurement(2.0, group="men"))
     one = (await exchange_search.load(database, ["e1"]))["e1"].exchange
     low = measurement(-1.0, group="women", auditor="other")
-    await measurements.record(database, one, "other", [low], 0.1, probability=0.25, settings=SETTINGS)
+    await recording.record(database, one, "other", [low], 0.1, probability=0.25, settings=SETTINGS)
     assert await found(database, group="women", min_score=1.0) == []
     assert await found(database, group="men", min_score=1.0) == [("e1", 2.0)]
 

@@ -10,12 +10,12 @@ import sqlalchemy as sa
 from auditors.judge_reference import AUDITOR
 from auditors.streams.estimates import window_estimate
 from auditors.streams.scales import unscaled
-from gateway.live.history import history_of
-from gateway.live.stored import Read
-from gateway.store import exchanges, histories, judge_passes, measurements, served, streams, tables
+from gateway.store import exchanges, histories, served, streams, tables
 from gateway.store.database import Database
-from gateway.store.histories import FEWEST_PERIODS, LENGTHS, MOST_PERIODS
+from gateway.store.histories import FEWEST_PERIODS, LENGTHS, MOST_PERIODS, Read
 from gateway.store.windows import Window
+from gateway.streams import recording, updates
+from gateway.streams.history import history_of
 from tests.support.store.made import SETTINGS, exchange, measurement
 
 START = 1_767_225_600.0
@@ -35,7 +35,7 @@ async def recorded(
     one = exchange(rate_factor=rate_factor)
     await exchanges.insert_batch(database, [one], {})
     found = [measurement(value, **given)]
-    await measurements.record(database, one, "judge", found, 0.1, probability=probability, settings=SETTINGS)
+    await recording.record(database, one, "judge", found, 0.1, probability=probability, settings=SETTINGS)
     columns = tables.measurements.c
     mine = columns.exchange_id == one.id
     async with database.begin() as connection:
@@ -167,7 +167,7 @@ async def test_only_another_model_is_a_change(database: Database) -> None:
 async def test_what_keeps_sums_alone_has_no_history(database: Database) -> None:
     """Judgements of a reference set move their streams without a measurement each, and the history says so."""
     one = measurement(0.5, metric="judge_score_shift", auditor=AUDITOR, axis=None, group=None)
-    await judge_passes.record(database, [one], "j", SETTINGS)
+    await updates.record_judgement(database, [one], "j", SETTINGS)
     [stream] = await streams.list_streams(database)
     read = await histories.read(database, stream.id)
     shown = history_of(stream, read, window=None, settings=SETTINGS, n_streams=1)

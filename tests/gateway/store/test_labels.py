@@ -2,9 +2,10 @@
 
 import pytest
 
-from gateway.store import annotations, exchanges, labels, measurements, streams
+from gateway.store import annotations, exchanges, labels, streams
 from gateway.store.annotations import Label
 from gateway.store.database import Database
+from gateway.streams import recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 
 
@@ -15,7 +16,7 @@ async def labelled(
     one = exchange(rate_factor=rate_factor)
     await exchanges.insert_batch(database, [one], {})
     found = [measurement(judged, auditor_version=version)]
-    await measurements.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS)
+    await recording.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS)
     for number, value in enumerate(people):
         await annotations.add(
             database,
@@ -49,7 +50,7 @@ async def test_pairs_of_one_exchange_hang_together(database: Database) -> None:
     one = exchange()
     await exchanges.insert_batch(database, [one], {})
     found = [measurement(1.0, reference=other) for other in ("men", "nonbinary")]
-    await measurements.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS)
+    await recording.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS)
     for other in ("men", "nonbinary"):
         label = Label(
             exchange_id=one.id, auditor="judge", axis="gender", group="women", reference=other, value=1, annotator="a"

@@ -7,8 +7,9 @@ import pytest
 from auditors.answer_quality import answer_quality
 from auditors.types import Measurement
 from gateway.live.policies import NO_DIFFERENCE, effect_of
-from gateway.store import exchanges, measurements, policy_arms
+from gateway.store import exchanges, policy_arms
 from gateway.store.database import Database
+from gateway.streams import recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 
 
@@ -18,7 +19,7 @@ async def recorded(database: Database, found: list[Measurement], **given: Any) -
     one = exchange(**fields)
     await exchanges.insert_batch(database, [one], {})
     for _ in range(2):
-        await measurements.record(database, one, "judge", found, 0.1, probability=0.5, settings=SETTINGS)
+        await recording.record(database, one, "judge", found, 0.1, probability=0.5, settings=SETTINGS)
 
 
 async def effects(database: Database, **wanted: Any) -> list[Any]:

@@ -23,8 +23,9 @@ from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
 from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.direct import DirectSink
-from gateway.store import catalogue, exchanges, measurements
+from gateway.store import catalogue, exchanges
 from gateway.store.database import Database
+from gateway.streams import recording
 from gateway.telemetry.worker_stats import WorkerStats
 from gateway.worker_part import WorkerContext
 from tests.support.store.made import exchange, measurement
@@ -124,7 +125,7 @@ async def audit_one(
     )
     score = measurement(value, group="men", reference="women", **({} if status is None else {"status": status}))
     await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
-    await measurements.record(
+    await recording.record(
         plane.database, one, "judge", [score], 0.1, probability=0.5, settings=settings or DriftSettings()
     )
     return one.id
@@ -141,7 +142,7 @@ async def audit_identities(
     ]
     found.append(measurement(0.1, metric="representative_bias_score", group=None, **about))
     await exchanges.insert_batch(plane.database, [one], {})
-    await measurements.record(plane.database, one, "embedding", found, 0.1, probability=0.5, settings=DriftSettings())
+    await recording.record(plane.database, one, "embedding", found, 0.1, probability=0.5, settings=DriftSettings())
 
 
 async def drifted(plane: ControlPlane, *, text: str = "Who leads?") -> None:

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from auditors.streams import state as live
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import StreamKey, StreamState
-from gateway.store import streams
 from gateway.store.database import Database
 from gateway.store.tables import streams as table
+from gateway.streams import updates
 
 SETTINGS = DriftSettings(reference_window=200)
 AXES = ("gender", "religion", "race", "nationality", "age")
@@ -62,7 +62,7 @@ async def fill(database: Database, *, alarmed: bool = False, render: bool = True
     ]
     async with database.begin() as connection:
         await connection.execute(sa.insert(table), rows)
-    while render and await streams.render(database, SETTINGS):
+    while render and await updates.render(database, SETTINGS):
         pass
     return len(rows)
 

@@ -9,8 +9,9 @@ import sys
 from auditors.metrics.intervals import Interval
 from auditors.streams.drift import DriftSettings
 from auditors.types import Exchange, Measurement
-from gateway.store import exchanges, measurements
+from gateway.store import exchanges
 from gateway.store.database import Database
+from gateway.streams import recording
 from tests.support.store.made import exchange, measurement
 
 SETTINGS = DriftSettings(
@@ -37,7 +38,7 @@ async def record(url: str, count: int) -> None:
         one, found = planned(number)
         if await exchanges.get(database, one.id) is None:
             await exchanges.insert_batch(database, [one], {})
-        await measurements.record(database, one, "judge", found, 0.1, probability=PROBABILITY, settings=SETTINGS)
+        await recording.record(database, one, "judge", found, 0.1, probability=PROBABILITY, settings=SETTINGS)
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()
     await database.close()

@@ -16,7 +16,7 @@ from auditors.streams import reference as learning
 from auditors.streams.drift import Detector, DriftSettings
 from auditors.streams.scales import scale_of, unscaled
 from auditors.streams.state import StreamState
-from gateway.live.stream import Stream
+from gateway.store.streams import Stream
 
 State = Literal["learning", "watching", "alarm", "damaged"]
 

@@ -15,7 +15,8 @@ from auditors.streams.estimates import estimate, missing_share, window_estimate
 from auditors.streams.scales import GAP_SUFFIX, scale_of, scaled, unscaled
 from auditors.streams.state import MISSING
 from auditors.types import Estimate
-from gateway.live.stream import Stream, WindowSums
+from gateway.store.streams import Stream
+from gateway.store.windows import WindowSums
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """The figure of a live stream's history, from its store's form: nothing is lost or made up on the way."""
 
-from gateway.live.detectors import Bounds
-from gateway.live.history import Bucket, History
-from gateway.live.history_figure import chart_of, figure_of
-from gateway.live.stored import ModelChange
+from gateway.store.served import ModelChange
+from gateway.streams.detectors import Bounds
+from gateway.streams.history import Bucket, History
+from gateway.streams.history_figure import chart_of, figure_of
 
 
 def history(*buckets: Bucket, **given: object) -> History:

@@ -3,9 +3,9 @@
 from auditors.streams.scales import scale_of
 from benchmarks.figures import history as drawing
 from benchmarks.figures.figure import Figure
-from gateway.live.detectors import Bounds
-from gateway.live.history import Bucket, History
-from gateway.live.stored import ModelChange
+from gateway.store.served import ModelChange
+from gateway.streams.detectors import Bounds
+from gateway.streams.history import Bucket, History
 
 USUAL_RATIO = 4.0
 """A ratio has no end of its own; its chart is scaled as if this were it, and holds what is above all the same."""

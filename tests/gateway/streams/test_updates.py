@@ -18,10 +18,11 @@ from auditors.streams.estimates import WINDOW_METHOD, bounds_of, estimate, windo
 from auditors.streams.scales import scaled
 from auditors.streams.state import StreamState
 from auditors.types import AuditFailure, Measurement
-from gateway.live.stream import Stream
-from gateway.store import exchanges, measurements, streams, tables, windows
+from gateway.store import exchanges, streams, tables, windows
 from gateway.store.database import Database
+from gateway.store.streams import Stream
 from gateway.store.windows import Window
+from gateway.streams import recording
 from tests.support.store import recorder
 from tests.support.store.made import exchange, measurement
 
@@ -39,11 +40,11 @@ async def audited(
     """Stores a new exchange and what an audit found; returns the exchange's id."""
     one = exchange()
     await exchanges.insert_batch(database, [one], {})
-    await measurements.record(database, one, "judge", found, 0.1, probability=probability, settings=settings)
+    await recording.record(database, one, "judge", found, 0.1, probability=probability, settings=settings)
     return one.id
 
 
-def recording(url: str) -> subprocess.Popen[str]:
+def recorder_process(url: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.support.store.recorder", url, str(AUDITS)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -96,7 +97,7 @@ def test_kills_and_repeats_change_nothing(store_url: str) -> None:
 
     Sums, bounds, open blocks, evidence, the alarm and the exchanges behind it are all compared, to the last digit.
     """
-    with recording(store_url) as process:
+    with recorder_process(store_url) as process:
         read_until(process, AUDITS // 2)
         process.kill()
     for _ in range(2):
@@ -202,7 +203,7 @@ async def test_a_failed_audit_widens_the_bounds_of_what_it_should_have_measured(
     await exchanges.insert_batch(database, [one], {})
     missing = [measurement(None, status="error")]
     failure = AuditFailure(auditor="judge", auditor_version="1", kind="timeout", message="no reply", missing=missing)
-    await measurements.record(database, one, "judge", failure, 0.1, probability=0.5, settings=CALM)
+    await recording.record(database, one, "judge", failure, 0.1, probability=0.5, settings=CALM)
     [after] = await streams.list_streams(database)
 
     assert (after.state.sums, after.state.n_missing) == (before.state.sums, 1)
@@ -222,7 +223,7 @@ async def test_a_missing_score_widens_the_gaps_of_its_axis(database: Database) -
     await exchanges.insert_batch(database, [one], {})
     missing = [measurement(None, status="malformed", group="man")]
     failure = AuditFailure(auditor="judge", auditor_version="1", kind="malformed", message="no", missing=missing)
-    await measurements.record(database, one, "judge", failure, 0.1, probability=0.5, settings=CALM)
+    await recording.record(database, one, "judge", failure, 0.1, probability=0.5, settings=CALM)
     after = {one.id: one for one in await streams.list_streams(database) if one.key.metric == "favoritism_gap"}
     moved = [after[key] for key in before if after[key].state != before[key].state]
 

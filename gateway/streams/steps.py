@@ -15,10 +15,7 @@ from auditors.streams.scales import SCALES, WITH_GAPS, scaled
 from auditors.streams.soundness import require_sound
 from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Measurement, Status
-from gateway.live.stream import Stream
-
-WIDTH = 200
-"""Characters of a model or an instrument that a row keeps; the key has all of them."""
+from gateway.store.streams import Family, Stream, family_of
 
 _STEP_ERRORS = (ArithmeticError, LookupError, TypeError, ValueError)
 """What adding a value to a state ends in where the state, or the value, is wrong."""
@@ -55,7 +52,7 @@ class Part(NamedTuple):
     keyed: Sequence[tuple[StreamKey, Measurement]]
     own: Mapping[str, Sequence[Measurement]]
     """By id of the stream."""
-    scores: Mapping["Family", Sequence["Score"]]
+    scores: Mapping[Family, Sequence["Score"]]
     """By the family of gap streams."""
 
     @classmethod
@@ -185,10 +182,6 @@ class OtherStreams:
             self._evidence[stream.id] = -math.inf if evidence is None else evidence
 
 
-Family = tuple[str, str, str, str, str]
-"""Auditor, metric, axis, model, instrument: the streams of one axis that differ in their group only."""
-
-
 class Score(NamedTuple):
     """What one exchange says about one group: a score on [0, 1], or one that is missing."""
 
@@ -205,10 +198,6 @@ def _scores_by_family(keyed: Iterable[tuple[StreamKey, Measurement]]) -> dict[Fa
             y = None if one.value is None else scaled(one.metric, one.value)
             found.setdefault(family_of(live.gap_key(key)), []).append(Score(key.group, y, one.status))
     return found
-
-
-def family_of(key: StreamKey) -> Family:
-    return key.auditor, key.metric, key.axis, key.model[:WIDTH], key.instrument[:WIDTH]
 
 
 def _has_gap(one: Measurement) -> bool:

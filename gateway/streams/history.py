@@ -10,9 +10,11 @@ from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import WINDOW_METHOD, window_estimate
 from auditors.streams.scales import GAP_SUFFIX, scale_of
 from auditors.streams.state import MISSING
-from gateway.live.detectors import Bounds, State, bounds_of
-from gateway.live.stored import MOST_READ, ModelChange, Read
-from gateway.live.stream import Stream, WindowSums
+from gateway.store.histories import MOST_READ, Read
+from gateway.store.served import ModelChange
+from gateway.store.streams import Stream
+from gateway.store.windows import WindowSums
+from gateway.streams.detectors import Bounds, State, bounds_of
 
 MOST_CHANGES = 20
 """Changes of the model that are shown: the newest."""

@@ -11,9 +11,11 @@ import pytest
 from auditors.answer_quality import answer_quality
 from auditors.streams.drift import DriftSettings
 from auditors.types import AuditFailure, Exchange, Measurement
-from gateway.store import counters, exchanges, ledger, measurements, policy_arms, streams
+from gateway.store import counters, exchanges, ledger, policy_arms, streams
 from gateway.store.database import Database
-from gateway.store.measurements import Recording, Settling
+from gateway.store.measurements import Recording
+from gateway.streams import recording
+from gateway.streams.recording import Settling
 from tests.support.store.made import exchange, measurement
 from tests.support.store.scored import scores_of
 
@@ -80,17 +82,17 @@ async def test_together_they_give_the_numbers_of_one_by_one(database: Database, 
         for store in (database, twin):
             await stored(store, planned())
             for one in begun:  # so that all streams are there: how many there are is a part of each threshold
-                assert await measurements.record_all(store, [one], settings=SETTINGS) == [True]
+                assert await recording.record_all(store, [one], settings=SETTINGS) == [True]
         for one in rest:
-            assert await measurements.record_all(twin, [one], settings=SETTINGS) == [True]
+            assert await recording.record_all(twin, [one], settings=SETTINGS) == [True]
         for one in planned():
-            await measurements.record_all(twin, [], [settling(one.exchange)], settings=SETTINGS)
+            await recording.record_all(twin, [], [settling(one.exchange)], settings=SETTINGS)
         expected = await numbers(twin)
     finally:
         await twin.close()
-    assert await measurements.record_all(database, rest, settings=SETTINGS) == [True] * len(rest)
+    assert await recording.record_all(database, rest, settings=SETTINGS) == [True] * len(rest)
     settled = [settling(one.exchange) for one in planned()]
-    assert await measurements.record_all(database, [], settled, settings=SETTINGS) == []
+    assert await recording.record_all(database, [], settled, settings=SETTINGS) == []
     found = await numbers(database)
     assert found["arms"]
     assert any(one.alarm_since or one.state.detector for one in await streams.list_streams(database))
@@ -101,7 +103,7 @@ async def test_repeats_of_all_kinds_change_nothing(database: Database) -> None:
     """Twice in one transaction, again in the next, beside new ones, and of an exchange that is gone."""
     first, second, third, gone = planned()[:4]
     await stored(database, [first, second, third])
-    write = measurements.record_all
+    write = recording.record_all
     assert await write(database, [first, second, first], settings=SETTINGS) == [True, True, False]
     before = await numbers(database)
     assert await write(database, [second, gone, first], [settling(gone.exchange)], settings=SETTINGS) == [False] * 3
@@ -119,9 +121,9 @@ async def test_what_cannot_be_stored_leaves_nothing_of_its_transaction(database:
     twice = msgspec.structs.replace(bad, result=[measurement(1.0, reference="man"), measurement(1.0, reference="man")])
     await stored(database, [good, bad])
     with pytest.raises(Exception, match=r"(?i)unique"):
-        await measurements.record_all(database, [good, twice], settings=SETTINGS)
+        await recording.record_all(database, [good, twice], settings=SETTINGS)
     assert await streams.list_streams(database) == []
-    assert await measurements.record_all(database, [good], settings=SETTINGS) == [True]
+    assert await recording.record_all(database, [good], settings=SETTINGS) == [True]
 
 
 async def test_writers_in_different_orders_do_not_block_each_other(database: Database) -> None:
@@ -136,7 +138,7 @@ async def test_writers_in_different_orders_do_not_block_each_other(database: Dat
         for first in range(0, len(mine), 10):
             part = mine[first : first + 10]
             ends = [settling(one.exchange) for one in mine[max(0, first - 10) : first]]
-            count += sum(await measurements.record_all(database, part, ends, settings=SETTINGS))
+            count += sum(await recording.record_all(database, part, ends, settings=SETTINGS))
         return count
 
     counts = await asyncio.gather(*(auditor() for _ in range(4)))

@@ -17,10 +17,11 @@ from auditors.types import Exchange
 from gateway.auditor.group_commit import GroupCommit
 from gateway.auditor.live_series import LiveSeries
 from gateway.auditor.metrics_snapshot import SnapshotReader
-from gateway.live.stream import Stream
-from gateway.store import damaged_streams, exchanges, measurements, policy_arms, streams, tables
+from gateway.store import damaged_streams, exchanges, policy_arms, streams, tables
 from gateway.store.database import Database
 from gateway.store.measurements import Recording
+from gateway.store.streams import Stream
+from gateway.streams import recording
 from tests.support.gateway.control_plane import control_plane
 from tests.support.store.made import exchange, measurement
 
@@ -100,7 +101,7 @@ async def record(database: Database, value: float = 1.0, **given: Any) -> Exchan
     one = await stored_exchange(database, **given)
     found = [measurement(value, group="women"), measurement(0.0, group="men")]
     probability = one.inclusion_probability
-    await measurements.record(database, one, "judge", found, 0.1, probability=probability, settings=SETTINGS)
+    await recording.record(database, one, "judge", found, 0.1, probability=probability, settings=SETTINGS)
     return one
 
 
@@ -180,7 +181,7 @@ async def test_a_step_to_what_could_not_be_read(database: Database, monkeypatch:
         return state
 
     await record(database)
-    monkeypatch.setattr("gateway.store.stream_steps.require_sound", refuse_two_of_women)
+    monkeypatch.setattr("gateway.streams.steps.require_sound", refuse_two_of_women)
     await record(database)
     monkeypatch.undo()
     await record(database)
@@ -206,7 +207,7 @@ async def test_a_measurement_that_is_wrong_damages_no_stream(database: Database)
     await record(database)
     one = await stored_exchange(database)
     with pytest.raises(ValueError, match="nan is not a number"):
-        await measurements.record(
+        await recording.record(
             database, one, "judge", [measurement(float("nan"))], 0.1, probability=0.5, settings=SETTINGS
         )
     assert (await women(database)).state.damaged is None

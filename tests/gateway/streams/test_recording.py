@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from auditors.types import AuditFailure
-from gateway.store import counters, exchanges, measurements, streams
+from gateway.store import counters, exchanges, streams
 from gateway.store.database import Database
+from gateway.streams import alarms, recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 from tests.support.store.scored import scores_of
 
@@ -16,7 +17,7 @@ async def record(database: Database, value: float | None, **fields: object) -> b
     one = exchange()
     await exchanges.insert_batch(database, [one], {})
     found = [measurement(value, **fields)]
-    return await measurements.record(database, one, "judge", found, 0.1, probability=0.5, settings=SETTINGS)
+    return await recording.record(database, one, "judge", found, 0.1, probability=0.5, settings=SETTINGS)
 
 
 async def test_second_recording_changes_nothing(database: Database) -> None:
@@ -25,10 +26,7 @@ async def test_second_recording_changes_nothing(database: Database) -> None:
     await exchanges.insert_batch(database, [one], {})
     found = [measurement(2.0, group="woman"), measurement(-1.0, group="man")]
     recorded = await asyncio.gather(
-        *(
-            measurements.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS)
-            for _ in range(10)
-        )
+        *(recording.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS) for _ in range(10))
     )
     assert sorted(recorded) == [False] * 9 + [True]
     found_streams = await streams.list_streams(database)
@@ -61,7 +59,7 @@ async def test_failed_audit_is_recorded_without_a_number(database: Database) -> 
     one = exchange()
     await exchanges.insert_batch(database, [one], {})
     failure = AuditFailure(auditor="judge", auditor_version="1", kind="malformed", message="no verdict\x00")
-    assert await measurements.record(database, one, "judge", failure, 0.1, probability=0.5, settings=SETTINGS)
+    assert await recording.record(database, one, "judge", failure, 0.1, probability=0.5, settings=SETTINGS)
     assert await exchanges.audits(database, [one.id]) == {one.id: {"judge": "failed"}}
     assert await streams.list_streams(database) == []
     assert await counters.read(database) == {("exchanges", ("failed", "judge")): 1}
@@ -79,7 +77,7 @@ async def test_refusal_is_excluded_not_scored(database: Database) -> None:
 async def test_audit_of_a_deleted_exchange_is_not_recorded(database: Database) -> None:
     """An exchange that retention took away in the meantime leaves no trace."""
     found = [measurement(1.0)]
-    assert not await measurements.record(database, exchange(), "judge", found, 0.1, probability=0.5, settings=SETTINGS)
+    assert not await recording.record(database, exchange(), "judge", found, 0.1, probability=0.5, settings=SETTINGS)
     assert await streams.list_streams(database) == []
 
 
@@ -89,7 +87,7 @@ async def test_measurements_that_cannot_be_stored_leave_nothing(database: Databa
     await exchanges.insert_batch(database, [one], {})
     twice = [measurement(1.0, reference="man"), measurement(1.0, reference="man")]
     with pytest.raises(Exception, match=r"(?i)unique"):
-        await measurements.record(database, one, "judge", twice, 0.1, probability=0.5, settings=SETTINGS)
+        await recording.record(database, one, "judge", twice, 0.1, probability=0.5, settings=SETTINGS)
     assert await exchanges.audits(database, [one.id]) == {one.id: {}}
     assert await counters.read(database) == {}
 
@@ -100,7 +98,7 @@ async def test_scores_fall_into_their_own_buckets(database: Database) -> None:
         await record(database, value)
     series = ("judge", "gender", "women", "m")
     found = await counters.read(database)
-    buckets = [found["live_score", (*series, str(bound))] for bound in measurements.SCORE_BOUNDS]
+    buckets = [found["live_score", (*series, str(bound))] for bound in recording.SCORE_BOUNDS]
     assert buckets == [1, 1, 1, 2]
     assert found["live_score_sum", series] == pytest.approx(3.0)
 
@@ -124,13 +122,13 @@ async def test_drift_raises_an_alarm_that_can_be_acknowledged(database: Database
     await record(database, 2.0)
     [later] = await streams.list_streams(database)
     assert (later.alarm_since, later.alarm_exchange_id) == (alarmed.alarm_since, alarmed.alarm_exchange_id)
-    lowered = await streams.acknowledge(database, alarmed.id, SETTINGS, by="ann", reason="checked")
+    lowered = await alarms.acknowledge(database, alarmed.id, SETTINGS, by="ann", reason="checked")
     assert lowered is not None
     assert [lowered] == await streams.list_streams(database)
     assert (lowered.state.alarm, lowered.alarm_since) == (False, None)
     assert lowered.acknowledged_at is not None
     assert lowered.state.sums == later.state.sums
-    assert await streams.acknowledge(database, "absent", SETTINGS, by="ann", reason="checked") is None
+    assert await alarms.acknowledge(database, "absent", SETTINGS, by="ann", reason="checked") is None
 
 
 async def test_new_judge_starts_a_new_stream(database: Database) -> None:

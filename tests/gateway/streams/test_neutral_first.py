@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gateway.console.fingerprints import _drawn
-from gateway.live.estimates import LiveEstimate, leaves_out_neutral
+from gateway.streams.estimates import LiveEstimate, leaves_out_neutral
 
 
 def estimate(metric: str, lower: float | None, upper: float | None) -> LiveEstimate:

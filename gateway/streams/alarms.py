@@ -1,0 +1,110 @@
+"""What people do about a stream: acknowledge its alarm, or start it again. Both are put on record."""
+
+import time
+
+import msgspec
+
+from auditors.streams import state as live
+from auditors.streams.drift import DriftSettings
+from auditors.streams.state import StreamState
+from gateway.errors import ConflictError
+from gateway.store import acknowledgements, damaged_streams, streams
+from gateway.store.acknowledgements import Acknowledgement
+from gateway.store.database import Database
+from gateway.store.streams import Stream
+from gateway.streams.updates import others_of, write
+
+
+async def acknowledge(
+    database: Database,
+    stream_id: str,
+    settings: DriftSettings,
+    *,
+    by: str,
+    reason: str,
+    accept_new_level: bool = False,
+    client: str | None = None,
+) -> Stream | None:
+    """Lowers the alarm, starts the detector anew and puts it on record, in one transaction.
+
+    Args:
+        database: the store.
+        stream_id: of the stream.
+        settings: of the drift detectors.
+        by: who says so.
+        reason: why.
+        accept_new_level: False keeps the reference, True makes the next audits the window of a new one.
+        client: network address.
+
+    Returns: the stream after it; None when there is no such stream.
+    Raises: ConflictError when no alarm stands: there is nothing to lower, and evidence would be lost.
+    """
+    async with database.begin() as connection:
+        found = await streams.lock(connection, [stream_id])
+        if not found:
+            return None
+        [stream] = found
+        if stream.state.damaged:
+            raise ConflictError(
+                f'the stream "{stream_id}" is damaged: POST /live/streams/{stream_id}/restart starts it again'
+            )
+        if stream.state.detector is None or not stream.state.alarm:
+            raise ConflictError(f'no alarm of the stream "{stream_id}" stands: GET /live/alarms lists those that do')
+        at = time.time()
+        await acknowledgements.add(
+            connection,
+            stream,
+            Acknowledgement(
+                at=at, stream=stream_id, by=by, reason=reason, accept_new_level=accept_new_level, client=client
+            ),
+        )
+        lowered = msgspec.structs.replace(
+            stream,
+            state=live.acknowledge(stream.state, accept_new_level=accept_new_level),
+            alarm_since=None,
+            alarm_exchange_id=None,
+            acknowledged_at=at,
+        )
+        others = await others_of(connection, settings)
+        await write(connection, [lowered], settings, others.n_streams)
+        return lowered
+
+
+async def restart(
+    database: Database, stream_id: str, settings: DriftSettings, *, by: str, reason: str, client: str | None = None
+) -> Stream | None:
+    """Starts a stream again with the next audit, damaged or not, and puts it on record, in one transaction.
+
+    Its estimate, reference, detector and alarm are gone; its measurements stay.
+
+    Args:
+        database: the store.
+        stream_id: of the stream.
+        settings: of the drift detectors.
+        by: who says so.
+        reason: why.
+        client: network address.
+
+    Returns: the stream after it; None when there is no such stream.
+    """
+    async with database.begin() as connection:
+        found = await streams.lock(connection, [stream_id])
+        if not found:
+            return None
+        [stream] = found
+        at = time.time()
+        entry = Acknowledgement(
+            at=at, stream=stream_id, by=by, reason=f"started again: {reason}", accept_new_level=True, client=client
+        )
+        await acknowledgements.add(connection, stream, entry)
+        await damaged_streams.forget(connection, stream_id)
+        empty = msgspec.structs.replace(
+            stream,
+            state=StreamState(),
+            updated_at=at,
+            alarm_since=None,
+            alarm_exchange_id=None,
+            acknowledged_at=at,
+        )
+        await write(connection, [empty], settings, (await others_of(connection, settings)).n_streams)
+        return empty

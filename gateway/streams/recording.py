@@ -1,0 +1,164 @@
+"""What the auditors measured: recorded once per exchange and auditor, together with everything that follows from it.
+
+Many audits share a transaction: the row of a stream is read and written once for all of them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+
+import msgspec
+
+from auditors.streams.drift import DriftSettings
+from auditors.streams.scales import SCALES, scaled
+from auditors.types import UNREAD, AuditFailure, Exchange, FailureKind, Measurement
+from gateway.store import counters, ledger, measurements, policy_arms
+from gateway.store import exchanges as store
+from gateway.store.database import Database
+from gateway.store.measurements import Recording, outcome_of
+from gateway.streams import updates
+from gateway.streams.steps import Audited
+
+NOT_SWAPPED = "not swapped: "
+"""How reasons of the counterfactual auditor begin."""
+THINKING_EXHAUSTED = "thinking_exhausted"
+WAITED_TOO_LONG = "waited too long"
+"""Reason in `biasgate_abstentions_total` of what `audits.max_wait_hours` ended."""
+_GIVEN_UP: Mapping[FailureKind, str] = {
+    "waited_too_long": WAITED_TOO_LONG,
+    "thinking_exhausted": THINKING_EXHAUSTED,
+}
+SCORE_BOUNDS = (0.0, 0.34, 0.67, 1.0)
+"""Upper bounds of the buckets of a judge score on [0, 1]: one bucket for each of the scores -1, 0, 1, 2."""
+
+
+class Settling(msgspec.Struct, frozen=True, kw_only=True):
+    """An exchange of which the results of all its auditors are recorded."""
+
+    exchange_id: str
+    quality: tuple[Exchange, Sequence[Measurement]] | None = None
+    """What stands beside its audits: added, once, to the arms of its policy."""
+
+
+async def record(
+    database: Database,
+    exchange: Exchange,
+    auditor: str,
+    result: Sequence[Measurement] | AuditFailure,
+    seconds: float,
+    *,
+    probability: float,
+    settings: DriftSettings,
+    sends_events: bool = False,
+) -> bool:
+    """Records one audit in a transaction of its own, as `record_all` does; whether it was the first."""
+    one = Recording(
+        exchange=exchange,
+        auditor=auditor,
+        result=result,
+        seconds=seconds,
+        probability=probability,
+        sends_events=sends_events,
+    )
+    [is_first] = await record_all(database, [one], settings=settings)
+    return is_first
+
+
+async def record_all(
+    database: Database,
+    recordings: Sequence[Recording],
+    settlings: Sequence[Settling] = (),
+    *,
+    settings: DriftSettings,
+    keep_text: bool = True,
+) -> list[bool]:
+    """Records audits and everything that follows from them, and settles exchanges, in one transaction.
+
+    Each audit is recorded once, whoever else tries, and streams move in the order given. Every writer locks exchanges,
+    streams, arms of policies, counters and the ledger in this order, and the rows of each in the order of their keys,
+    so that none deadlocks.
+
+    Args:
+        database: the store.
+        recordings: what auditors made of exchanges.
+        settlings: exchanges to settle, as what is recorded of them says. One that is settled already stays as it is.
+        settings: of the drift detectors.
+        keep_text: whether settled exchanges keep theirs.
+
+    Returns: of each recording, False when it had been recorded before, or the exchange is gone: it changed nothing.
+    """
+    ids = {one.exchange.id for one in recordings} | {one.exchange_id for one in settlings}
+    async with database.begin(waits_for_disk=False) as connection:  # what is lost is still queued, and made again
+        done = await measurements.lock(connection, ids)
+        is_first = []
+        for one in recordings:
+            is_first.append(one.exchange.id in done and one.auditor not in done[one.exchange.id])
+            if is_first[-1]:
+                done[one.exchange.id][one.auditor] = outcome_of(one.result)
+        new = list(compress(recordings, is_first))
+        await measurements.insert_audits(connection, new)
+        states = {one.exchange_id: store.state_after(done.get(one.exchange_id, {}).values()) for one in settlings}
+        settled, moved = await store.settle_all(connection, states, keep_text=keep_text)
+        counted = await updates.update(connection, [_audited(one) for one in new], settings)
+        await measurements.insert(connection, new, counted)
+        qualities = [one.quality for one in settlings if one.quality is not None and one.exchange_id in settled]
+        found = [(one.found, one.exchange) for one in new]
+        await policy_arms.update(connection, [*found, *((beside, exchange) for exchange, beside in qualities)])
+        await counters.add(connection, _increments(new))
+        await ledger.add(connection, moved)
+    return is_first
+
+
+def _audited(one: Recording) -> Audited:
+    return Audited(
+        found=one.found,
+        exchange_id=one.exchange.id,
+        at=one.exchange.received_at,
+        model=one.exchange.series_model,
+        probability=one.probability,
+        rate_factor=one.exchange.rate_factor,
+        sender_rate=one.exchange.sender_rate,
+    )
+
+
+def _why(result: Sequence[Measurement] | AuditFailure) -> tuple[str, ...]:
+    """The reason, of what is not auditable: a label of its own."""
+    if isinstance(result, AuditFailure) and result.kind == "not_auditable":
+        return (result.reason or "other",)
+    return ()
+
+
+def counted(recording: Recording) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    """What a recording adds to counters: name, label values, and what was observed: the bucket's value, or 1."""
+    auditor, result = recording.auditor, recording.result
+    yield "exchanges", (outcome_of(result), auditor, *_why(result)), 1.0
+    if isinstance(result, AuditFailure):
+        if (reason := _GIVEN_UP.get(result.kind)) is not None:
+            yield "abstentions", (auditor, reason), 1.0
+        return
+    for reason in _left_alone(result):
+        yield "abstentions", (auditor, reason), 1.0
+    for one in result:
+        if one.judge is None or one.value is None or one.metric not in SCALES:
+            continue
+        y = scaled(one.metric, one.value)
+        bound = next(bound for bound in SCORE_BOUNDS if y <= bound)
+        yield "live_score", (auditor, one.axis or "", one.group or "", recording.exchange.series_model, str(bound)), y
+
+
+def _increments(recordings: Iterable[Recording]) -> dict[tuple[str, tuple[str, ...]], float]:
+    raised: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    totals: dict[tuple[str, tuple[str, ...]], float] = {}
+    for recording in recordings:
+        for name, labels, value in counted(recording):
+            raised[name, labels] += 1
+            if name == "live_score":
+                series = ("live_score_sum", labels[:-1])
+                totals[series] = totals.get(series, 0.0) + value
+    return {**raised, **totals}
+
+
+def _left_alone(result: Sequence[Measurement]) -> set[str]:
+    """Why an auditor left an exchange, or a part of it, alone: words of its own, from a closed set."""
+    ours = [one.reason for one in result if one.reason and (one.status == "unrelated" or one.reason in UNREAD)]
+    return {reason.removeprefix(NOT_SWAPPED) for reason in ours}
