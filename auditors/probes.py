@@ -161,7 +161,7 @@ def question(
 
 
 def instructed(messages: Sequence[Message], instruction: str | None) -> list[Message]:
-    """The messages with the instruction on a line before the last user message's text (`gateway.mitigation`)."""
+    """The messages with the instruction on a line before the last user message's text (docs/mitigation.md)."""
     found = list(messages)
     if instruction is not None:
         last = _last_user(found)

@@ -114,7 +114,7 @@ class Feature:
         """Read what is wrong with this feature, for the console's list of parts. Raises StoreError."""
         return ()
 
-    async def settings_panels(self, database: "Database") -> Sequence[Panel]:
+    async def settings_panels(self, database: "Database", config: "Config") -> Sequence[Panel]:
         """Return the sections of this feature on the settings page. Raises StoreError."""
         return ()
 

@@ -5,7 +5,9 @@ from typing import Protocol
 
 import msgspec
 
+from gateway.config.schema import Config
 from gateway.proxy.data_planes import DataPlanes
+from gateway.proxy.types import Mitigation
 from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store.database import Database
@@ -19,6 +21,8 @@ class WorkerContext(msgspec.Struct, frozen=True, kw_only=True):
     tap: SamplingTap
     database: Database
     stats: WorkerStats
+    secret: bytes
+    """The sampling secret."""
     open_sink: Callable[[], ExchangeSink]
     """Opens a connection to the writer of this gateway. Its caller owns it."""
 
@@ -29,6 +33,14 @@ class WorkerPart:
     def dependencies(self) -> Mapping[str, object]:
         """Return the objects that route handlers take as parameters, by the name of the parameter."""
         return {}
+
+    def mitigation(self, config: Config) -> Mitigation | None:
+        """Return what treats the requests of a configuration; None relays them as they are.
+
+        Called at the start and at each reload. Where several features treat requests, the first by name does. Raises
+        ConfigError, which leaves the configuration before it in force.
+        """
+        return None
 
     def start(self) -> None:
         """Start background tasks. Called in the event loop, after the tap has started."""

@@ -11,7 +11,6 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta
 
-from auditors.answer_quality import NAME as QUALITY
 from gateway.api import live_pages
 from gateway.api.dependencies import Settings, Store
 from gateway.api.live_alarms import Alarm
@@ -19,8 +18,7 @@ from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import NotFoundError, RequestError
 from gateway.health import circuit_text
-from gateway.live.policies import PolicyEffect, effect_of
-from gateway.store import acknowledgements, circuits, histories, ledger, policy_arms, served, streams
+from gateway.store import acknowledgements, circuits, histories, ledger, served, streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Database
 from gateway.store.streams import MOST, Selection, Stream
@@ -30,12 +28,10 @@ from gateway.streams.detectors import Detectors
 from gateway.streams.estimates import LiveEstimate, ReplicaEstimate, estimate_of
 from gateway.streams.history import History, history_of
 from gateway.streams.settings import settings_of
-from gateway.turns import in_turns
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Units of a window."""
 MOST_OFFSET = 1_000_000
-MOST_COMPARISONS = 1_000
 
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST)]
 Offset = Annotated[int, QueryParameter(ge=0, le=MOST_OFFSET)]
@@ -279,31 +275,6 @@ class LiveController(Controller):
             )
             for one in await circuits.open_circuits(database)
         ]
-
-    @get(
-        "/mitigations",
-        summary="What policies change: treated against control exchanges",
-        responses={200: ResponseSpec(list[PolicyEffect], description="The comparisons", generate_examples=False)}
-        | announced(),
-    )
-    async def mitigations(
-        self,
-        database: Store,
-        policy: FromQuery[str | None] = None,
-        model: FromQuery[str | None] = None,
-        axis: FromQuery[str | None] = None,
-        auditor: FromQuery[str | None] = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=MOST_COMPARISONS)] = 200,
-    ) -> list[PolicyEffect]:
-        """Of policies with a share between 0 and 1, whose exchanges have been audited. The bounds hold at all times.
-
-        `auditor=answer` gives what stands beside the audits: declined answers, length, times, valid calls of tools.
-        """
-        refuse_unknown(None if auditor == QUALITY else auditor, axis)
-        found = await policy_arms.list_arms(
-            database, policy=policy, model=model, axis=axis, auditor=auditor, limit=limit
-        )
-        return await in_turns(effect_of, found)
 
     @get("/ledger", summary="What became of every request", responses=announced())
     async def ledger(self, database: Store) -> Ledger:

@@ -56,7 +56,6 @@ _TABLE: dict[Audience, str] = {
         GET /live/detectors
         GET /live/estimates
         GET /live/ledger
-        GET /live/mitigations
         GET /live/streams/{stream_id}/history
         GET /live/streams/{stream_id}/replicas
         GET /console

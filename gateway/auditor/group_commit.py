@@ -14,7 +14,7 @@ from gateway.errors import StoreError
 from gateway.store.database import Database
 from gateway.store.measurements import Recording
 from gateway.streams import recording
-from gateway.streams.recording import Settling
+from gateway.streams.recording import Follower, Settling
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +30,14 @@ class _Entry(NamedTuple):
 class GroupCommit:
     """Call `record` and `settle` in a running loop, `aclose` at the end."""
 
-    def __init__(self, database: Database, settings: DriftSettings, *, keep_text: bool) -> None:
+    def __init__(
+        self, database: Database, settings: DriftSettings, *, keep_text: bool, followers: Sequence[Follower] = ()
+    ) -> None:
         """Opens nothing. Arguments as those of `measurements.record_all`."""
         self._database = database
         self._settings = settings
         self._keep_text = keep_text
+        self._followers = followers
         self._waiting: list[_Entry] = []
         self._writing: asyncio.Task[None] | None = None
 
@@ -84,7 +87,12 @@ class GroupCommit:
         recordings = [one.what for one in batch if isinstance(one.what, Recording)]
         settlings = [one.what for one in batch if isinstance(one.what, Settling)]
         await recording.record_all(
-            self._database, recordings, settlings, settings=self._settings, keep_text=self._keep_text
+            self._database,
+            recordings,
+            settlings,
+            settings=self._settings,
+            keep_text=self._keep_text,
+            followers=self._followers,
         )
 
 

@@ -31,16 +31,17 @@ from gateway.auditor.enabled import EMBEDDER, EnabledAuditors
 from gateway.auditor.fair_slots import FairSlots
 from gateway.auditor.group_commit import GroupCommit
 from gateway.auditor.latest_exchanges import LatestExchanges
+from gateway.auditor.part import AuditorPart
 from gateway.config.schema import Config
 from gateway.errors import StoreError
 from gateway.sampling.decision import is_sampled
 from gateway.sampling.writer.direct import IDS_PER_JOB
-from gateway.store import audit_texts, exchanges, policy_arms
+from gateway.store import audit_texts, exchanges
 from gateway.store.audit_texts import StoredText
 from gateway.store.circuits import Key, WaitingAudit
 from gateway.store.database import Database
 from gateway.store.measurements import Recording
-from gateway.streams.recording import Settling
+from gateway.streams.recording import Measured, Settling
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class LiveAudit:
         secret: bytes,
         settings: DriftSettings,
         circuits: Circuits,
+        parts: Sequence[AuditorPart] = (),
     ) -> None:
         self._config = config
         self._database = database
@@ -82,7 +84,10 @@ class LiveAudit:
         self._keep_text = config.store.keeps_text
         self._sends_events = config.telemetry.evaluation_signal is not None
         self.latest = LatestExchanges()
-        self._commits = GroupCommit(database, settings, keep_text=self._keep_text)
+        self._commits = GroupCommit(
+            database, settings, keep_text=self._keep_text, followers=[part.recorded for part in parts]
+        )
+        self._parts = parts
         self._has_several_keys = len(config.keys) > 1
         self._slots = {
             name: FairSlots(enabled_auditors.settings(name).max_concurrency, are_shared=self._has_several_keys)
@@ -179,7 +184,17 @@ class LiveAudit:
         due = [name for name in self._enabled_auditors.names if name not in done and self._takes(exchange, name)]
         if any(await all_of(self._audit(exchange, name) for name in due)):
             return
-        await self._commits.settle(Settling(exchange_id=exchange.id, quality=await _quality(exchange)))
+        await self._commits.settle(Settling(exchange_id=exchange.id, quality=await self._quality(exchange)))
+
+    async def _quality(self, exchange: Exchange) -> Measured | None:
+        """Return what the answer was like apart from its audits, where a feature needs it."""
+        if not any(part.needs_quality(exchange) for part in self._parts):
+            return None
+        try:
+            return exchange, await asyncio.to_thread(answer_quality, exchange)
+        except Exception:  # no reason for an exchange to stay queued
+            logger.exception("the answer of exchange %s cannot be described", exchange.id)
+            return None
 
     def _takes(self, exchange: Exchange, name: str) -> bool:
         return is_sampled(self._secret, exchange.id, self._enabled_auditors.settings(name).rate, purpose=name)
@@ -349,17 +364,6 @@ async def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement
     except Exception:  # what the audit failed of may fail this too
         logger.exception("auditor %s cannot say what is missing of exchange %s", auditor.name, exchange.id)
         return ()
-
-
-async def _quality(exchange: Exchange) -> tuple[Exchange, Sequence[Measurement]] | None:
-    """What the answer was like beside its audits, where two arms of a policy are compared."""
-    if not policy_arms.compares(exchange):
-        return None
-    try:
-        return exchange, await asyncio.to_thread(answer_quality, exchange)
-    except Exception:  # no reason for an exchange to stay queued
-        logger.exception("the answer of exchange %s cannot be described", exchange.id)
-        return None
 
 
 def _words(exc: Exception) -> str:

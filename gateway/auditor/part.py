@@ -6,13 +6,16 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from prometheus_client.core import Metric
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.streams.drift import DriftSettings
+from auditors.types import Exchange
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.config.schema import Config
 from gateway.jobs import JobQueue
 from gateway.store.database import Database
+from gateway.streams.recording import Measured
 
 
 class AuditorContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +64,13 @@ class AuditorPart:
 
     async def sweep(self) -> None:
         """Queue a job for each piece of work in the store that waits without one. Raises StoreError."""
+
+    def needs_quality(self, exchange: Exchange) -> bool:
+        """Return whether `recorded` gets the quality of this exchange's answer (`auditors.answer_quality`) too."""
+        return False
+
+    async def recorded(self, connection: AsyncConnection, audits: Sequence[Measured]) -> None:
+        """Write what this feature derives from new measurements: see `gateway.store.measurements.Follower`."""
 
     async def families(self) -> Sequence[Metric]:
         """Read the metric families of this feature from the store. Raises StoreError."""

@@ -97,9 +97,6 @@ async def run_auditor(
         settings = await drift_settings(database, config.drift, config.ingest)
         circuits = Circuits(database)
         stack.push_async_callback(circuits.aclose)
-        live = LiveAudit(config, database, enabled_auditors, secret, settings, circuits)
-        await circuits.start(enabled_auditors.circuits, live.audit_known_good)
-        stack.push_async_callback(live.aclose)
         context = AuditorContext(
             config=config,
             database=database,
@@ -113,6 +110,9 @@ async def run_auditor(
         parts = [part for feature in features if (part := feature.auditor_part(context)) is not None]
         for part in parts:
             stack.push_async_callback(part.aclose)
+        live = LiveAudit(config, database, enabled_auditors, secret, settings, circuits, parts)
+        await circuits.start(enabled_auditors.circuits, live.audit_known_good)
+        stack.push_async_callback(live.aclose)
         references = ReferencePasses(config, database, enabled_auditors.judge, settings, stop)
         events = EvaluationEvents(config, database, stop)
         stack.callback(events.close)

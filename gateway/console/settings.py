@@ -24,12 +24,13 @@ class SettingsController(Controller):
         async def build() -> View:
             data = {
                 "sampling": config.sampling,
-                "policies": config.mitigation,
                 "upstreams": dataplane.upstreams,
                 "auditors": await auditors_seen.seen(database),
                 "schedules": await schedules.list_schedules(database),
                 "calibrations": await calibrations.list_calibrations(database),
-                "panels": [panel for each in features.values() for panel in await each.settings_panels(database)],
+                "panels": [
+                    panel for each in features.values() for panel in await each.settings_panels(database, config)
+                ],
                 "drift": msgspec.structs.asdict(config.drift),
             }
             return View(template="settings.html", title="Settings", tab="/console/settings", data=data)

@@ -16,11 +16,10 @@ from gateway.config.effective import digest
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.jobs import open_queue
-from gateway.mitigation.mitigation import mitigation_of
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import create_app
 from gateway.processes.draining import DrainingServer
-from gateway.processes.feature_parts import worker_parts
+from gateway.processes.feature_parts import mitigation_of, worker_parts
 from gateway.processes.garbage import kept_off_the_hot_path
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
@@ -86,15 +85,17 @@ class Worker:
             secret = sampling_secret(config)
             tap = SamplingTap(config.sampling, secret, database, sink, shared)
             tracer = open_tracer(config.telemetry)
-            policies = partial(mitigation_of, secret=secret)
-            planes = DataPlanes(DataPlane(config, tap=tap, stats=stats, spans=tracer, mitigation_of=policies))
+            planes = DataPlanes(DataPlane(config, tap=tap, stats=stats, spans=tracer))
             context = WorkerContext(
                 planes=planes,
                 tap=tap,
                 database=database,
                 stats=stats,
+                secret=secret,
                 open_sink=partial(RemoteSink, self._writer_path),
             )
+            parts = worker_parts(context)
+            planes.treat_by(partial(mitigation_of, parts))
             app = create_app(
                 config,
                 database=database,
@@ -102,7 +103,7 @@ class Worker:
                 planes=planes,
                 tap=tap,
                 stats=stats,
-                parts=worker_parts(context),
+                parts=parts,
             )
         except BaseException:
             await database.close()

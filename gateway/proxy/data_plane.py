@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
 from typing import Protocol
@@ -51,10 +51,6 @@ class Exchange(Protocol):
         """Ends it: the gateway's time to drain is over."""
 
 
-def without_policies(_: Config) -> None:
-    """Relays everything as it is."""
-
-
 class DataPlane:
     """Built once per worker, before the server.
 
@@ -63,7 +59,7 @@ class DataPlane:
         tap: takes copies.
         stats: counts.
         spans: takes traces; None for none.
-        mitigation_of: makes the policies of a configuration; None without any.
+        mitigation: treats the requests; None relays all of them as they are.
 
     Raises ConfigError when a key or an upstream names an environment variable that is not set.
     """
@@ -75,11 +71,10 @@ class DataPlane:
         tap: Tap,
         stats: RequestStats,
         spans: SpanProcessor | None = None,
-        mitigation_of: Callable[[Config], Mitigation | None] = without_policies,
+        mitigation: Mitigation | None = None,
     ) -> None:
         self.config = config
-        self.mitigation_of = mitigation_of
-        self.mitigation = mitigation_of(config)
+        self.mitigation = mitigation
         self.config_name = digest(config)
         self.tap = tap
         self.stats = stats

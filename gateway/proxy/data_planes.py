@@ -7,11 +7,13 @@ there, on old connections too; an exchange in flight keeps the keys, limits and 
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateway.config.schema import Config
 from gateway.health import SERVER
 from gateway.proxy.data_plane import DataPlane
+from gateway.proxy.types import Mitigation
 
 if TYPE_CHECKING:
     from gateway.proxy.protocol import RelayProtocol
@@ -29,7 +31,16 @@ class DataPlanes:
         self.current = first
         self._protocol: type[RelayProtocol] | None = None
         self._retiring: dict[DataPlane, asyncio.Task[None]] = {}
+        self._mitigation_of: Callable[[Config], Mitigation | None] = _without_mitigation
         self.is_draining = False
+
+    def treat_by(self, mitigation_of: Callable[[Config], Mitigation | None]) -> None:
+        """Treat requests by what `mitigation_of` makes of each configuration. Called before the first request.
+
+        Raises ConfigError when `mitigation_of` cannot use the configuration in force.
+        """
+        self._mitigation_of = mitigation_of
+        self.current.mitigation = mitigation_of(self.current.config)
 
     def serve_through(self, protocol: "type[RelayProtocol]") -> None:
         """From now on this class of connections follows every change."""
@@ -44,7 +55,8 @@ class DataPlanes:
         Raises: ConfigError when it cannot be served with; then nothing has changed.
         """
         old = self.current
-        new = DataPlane(config, tap=old.tap, stats=old.stats, spans=old.spans, mitigation_of=old.mitigation_of)
+        mitigation = self._mitigation_of(config)
+        new = DataPlane(config, tap=old.tap, stats=old.stats, spans=old.spans, mitigation=mitigation)
         await new.start()
         new.admission.inherit(old.admission)
         new.clients = old.clients  # connections go over as they are
@@ -85,6 +97,10 @@ class DataPlanes:
         """Named checks; "ok" or what is wrong."""
         draining = {SERVER: "stopping: send new requests elsewhere"} if self.is_draining else {}
         return {**self.current.ready(), **draining}
+
+
+def _without_mitigation(_: Config) -> None:
+    """Relay every request as it is."""
 
 
 async def _retire(plane: DataPlane) -> None:

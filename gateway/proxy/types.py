@@ -98,7 +98,7 @@ class Tap(Protocol):
 
 
 class Mitigation(Protocol):
-    """The policies of one configuration (`[[mitigation]]`)."""
+    """What treats the requests of one configuration; `gateway.worker_part.WorkerPart.mitigation` returns it."""
 
     def treatment(
         self, *, method: bytes, path: bytes, key: str | None, model: str | None, head: RequestHead, content: bytes

@@ -11,10 +11,10 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors.types import Exchange, Measurement
+from auditors.types import Exchange
 from gateway.privacy.texts import StoredText, Texts, user_digest
 from gateway.privacy.time_limit import TimeLimitError, processor_time_limit
-from gateway.store import circuits, counters, deliveries, ledger, policy_arms
+from gateway.store import circuits, counters, deliveries, ledger
 from gateway.store.connections import insert_rows
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
@@ -105,23 +105,10 @@ async def audits(database: Database, ids: Sequence[str]) -> dict[str, dict[str, 
     return done
 
 
-async def settle(
-    database: Database,
-    exchange_id: str,
-    state: State,
-    *,
-    keep_text: bool,
-    quality: tuple[Exchange, Sequence[Measurement]] | None = None,
-) -> bool:
-    """Ends a queued exchange and moves it in the ledger. False when another process had settled it before.
-
-    `quality` is what stands beside the audits of this exchange: it is added, once, to the arms of its policy.
-    """
+async def settle(database: Database, exchange_id: str, state: State, *, keep_text: bool) -> bool:
+    """Ends a queued exchange and moves it in the ledger. False when another process had settled it before."""
     async with database.begin() as connection:
         settled, moved = await settle_all(connection, {exchange_id: state}, keep_text=keep_text)
-        if settled and quality is not None:
-            exchange, found = quality
-            await policy_arms.update(connection, [(found, exchange)])
         await ledger.add(connection, moved)
         return bool(settled)
 

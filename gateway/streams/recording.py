@@ -4,17 +4,18 @@ Many audits share a transaction: the row of a stream is read and written once fo
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
+from typing import TypeAlias
 
 import msgspec
 
 from auditors.streams.drift import DriftSettings
 from auditors.streams.scales import SCALES, scaled
 from auditors.types import UNREAD, AuditFailure, Exchange, FailureKind, Measurement
-from gateway.store import counters, ledger, measurements, policy_arms
+from gateway.store import counters, ledger, measurements
 from gateway.store import exchanges as store
-from gateway.store.database import Database
+from gateway.store.database import Connection, Database
 from gateway.store.measurements import Recording, outcome_of
 from gateway.streams import updates
 from gateway.streams.steps import Audited
@@ -32,12 +33,19 @@ SCORE_BOUNDS = (0.0, 0.34, 0.67, 1.0)
 """Upper bounds of the buckets of a judge score on [0, 1]: one bucket for each of the scores -1, 0, 1, 2."""
 
 
+Measured: TypeAlias = tuple[Exchange, Sequence[Measurement]]
+"""Measurements of one exchange."""
+Follower: TypeAlias = Callable[[Connection, Sequence[Measured]], Awaitable[None]]
+"""Writes what a feature derives from measurements, in the transaction that records them. It locks the rows of its
+tables in the order of their keys, so that no two writers deadlock."""
+
+
 class Settling(msgspec.Struct, frozen=True, kw_only=True):
     """An exchange of which the results of all its auditors are recorded."""
 
     exchange_id: str
-    quality: tuple[Exchange, Sequence[Measurement]] | None = None
-    """What stands beside its audits: added, once, to the arms of its policy."""
+    quality: Measured | None = None
+    """Measurements of its answer apart from audits, which followers get once."""
 
 
 async def record(
@@ -71,12 +79,13 @@ async def record_all(
     *,
     settings: DriftSettings,
     keep_text: bool = True,
+    followers: Sequence[Follower] = (),
 ) -> list[bool]:
     """Records audits and everything that follows from them, and settles exchanges, in one transaction.
 
     Each audit is recorded once, whoever else tries, and streams move in the order given. Every writer locks exchanges,
-    streams, arms of policies, counters and the ledger in this order, and the rows of each in the order of their keys,
-    so that none deadlocks.
+    streams, the tables of followers, counters and the ledger in this order, and the rows of each in the order of their
+    keys, so that none deadlocks.
 
     Args:
         database: the store.
@@ -84,6 +93,7 @@ async def record_all(
         settlings: exchanges to settle, as what is recorded of them says. One that is settled already stays as it is.
         settings: of the drift detectors.
         keep_text: whether settled exchanges keep theirs.
+        followers: called, in this order, with what is new.
 
     Returns: of each recording, False when it had been recorded before, or the exchange is gone: it changed nothing.
     """
@@ -101,9 +111,9 @@ async def record_all(
         settled, moved = await store.settle_all(connection, states, keep_text=keep_text)
         counted = await updates.update(connection, [_audited(one) for one in new], settings)
         await measurements.insert(connection, new, counted)
-        qualities = [one.quality for one in settlings if one.quality is not None and one.exchange_id in settled]
-        found = [(one.found, one.exchange) for one in new]
-        await policy_arms.update(connection, [*found, *((beside, exchange) for exchange, beside in qualities)])
+        qualities = [each.quality for each in settlings if each.quality is not None and each.exchange_id in settled]
+        for follow in followers:
+            await follow(connection, [*((each.exchange, each.found) for each in new), *qualities])
         await counters.add(connection, _increments(new))
         await ledger.add(connection, moved)
     return is_first

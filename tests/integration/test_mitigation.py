@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from gateway.errors import ConfigError
+from gateway.features.mitigation.mitigation import mitigation_of
 from gateway.proxy.body import RequestBody
 from gateway.proxy.data_planes import DataPlanes
 from gateway.proxy.headers import RequestHead
@@ -222,6 +224,7 @@ async def test_a_reload_takes_policies_over(tmp_path: Path) -> None:
         running_gateway(config_for(upstream)) as gateway,
     ):
         planes = DataPlanes(gateway.plane)
+        planes.treat_by(partial(mitigation_of, secret=b"secret"))
         config = config_for(upstream, **policy(instruction=str(said)))
         for text in ("Be fair.", "Be kind."):
             said.write_text(text)

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from gateway.features.mitigation.mitigation import mitigation_of
 from gateway.proxy.data_planes import DataPlanes
 from gateway.sampling.decision import marking
 from tests.support.integration.failing import hang
@@ -301,6 +303,7 @@ async def test_a_gateway_that_is_its_own_detector() -> None:
         async with running_gateway(config, tap=tap) as gateway:
             section = {"base_url": gateway.base_url, "model": "judge", "then": "refuse"}
             planes = DataPlanes(gateway.plane)
+            planes.treat_by(partial(mitigation_of, secret=b"secret"))
             planes.serve_through(gateway.server.config.http_protocol_class)  # type: ignore[arg-type]  # uvicorn's own type
             await planes.replace(config_for(upstream, mitigation=[{"name": "p", "query_filter": section}]))
             tap.is_probe = lambda request_id, mark, body: bool(mark != "forged")  # type: ignore[method-assign]  # ours

@@ -248,7 +248,7 @@ class TestWhole:
     @pytest.mark.parametrize("choice", ["pass", "refuse"])
     async def test_a_huge_answer(self, choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """What is longer than is held back passes whole, or is refused."""
-        monkeypatch.setattr("gateway.mitigation.filters.answer.MOST_HELD_BYTES", 100_000)
+        monkeypatch.setattr("gateway.features.mitigation.filters.answer.MOST_HELD_BYTES", 100_000)
         body = completion("a" * 300_000)
         async with (
             scripted_upstream(reply(body)) as upstream,

@@ -49,7 +49,7 @@ class Canary(Feature):
 
         return CanaryPart(context)
 
-    async def settings_panels(self, database: "Database") -> Sequence[Panel]:
+    async def settings_panels(self, database: "Database", config: "Config") -> Sequence[Panel]:
         from gateway.features.canary import store
 
         return [Panel("canary_panel.html", {"canaries": await store.list_canaries(database, limit=LISTED)})]

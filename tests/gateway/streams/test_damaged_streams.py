@@ -17,7 +17,7 @@ from auditors.types import Exchange
 from gateway.auditor.group_commit import GroupCommit
 from gateway.auditor.live_series import LiveSeries
 from gateway.auditor.metrics_snapshot import SnapshotReader
-from gateway.store import damaged_streams, exchanges, policy_arms, streams, tables
+from gateway.store import damaged_streams, exchanges, streams, tables
 from gateway.store.database import Database
 from gateway.store.measurements import Recording
 from gateway.store.streams import Stream
@@ -266,15 +266,3 @@ async def test_pages_and_restart(tmp_path: Path) -> None:
     assert (again["damaged"], again["n"], again["value"]) == (False, 1, 1.0)
     assert (entries[0]["by"], entries[0]["reason"]) == ("Ann", "started again: a forged rate")
     assert "streams" not in healthy
-
-
-async def test_damaged_sums_of_a_policy(database: Database) -> None:
-    """A comparison whose sums cannot be read is left out, and the exchange is audited all the same."""
-    covered: dict[str, Any] = {"mitigation": "p", "policy_version": "v", "arm": "treated", "treated_share": 0.5}
-    await record(database, **covered)
-    async with database.begin() as connection:
-        await connection.execute(sa.update(tables.policy_arms).values(state="{"))
-    await record(database, **covered)
-
-    assert await policy_arms.list_arms(database, limit=10) == []
-    assert await count(database, tables.measurements) == 4

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,8 @@ import pytest
 from auditors.answer_quality import answer_quality
 from auditors.streams.drift import DriftSettings
 from auditors.types import AuditFailure, Exchange, Measurement
-from gateway.store import counters, exchanges, ledger, policy_arms, streams
+from gateway.features.mitigation import store as policy_arms
+from gateway.store import counters, exchanges, ledger, streams
 from gateway.store.database import Database
 from gateway.store.measurements import Recording
 from gateway.streams import recording
@@ -21,6 +23,8 @@ from tests.support.store.scored import scores_of
 
 SETTINGS = DriftSettings(average_run_length=1000.0, reference_window=10, multiplicity="mean")
 N_AUDITS = 60
+
+record_all = partial(recording.record_all, settings=SETTINGS, followers=[policy_arms.update])
 
 
 def planned() -> list[Recording]:
@@ -82,17 +86,17 @@ async def test_together_they_give_the_numbers_of_one_by_one(database: Database, 
         for store in (database, twin):
             await stored(store, planned())
             for one in begun:  # so that all streams are there: how many there are is a part of each threshold
-                assert await recording.record_all(store, [one], settings=SETTINGS) == [True]
+                assert await record_all(store, [one]) == [True]
         for one in rest:
-            assert await recording.record_all(twin, [one], settings=SETTINGS) == [True]
+            assert await record_all(twin, [one]) == [True]
         for one in planned():
-            await recording.record_all(twin, [], [settling(one.exchange)], settings=SETTINGS)
+            await record_all(twin, [], [settling(one.exchange)])
         expected = await numbers(twin)
     finally:
         await twin.close()
-    assert await recording.record_all(database, rest, settings=SETTINGS) == [True] * len(rest)
+    assert await record_all(database, rest) == [True] * len(rest)
     settled = [settling(one.exchange) for one in planned()]
-    assert await recording.record_all(database, [], settled, settings=SETTINGS) == []
+    assert await record_all(database, [], settled) == []
     found = await numbers(database)
     assert found["arms"]
     assert any(one.alarm_since or one.state.detector for one in await streams.list_streams(database))
@@ -103,14 +107,13 @@ async def test_repeats_of_all_kinds_change_nothing(database: Database) -> None:
     """Twice in one transaction, again in the next, beside new ones, and of an exchange that is gone."""
     first, second, third, gone = planned()[:4]
     await stored(database, [first, second, third])
-    write = recording.record_all
-    assert await write(database, [first, second, first], settings=SETTINGS) == [True, True, False]
+    assert await record_all(database, [first, second, first]) == [True, True, False]
     before = await numbers(database)
-    assert await write(database, [second, gone, first], [settling(gone.exchange)], settings=SETTINGS) == [False] * 3
+    assert await record_all(database, [second, gone, first], [settling(gone.exchange)]) == [False] * 3
     assert await numbers(database) == before
     ends = [settling(one.exchange) for one in (first, second, first)]
-    assert await write(database, [second, third], ends, settings=SETTINGS) == [False, True]
-    assert await write(database, [], [settling(first.exchange)], settings=SETTINGS) == []
+    assert await record_all(database, [second, third], ends) == [False, True]
+    assert await record_all(database, [], [settling(first.exchange)]) == []
     assert await ledger.counts(database) == {("other", "audited"): 2, ("other", "queued"): 1}
     assert (await counters.read(database))["exchanges", ("audited", "judge")] == 3
 
@@ -121,9 +124,9 @@ async def test_what_cannot_be_stored_leaves_nothing_of_its_transaction(database:
     twice = msgspec.structs.replace(bad, result=[measurement(1.0, reference="man"), measurement(1.0, reference="man")])
     await stored(database, [good, bad])
     with pytest.raises(Exception, match=r"(?i)unique"):
-        await recording.record_all(database, [good, twice], settings=SETTINGS)
+        await record_all(database, [good, twice])
     assert await streams.list_streams(database) == []
-    assert await recording.record_all(database, [good], settings=SETTINGS) == [True]
+    assert await record_all(database, [good]) == [True]
 
 
 async def test_writers_in_different_orders_do_not_block_each_other(database: Database) -> None:
@@ -138,7 +141,7 @@ async def test_writers_in_different_orders_do_not_block_each_other(database: Dat
         for first in range(0, len(mine), 10):
             part = mine[first : first + 10]
             ends = [settling(one.exchange) for one in mine[max(0, first - 10) : first]]
-            count += sum(await recording.record_all(database, part, ends, settings=SETTINGS))
+            count += sum(await record_all(database, part, ends))
         return count
 
     counts = await asyncio.gather(*(auditor() for _ in range(4)))

@@ -77,7 +77,9 @@ async def control_plane(directory: Path, **sections: Any) -> AsyncIterator[Contr
         dataplane = DataPlane(config, tap=tap, stats=stats)
         sink = DirectSink(database, queue, config.sampling.max_text_bytes)
         planes = DataPlanes(dataplane)
-        context = WorkerContext(planes=planes, tap=tap, database=database, stats=stats, open_sink=lambda: sink)
+        context = WorkerContext(
+            planes=planes, tap=tap, database=database, stats=stats, secret=b"secret", open_sink=lambda: sink
+        )
         parts = worker_parts(context)
         ingest = next(part for part in parts if isinstance(part, IngestPart))
         app = create_app(

@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import httpx
@@ -15,7 +14,7 @@ import uvicorn
 from auditors.types import Exchange
 from gateway.config.loading import validate
 from gateway.config.schema import Config
-from gateway.mitigation.mitigation import mitigation_of
+from gateway.features.mitigation.mitigation import mitigation_of
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.outlier_detector import OutlierDetector
 from gateway.proxy.protocol import make_protocol
@@ -222,7 +221,7 @@ async def running_gateway(
 ) -> AsyncIterator[Gateway]:
     """uvicorn with the relay protocol, in this event loop."""
     tap, stats = tap or RememberingTap(), RememberingStats()
-    plane = DataPlane(config, tap=tap, stats=stats, mitigation_of=partial(mitigation_of, secret=SECRET))
+    plane = DataPlane(config, tap=tap, stats=stats, mitigation=mitigation_of(config, SECRET))
     await plane.start()
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(

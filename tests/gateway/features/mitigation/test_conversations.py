@@ -10,8 +10,8 @@ import pytest
 from auditors.streams.arms import unit_of
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
-from gateway.mitigation.conversations import LONGEST_TEXT, MOST_TURNS, conversation_of
-from gateway.mitigation.policies import Assignment, Policies, Policy
+from gateway.features.mitigation.conversations import LONGEST_TEXT, MOST_TURNS, conversation_of
+from gateway.features.mitigation.policies import Assignment, Policies, Policy
 from gateway.proxy.headers import RequestHead
 
 SECRET = b"sixteen bytes at least"

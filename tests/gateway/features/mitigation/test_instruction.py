@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.mitigation.instruction import MOST_ELEMENTS, MOST_TRIED, with_instruction
+from gateway.features.mitigation.instruction import MOST_ELEMENTS, MOST_TRIED, with_instruction
 from gateway.proxy.body import TooManyMembersError
 from tests.support.processor_time import processor_seconds
 

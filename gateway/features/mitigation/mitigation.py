@@ -1,12 +1,13 @@
-"""What a worker does by the policies of one configuration: which holds for a request, and how it is carried out."""
+"""The part of the policies in a worker: which policy holds for a request, and how it is carried out."""
 
 from gateway.config.schema import Config
-from gateway.mitigation.filters.filter import HeldBytes, PolicyFilters, filter_of
-from gateway.mitigation.filters.treatment import FilteredTreatment
-from gateway.mitigation.policies import Policies
-from gateway.mitigation.treatment import Treatment
+from gateway.features.mitigation.filters.filter import HeldBytes, PolicyFilters, filter_of
+from gateway.features.mitigation.filters.treatment import FilteredTreatment
+from gateway.features.mitigation.policies import Policies
+from gateway.features.mitigation.treatment import Treatment
 from gateway.proxy.headers import RequestHead
 from gateway.sampling.decision import marking
+from gateway.worker_part import WorkerContext, WorkerPart
 
 
 class Mitigation:
@@ -48,3 +49,13 @@ class Mitigation:
 def mitigation_of(config: Config, secret: bytes) -> Mitigation | None:
     """None without a policy: then nothing at all is asked of a request."""
     return Mitigation(config, secret) if config.mitigation else None
+
+
+class MitigationPart(WorkerPart):
+    """The part of the policies in one worker."""
+
+    def __init__(self, context: WorkerContext) -> None:
+        self._secret = context.secret
+
+    def mitigation(self, config: Config) -> Mitigation | None:
+        return mitigation_of(config, self._secret)

@@ -12,7 +12,7 @@ from gateway.config.filter_head import KIND
 from gateway.config.loading import validate
 from gateway.config.policy_texts import instruction_of
 from gateway.errors import ConfigError
-from gateway.mitigation.policies import Policies
+from gateway.features.mitigation.policies import Policies
 
 SECRET = b"sixteen bytes at least"
 CHAT = b"/v1/chat/completions"

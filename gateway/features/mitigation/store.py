@@ -13,17 +13,18 @@ from auditors.streams.arms import ArmsState, add_exchange, new_arms, unit_of
 from auditors.streams.scales import QUALITY_SCALES, SCALES, scaled
 from auditors.streams.state import StreamKey, stream_key
 from auditors.types import Arm, Exchange, Measurement
-from gateway.live.stored import PolicyArms
+from gateway.features.mitigation.effects import PolicyArms
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import policy_arms
+from gateway.streams.recording import Measured
 
 logger = logging.getLogger(__name__)
 
 _decoder = msgspec.json.Decoder(ArmsState)
 
 
-async def update(connection: AsyncConnection, audits: Sequence[tuple[Sequence[Measurement], Exchange]]) -> None:
+async def update(connection: AsyncConnection, audits: Sequence[Measured]) -> None:
     """Adds what auditors found in exchanges to the comparisons of their policies, in the caller's transaction.
 
     Each comparison moves by one exchange after the other, in the order given; rows are locked in one order. Left out
@@ -32,7 +33,7 @@ async def update(connection: AsyncConnection, audits: Sequence[tuple[Sequence[Me
     """
     new: dict[str, dict[str, object]] = {}
     added: dict[str, list[tuple[Arm, list[Measurement], str | None]]] = {}
-    for found, exchange in audits:
+    for exchange, found in audits:
         policy, share, arm = exchange.mitigation, exchange.treated_share, exchange.arm
         if not compares(exchange) or policy is None or share is None or arm is None:
             continue

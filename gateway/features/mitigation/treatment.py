@@ -3,10 +3,11 @@
 from typing import Literal
 
 from auditors.types import Arm
-from gateway.mitigation.instruction import MOST_ELEMENTS, with_instruction
-from gateway.mitigation.policies import Policy
+from gateway.features.mitigation.instruction import MOST_ELEMENTS, with_instruction
+from gateway.features.mitigation.policies import Policy
+from gateway.features.mitigation.refusals import mitigation_impossible, too_many_parts
 from gateway.proxy.body import RequestBody, TooManyMembersError
-from gateway.proxy.refusals import Refusal, mitigation_impossible, too_many_parts
+from gateway.proxy.refusals import Refusal
 from gateway.proxy.types import AnswerFilter, RequestStats
 
 InstructionOutcome = Literal["added", "held_back", "unsupported", "refused", "not_needed"]

@@ -1,8 +1,8 @@
 """Which policy of `[[mitigation]]` a request comes under, and in which arm of it.
 
 The first policy that matches holds. Its arm is an HMAC under the sampling secret of the conversation that the request
-belongs to (`gateway.mitigation.conversations`), or of the exchange's id, which the gateway draws itself; the draw has
-nothing to do with that of sampling.
+belongs to (see `conversations`), or of the exchange's id, which the gateway draws itself; the draw has nothing to do
+with that of sampling.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from auditors.types import Arm
 from gateway.config.filter_plan import FilterPlan, plan_of
 from gateway.config.policy_texts import instruction_of, policy_name
 from gateway.config.schema import QUESTION_MEMBERS, Config, MitigationConfig
-from gateway.mitigation.conversations import conversation_of, draw, identity_of_header
+from gateway.features.mitigation.conversations import conversation_of, draw, identity_of_header
 from gateway.proxy.target import path_of
 from gateway.sampling.decision import fraction
 
@@ -128,7 +128,7 @@ class Assignment(NamedTuple):
 
     arm: Arm
     unit: str | None
-    """See `gateway.mitigation.conversations.Draw`; None where the arm was drawn for the request alone."""
+    """See `gateway.features.mitigation.conversations.Draw`; None where the arm was drawn for the request alone."""
 
 
 def _policy(config: MitigationConfig, place: int) -> Policy:

@@ -3,13 +3,16 @@
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from auditors.answer_quality import answer_quality
 from auditors.types import Measurement
-from gateway.live.policies import NO_DIFFERENCE, effect_of
-from gateway.store import exchanges, policy_arms
+from gateway.features.mitigation import store
+from gateway.features.mitigation.effects import NO_DIFFERENCE, effect_of
+from gateway.store import exchanges, tables
 from gateway.store.database import Database
-from gateway.streams import recording
+from gateway.store.measurements import Recording
+from gateway.streams.recording import Settling, record_all
 from tests.support.store.made import SETTINGS, exchange, measurement
 
 
@@ -18,12 +21,13 @@ async def recorded(database: Database, found: list[Measurement], **given: Any) -
     fields = {"mitigation": "p", "policy_version": "v1", "treated_share": 0.5, "arm": "treated"} | given
     one = exchange(**fields)
     await exchanges.insert_batch(database, [one], {})
+    recording = Recording(exchange=one, auditor="judge", result=found, seconds=0.1, probability=0.5)
     for _ in range(2):
-        await recording.record(database, one, "judge", found, 0.1, probability=0.5, settings=SETTINGS)
+        await record_all(database, [recording], settings=SETTINGS, followers=[store.update])
 
 
 async def effects(database: Database, **wanted: Any) -> list[Any]:
-    return [effect_of(one) for one in await policy_arms.list_arms(database, limit=100, **wanted)]
+    return [effect_of(one) for one in await store.list_arms(database, limit=100, **wanted)]
 
 
 async def test_both_arms_are_added_up(database: Database) -> None:
@@ -84,9 +88,9 @@ async def test_what_stands_beside_counts_once(database: Database) -> None:
         stored = await exchanges.get(database, one.id)
         assert stored is not None
         assert stored.seconds == one.seconds
-        for is_first in (True, False):
-            quality = stored, answer_quality(stored)
-            assert await exchanges.settle(database, one.id, "audited", keep_text=True, quality=quality) == is_first
+        settling = Settling(exchange_id=one.id, quality=(stored, answer_quality(stored)))
+        for _ in range(2):
+            await record_all(database, [], [settling], settings=SETTINGS, followers=[store.update])
     found = {one.metric: one for one in await effects(database, auditor="answer")}
     assert sorted(found) == ["answer_declined", "answer_seconds", "answer_words"]
     seconds = found["answer_seconds"]
@@ -94,3 +98,16 @@ async def test_what_stands_beside_counts_once(database: Database) -> None:
     assert (seconds.treated.mean, seconds.control.mean) == (pytest.approx(2.0), pytest.approx(0.0))
     assert (seconds.unit, seconds.range, found["answer_declined"].unit) == ("log2(seconds)", (-6.0, 8.0), None)
     assert seconds.lower <= seconds.difference <= seconds.upper
+
+
+async def test_damaged_sums_of_a_policy(database: Database) -> None:
+    """A comparison whose sums cannot be read is left out, and the exchange is audited all the same."""
+    await recorded(database, [measurement(1.0)])
+    async with database.begin() as connection:
+        await connection.execute(sa.update(tables.policy_arms).values(state="{"))
+    await recorded(database, [measurement(1.0)])
+
+    assert await store.list_arms(database, limit=10) == []
+    async with database.read() as connection:
+        rows = (await connection.execute(sa.select(tables.measurements.c.value))).all()
+    assert len(rows) == 2

@@ -10,14 +10,14 @@ import msgspec
 from auditors.clients.completion import Sign
 from gateway.config.filter_plan import FilterPlan
 from gateway.config.schema import Config, MitigationConfig, QueryFilterConfig
-from gateway.mitigation.filters.detector import (
+from gateway.features.mitigation.filters.detector import (
     BoundedDetector,
     ClassifierDetector,
     Detector,
     DetectorError,
     JudgeDetector,
 )
-from gateway.mitigation.filters.excerpt import Excerpt
+from gateway.features.mitigation.filters.excerpt import Excerpt
 
 logger = logging.getLogger(__name__)
 

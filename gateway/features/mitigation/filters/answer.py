@@ -11,12 +11,13 @@ from time import perf_counter
 from typing import Literal
 
 from gateway.config.schema import FILTERED_ENDPOINTS
-from gateway.mitigation.filters.answer_text import Piece, pieces_of_answer, pieces_of_events
-from gateway.mitigation.filters.events import events_end
-from gateway.mitigation.filters.excerpt import Excerpt
-from gateway.mitigation.filters.filter import Filter, HeldBytes
+from gateway.features.mitigation.filters.answer_text import Piece, pieces_of_answer, pieces_of_events
+from gateway.features.mitigation.filters.events import events_end
+from gateway.features.mitigation.filters.excerpt import Excerpt
+from gateway.features.mitigation.filters.filter import Filter, HeldBytes
+from gateway.features.mitigation.refusals import filter_impossible, filter_unavailable, response_refused
 from gateway.proxy.headers import ResponseHead
-from gateway.proxy.refusals import Refusal, filter_impossible, filter_unavailable, response_refused
+from gateway.proxy.refusals import Refusal
 from gateway.proxy.types import Looked
 
 MOST_HELD_BYTES = 8 * 1024 * 1024

@@ -4,12 +4,25 @@ from typing import Literal
 
 import msgspec
 
-from auditors.streams.arms import BY_CONVERSATION, ArmSums, difference
+from auditors.streams.arms import BY_CONVERSATION, ArmsState, ArmSums, difference
 from auditors.streams.scales import UNITS, Scale, scale_of
-from gateway.live.stored import PolicyArms
+from auditors.streams.state import StreamKey
 
 CONFIDENCE_LEVEL = 0.95
 NO_DIFFERENCE = "no exchange with a value yet in one of the arms"
+
+
+class PolicyArms(msgspec.Struct, frozen=True, kw_only=True):
+    """One comparison: a metric of a group under one version of a policy."""
+
+    policy: str
+    version: str
+    """Digest of what the policy says: another sentence or share begins a new comparison."""
+    key: StreamKey
+    state: ArmsState
+    since: float
+    """Unix time of the first measurement."""
+    updated_at: float
 
 
 class ShownArm(msgspec.Struct, frozen=True):

@@ -1,0 +1,47 @@
+"""The API of what policies change."""
+
+from typing import Annotated
+
+from litestar import Controller, get
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromQuery, QueryParameter
+
+from auditors.answer_quality import NAME as QUALITY
+from gateway.api.dependencies import Store
+from gateway.api.names import refuse_unknown
+from gateway.api.problems import announced
+from gateway.features.mitigation import store
+from gateway.features.mitigation.effects import PolicyEffect, effect_of
+from gateway.turns import in_turns
+
+MOST_COMPARISONS = 1_000
+
+
+class LiveMitigationsController(Controller):
+    """Treated against control exchanges: numbers only."""
+
+    path = "/live"
+    tags = ("live",)
+
+    @get(
+        "/mitigations",
+        summary="What policies change: treated against control exchanges",
+        responses={200: ResponseSpec(list[PolicyEffect], description="The comparisons", generate_examples=False)}
+        | announced(),
+    )
+    async def mitigations(
+        self,
+        database: Store,
+        policy: FromQuery[str | None] = None,
+        model: FromQuery[str | None] = None,
+        axis: FromQuery[str | None] = None,
+        auditor: FromQuery[str | None] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=MOST_COMPARISONS)] = 200,
+    ) -> list[PolicyEffect]:
+        """Of policies with a share between 0 and 1, whose exchanges have been audited. The bounds hold at all times.
+
+        `auditor=answer` gives what stands beside the audits: declined answers, length, times, valid calls of tools.
+        """
+        refuse_unknown(None if auditor == QUALITY else auditor, axis)
+        found = await store.list_arms(database, policy=policy, model=model, axis=axis, auditor=auditor, limit=limit)
+        return await in_turns(effect_of, found)
