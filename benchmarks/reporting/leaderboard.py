@@ -19,11 +19,9 @@ from auditors.types import Estimate
 from benchmarks.figures.figure import Figure
 from benchmarks.reporting.leaderboard_figure import figure
 from benchmarks.reporting.rates import rate, unrelated_rate
-from benchmarks.run.joint import joint_score
 from benchmarks.run.result import Result, shown_axes, shown_fields
 from benchmarks.run.score import LEVEL
 from benchmarks.suites import registry
-from benchmarks.suites.capabilities import WithRanks
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.common.rank_statistics import declined_rate
 from benchmarks.suites.protocol import (
@@ -282,7 +280,7 @@ def _comparable(suite: str, results: Sequence[Result], notes: list[str]) -> dict
 def rank_rule(suite: str) -> RankRule | None:
     """How this suite ranks models; None for one that does not, or that is not installed any more."""
     known = registry.known(suite)
-    return known.rank_rule if isinstance(known, WithRanks) else None
+    return None if known is None else known.rank_rule
 
 
 def _rows(suite: str, rule: RankRule, runs: Mapping[str, Result], models: Sequence[str], notes: list[str]) -> list[Row]:
@@ -448,7 +446,7 @@ def _joint(by_suite: Mapping[str, Mapping[str, Result]]) -> list[JointRows]:
     """A table for every joint score of which either suite was run."""
     found = []
     for suite in SUITES.values():
-        joint = joint_score(suite)
+        joint = suite.joint_score
         if joint is None or not by_suite.keys() & {joint.partner, suite.name}:
             continue
         suites = (joint.partner, suite.name)

@@ -15,7 +15,6 @@ from benchmarks.reporting.pages import template
 from benchmarks.run.multiplicity import mark
 from benchmarks.run.result import Result, encode
 from benchmarks.suites import registry
-from benchmarks.suites.capabilities import WithFigures
 from benchmarks.suites.common.estimation import HIGHEST, LOWEST, REFUSALS_AS
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import (
@@ -141,7 +140,7 @@ def _taken_for(sensitive: Sequence[Estimate]) -> list[str]:
 def _figures(results: Sequence[Result]) -> list[Figure]:
     """What the suite draws of runs made alike; nothing for a suite without figures."""
     suite = registry.known(results[0].suite)
-    if suite is None or not isinstance(suite, WithFigures):
+    if suite is None:
         return []
     runs = zip(_names(results), results, strict=True)
     return suite.figures([Run(name=name, estimates=result.estimates) for name, result in runs])

@@ -11,7 +11,6 @@ from benchmarks.run.follow_up import BATCH_SIZE, embedded_parts
 from benchmarks.run.log import RunLog
 from benchmarks.run.plan import Plan
 from benchmarks.run.replies import Replies
-from benchmarks.suites.capabilities import WithEmbedding
 from benchmarks.suites.protocol import (
     Item,
     Reply,
@@ -36,7 +35,7 @@ class EmbeddedBeside:
         self._replies: Replies | None = None
         self._items: dict[str, list[Item]] = {}
         """Of the clusters that were not put to the embedder yet."""
-        if embedder is not None and isinstance(plan.suite, WithEmbedding):
+        if embedder is not None and plan.suite.needs_embedder:
             for item in plan.items:
                 self._items.setdefault(item.cluster, []).append(item)
         self._cluster = {item.item_id: name for name, items in self._items.items() for item in items}

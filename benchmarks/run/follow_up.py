@@ -12,7 +12,6 @@ from auditors.types import CompletionError, Embedder
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.plan import Key, Plan
 from benchmarks.run.replies import Replies
-from benchmarks.suites.capabilities import WithEmbedding, WithFollowUp, WithTextToEmbed
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.observations import Observations, never
 from benchmarks.suites.protocol import (
@@ -28,7 +27,7 @@ BATCH_SIZE = 256
 
 def extend_plan(plan: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never) -> Plan:
     """The plan with the items that its replies give rise to; itself when there are none. `checkpoint` may end it."""
-    if not isinstance(plan.suite, WithFollowUp):
+    if not plan.suite.has_follow_up:
         return plan
     items = plan.suite.follow_up(observed(plan, replies, checkpoint), protocol=plan.options.protocol)
     more = mitigation.placed(items, plan.options.mitigating)
@@ -61,7 +60,7 @@ async def embedded_parts(
     plan: Plan, replies: Mapping[Key, Reply], embedder: Embedder | None
 ) -> AsyncIterator[list[Reply]]:
     """As `embedded`, those of one cluster at a time, so that memory holds the texts and vectors of one."""
-    if embedder is None or not isinstance(plan.suite, WithEmbedding):
+    if embedder is None or not plan.suite.needs_embedder:
         return
     by_cluster: dict[str, list[Item]] = {}
     for item in plan.items:
@@ -80,14 +79,14 @@ async def embedded_parts(
         yield await asyncio.to_thread(_measured, plan.suite, pairs, embedder)
 
 
-def _to_embed(suite: WithEmbedding, observations: Observations) -> Iterator[Observation]:
+def _to_embed(suite: Suite, observations: Observations) -> Iterator[Observation]:
     rest = iter(observations)
     while part := list(islice(rest, BATCH_SIZE)):
         yield from suite.to_embed(part)
 
 
 def _measured(
-    suite: WithEmbedding, pairs: Sequence[tuple[Observation, NDArray[np.float32]]], embedder: Embedder
+    suite: Suite, pairs: Sequence[tuple[Observation, NDArray[np.float32]]], embedder: Embedder
 ) -> list[Reply]:
     return [observation.reply for observation in suite.measured(pairs, embedder=embedder.name)]
 
@@ -108,6 +107,4 @@ async def _vectors(
 
 
 async def _texts(chosen: Sequence[Observation], suite: Suite) -> list[str]:
-    if isinstance(suite, WithTextToEmbed):
-        return await asyncio.to_thread(lambda: [suite.text_to_embed(one) for one in chosen])
-    return [one.reply.text or "" for one in chosen]
+    return await asyncio.to_thread(lambda: [suite.text_to_embed(one) for one in chosen])

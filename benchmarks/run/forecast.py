@@ -7,7 +7,6 @@ import msgspec
 
 from benchmarks.run.plan import Plan
 from benchmarks.run.result import Result
-from benchmarks.suites.capabilities import WithFollowUp
 
 CHARACTERS_PER_TOKEN = 4
 """Of English text, about, in the vocabularies of current models."""
@@ -50,7 +49,7 @@ def forecast(plan: Plan, *, n_answered: int = 0, finished: Iterable[Result] = ()
         judge_requests=n_left if plan.judge_model is not None else 0,
         prompt_tokens=round(characters / CHARACTERS_PER_TOKEN * n_left / max(1, len(plan.items))),
         reply_tokens=round(most_tokens * n_left / max(1, len(plan.items))),
-        has_more=isinstance(plan.suite, WithFollowUp),
+        has_more=plan.suite.has_follow_up,
         seconds=None if per_reply is None else per_reply * n_left,
     )
 

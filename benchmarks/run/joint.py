@@ -5,18 +5,11 @@ from collections.abc import Sequence
 import msgspec
 
 from benchmarks.run.result import Result
-from benchmarks.suites.capabilities import WithJointScore
 from benchmarks.suites.common.observations import without_exhausted
 from benchmarks.suites.protocol import (
     JointScore,
     Observation,
-    Suite,
 )
-
-
-def joint_score(suite: Suite) -> JointScore | None:
-    """The score that the suite gives together with another; None for most."""
-    return suite.joint_score if isinstance(suite, WithJointScore) else None
 
 
 def joined(result: Result, joint: JointScore, own: Sequence[Observation], partners: Sequence[Observation]) -> Result:

@@ -8,7 +8,6 @@ import msgspec
 from auditors.clients.judge_client import JudgeClient, UnreadableError
 from auditors.types import CompletionError, JudgeStamp
 from benchmarks.run.plan import Plan, RunOptions
-from benchmarks.suites.capabilities import WithJudge
 from benchmarks.suites.protocol import (
     JUDGE_FAILED,
     Item,
@@ -33,7 +32,7 @@ async def judge(plan: Plan, item: Item, reply: Reply, client: JudgeClient) -> Re
 
 async def put_to(suite: Suite, options: RunOptions, item: Item, reply: Reply, client: JudgeClient) -> Reply:
     """`judge`, of a run that need not be planned."""
-    if reply.status != "ok" or not isinstance(suite, WithJudge):
+    if reply.status != "ok" or not suite.needs_judge:
         return reply
     question = suite.judge_question(item, reply.text, protocol=options.protocol, seed=options.seed)
     if question is None:
@@ -59,7 +58,7 @@ def unjudged(reply: Reply, error: CompletionError) -> Reply:
 def reread(plan: Plan, item: Item, reply: Reply) -> Reply:
     """A reply that `parse` called ok, read by its recorded judgement; an error when there is none."""
     suite, options = plan.suite, plan.options
-    if reply.status != "ok" or not isinstance(suite, WithJudge):
+    if reply.status != "ok" or not suite.needs_judge:
         return reply
     if suite.judge_question(item, reply.text, protocol=options.protocol, seed=options.seed) is None:
         return reply

@@ -12,7 +12,6 @@ from auditors.labelling.tasks import Origin, Task
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
 from benchmarks.suites import registry
-from benchmarks.suites.capabilities import WithLabelling
 from benchmarks.suites.protocol import Item, Reply
 
 
@@ -40,7 +39,7 @@ def draw(path: Path, *, form: FormName | None = None, n: int | None = None, seed
     """
     options = directory.read_manifest(path).options
     suite = registry.find(options.suite)
-    if not isinstance(suite, WithLabelling):
+    if not suite.labelling_forms:
         raise BenchmarkError(
             f"{path}: nothing of {options.suite} is for people to label: its replies are read by rules"
         )

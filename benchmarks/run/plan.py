@@ -12,13 +12,6 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.run.selection import select
 from benchmarks.run.thinking import demand_fields
 from benchmarks.suites import registry
-from benchmarks.suites.capabilities import (
-    WithExamples,
-    WithFollowUp,
-    WithMitigation,
-    WithOutputs,
-    WithOwnPrompts,
-)
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.mitigation import Mitigation
 from benchmarks.suites.common.observations import never
@@ -139,7 +132,7 @@ def prepare(
 
 
 def _dataset(options: RunOptions, suite: Suite, data_dir: Path | None, checkpoint: Callable[[], None]) -> Dataset:
-    if options.prompts is not None and isinstance(suite, WithOwnPrompts):
+    if options.prompts is not None and suite.takes_prompts:
         return suite.dataset_of(options.prompts, checkpoint)
     return suite.load(options.data, data_dir)
 
@@ -153,9 +146,8 @@ def check(options: RunOptions, suite: Suite) -> None:
         raise BenchmarkError(f'{suite.name}: protocol "{options.protocol}" is not offered; offered: {offered}')
     _check_own(options, suite)
     mitigation.demand_known(options.mitigating)
-    few_shots = suite.few_shots if isinstance(suite, WithExamples) else (0,)
-    if options.few_shot not in few_shots:
-        offered = ", ".join(map(str, few_shots))
+    if options.few_shot not in suite.few_shots:
+        offered = ", ".join(map(str, suite.few_shots))
         raise BenchmarkError(f"{suite.name}: few-shot {options.few_shot} is not offered; offered: {offered}")
     for axis in options.axes or ():
         if axis not in suite.axes:
@@ -186,7 +178,7 @@ def check(options: RunOptions, suite: Suite) -> None:
 
 def _check_own(options: RunOptions, suite: Suite) -> None:
     """Raises BenchmarkError for prompts that nothing asks, and for what their numbers cannot be formed with."""
-    if not isinstance(suite, WithOwnPrompts):
+    if not suite.takes_prompts:
         if options.prompts is not None:
             raise BenchmarkError(f"{suite.name}: asks questions of its own: leave the prompts away")
         return
@@ -207,7 +199,7 @@ def _check_precision(demanded: float | None, suite: Suite) -> None:
         return
     if not 0 < demanded < 1:
         raise BenchmarkError(f"precision must be above 0 and below 1, e.g. 0.02 for ±2 of 100, not {demanded:g}")
-    if isinstance(suite, WithFollowUp):
+    if suite.has_follow_up:
         raise BenchmarkError(
             f"{suite.name}: precision is not offered: its questions are made from its replies once all are there: "
             "use a limit"
@@ -219,7 +211,7 @@ def _check_repeats(share: float | None, suite: Suite) -> None:
         return
     if not 0 < share <= 1:
         raise BenchmarkError(f"repeat share must be above 0 and at most 1, not {share:g}")
-    if isinstance(suite, WithFollowUp):
+    if suite.has_follow_up:
         raise BenchmarkError(
             f"{suite.name}: repeat share is not offered: its questions are made from its replies, which change: "
             "run it twice and use audit compare"
@@ -229,13 +221,14 @@ def _check_repeats(share: float | None, suite: Suite) -> None:
 def rendered(options: RunOptions, suite: Suite, dataset: Dataset, checkpoint: Callable[[], None] = never) -> list[Item]:
     """Every item as it is asked: after examples, if any, and with the mitigation in its place."""
     protocol, seed, added = options.protocol, options.seed, options.mitigating
-    if options.few_shot and isinstance(suite, WithExamples):
+    if options.few_shot:
         items = suite.items_after_examples(dataset, protocol=protocol, seed=seed, few_shot=options.few_shot)
-    elif added.name != mitigation.NONE and isinstance(suite, WithMitigation):
+        return _checked(mitigation.placed(items, added), checkpoint)
+    if added.name != mitigation.NONE:
         own = suite.items_with_mitigation(dataset, protocol=protocol, seed=seed, name=added.name, text=added.text)
-        return _checked(own, checkpoint)
-    else:
-        items = suite.items(dataset, protocol=protocol, seed=seed)
+        if own is not None:
+            return _checked(own, checkpoint)
+    items = suite.items(dataset, protocol=protocol, seed=seed)
     return _checked(mitigation.placed(items, added), checkpoint)
 
 
@@ -248,9 +241,10 @@ def _checked(items: Iterable[Item], checkpoint: Callable[[], None]) -> list[Item
 
 
 def _about(outputs: Mapping[str, Sequence[Observation]], options: RunOptions, suite: Suite) -> list[Item]:
-    if not isinstance(suite, WithOutputs):
+    items = suite.items_about(outputs, protocol=options.protocol)
+    if items is None:
         raise BenchmarkError(f"{suite.name}: has no texts to evaluate: leave --evaluate away")
-    return list(mitigation.placed(suite.items_about(outputs, protocol=options.protocol), options.mitigating))
+    return list(mitigation.placed(items, options.mitigating))
 
 
 def _of_subset(items: list[Item], options: RunOptions) -> list[Item]:

@@ -19,7 +19,6 @@ from benchmarks.run.precision import Precision
 from benchmarks.run.rank_resamples import rank_resamples
 from benchmarks.run.result import DatasetUsed, Provenance, Result, counts
 from benchmarks.run.thinking import exhausted_reason
-from benchmarks.suites.capabilities import WithRanks
 from benchmarks.suites.common.accepted_answers import Reading
 from benchmarks.suites.common.estimation import Cell, estimate
 from benchmarks.suites.common.observations import never, without_exhausted
@@ -84,7 +83,7 @@ def score(
         counts=tally,
         estimates=marked.estimates,
         expected_by_chance=marked.expected_by_chance,
-        rank_resamples=rank_resamples(suite.rank_rule, made) if isinstance(suite, WithRanks) else [],
+        rank_resamples=[] if suite.rank_rule is None else rank_resamples(suite.rank_rule, made),
         judge=_judge_used(plan, provenance),
         provenance=provenance,
     )

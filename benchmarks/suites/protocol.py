@@ -1,20 +1,30 @@
-"""The words every suite shares, and what a suite must be able to do.
+"""The words that every suite shares, and the class from which every suite derives.
 
 A suite loads its data, renders items into prompts, reads one reply, and says which cells its numbers come from. It
 asks no model, opens no socket and draws no randomness that is not seeded from (seed, item id).
 """
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
+from auditors.labelling.forms import FormName
 from auditors.types import Estimate, Message, Status
 from benchmarks.datasets import published
 from benchmarks.datasets.spec import DatasetSpec, content_sha256
 from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.common.spellings import spellings
+
+if TYPE_CHECKING:
+    from auditors.clients.judge_client import JudgeQuestion
+    from auditors.labelling.tasks import LabellingQuestion
+    from benchmarks.figures.figure import Figure, Run
 
 Mode = Literal["sample", "exact"]
 """sample: the model's own sampled reply. exact: choice probabilities from logprobs."""
@@ -215,108 +225,192 @@ class JointScore(msgspec.Struct, frozen=True, kw_only=True):
     table: JointTable
 
 
-@runtime_checkable
-class Suite(Protocol):
-    """A benchmark. One folder under benchmarks/suites, or another wheel, implements it; an entry point names it."""
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """The texts by which an item is recognised that another harness asked in its own words."""
+
+    item_id: str
+    passages: tuple[str, ...]
+    """Texts that every question about the item holds, at least one."""
+    answers: tuple[str, ...]
+    """Its options, in any order."""
+
+
+class Suite(ABC):
+    """A benchmark. An entry point of the group "biasgate.suites" names the class, which derives from this class.
+
+    A suite must set the attributes without a value and implement `items`, `parse` and `cells`. All else has a default,
+    which says that the suite does not offer it.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[str]
+    """Any change that can move a score raises it."""
+    title: ClassVar[str]
+    url: ClassVar[str]
+    licence: ClassVar[str]
+    """Of the canonical data."""
+    source: ClassVar[DatasetSpec | None] = None
+    """Where the canonical data comes from; None when the suite is complete without a download."""
+    sha256: ClassVar[Mapping[DataKind, str]]
+    """Pinned content hash by kind of data; without "canonical" where the source pins none."""
+    n_items: ClassVar[Mapping[DataKind, int]]
+    modes: ClassVar[tuple[Mode, ...]] = ("sample",)
+    """With "exact" the suite has `accepted_answers`."""
+    protocols: ClassVar[tuple[ProtocolName, ...]] = ("corrected", "paper")
+    """The first is the default."""
+    axes: ClassVar[tuple[str, ...]]
+    scales: ClassVar[Mapping[str, Scale]]
+    """By metric, in the order in which reports print the metrics."""
+    headline: ClassVar[CellKey]
+    """The number that stands for the suite where there is room for no more."""
+    does_not_show: ClassVar[str]
+    """What a value must not be taken for; printed in every report."""
+    generation: ClassVar[Sampling | Mapping[ProtocolName, Sampling]]
+    """Generation settings: of all protocols, or by protocol."""
+
+    needs_judge: ClassVar[bool] = False
+    """Whether replies mean something only once a judge has read them: `judge_question`, `read_judgement`."""
+    needs_embedder: ClassVar[bool] = False
+    """Whether replies are compared by their embeddings: `to_embed`, `text_to_embed`, `measured`."""
+    has_follow_up: ClassVar[bool] = False
+    """Whether questions are made from the replies to the first ones: `follow_up`."""
+    takes_prompts: ClassVar[bool] = False
+    """Whether the user brings the questions in a file, in place of data of the suite: `dataset_of`."""
+    few_shots: ClassVar[tuple[int, ...]] = (0,)
+    """Numbers of answered examples that may stand before a question, 0 included: `items_after_examples`."""
+    least_samples: ClassVar[int] = 1
+    """Replies to an item without which the numbers of the suite have no control."""
+    labelling_forms: ClassVar[tuple[FormName, ...]] = ()
+    """Forms in which people can label replies, the usual one first: `labelling_question`."""
+    rank_rule: ClassVar[RankRule | None] = None
+    """How models are ranked; without a rule they stand side by side."""
+    joint_score: ClassVar[JointScore | None] = None
+    """A number that the suite gives together with a run of another suite."""
 
     @property
-    def name(self) -> str: ...
-
-    @property
-    def version(self) -> str:
-        """Raised by any change that can move a score."""
-        ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def url(self) -> str: ...
-
-    @property
-    def licence(self) -> str:
-        """Of the canonical data."""
-        ...
-
-    @property
-    def source(self) -> DatasetSpec | None:
-        """Where the canonical data comes from; None when the suite is complete without a download."""
-        ...
-
-    @property
-    def sha256(self) -> Mapping[DataKind, str]:
-        """Pinned content hash by kind of data; without "canonical" where the source pins none."""
-        ...
-
-    @property
-    def modes(self) -> tuple[Mode, ...]: ...
-
-    @property
-    def protocols(self) -> tuple[ProtocolName, ...]: ...
-
-    @property
-    def metrics(self) -> tuple[str, ...]: ...
-
-    @property
-    def headline(self) -> CellKey:
-        """The one number that stands for the suite where there is room for no more."""
-        ...
-
-    @property
-    def scales(self) -> Mapping[str, Scale]:
-        """One per metric."""
-        ...
-
-    @property
-    def does_not_show(self) -> str:
-        """What a value must not be taken for; printed in every report."""
-        ...
-
-    @property
-    def axes(self) -> tuple[str, ...]: ...
-
-    @property
-    def n_items(self) -> Mapping[DataKind, int]: ...
-
-    @property
-    def needs_judge(self) -> bool: ...
-
-    @property
-    def needs_embedder(self) -> bool: ...
+    def metrics(self) -> tuple[str, ...]:
+        """Return the names of the metrics."""
+        return tuple(self.scales)
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        """Raises DatasetError when canonical data is missing or not the pinned version."""
-        ...
+        """Read and verify the data: that of `source`, or the items in the folder of the suite.
 
+        Raises: DatasetError when canonical data is missing or not the pinned version.
+        """
+        if self.source is None:
+            raise NotImplementedError(f"{self.name}: a suite without a source loads its data itself")
+        if kind == "canonical":
+            records, name = published.load(self.source, data_dir), self.source.title
+            sha256 = self.source.content_sha256 or content_sha256(records)
+        else:
+            records, name = published.load_embedded(self.name, self.sha256[kind]), "biasgate embedded items"
+            sha256 = self.sha256[kind]
+        n_canonical = self.n_items["canonical"]
+        return Dataset(name=name, kind=kind, sha256=sha256, n_canonical=n_canonical, records=records)
+
+    @abstractmethod
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        """Rendered items in data order; the same for the same arguments, byte by byte."""
-        ...
+        """Render the items in data order; the same for the same arguments, byte by byte."""
 
-    def sampling(self, protocol: ProtocolName) -> Sampling: ...
+    @abstractmethod
+    def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
+        """Read a reply."""
 
-    def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed: ...
-
+    @abstractmethod
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        """Every number the suite reports, as a function of per-cluster sums.
+        """Return every number that the suite reports, as a function of per-cluster sums.
 
         A run may have more replies than memory holds: walk `observations`, select by item with
         `suites.common.observations.where`, and keep numbers rather than observations.
         """
-        ...
 
+    def sampling(self, protocol: ProtocolName) -> Sampling:
+        """Return the generation settings of a protocol."""
+        return self.generation if isinstance(self.generation, Sampling) else self.generation[protocol]
 
-def load_dataset(source: DatasetSpec, kind: DataKind, *, embedded_sha256: str, data_dir: Path | None) -> Dataset:
-    """The data of a suite that has a source and embedded items, verified.
+    def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:
+        """Return texts that are an answer when a reply begins with them; case and punctuation do not matter.
 
-    Raises: DatasetError when it is missing or is not the pinned content.
-    """
-    if kind == "canonical":
-        records, name = published.load(source, data_dir), source.title
-        sha256 = source.content_sha256 or content_sha256(records)
-    else:
-        records, name = published.load_embedded(source.name, embedded_sha256), "biasgate embedded items"
-        sha256 = embedded_sha256
-    return Dataset(name=name, kind=kind, sha256=sha256, n_canonical=source.n_items, records=records)
+        `parse` reads each of them as ok, and says what it means. Default: the ways to name an offered choice.
+        """
+        texts = spellings([choice.text for choice in item.choices])
+        return [text for text in texts if self.parse(item, text, protocol=protocol).status == "ok"]
+
+    def items_after_examples(
+        self, dataset: Dataset, *, protocol: ProtocolName, seed: int, few_shot: int
+    ) -> Iterator[Item]:
+        """Render as `items` does, with `few_shot` > 0 examples before each; what serves as an example is not asked."""
+        raise NotImplementedError(f"{self.name} has no examples")
+
+    def items_with_mitigation(
+        self, dataset: Dataset, *, protocol: ProtocolName, seed: int, name: str, text: str | None
+    ) -> Iterator[Item] | None:
+        """Render as `items` does, with a mitigation prompt in a place and wording of the suite's own.
+
+        `text` is the user's own, None for a mitigation known by `name`. None: `suites.common.mitigation` places it.
+        """
+        return None
+
+    def contents(self, dataset: Dataset) -> Iterator[Content] | None:
+        """Return a content for each item, in their order; None where other harnesses do not ask the items."""
+        return None
+
+    def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
+        """Read the questions of a user's file. `checkpoint` is called before each, and may raise to end it.
+
+        Raises: BenchmarkError, one line, for a file that cannot be taken.
+        """
+        raise NotImplementedError(f"{self.name} takes no prompts")
+
+    def follow_up(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Item]:
+        """Return items about the replies; the same for the same replies, whatever else has been asked since."""
+        return []
+
+    def items_about(
+        self, outputs: Mapping[str, Sequence[Observation]], *, protocol: ProtocolName
+    ) -> Iterator[Item] | None:
+        """Render items about finished runs, by the name of the model that wrote them; None where nothing is asked."""
+        return None
+
+    def judge_question(
+        self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int
+    ) -> "JudgeQuestion | None":
+        """Return the question about a reply that `parse` called ok; None when there is nothing to judge."""
+        return None
+
+    def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
+        """Read what a reply means from the judge's. Raises UnreadableError: ask again, then a failure."""
+        raise NotImplementedError(f"{self.name} asks no judge")
+
+    def labelling_question(
+        self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
+    ) -> "LabellingQuestion | None":
+        """Return what people are asked about a reply with a text, without any score; None where the form asks nothing.
+
+        The question is the same for the same arguments.
+        """
+        return None
+
+    def to_embed(self, observations: Sequence[Observation]) -> list[Observation]:
+        """Return those whose replies need a vector, whatever else is among the observations."""
+        return []
+
+    def text_to_embed(self, observation: Observation) -> str:
+        """Return what stands for a reply before the embedder; not empty."""
+        return observation.reply.text or ""
+
+    def measured(
+        self, vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str
+    ) -> list[Observation]:
+        """Return the observations whose `parsed` the vectors change.
+
+        Called with all pairs of whole clusters; a reply without a usable vector is not among them.
+        """
+        return []
+
+    def figures(self, runs: "Sequence[Run]") -> "list[Figure]":
+        """Draw from stored estimates alone: of a run, or of several made alike, side by side. May be empty."""
+        return []
 
 
 def item_rng(seed: int, item_id: str) -> random.Random:

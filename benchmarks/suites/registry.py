@@ -14,7 +14,6 @@ from auditors.plugins import Registered
 from benchmarks.datasets import published
 from benchmarks.datasets.spec import DatasetSpec
 from benchmarks.errors import BenchmarkError, nearest
-from benchmarks.suites.capabilities import WithExamples, WithFollowUp
 from benchmarks.suites.prompts.suite import OwnPrompts
 from benchmarks.suites.protocol import Suite
 
@@ -22,11 +21,12 @@ from benchmarks.suites.protocol import Suite
 def _usable(name: str, registered: object) -> Suite:
     """The suite itself, or one made of its class. Raises ValueError for what is no suite of that name."""
     suite = registered() if isinstance(registered, type) else registered
-    missing = [member for member in dir(Suite) if not member.startswith("_") and not hasattr(suite, member)]
-    if missing or not isinstance(suite, Suite):
-        raise ValueError(f"it is no suite: it has no {', '.join(missing)}")
+    if not isinstance(suite, Suite):
+        raise ValueError("it does not derive from benchmarks.suites.protocol.Suite")
+    if missing := [member for member in Suite.__annotations__ if not hasattr(suite, member)]:
+        raise ValueError(f"it has no {', '.join(missing)}")
     if suite.name != name:
-        raise ValueError(f'it calls itself "{suite.name}"')
+        raise ValueError(f'its name is "{suite.name}"')
     if set(suite.metrics) != suite.scales.keys():
         raise ValueError("it needs one scale for every metric")
     _info(suite, "absent")  # raises for an attribute of another type
@@ -118,6 +118,6 @@ def _info(suite: Suite, data: DataState) -> SuiteInfo:
         axes=list(suite.axes),
         needs_judge=suite.needs_judge,
         needs_embedder=suite.needs_embedder,
-        few_shots=list(suite.few_shots) if isinstance(suite, WithExamples) else [0],
-        has_follow_up=isinstance(suite, WithFollowUp),
+        few_shots=list(suite.few_shots),
+        has_follow_up=suite.has_follow_up,
     )

@@ -9,7 +9,6 @@ import msgspec
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting.compare import NO_REPLY
 from benchmarks.reporting.flips import in_words, read_as
-from benchmarks.suites.capabilities import WithFollowUp
 from benchmarks.suites.protocol import UNRELATED, Item, Reply
 from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, OtherReply, ShownItem
 from gateway.config.schema import Config
@@ -111,7 +110,7 @@ async def _items(database: Database, config: Config, run: Run, found: Found) -> 
     try:
         plan = stored_runs.planned(run, stored_runs.data_dir(config))
         items = {item.item_id: item for item in plan.items if item.item_id in wanted}
-        if len(items) < len(wanted) and isinstance(plan.suite, WithFollowUp):
+        if len(items) < len(wanted) and plan.suite.has_follow_up:
             complete, _ = await stored_runs.replied(database, run, plan)
             items = {item.item_id: item for item in complete.items if item.item_id in wanted}
     except (BenchmarkError, ConflictError) as exc:

@@ -7,7 +7,7 @@ import msgspec
 from benchmarks.reporting import report
 from benchmarks.run import result as results
 from benchmarks.run.follow_up import observed
-from benchmarks.run.joint import joined, joint_score
+from benchmarks.run.joint import joined
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.replies import kept
 from benchmarks.run.stopping import in_thread
@@ -41,7 +41,7 @@ ALIKE = (
 async def add_joint_scores(database: Database, run: Run, data_dir: Path | None) -> None:
     """Gives every score that `run` has together with the newest run of another suite that is like it."""
     for suite in SUITES.values():
-        joint = joint_score(suite)
+        joint = suite.joint_score
         if joint is None or run.suite not in (suite.name, joint.partner):
             continue
         partner = await _like(database, run, joint.partner if run.suite == suite.name else suite.name)

@@ -65,9 +65,11 @@ async def test_the_catalogue_lists_it_and_warns_of_what_cannot_be_used(installed
     assert code == 0
     assert "answer_length" in names
     assert len(names) == len(set(names)) == 12
-    broken, taken = sorted(err.splitlines())
+    broken, taken, strange = sorted(err.splitlines())
     assert broken.startswith('biasgate.suites "broken" of the distribution biasgate-example is left out: ModuleNotF')
     assert taken == 'biasgate.suites "stereoset" of the distribution biasgate-example is left out: the name is taken'
+    assert strange.startswith('biasgate.suites "strange" of the distribution biasgate-example is left out: ValueError')
+    assert strange.endswith("it does not derive from benchmarks.suites.protocol.Suite")
 
 
 async def test_help_loads_no_suite(installed: Path) -> None:

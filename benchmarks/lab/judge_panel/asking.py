@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -15,7 +14,6 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory, judge
 from benchmarks.run.plan import RunOptions
 from benchmarks.suites import registry
-from benchmarks.suites.capabilities import WithJudge, WithLabelling
 from benchmarks.suites.protocol import Item, Observation, Reply, Suite
 
 OTHER_SEEDS = 20
@@ -77,20 +75,18 @@ def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled
     return found
 
 
-@runtime_checkable
-class JudgedSuite(Suite, WithJudge, WithLabelling, Protocol):
-    """A suite whose judge says the same as a person's label can."""
+def judged_suite(name: str) -> Suite:
+    """Return a suite whose judge says the same as a person's label can.
 
-
-def judged_suite(name: str) -> JudgedSuite:
-    """Raises BenchmarkError for a suite whose replies no judge reads."""
+    Raises: BenchmarkError for a suite whose replies no judge reads.
+    """
     suite = registry.find(name)
-    if not isinstance(suite, JudgedSuite):
+    if not (suite.needs_judge and suite.labelling_forms):
         raise BenchmarkError(f"{name}: its replies are read by rules: there is nothing for a panel of judges")
     return suite
 
 
-def _fresh(suite: JudgedSuite, options: RunOptions, one: Observation) -> Reply | None:
+def _fresh(suite: Suite, options: RunOptions, one: Observation) -> Reply | None:
     """The reply as it was before a judge read it; None where no judge is asked."""
     if not one.reply.text:
         return None
@@ -147,7 +143,7 @@ async def ask(
     return Verdicts(judge=member.model, first=[begun, *rest], swapped=swapped, n_failed=n_failed)
 
 
-async def _asked(suite: JudgedSuite, options: RunOptions, panelled: Panelled, client: JudgeClient) -> Reading | None:
+async def _asked(suite: Suite, options: RunOptions, panelled: Panelled, client: JudgeClient) -> Reading | None:
     judged = await judge.put_to(suite, options, panelled.item, panelled.reply, client)
     asked = suite.labelling_question(
         Observation(panelled.item, judged),
@@ -158,11 +154,11 @@ async def _asked(suite: JudgedSuite, options: RunOptions, panelled: Panelled, cl
     return None if asked is None else asked.judge
 
 
-def _question(suite: JudgedSuite, options: RunOptions, item: Item, text: str | None, seed: int) -> JudgeQuestion | None:
+def _question(suite: Suite, options: RunOptions, item: Item, text: str | None, seed: int) -> JudgeQuestion | None:
     return suite.judge_question(item, text, protocol=options.protocol, seed=seed)
 
 
-def _other_seed(suite: JudgedSuite, options: RunOptions, found: Panelled) -> int | None:
+def _other_seed(suite: Suite, options: RunOptions, found: Panelled) -> int | None:
     """One at which the question about a reply comes in another order; None where it is the same at any."""
     text = found.reply.text
     usual = _question(suite, options, found.item, text, options.seed)

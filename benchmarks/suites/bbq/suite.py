@@ -13,7 +13,6 @@ import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from auditors.text.refusal_words import is_refusal
@@ -21,23 +20,21 @@ from auditors.types import Message
 from benchmarks.datasets.spec import DatasetSpec, SourceFile
 from benchmarks.suites.bbq.data import AXES, records_from
 from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN, aggregate
-from benchmarks.suites.capabilities import Content
-from benchmarks.suites.common.accepted_answers import offered_answers
 from benchmarks.suites.common.choice import mentioned, normalise
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.undetermined import says_undetermined
 from benchmarks.suites.protocol import (
     Choice,
+    Content,
     DataKind,
     Dataset,
     Item,
-    Mode,
     Observation,
     Parsed,
     ProtocolName,
     Sampling,
     Scale,
-    load_dataset,
+    Suite,
 )
 
 REVISION = "nyu-mll/BBQ@bea11bd97d79217245b5871acd247b9d6eb24598"
@@ -249,7 +246,7 @@ DOES_NOT_SHOW = (
 )
 
 
-class BBQ:
+class BBQ(Suite):
     """The suite as the registry lists it."""
 
     name = "bbq"
@@ -259,19 +256,13 @@ class BBQ:
     licence = SOURCE.licence
     source = SOURCE
     sha256 = SHA256
-    modes: tuple[Mode, ...] = ("sample", "exact")
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
-    metrics = ("accuracy", "bias_score", "unknown_rate", "refusal_rate")
+    modes = ("sample", "exact")
     headline = CellKey("accuracy", subset="disambig")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = SAMPLING
     axes = tuple(AXES.values())
-    n_items: Mapping[DataKind, int] = {"canonical": SOURCE.n_items, "embedded": 100}
-    needs_judge = False
-    needs_embedder = False
-
-    def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)
+    n_items = {"canonical": SOURCE.n_items, "embedded": 100}
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         """`corrected` rotates the options by one place from item to item of a template; `paper` keeps file order."""
@@ -286,14 +277,8 @@ class BBQ:
             passages = (record["context"], record["question"])
             yield Content(item_id=record["id"], passages=passages, answers=tuple(record["answers"]))
 
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return SAMPLING
-
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return parse(item, text)
-
-    def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:
-        return offered_answers(item, self, protocol)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         return aggregate(observations, protocol=protocol)

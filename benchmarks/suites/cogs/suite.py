@@ -49,12 +49,12 @@ from benchmarks.suites.protocol import (
     DataKind,
     Dataset,
     Item,
-    Mode,
     Observation,
     Parsed,
     ProtocolName,
     Sampling,
     Scale,
+    Suite,
 )
 
 REVISION = "akkeshav/subtleBias@55e330b7440609c418d373220217e66ca63cc719"
@@ -93,7 +93,7 @@ DOES_NOT_SHOW = (
 )
 
 
-class CoGS:
+class CoGS(Suite):
     """See module docstring."""
 
     name = "cogs"
@@ -101,19 +101,17 @@ class CoGS:
     title = "CoGS (Kumar, Yunusov & Emami 2024)"
     url = "https://aclanthology.org/2024.acl-long.23"
     licence = "MIT (prompts quoted from the paper)"
-    source = None
-    sha256: Mapping[DataKind, str] = {"canonical": SHA256, "embedded": SHA256}
-    modes: tuple[Mode, ...] = ("sample",)
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
-    metrics = tuple(SCALES)
+    sha256 = {"canonical": SHA256, "embedded": SHA256}
+    protocols = ("corrected", "paper", "release")
     headline = CellKey("affinity_bias_score", "gender")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = SAMPLING
     axes = tuple(AXES)
-    n_items: Mapping[DataKind, int] = {"canonical": N_PROMPTS, "embedded": N_PROMPTS}
-    needs_judge = False
+    n_items = {"canonical": N_PROMPTS, "embedded": N_PROMPTS}
     needs_embedder = True
-    labelling_forms: tuple[FormName, ...] = ("choice", "perceptibility")
+    has_follow_up = True
+    labelling_forms = ("choice", "perceptibility")
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         """The lists of the paper, part of this software; complete, whichever kind is asked for.
@@ -137,9 +135,6 @@ class CoGS:
     def follow_up(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Item]:
         """Questions about the model's own texts; of several samples, about the first."""
         return list(evaluation_items(_texts(observations), generator=OWN, protocol=protocol))
-
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return SAMPLING
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         if item.choices:

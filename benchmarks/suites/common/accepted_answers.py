@@ -1,12 +1,10 @@
 """Reads a reply while it is being written: is it an answer already, can it still become one, or is it none.
 
-The suite's own `parse` decides what an answer means; `WithAcceptedAnswers` only says which beginnings to follow.
+The suite's own `parse` decides what an answer means; `accepted_answers` only says which beginnings to follow.
 """
 
 import re
-from collections.abc import Iterable
 
-from benchmarks.suites.capabilities import WithAcceptedAnswers
 from benchmarks.suites.common.choice import normalise
 from benchmarks.suites.protocol import (
     UNRELATED,
@@ -28,7 +26,7 @@ class Reading:
     """What the beginnings of a reply to one item mean."""
 
     def __init__(self, suite: Suite, item: Item, protocol: ProtocolName) -> None:
-        if not isinstance(suite, WithAcceptedAnswers):
+        if "exact" not in suite.modes:
             raise TypeError(f"{suite.name} does not say which answers it accepts")
         self._suite, self._item, self._protocol = suite, item, protocol
         texts = suite.accepted_answers(item, protocol=protocol)
@@ -57,26 +55,6 @@ class Reading:
 
     def _parse(self, text: str) -> Parsed:
         return self._suite.parse(self._item, text, protocol=self._protocol)
-
-
-def offered_answers(item: Item, suite: Suite, protocol: ProtocolName) -> list[str]:
-    """The ways to name an offered choice that the suite reads as an answer: its text, its number, its letter.
-
-    Case and punctuation need no spelling of their own: replies are compared without them.
-    """
-    return [
-        text for text in dict.fromkeys(_spellings(item)) if suite.parse(item, text, protocol=protocol).status == "ok"
-    ]
-
-
-def _spellings(item: Item) -> Iterable[str]:
-    for number, choice in enumerate(item.choices, 1):
-        letter = chr(ord("A") + number - 1)
-        for name in (f"Choice{number}", f"Choice {number}", str(number), letter, f"Answer: {letter}"):
-            yield name
-            yield f"{name}. {choice.text}"
-        yield choice.text
-        yield re.sub(r"^(?:the|an?) ", "", choice.text, flags=re.IGNORECASE)
 
 
 def _label(parsed: Parsed) -> str:

@@ -10,31 +10,16 @@ Blodgett et al. 2021 (https://aclanthology.org/2021.acl-long.81).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from benchmarks.suites.common import masked
-from benchmarks.suites.common.accepted_answers import offered_answers
 from benchmarks.suites.common.choice import normalise, parse_choice
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.crows_pairs.data import AXIS_OF, CANONICAL_CELLS, SHA256, SOURCE
 from benchmarks.suites.crows_pairs.scores import RANK_RULE, aggregate
-from benchmarks.suites.protocol import (
-    Choice,
-    DataKind,
-    Dataset,
-    Item,
-    Mode,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Sampling,
-    Scale,
-    item_rng,
-    load_dataset,
-)
+from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite, item_rng
 
 VERSION = "1.1"
 
@@ -120,7 +105,7 @@ DOES_NOT_SHOW = (
 )
 
 
-class CrowSPairs:
+class CrowSPairs(Suite):
     """The suite as the registry lists it."""
 
     name = "crows_pairs"
@@ -130,20 +115,14 @@ class CrowSPairs:
     licence = SOURCE.licence
     source = SOURCE
     sha256 = SHA256
-    modes: tuple[Mode, ...] = ("sample", "exact")
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
-    metrics = masked.METRICS
+    modes = ("sample", "exact")
     headline = CellKey("ss")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = masked.SAMPLING
     axes = tuple(CANONICAL_CELLS)
-    n_items: Mapping[DataKind, int] = {"canonical": SOURCE.n_items, "embedded": 36}
-    needs_judge = False
-    needs_embedder = False
+    n_items = {"canonical": SOURCE.n_items, "embedded": 36}
     rank_rule = RANK_RULE
-
-    def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         """A pair that occurs twice is one cluster when corrected: its second copy is no new evidence."""
@@ -153,14 +132,8 @@ class CrowSPairs:
             cluster = original if protocol == "corrected" else record["id"]
             yield render(record, cluster=cluster, protocol=protocol, seed=seed)
 
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return masked.SAMPLING[protocol]
-
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return parse(item, text, protocol=protocol)
-
-    def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:
-        return offered_answers(item, self, protocol)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         return aggregate(observations, protocol=protocol)

@@ -10,7 +10,7 @@ The model writes, then a judge that does not know the hypothesis says who got wh
 in random order, and it sees that one reply only.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -29,16 +29,7 @@ from benchmarks.suites.decision.data import N_CATEGORIES, N_TESTS, PER_CATEGORY,
 from benchmarks.suites.decision.judge import judge_question, p1_is_a, read_verdict
 from benchmarks.suites.decision.labelling import labelling_question
 from benchmarks.suites.decision.scores import JOINT_SCORE, METRIC, SCALE, undefined_cells
-from benchmarks.suites.protocol import (
-    DataKind,
-    Dataset,
-    Item,
-    Mode,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Sampling,
-)
+from benchmarks.suites.protocol import DataKind, Dataset, Item, Observation, Parsed, ProtocolName, Sampling, Suite
 
 VERSION = "1.2"
 SAMPLING = Sampling(max_tokens=768, temperature=0.7)
@@ -94,7 +85,7 @@ DOES_NOT_SHOW = (
 )
 
 
-class Decision:
+class Decision(Suite):
     """See module docstring."""
 
     name = "decision"
@@ -102,20 +93,16 @@ class Decision:
     title = "Decision bias (over 50 LLMs)"
     url = "https://arxiv.org/abs/2410.12864"
     licence = "Apache-2.0 (printed prompts quoted from the paper)"
-    source = None
     sha256 = SHA256
-    modes: tuple[Mode, ...] = ("sample",)
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
-    metrics = tuple(DECISION_SCALES)
     headline = CellKey("stereotype_rate")
     scales = DECISION_SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = SAMPLING
     axes = DOMAINS
-    n_items: Mapping[DataKind, int] = {"embedded": PER_CATEGORY * N_CATEGORIES}
+    n_items = {"embedded": PER_CATEGORY * N_CATEGORIES}
     needs_judge = True
-    needs_embedder = False
     joint_score = JOINT_SCORE
-    labelling_forms: tuple[FormName, ...] = ("allocation",)
+    labelling_forms = ("allocation",)
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         """The built-in scenarios. Raises DatasetError for canonical data, which was never published."""
@@ -127,9 +114,6 @@ class Decision:
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for scenario, number, test in tests(msgspec.convert(dataset.records, list[Scenario]), protocol):
             yield render(scenario, number, test, protocol=protocol, seed=seed)
-
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return SAMPLING
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return parse(item, text, protocol=protocol)

@@ -10,25 +10,13 @@ whether an intensity is right, harm to anyone, or race beyond what US first name
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.eec.data import SHA256, SOURCE
 from benchmarks.suites.eec.scores import EMOTIONS, RANK_RULE, aggregate
-from benchmarks.suites.protocol import (
-    DataKind,
-    Dataset,
-    Item,
-    Mode,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Sampling,
-    Scale,
-    load_dataset,
-)
+from benchmarks.suites.protocol import Dataset, Item, Observation, Parsed, ProtocolName, Sampling, Scale, Suite
 
 VERSION = "1.1"
 RACES: Mapping[str, str] = {"African-American": "african_american", "European": "european_american"}
@@ -115,7 +103,7 @@ DOES_NOT_SHOW = (
 )
 
 
-class EquityEvaluationCorpus:
+class EquityEvaluationCorpus(Suite):
     """The suite as the registry lists it."""
 
     name = "eec"
@@ -125,27 +113,17 @@ class EquityEvaluationCorpus:
     licence = SOURCE.licence
     source = SOURCE
     sha256 = SHA256
-    modes: tuple[Mode, ...] = ("sample",)
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
-    metrics = ("mean_intensity", "intensity_difference", "unrelated_rate", "refusal_rate")
     headline = CellKey("intensity_difference", "gender", "male", "female", "anger")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = SAMPLING
     axes = ("gender", "race")
-    n_items: Mapping[DataKind, int] = {"canonical": SOURCE.n_items, "embedded": 144}
-    needs_judge = False
-    needs_embedder = False
+    n_items = {"canonical": SOURCE.n_items, "embedded": 144}
     rank_rule = RANK_RULE
-
-    def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for record in dataset.records:
             yield render(record, protocol=protocol)
-
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return SAMPLING[protocol]
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return parse(item, text, protocol=protocol)

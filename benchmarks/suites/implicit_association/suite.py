@@ -31,11 +31,11 @@ from benchmarks.suites.protocol import (
     DataKind,
     Dataset,
     Item,
-    Mode,
     Observation,
     Parsed,
     ProtocolName,
     Sampling,
+    Suite,
     item_rng,
 )
 
@@ -169,7 +169,7 @@ DOES_NOT_SHOW = (
 )
 
 
-class ImplicitAssociation:
+class ImplicitAssociation(Suite):
     """The suite as a registry can list it."""
 
     name = "implicit_association"
@@ -179,16 +179,13 @@ class ImplicitAssociation:
     licence = "MIT"
     source = SOURCE
     sha256 = SHA256
-    modes: tuple[Mode, ...] = ("sample",)
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
-    metrics = tuple(SCALES)
+    protocols = ("corrected", "paper", "release")
     headline = CellKey("stereotype_rate")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = SAMPLING
     axes = DOMAINS
-    n_items: Mapping[DataKind, int] = {"canonical": N_PROMPTS, "embedded": N_PROMPTS}
-    needs_judge = False
-    needs_embedder = False
+    n_items = {"canonical": N_PROMPTS, "embedded": N_PROMPTS}
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         return load(kind, data_dir)
@@ -196,9 +193,6 @@ class ImplicitAssociation:
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for item_id, number, stimulus, a, b in term_pairs(dataset.records, protocol):
             yield render(item_id, number, stimulus, a, b, protocol=protocol, seed=seed)
-
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return SAMPLING
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return parse(item, text, protocol=protocol)

@@ -29,7 +29,17 @@ from benchmarks.suites.ltf_test.judge import parse_judgement
 from benchmarks.suites.ltf_test.labelling import labelling_question
 from benchmarks.suites.ltf_test.prompts import essay_messages, judge_question, mitigation_text
 from benchmarks.suites.ltf_test.scores import aggregate
-from benchmarks.suites.protocol import DataKind, Dataset, Item, Mode, Observation, Parsed, ProtocolName, Sampling, Scale
+from benchmarks.suites.protocol import (
+    DataKind,
+    Dataset,
+    Item,
+    Observation,
+    Parsed,
+    ProtocolName,
+    Sampling,
+    Scale,
+    Suite,
+)
 
 REVISION = "WonjeJeung/LTF-TEST@1db1fcf79cae7ca4a25d54a292c23be0127f9a0c"
 """The published list that `release` reproduces text by text."""
@@ -37,16 +47,6 @@ VERSION = "1.2"
 SHA256 = "4a3a4bb61833d5ec74ee8694ee2beefd03564a26eb2933366c72d601ee16ab1e"
 """Of both wordings of all 11,948 questions."""
 N_QUESTIONS: Mapping[ProtocolName, int] = {"corrected": 11_948, "paper": 11_164, "release": 11_948}
-PROTOCOLS: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
-METRICS = (
-    "favoritism",
-    "pair_favoritism",
-    "group_favoritism",
-    "dob_text",
-    "dob_table",
-    "absolute_discrimination",
-    "refusal_rate",
-)
 SAMPLING = Sampling(max_tokens=3072, temperature=0.6, top_p=0.9)
 """The release's settings for local models; the paper prints none."""
 NO_ESSAY_RULE = "no-essay"
@@ -79,7 +79,7 @@ DOES_NOT_SHOW = (
 _WORDINGS: tuple[Wording, ...] = ("paper", "release")
 
 
-class LTFTest:
+class LTFTest(Suite):
     """See module docstring."""
 
     name = "ltf_test"
@@ -87,19 +87,16 @@ class LTFTest:
     title = "LTF-TEST (Jeung et al. 2025)"
     url = "https://aclanthology.org/2025.findings-acl.1341"
     licence = "none stated for the published list"
-    source = None
-    sha256: Mapping[DataKind, str] = {"canonical": SHA256, "embedded": SHA256}
-    modes: tuple[Mode, ...] = ("sample",)
-    protocols = PROTOCOLS
-    metrics = METRICS
+    sha256 = {"canonical": SHA256, "embedded": SHA256}
+    protocols = ("corrected", "paper", "release")
     headline = CellKey("absolute_discrimination")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = SAMPLING
     axes = tuple(GROUPS)
-    n_items: Mapping[DataKind, int] = {"canonical": N_QUESTIONS["release"], "embedded": N_QUESTIONS["release"]}
+    n_items = {"canonical": N_QUESTIONS["release"], "embedded": N_QUESTIONS["release"]}
     needs_judge = True
-    needs_embedder = False
-    labelling_forms: tuple[FormName, ...] = ("essay",)
+    labelling_forms = ("essay",)
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         """The questions, built on the spot and checked against the pinned hash; complete, whichever kind is asked for.
@@ -131,9 +128,6 @@ class LTFTest:
         for question in _asked(dataset, protocol):
             added = mitigation_text(name, question.axis, protocol) if text is None else text
             yield render(question, protocol=protocol, mitigation=added)
-
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return SAMPLING
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         """Without text the essay is a refusal to answer; anything else is the judge's to read."""

@@ -27,7 +27,17 @@ from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.prompts.distances import is_answered, plain, with_excess
 from benchmarks.suites.prompts.questions import items, questions
 from benchmarks.suites.prompts.scores import DISTANCE, FAVORITISM, LENGTH, REFUSAL, REFUSAL_RATE, aggregate
-from benchmarks.suites.protocol import DataKind, Dataset, Item, Mode, Observation, Parsed, ProtocolName, Sampling, Scale
+from benchmarks.suites.protocol import (
+    DataKind,
+    Dataset,
+    Item,
+    Observation,
+    Parsed,
+    ProtocolName,
+    Sampling,
+    Scale,
+    Suite,
+)
 
 VERSION = "1.0"
 COMMAND = "biasgate audit prompts FILE.jsonl"
@@ -54,7 +64,7 @@ DOES_NOT_SHOW = (
 )
 
 
-class OwnPrompts:
+class OwnPrompts(Suite):
     """See module docstring. It has no data but a file: `dataset_of`."""
 
     name = "prompts"
@@ -62,18 +72,17 @@ class OwnPrompts:
     title = "Own prompts"
     url = "https://doi.org/10.1016/j.jspi.2013.03.018"
     licence = "the file's own"
-    source = None
-    sha256: Mapping[DataKind, str] = {}
-    modes: tuple[Mode, ...] = ("sample",)
-    protocols: tuple[ProtocolName, ...] = ("corrected",)
-    metrics = (DISTANCE, REFUSAL, LENGTH, FAVORITISM, REFUSAL_RATE)
+    sha256 = {}
+    protocols = ("corrected",)
     headline = CellKey(DISTANCE)
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = SAMPLING
     axes = tuple(SWAPPED)
-    n_items: Mapping[DataKind, int] = {"canonical": 0}
+    n_items = {"canonical": 0}
     needs_judge = True
     needs_embedder = True
+    takes_prompts = True
     least_samples = 2
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
@@ -81,7 +90,6 @@ class OwnPrompts:
         raise DatasetError(f"prompts: its questions are yours: {COMMAND}")
 
     def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
-        """See `WithOwnPrompts`."""
         encoded = content.encode("utf-8", "replace")
         try:
             prompts = read_prompts(encoded)
@@ -102,9 +110,6 @@ class OwnPrompts:
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         return items(dataset.records)
-
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return SAMPLING
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         """A refusal by its words; what else has a text is the judge's to read."""

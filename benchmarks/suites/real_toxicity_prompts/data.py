@@ -3,13 +3,12 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from benchmarks.datasets.spec import DatasetSpec, SourceFile
-from benchmarks.suites.protocol import DataKind, Dataset, item_rng, load_dataset
+from benchmarks.suites.protocol import DataKind, item_rng
 
 THRESHOLD = 0.5
 SIZE = 10_000
@@ -107,9 +106,3 @@ SHA256: Mapping[DataKind, str] = {
     "embedded": "5f5a4b739caabb04df82d7db271eccd6a7f2875971ea06254c1bf9e97cb7d3ec",
 }
 N_ITEMS: Mapping[DataKind, int] = {"canonical": SIZE * len(AXES), "embedded": 96}
-
-
-def load(kind: DataKind, data_dir: Path | None = None) -> Dataset:
-    """Raises DatasetError when the data is missing or is not what was fetched."""
-    dataset = load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)
-    return msgspec.structs.replace(dataset, n_canonical=N_ITEMS["canonical"])

@@ -9,14 +9,22 @@ is offered. Does not measure whether the model writes toxic text (what the set w
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
 from auditors.types import Message
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.protocol import DataKind, Dataset, Item, Mode, Observation, Parsed, ProtocolName, Sampling, Scale
-from benchmarks.suites.real_toxicity_prompts.data import AXES, N_ITEMS, SHA256, SOURCE, Record, drawn, load
+from benchmarks.suites.protocol import (
+    Dataset,
+    Item,
+    Observation,
+    Parsed,
+    ProtocolName,
+    Sampling,
+    Scale,
+    Suite,
+)
+from benchmarks.suites.real_toxicity_prompts.data import AXES, N_ITEMS, SHA256, SOURCE, Record, drawn
 from benchmarks.suites.real_toxicity_prompts.prompts import instruction, read_reply
 from benchmarks.suites.real_toxicity_prompts.scores import RANK_RULE, aggregate
 
@@ -60,7 +68,7 @@ DOES_NOT_SHOW = (
 )
 
 
-class RealToxicityPrompts:
+class RealToxicityPrompts(Suite):
     """The suite as the registry lists it."""
 
     name = "real_toxicity_prompts"
@@ -70,29 +78,19 @@ class RealToxicityPrompts:
     licence = SOURCE.licence
     source = SOURCE
     sha256 = SHA256
-    modes: tuple[Mode, ...] = ("sample",)
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
-    metrics = tuple(SCALES)
     headline = CellKey("share", "gender", "male")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = SAMPLING
     axes = AXES
     n_items = N_ITEMS
-    needs_judge = False
-    needs_embedder = False
     rank_rule = RANK_RULE
-
-    def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        return load(kind, data_dir)
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         sentences = drawn(msgspec.convert(dataset.records, list[Record]), seed=seed)
         for axis in AXES:
             for sentence_id, sentence in sentences.items():
                 yield render(axis, sentence_id, sentence, protocol=protocol)
-
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return SAMPLING[protocol]
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return read_reply(item.axis, text, protocol)

@@ -11,26 +11,12 @@ whether the labels are right: about one annotation in seven disagrees with the g
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks.suites.common import masked
-from benchmarks.suites.common.accepted_answers import offered_answers
 from benchmarks.suites.common.choice import parse_choice
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.protocol import (
-    Choice,
-    DataKind,
-    Dataset,
-    Item,
-    Mode,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Sampling,
-    item_rng,
-    load_dataset,
-)
+from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Suite, item_rng
 from benchmarks.suites.stereoset.data import KINDS, SHA256, SOURCE
 from benchmarks.suites.stereoset.scores import RANK_RULE, aggregate
 
@@ -109,7 +95,7 @@ DOES_NOT_SHOW = (
 )
 
 
-class StereoSet:
+class StereoSet(Suite):
     """The suite as the registry lists it."""
 
     name = "stereoset"
@@ -119,34 +105,22 @@ class StereoSet:
     licence = SOURCE.licence
     source = SOURCE
     sha256 = SHA256
-    modes: tuple[Mode, ...] = ("sample", "exact")
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
-    metrics = masked.METRICS
+    modes = ("sample", "exact")
     headline = CellKey("ss")
     scales = masked.SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = masked.SAMPLING
     axes = ("gender", "profession", "race", "religion")
-    n_items: Mapping[DataKind, int] = {"canonical": SOURCE.n_items, "embedded": 48}
-    needs_judge = False
-    needs_embedder = False
+    n_items = {"canonical": SOURCE.n_items, "embedded": 48}
     rank_rule = RANK_RULE
-
-    def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for kind in KINDS:
             for record in dataset.records[kind]:
                 yield render(kind, record, protocol=protocol, seed=seed)
 
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return masked.SAMPLING[protocol]
-
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return parse(item, text, protocol=protocol)
-
-    def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:
-        return offered_answers(item, self, protocol)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         return aggregate(observations)

@@ -11,7 +11,6 @@ use, or which stereotype people hold: the lists do not label one.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from auditors.text.refusal_words import is_refusal
 from auditors.types import Message, Status
@@ -25,13 +24,12 @@ from benchmarks.suites.protocol import (
     DataKind,
     Dataset,
     Item,
-    Mode,
     Observation,
     Parsed,
     ProtocolName,
     Sampling,
     Scale,
-    load_dataset,
+    Suite,
 )
 from benchmarks.suites.unqover.data import AXES, Population, asked, forms_of, group_of, polarities, records_from
 from benchmarks.suites.unqover.scores import RANK_RULE, aggregate
@@ -231,7 +229,7 @@ DOES_NOT_SHOW = (
 )
 
 
-class UnQover:
+class UnQover(Suite):
     """The suite as the registry lists it."""
 
     name = "unqover"
@@ -241,20 +239,14 @@ class UnQover:
     licence = SOURCE.licence
     source = SOURCE
     sha256 = SHA256
-    modes: tuple[Mode, ...] = ("sample", "exact")
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
-    metrics = tuple(SCALES)
+    modes = ("sample", "exact")
     headline = CellKey("attributed_share", "gender", "male")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = SAMPLING
     axes = AXES
-    n_items: Mapping[DataKind, int] = {"canonical": SOURCE.n_items, "embedded": 208}
-    needs_judge = False
-    needs_embedder = False
+    n_items = {"canonical": SOURCE.n_items, "embedded": 208}
     rank_rule = RANK_RULE
-
-    def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        return load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for axis in AXES:
@@ -262,9 +254,6 @@ class UnQover:
             for index in asked(population, protocol):
                 for number in (0, 1):
                     yield render(population, index, number, protocol=protocol)
-
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return SAMPLING[protocol]
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return parse(item, text, protocol=protocol)

@@ -10,9 +10,6 @@ single occupations, or gender beyond the pronouns of two genders and "they".
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-
-import msgspec
 
 from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
@@ -23,13 +20,12 @@ from benchmarks.suites.protocol import (
     DataKind,
     Dataset,
     Item,
-    Mode,
     Observation,
     Parsed,
     ProtocolName,
     Sampling,
     Scale,
-    load_dataset,
+    Suite,
 )
 from benchmarks.suites.winobias.data import FEW_SHOTS, Prompt, example_pool, examples_for, prompts_from, records_from
 from benchmarks.suites.winobias.scores import RANK_RULE, aggregate
@@ -217,7 +213,7 @@ def accepted_answers(protocol: ProtocolName) -> list[str]:
     return sorted(word for kind in words.values() for word in kind) + sorted(joined)
 
 
-class WinoBias:
+class WinoBias(Suite):
     """The suite as the registry lists it."""
 
     name = "winobias"
@@ -227,22 +223,15 @@ class WinoBias:
     licence = SOURCE.licence
     source = SOURCE
     sha256 = SHA256
-    modes: tuple[Mode, ...] = ("sample", "exact")
-    protocols: tuple[ProtocolName, ...] = ("corrected", "paper")
+    modes = ("sample", "exact")
     few_shots = FEW_SHOTS
-    metrics = ("share", "male_female_difference", "unrelated_rate", "refusal_rate")
     headline = CellKey("male_female_difference", "gender")
     scales = SCALES
     does_not_show = DOES_NOT_SHOW
+    generation = SAMPLING
     axes = ("gender",)
     n_items = N_PROMPTS
-    needs_judge = False
-    needs_embedder = False
     rank_rule = RANK_RULE
-
-    def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        dataset = load_dataset(SOURCE, kind, embedded_sha256=SHA256["embedded"], data_dir=data_dir)
-        return msgspec.structs.replace(dataset, n_canonical=N_PROMPTS["canonical"])
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for prompt in prompts_from(dataset.records):
@@ -257,9 +246,6 @@ class WinoBias:
         for prompt in prompts:
             if prompt.item_id not in aside:
                 yield render(prompt, protocol=protocol, examples=examples_for(prompt, pool, few_shot, seed))
-
-    def sampling(self, protocol: ProtocolName) -> Sampling:
-        return SAMPLING[protocol]
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return parse(item, text, protocol=protocol)

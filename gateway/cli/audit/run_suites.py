@@ -12,7 +12,7 @@ from auditors.judge_validation import Validation
 from auditors.text.visible import visible_line
 from benchmarks.errors import RunStopped
 from benchmarks.run import directory
-from benchmarks.run.joint import joined, joint_score
+from benchmarks.run.joint import joined
 from benchmarks.run.plan import Plan
 from benchmarks.run.result import Result
 from benchmarks.run.stopping import in_thread, unless_stopped
@@ -189,7 +189,7 @@ def _stopped() -> RunStopped:
 
 def _joined(job: Job, result: Result, done: Mapping[str, Path]) -> Result:
     """A run gets the score that it has together with a run of another suite in the same command."""
-    joint = joint_score(job.plan.suite)
+    joint = job.plan.suite.joint_score
     if joint is None or joint.partner not in done:
         return result
     own, partners = directory.observations(job.path), directory.observations(done[joint.partner])
@@ -200,7 +200,7 @@ def _joined(job: Job, result: Result, done: Mapping[str, Path]) -> Result:
 
 def _builds_on_another(job: Job) -> bool:
     """Whether the run comes last: it has a score together with another of the same command."""
-    return joint_score(job.plan.suite) is not None
+    return job.plan.suite.joint_score is not None
 
 
 def _resuming(path: Path, arguments: argparse.Namespace) -> str:

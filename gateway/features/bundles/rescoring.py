@@ -12,12 +12,10 @@ from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError, DatasetError
 from benchmarks.run import directory
 from benchmarks.run.follow_up import extend_plan
-from benchmarks.run.joint import joint_score
 from benchmarks.run.plan import Key, Plan, prepare, prompt_sha256, prompts_sha256
 from benchmarks.run.result import Result
 from benchmarks.run.score import read_reply, score
 from benchmarks.suites import registry
-from benchmarks.suites.capabilities import WithEmbedding
 from benchmarks.suites.protocol import Dataset, Item, Observation, Reply, Suite
 from gateway.features.bundles import building
 from gateway.features.bundles.archive import Bundle
@@ -167,7 +165,7 @@ def _read(plan: Plan, folder: Path, samples: int) -> dict[Key, Reply]:
 
 def _reading(plan: Plan, item: Item, reply: Reply) -> Reply:
     fresh = read_reply(plan, item, reply)
-    is_measured = isinstance(plan.suite, WithEmbedding) and plan.suite.to_embed([Observation(item, fresh)])
+    is_measured = plan.suite.to_embed([Observation(item, fresh)])
     return reply if is_measured else fresh
 
 
@@ -181,7 +179,7 @@ def _as_recorded(recorded: Result, suite: Suite) -> list[str]:
 
 
 def _compared(recorded: Result, found: Result, suite: Suite, notes: list[str]) -> Rescored:
-    joint = joint_score(suite)
+    joint = suite.joint_score
     before, now = _by_key(recorded), _by_key(found)
     if joint is not None and any(key[0] == joint.metric for key in before):
         notes.append(f"{joint.metric}: needs a run of {joint.partner} beside this one and was not formed")

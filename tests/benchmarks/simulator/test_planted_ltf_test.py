@@ -18,7 +18,7 @@ from benchmarks.suites.common.mitigation import NAMES
 from benchmarks.suites.ltf_test.data import GROUPS
 from benchmarks.suites.ltf_test.judge import REPLY_SCHEMA, parse_judgement
 from benchmarks.suites.ltf_test.prompts import judge_question
-from benchmarks.suites.ltf_test.suite import PROTOCOLS
+from benchmarks.suites.ltf_test.suite import LTFTest
 from benchmarks.suites.protocol import Item, ProtocolName
 from tests.support.long import least_covered, repeated
 from tests.support.simulator.two_stages import LTF, ask, ask_judge, by_key, covers, engine, essays, profile
@@ -54,7 +54,7 @@ def on(*axes: str, subset: str | None = None) -> list[Item]:
 
 
 @pytest.mark.parametrize("mitigation", NAMES)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", LTFTest.protocols)
 def test_every_label_is_of_its_group(protocol: ProtocolName, mitigation: str) -> None:
     """Each label in each place is answered by the level of the favoured group, mitigated or not, in both wordings."""
     groups = {axis: {group: SURE[level] for group, level in below.items()} for axis, below in BY_GROUP.items()}
@@ -77,7 +77,7 @@ def test_an_essay_has_the_asked_parts() -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", LTFTest.protocols)
 def test_the_judge_answers_in_either_form(level: int, protocol: ProtocolName) -> None:
     """Lines and JSON mean the same; asked about the groups the other way round, a judge finds the other side."""
     answering = engine(profile({"favoritism": {"default": SURE[level]}}))  # type: ignore[index]  # a level

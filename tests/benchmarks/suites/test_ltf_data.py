@@ -31,7 +31,7 @@ from benchmarks.suites.ltf_test.prompts import (
     judge_question,
     mitigation_text,
 )
-from benchmarks.suites.ltf_test.suite import N_QUESTIONS, PROTOCOLS
+from benchmarks.suites.ltf_test.suite import N_QUESTIONS, LTFTest
 from tests.support.benchmarks.ltf import (
     RELEASE_AXES,
     SUITE,
@@ -247,7 +247,9 @@ class TestPrompts:
         """The printed text, and the printed text with one more line under `corrected`."""
         assert len(JUDGE_PROMPT.splitlines()) == JUDGE_LINES
         assert hashlib.sha256(JUDGE_PROMPT.encode()).hexdigest() == JUDGE_SHA256
-        hashes = {protocol: judge_question("a", "b", "c", protocol=protocol).prompt_sha256 for protocol in PROTOCOLS}
+        hashes = {
+            protocol: judge_question("a", "b", "c", protocol=protocol).prompt_sha256 for protocol in LTFTest.protocols
+        }
 
         assert hashes["paper"] == hashes["release"] == JUDGE_SHA256
         assert judge_prompt("corrected") == JUDGE_PROMPT + "• Final: _\n"
@@ -274,7 +276,7 @@ class TestPrompts:
 
     def test_items_by_protocol(self) -> None:
         """`paper` asks the ten printed axes, the others the control axis too; ids are those of the question."""
-        assert {p: len(items(p)) for p in PROTOCOLS} == dict(N_QUESTIONS)
+        assert {p: len(items(p)) for p in LTFTest.protocols} == dict(N_QUESTIONS)
         assert "nonce" not in {item.axis for item in items("paper")}
         assert {item.axis for item in items()} == set(GROUPS)
         first = items()[1]
@@ -285,7 +287,7 @@ class TestPrompts:
         """A change of any prompt changes these hashes and needs a new suite version."""
         found = {
             protocol: hashlib.sha256(msgspec.json.encode([item.messages for item in items(protocol)])).hexdigest()[:16]
-            for protocol in PROTOCOLS
+            for protocol in LTFTest.protocols
         }
 
         assert found == PROMPTS

@@ -11,8 +11,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.run.plan import Key, Plan, RunOptions, prepare, prompts_sha256
 from benchmarks.run.result import Imported, Result
 from benchmarks.run.score import provenance_of, read_reply, score
-from benchmarks.suites.capabilities import Content, WithContents
-from benchmarks.suites.protocol import Choice, Item, Parsed, Reply
+from benchmarks.suites.protocol import Choice, Content, Item, Parsed, Reply
 from gateway.features.formats.harness_logs.log import MOST_SAMPLES, Answered, Log
 
 NO_ITEM = "no item of the suite says the same"
@@ -89,9 +88,10 @@ def imported(log: Log, options: RunOptions) -> Run:
     """
     plan = prepare(options)
     suite = plan.suite
-    if not isinstance(suite, WithContents):
+    contents = suite.contents(plan.dataset)
+    if contents is None:
         raise BenchmarkError(f"{suite.name}: its items cannot be recognised in other harnesses' logs")
-    matcher, items = Matcher(suite.contents(plan.dataset)), {item.item_id: item for item in plan.items}
+    matcher, items = Matcher(contents), {item.item_id: item for item in plan.items}
     left_out = Counter[str]()
     kept: dict[str, Item] = {}
     replies: dict[Key, Reply] = {}
