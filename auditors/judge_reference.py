@@ -15,10 +15,12 @@ from pathlib import Path
 
 import msgspec
 
-from auditors.judge import PROMPT_SHA256, Verdict
+from auditors.clients.judge_client import JudgeClient
+from auditors.judge import PROMPT_SHA256, Verdict, judge_question, parse_verdict
 from auditors.metrics.intervals import Interval
 from auditors.metrics.weighting import WeightedSums, add_weighted, fixed_time_interval
 from auditors.streams.scales import scaled
+from auditors.text.fencing import mark
 from auditors.text.user_files import read_utf8
 from auditors.types import JudgeStamp, Measurement, Status
 
@@ -158,3 +160,17 @@ def require_judge(found: ReferenceSet, model: str, thinking: str) -> None:
     for name, one, other in zip(("model", "question", "thinking"), made_of, asked, strict=True):
         if one != other:
             raise ReferenceSetError(f"it is of a judge with {name} {one}, the auditor's has {other}: make it anew")
+
+
+async def judged(
+    prompt: str, reply: str, judge: JudgeClient, max_tokens: int
+) -> tuple[Scored | None, JudgeStamp, str | None]:
+    """What the judge says of a reply, None with the reason where no verdict can be read. Raises CompletionError."""
+    found = await judge.ask(lambda: judge_question(prompt, reply, mark(), max_tokens), parse_verdict)
+    return None if found.value is None else scored(found.value), found.stamp, found.reason
+
+
+async def judged_again(item: ReferenceItem, judge: JudgeClient, max_tokens: int) -> list[Measurement]:
+    """Raises CompletionError when the judge's server gives no reply, which says nothing about the judge."""
+    found, stamp, reason = await judged(item.prompt, item.reply, judge, max_tokens)
+    return measurements(item, found, stamp, reason)

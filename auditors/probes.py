@@ -1,10 +1,15 @@
 """Probes: the question of a sampled exchange, sent to its model again, also in changed form, and the answers.
 
-A question asked again holds the messages as text, with calls and results of tools (`auditors.tool_history`), the
-temperature, top_p, a bounded number of tokens and every other field that shapes the answer (`auditors.conditions`), and
-nothing else: no client's credentials, user, metadata or conversation id, no seed (each answer is drawn afresh), no
-streaming. A tool that an answer calls is read, never run. It goes straight to the upstream behind live traffic, marked
-so that no gateway samples it.
+A question asked again holds the messages as text, with calls and results of tools, the temperature, top_p, a bounded
+number of tokens and every other field that shapes the answer (`auditors.conditions`), and nothing else: no client's
+credentials, user, metadata or conversation id, no seed (each answer is drawn afresh), no streaming. A tool that an
+answer calls is read, never run. It goes straight to the upstream behind live traffic, marked so that no gateway samples
+it.
+
+Calls and results of tools are sent again as they came, in the form of chat completions. What the reader could not put
+into that form (`text.tool_calls`), what was redacted before it was stored, and what is larger than other conditions of
+a probe may be (`conditions`) raises NotAuditableError `tool_calls`: a question with another history is another
+question.
 """
 
 import asyncio
@@ -16,13 +21,13 @@ import msgspec
 from auditors.clients.cancellation import all_of
 from auditors.clients.failures import LIMIT_OF_TOKENS
 from auditors.clients.thinking_switch import exhausted
-from auditors.conditions import conditions_of
+from auditors.conditions import DEEPEST_CARRIED, LARGEST_BYTES, REDACTED, conditions_of
 from auditors.text.conversation import TOOL_CALL, Conversation, NotAuditableError
 from auditors.text.identity import Identity, with_identity
 from auditors.text.readers.exchange import read_conversation
 from auditors.text.refusal_words import declines
+from auditors.text.swaps.json_text import is_deeper
 from auditors.text.thinking import DEFAULT_BUDGET, is_exhausted, told_apart
-from auditors.tool_history import check_tool_history
 from auditors.types import (
     Completer,
     CompletionError,
@@ -34,6 +39,32 @@ from auditors.types import (
     ToolCall,
 )
 
+MEDIA = "[media]"
+"""What stands in a stored request in place of what is not kept."""
+
+
+def check_tool_history(conversation: Conversation) -> None:
+    """Raises NotAuditableError for a history of tools that no probe can have. Takes time in proportion to it."""
+    if conversation.uncarried:
+        _not_carried(", ".join(conversation.uncarried))
+    size = 0
+    for message in conversation.messages:
+        if message.call_id and MEDIA in message.content:
+            _not_carried("a part of a result was not kept")
+        written = [text for call in message.calls for text in (call.id, call.name, call.arguments)]
+        if any(map(REDACTED.search, (message.call_id, message.tool, *written))):
+            _not_carried("a part of them was redacted")
+        size += sum(len(text.encode()) for text in (message.call_id, message.tool, message.thoughts, *written))
+    if size > LARGEST_BYTES:
+        _not_carried(f"they have, without results, more than {LARGEST_BYTES} bytes")
+    if any(is_deeper(call.arguments, DEEPEST_CARRIED) for message in conversation.messages for call in message.calls):
+        _not_carried(f"arguments have more than {DEEPEST_CARRIED} levels")
+
+
+def _not_carried(why: str) -> None:
+    raise NotAuditableError("tool_calls", f"calls and results of tools cannot be carried into a probe: {why}")
+
+
 NOT_ASKED_AGAIN: Mapping[str, NotAuditable] = {
     **dict.fromkeys(("image", "audio", "video", "file"), "media"),
     TOOL_CALL: "tool_calls",
@@ -41,7 +72,7 @@ NOT_ASKED_AGAIN: Mapping[str, NotAuditable] = {
 }
 """What a conversation may hold, by its note, that a question in words cannot repeat; and the reason it makes.
 
-A tool that was called in the request is no such thing: `auditors.tool_history` says what of it is carried.
+A tool that was called in the request is no such thing: `auditors.probes` says what of it is carried.
 """
 
 TOOL_CALLED = "a tool was called in place of an answer in words"

@@ -14,7 +14,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.lab.distillation.evaluation import people
 from benchmarks.lab.filter_head.examples import read_examples
 from benchmarks.lab.training import recipe
-from benchmarks.run import directory, judge_validation
+from benchmarks.run import directory, judge
 from benchmarks.simulator import loading as profiles
 from gateway.cli.audit import jobs
 from gateway.config.filter_head import read_head
@@ -58,7 +58,7 @@ READERS: dict[str, tuple[str, Reader]] = {
     "examples": ('{"text": "a", "biased": true}\n' * 2, lambda path: read_examples(path).examples),
     "recorded replies": ('{"item_id": "1", "text": "a"}\n' * 2, directory.read_recorded),
     "reference set": (reference_set("m").decode(), lambda path: judge_reference.read(path)[0]),
-    "judge validation": (msgspec.json.encode(GOOD).decode() + "\n", judge_validation.read),
+    "judge validation": (msgspec.json.encode(GOOD).decode() + "\n", judge.read),
     "log of lm-eval": (f"{LINE}\n{LINE}\n", lambda path: lm_eval.read(path).answers),
     "log of Inspect": (
         '{"eval": {"task": "t"},\n"samples": [{"input": "Who?", "output": {"completion": "she"}}]}',

@@ -6,7 +6,7 @@ id, so a run with a mitigation prompt pairs with the run without.
 
 Where a side could stop early (`--precision`), how many replies are shared hangs on what it saw. Then intervals have the
 level at which those of all looks hold at once, and p values grow as much as that level costs, as in the run's own
-result (see `benchmarks.run.precision`).
+result (see `benchmarks.run.estimation`).
 """
 
 import math
@@ -23,9 +23,8 @@ from auditors.metrics.bootstrap import N_RESAMPLES, Statistic, holm, paired_swap
 from auditors.metrics.significance import repeated_level
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
-from benchmarks.run.multiplicity import FALSE_STARS
+from benchmarks.run.estimation import FALSE_STARS, GROWTH, n_looks
 from benchmarks.run.plan import RunOptions
-from benchmarks.run.precision import GROWTH, n_looks
 from benchmarks.run.result import Result
 from benchmarks.run.score import cells
 from benchmarks.suites import registry

@@ -8,7 +8,7 @@ from auditors.types import Estimate
 from benchmarks.reporting.compare import Comparison, Difference
 from benchmarks.reporting.flips import Flip, counted
 from benchmarks.reporting.pages import template
-from benchmarks.run.multiplicity import FALSE_STARS
+from benchmarks.run.estimation import FALSE_STARS
 from benchmarks.suites import registry
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import Scale

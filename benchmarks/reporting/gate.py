@@ -13,7 +13,7 @@ import msgspec
 from auditors.judge_validation import Validation
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError, nearest
-from benchmarks.run.judge_validation import judge_used
+from benchmarks.run.judge import judge_used
 from benchmarks.run.result import Result
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {

@@ -6,7 +6,7 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
-from benchmarks.run.multiplicity import mark
+from benchmarks.run.estimation import mark
 from benchmarks.run.result import Result
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import CellKey

@@ -8,7 +8,7 @@ import msgspec
 from auditors.types import Estimate
 from benchmarks.figures.display import number, signed
 from benchmarks.reporting.headline import heading, part, places
-from benchmarks.run.multiplicity import mark
+from benchmarks.run.estimation import mark
 from benchmarks.run.result import shown_fields
 from benchmarks.suites.protocol import Scale
 

@@ -12,7 +12,7 @@ from benchmarks.reporting.command import command_of
 from benchmarks.reporting.headline import Card, cards, key_of
 from benchmarks.reporting.leaderboard import leaderboards, separation, settings
 from benchmarks.reporting.pages import template
-from benchmarks.run.multiplicity import mark
+from benchmarks.run.estimation import mark
 from benchmarks.run.result import Result, encode
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import HIGHEST, LOWEST, REFUSALS_AS
@@ -59,7 +59,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     crowded: list[tuple[str, int]]
     """Metrics with more than MANY intervals, and how many."""
     n_compared: int
-    """Numbers with an adjusted p value (see benchmarks.run.multiplicity)."""
+    """Numbers with an adjusted p value (see benchmarks.run.estimation)."""
     n_marked: int | None
     """Those that differ from the neutral value; None when none was compared."""
     sensitive: list[Estimate]

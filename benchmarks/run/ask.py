@@ -11,13 +11,10 @@ import msgspec
 from auditors.clients.judge_client import JudgeClient
 from auditors.types import Completer
 from benchmarks.errors import BenchmarkError, RunStopped
-from benchmarks.run.asker import Answer, Asker, answerer
-from benchmarks.run.draws import most_at_once
-from benchmarks.run.log import RunLog
-from benchmarks.run.parts import Group, Ranges, Whole
+from benchmarks.run.asker import Answer, Asker, answerer, most_at_once
+from benchmarks.run.log import Replies, RunLog, kept
 from benchmarks.run.plan import Plan
-from benchmarks.run.replies import Replies, kept
-from benchmarks.run.share import Share, Terms, ranges_of
+from benchmarks.run.share import Group, Ranges, Share, Terms, Whole, ranges_of
 from benchmarks.run.stopping import GRACE_SECONDS
 from benchmarks.run.thinking import probe_once
 from benchmarks.suites.protocol import Item, Reply

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from auditors.metrics.clustered import clustered_share, degrees_of_freedom
-from benchmarks.run.plan import Key, Plan
-from benchmarks.run.repeats import HeadlineNoise, Repeats, ShareChanged
+from benchmarks.run.plan import Key, Plan, at_least
+from benchmarks.run.result import HeadlineNoise, Repeats, ShareChanged
 from benchmarks.run.score import cells
-from benchmarks.run.selection import at_least
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import never
 from benchmarks.suites.protocol import Item, Observation, Reply

@@ -17,9 +17,8 @@ import msgspec
 from auditors.json_errors import UNREADABLE
 from auditors.text.user_files import NotUtf8Error, read_utf8
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.log import BLOCK_BYTES, Beginning, Placed, ReplyLines
+from benchmarks.run.log import BLOCK_BYTES, Beginning, Placed, Replies, ReplyLines
 from benchmarks.run.plan import Plan, RunOptions, prompt_sha256
-from benchmarks.run.replies import Replies
 from benchmarks.run.result import Result, decode, encode
 from benchmarks.run.stopping import in_thread
 from benchmarks.run.thinking import ThinkingFound

@@ -1,4 +1,4 @@
-"""result.json (contract 2) as structs."""
+"""result.json (contract 2) as structs, and numbers that finished runs of two suites give together."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,78 @@ import msgspec
 
 from auditors.judge_validation import Validation
 from auditors.types import Estimate, JudgeStamp
-from benchmarks.run.judge_validation import JudgeUsed
-from benchmarks.run.precision import Precision
-from benchmarks.run.rank_resamples import RankResamples
-from benchmarks.run.repeats import Repeats
+from benchmarks.run.estimation import Precision, RankResamples
+from benchmarks.run.judge import JudgeUsed
 from benchmarks.run.thinking import ThinkingFound, exhausted_reason
-from benchmarks.suites.common.observations import items_of
-from benchmarks.suites.protocol import STATUSES, DataKind, Mode, Observation, ProtocolName
+from benchmarks.suites.common.observations import items_of, without_exhausted
+from benchmarks.suites.protocol import (
+    STATUSES,
+    DataKind,
+    JointScore,
+    Mode,
+    Observation,
+    ProtocolName,
+)
+
+
+class ShareChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the pairs of replies, with an interval by cluster."""
+
+    n: int
+    value: float
+    """0..1."""
+    lower: float | None
+    upper: float | None
+
+
+class HeadlineNoise(msgspec.Struct, frozen=True, kw_only=True):
+    """What asking again does to the headline number of a run of this size, in its own unit."""
+
+    metric: str
+    standard_deviation: float | None
+    lower: float | None = None
+    upper: float | None = None
+    """Of the standard deviation, 95 %."""
+    difference: float | None = None
+    """The headline numbers of two such runs differ by no more in 95 % of cases, where nothing else differs."""
+    reason: str | None = None
+    """Why something is missing."""
+
+
+class Repeats(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed between the first reply to an item and its repeat."""
+
+    share: float
+    """Of the items, as asked for."""
+    n_asked: int
+    n_pairs: int
+    """Items of which both replies arrived; all below is about these."""
+    requests: int
+    """That gave the repeats."""
+    text: ShareChanged | None
+    """Replies with another text; None in mode exact, where they have none, and without pairs."""
+    answer: ShareChanged | None
+    """Replies read as something else: another status, value or, in mode exact, probability."""
+    headline: HeadlineNoise
+
+    @property
+    def words(self) -> str:
+        """One line for the reader."""
+        if self.answer is None:
+            return f"asked again: no pair of replies among {self.n_asked} items"
+        text = "" if self.text is None else f"{_percent(self.text)} came back in other words, "
+        noise = self.headline.reason
+        if self.headline.difference is not None:
+            by_chance = f"{self.headline.difference:.3g} or less by chance alone (95 %)"
+            noise = f"{self.headline.metric} of two such runs differs by {by_chance}"
+        return f"asked again: of {self.n_pairs} replies {text}{_percent(self.answer)} with another answer; {noise}"
+
+
+def _percent(share: ShareChanged) -> str:
+    if share.lower is None or share.upper is None:
+        return f"{100 * share.value:.1f} %"
+    return f"{100 * share.value:.1f} % ({100 * share.lower:.1f} to {100 * share.upper:.1f})"
+
 
 SCHEMA = 1
 
@@ -124,7 +189,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """items, and replies by status; the statuses add up to items times samples."""
     estimates: list[Estimate]
     expected_by_chance: float | None = None
-    """Stars that chance alone would give this result on average (benchmarks.run.multiplicity); None: nothing tested."""
+    """Stars that chance alone would give this result on average (benchmarks.run.estimation); None: nothing tested."""
     rank_resamples: list[RankResamples] = []
     """Of the number by which the suite ranks models, by axis; none for a suite without ranks."""
     judge: JudgeUsed | None = None
@@ -194,3 +259,22 @@ def decode(content: bytes) -> Result:
 
 def encode(result: Result) -> bytes:
     return msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n"
+
+
+def joined(result: Result, joint: JointScore, own: Sequence[Observation], partners: Sequence[Observation]) -> Result:
+    """The result with the score of it and a run of the partner, of the same model and options.
+
+    Args:
+        result: of the suite that declares the score.
+        joint: the score.
+        own: what the result rests on.
+        partners: what the partner's result rests on.
+    """
+    rest = [one for one in result.estimates if one.metric != joint.metric]
+    found = joint.estimates(without_exhausted(own), without_exhausted(partners), result.protocol, result.seed)
+    if result.precision is not None:
+        found = [msgspec.structs.replace(one, lower=None, upper=None, method=None, reason=STOPPED) for one in found]
+    return msgspec.structs.replace(result, estimates=[*rest, *found])
+
+
+STOPPED = "no interval: the two runs stopped at looks of their own (--precision)"

@@ -1,9 +1,16 @@
-"""Runs one suite: prepares the items, asks the model, scores the replies."""
+"""Runs one suite: prepares the items, asks the model, scores the replies.
+
+The items are out of the garbage collector's sight: a full collection looks at every object there is and holds up every
+other thread meanwhile: 0.2 s with the items of BBQ, several times while these are made and now and then as long as they
+live. Use from one thread, the event loop's.
+"""
 
 import asyncio
+import gc
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,22 +28,56 @@ from benchmarks.run import asked_again
 from benchmarks.run.ask import AUTO_CONCURRENCY, Progress, ask
 from benchmarks.run.ask import assist as ask_ranges
 from benchmarks.run.asker import Answer, answerer
-from benchmarks.run.embedding import EmbeddedBeside
-from benchmarks.run.follow_up import extend_plan
-from benchmarks.run.garbage import no_full_collections, set_aside
+from benchmarks.run.estimation import Precision, looks_of
+from benchmarks.run.follow_up import EmbeddedBeside, extend_plan
 from benchmarks.run.judge import stamps
-from benchmarks.run.log import Placed, RunLog
+from benchmarks.run.log import Placed, Replies, RunLog, kept
 from benchmarks.run.plan import Plan, RunOptions, prepare, prompts_sha256
-from benchmarks.run.precision import Precision, looks_of
-from benchmarks.run.repeats import Repeats
-from benchmarks.run.replies import Replies, kept
 from benchmarks.run.reply_cache import is_from_cache
-from benchmarks.run.result import Result
+from benchmarks.run.result import Repeats, Result
 from benchmarks.run.score import headline, provenance_of, score
 from benchmarks.run.share import Share, Terms
 from benchmarks.run.stopping import checkpoint_of, in_thread, unless_stopped
 from benchmarks.run.thinking import ThinkingFound, probe_once
 from benchmarks.suites.protocol import Reply
+
+NEVER = 1_000_000_000
+"""Collections of the middle generation before a full one by itself."""
+
+_making = 0
+_kept = 0
+_thresholds = gc.get_threshold()
+
+
+@contextmanager
+def no_full_collections() -> Iterator[None]:
+    """While what lives long is made, in whichever thread: nearly nothing of it is garbage."""
+    global _making, _thresholds
+    if not _making:
+        _thresholds = gc.get_threshold()
+        gc.set_threshold(*_thresholds[:2], NEVER)
+    _making += 1
+    try:
+        yield
+    finally:
+        _making -= 1
+        if not _making:
+            gc.set_threshold(*_thresholds)
+
+
+@contextmanager
+def set_aside() -> Iterator[None]:
+    """What is there at the beginning of the block is not looked at until its end, or that of the last one like it."""
+    global _kept
+    gc.freeze()
+    _kept += 1
+    try:
+        yield
+    finally:
+        _kept -= 1
+        if not _kept:
+            gc.unfreeze()
+
 
 __all__ = [
     "AUTO_CONCURRENCY",

@@ -1,8 +1,12 @@
-"""What a served model does about thinking, found out before a run asks anything, and the room that its replies need.
+"""A served model's thinking, tested before a run asks anything, and the room that its replies need.
 
-One short question, asked in the words that servers may understand until one of them obeys
+One short question is asked in the words that servers may understand until a form is obeyed
 (`auditors.text.thinking.forms`). The thoughts are no part of an answer, so a suite's own limit of tokens is for the
 answer alone.
+
+A model that cannot be told not to think is made to answer at once: its reply is begun for it, with an empty thought.
+The template of its chat decides whether such a beginning stays (Qwen3's and GLM's keep it) or cannot be continued
+(DeepSeek's leaves thoughts out), so it is tried before anything is measured.
 """
 
 import asyncio
@@ -23,8 +27,55 @@ from auditors.text.thinking import (
 )
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message, TellsContext
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.empty_thought import EMPTY_THOUGHT, ends_thinking
 from benchmarks.run.reply_cache import is_from_cache
+
+EMPTY_THOUGHT = "<think>\n\n</think>\n\n"
+"""As the templates of models with a switch write it when thinking is off."""
+CONTINUE: Mapping[str, Any] = {"add_generation_prompt": False, "continue_final_message": True}
+"""Fields by which vLLM goes on with the last message instead of answering it."""
+
+
+class WithEmptyThought(msgspec.Struct, frozen=True):
+    """A completer whose every reply is begun with an empty thought."""
+
+    inner: Completer
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """The reply behind the empty thought, and behind the beginning of its own that a request continues.
+
+        A parser that waits for the end of the thoughts, which stands in the prompt, takes the answer for a thought:
+        where there is nothing else, it is the answer.
+        """
+        *earlier, last = request.messages
+        if last.role == "assistant":
+            begun, extra = [*earlier, Message(last.role, EMPTY_THOUGHT + last.content)], request.extra
+        else:
+            begun, extra = [*request.messages, Message("assistant", EMPTY_THOUGHT)], {**request.extra, **CONTINUE}
+        completion = await self.inner.complete(msgspec.structs.replace(request, messages=begun, extra=extra))
+        if completion.text or completion.reasoning is None:
+            return completion
+        return msgspec.structs.replace(completion, text=completion.reasoning, reasoning=None, reasoning_field=None)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+async def ends_thinking(completer: Completer, request: CompletionRequest) -> bool:
+    """Whether an empty thought is kept in the prompt, and the model answers behind it without another one.
+
+    Raises: BenchmarkError where the server does not answer.
+    """
+    try:
+        plain = await completer.complete(msgspec.structs.replace(request, max_tokens=1))
+        begun = await WithEmptyThought(completer).complete(request)
+    except CompletionError as exc:
+        if exc.kind == "rejected":
+            return False
+        raise BenchmarkError(f"the model server does not answer: {exc}") from exc
+    lengths = [(one.usage or {}).get("prompt_tokens") for one in (plain, begun)]
+    is_kept = None not in lengths and lengths[0] != lengths[1]
+    return is_kept and begun.reasoning is None and begun.finish_reason == "stop" and bool((begun.text or "").strip())
+
 
 QUESTION = "Is 17 a prime number? Answer with yes or no."
 """Short, and worth a thought."""

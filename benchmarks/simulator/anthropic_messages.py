@@ -6,13 +6,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from benchmarks.simulator import tokens, tool_calls
-from benchmarks.simulator.asgi import Call
+from benchmarks.simulator import replies, tool_calls
+from benchmarks.simulator.asgi import Call, attend
 from benchmarks.simulator.engine import Answer, Engine
-from benchmarks.simulator.generation import Generated, Step
-from benchmarks.simulator.held_slot import attend
 from benchmarks.simulator.openai_requests import BadRequestError, demanded, flat_text
-from benchmarks.simulator.text_request import Asked, Turn, render
+from benchmarks.simulator.text_request import Asked, Generated, Step, Turn, render
 from benchmarks.simulator.tool_calls import Offer, Piece, Tool
 
 Json = dict[str, Any]
@@ -36,7 +34,7 @@ class ToolChoice(msgspec.Struct, frozen=True):
 class MessagesRequest(msgspec.Struct, kw_only=True):
     messages: list[MessageParam]
     model: str | None = None
-    max_tokens: int = tokens.MAX_MODEL_LEN
+    max_tokens: int = replies.MAX_MODEL_LEN
     system: str | list[dict[str, Any]] | None = None
     temperature: float | None = None
     stop_sequences: list[str] = []
@@ -62,7 +60,7 @@ class MessagesRequest(msgspec.Struct, kw_only=True):
             model=model,
             turns=turns,
             prefix=prefix,
-            prompt_tokens=tokens.count(render(turns, prefix)),
+            prompt_tokens=replies.count(render(turns, prefix)),
             max_tokens=self.max_tokens,
             temperature=1.0 if self.temperature is None else self.temperature,
             stop=tuple(self.stop_sequences),
@@ -93,7 +91,7 @@ async def messages(engine: Engine, call: Call) -> None:
 
 async def count_tokens(engine: Engine, call: Call) -> None:
     request = _decoder.decode(await call.body())
-    await call.json({"input_tokens": tokens.count(render(request.turns()))})
+    await call.json({"input_tokens": replies.count(render(request.turns()))})
 
 
 async def _say(engine: Engine, call: Call, request: MessagesRequest, asked: Asked) -> None:

@@ -1,4 +1,4 @@
-"""The few lines of ASGI that the simulator needs: read a body, send JSON, send events, notice that the client left."""
+"""The few lines of ASGI that the simulator needs: read a body, send JSON and events, give up when the client leaves."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
@@ -6,6 +6,9 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+
+from benchmarks.simulator.engine import Engine
+from benchmarks.simulator.text_request import Asked
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -70,3 +73,16 @@ class Call:
         async for event in events:
             await self._send({"type": "http.response.body", "body": event, "more_body": True})
         await self._send({"type": "http.response.body", "body": b""})
+
+
+async def attend(engine: Engine, call: Call, asked: Asked, work: Callable[[], Awaitable[None]]) -> None:
+    """Runs `work` in a slot. Raises ClientGone when the client left before the end."""
+    if engine.immediate:
+        await _in_slot(engine, asked, work)
+    else:
+        await call.unless_gone(_in_slot(engine, asked, work))
+
+
+async def _in_slot(engine: Engine, asked: Asked, work: Callable[[], Awaitable[None]]) -> None:
+    async with engine.slot(asked):
+        await work()

@@ -1,8 +1,10 @@
 """One simulated model server without its HTTP: which profile holds now, who waits, what was drawn, what was counted."""
 
 import asyncio
+import heapq
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from heapq import merge
 from importlib.metadata import PackageNotFoundError, version
@@ -13,13 +15,11 @@ import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.answers import Answers
-from benchmarks.simulator.draws import Draws, digest
-from benchmarks.simulator.generation import Generated, Step, generate, shape, steps
+from benchmarks.simulator.counterfactual import TypedDecisions
 from benchmarks.simulator.openai_requests import BadRequestError
-from benchmarks.simulator.priority_semaphore import PrioritySemaphore
 from benchmarks.simulator.profile import Profile
-from benchmarks.simulator.replies import Replies
-from benchmarks.simulator.text_request import Asked
+from benchmarks.simulator.replies import Draws, Replies, Vocabulary, digest, split
+from benchmarks.simulator.text_request import Asked, Generated, Step, generate, shape, steps
 from benchmarks.simulator.thinking import (
     EMPTY,
     OPENING,
@@ -29,10 +29,90 @@ from benchmarks.simulator.thinking import (
     thought_about,
     written,
 )
-from benchmarks.simulator.tokens import Vocabulary, split
 from benchmarks.simulator.tool_calls import Offer
-from benchmarks.simulator.typed_decisions import TypedDecisions
-from benchmarks.simulator.vllm_metrics import EngineCounts
+
+
+class PrioritySemaphore:
+    def __init__(self, limit: int) -> None:
+        self._free = limit
+        self._arrivals = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+
+    @property
+    def free(self) -> int:
+        return self._free
+
+    async def acquire(self, priority: int) -> None:
+        if self._free > 0:
+            self._free -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._arrivals += 1
+        heapq.heappush(self._waiting, (priority, self._arrivals, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release()  # the slot was handed over in the same moment
+            raise
+
+    def release(self) -> None:
+        """Hands the slot to the next in line that still waits."""
+        while self._waiting:
+            _, _, turn = heapq.heappop(self._waiting)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+
+FINISH_REASONS = ("stop", "length", "abort")
+
+
+class EngineCounts:
+    def __init__(self, models: list[str], max_running: int) -> None:
+        self._models = models
+        self._max_running = max_running
+        self.running: Counter[str] = Counter()
+        self.waiting: Counter[str] = Counter()
+        self.prompt_tokens: Counter[str] = Counter()
+        self.generation_tokens: Counter[str] = Counter()
+        self.finished: Counter[tuple[str, str]] = Counter()
+
+    def count_finished(self, model: str, reason: str) -> None:
+        self.finished[model, reason] += 1
+
+    def render(self) -> str:
+        """Prometheus text format, version 0.0.4."""
+        return "\n".join(self._lines()) + "\n"
+
+    def _lines(self) -> Iterator[str]:
+        cache_use = {model: self.running[model] / self._max_running for model in self._models}
+        yield from self._family("num_requests_running", "gauge", "Requests being answered.", self.running)
+        yield from self._family("num_requests_waiting", "gauge", "Requests waiting for a slot.", self.waiting)
+        yield from self._family("kv_cache_usage_perc", "gauge", "Share of the slots in use; 1 is full.", cache_use)
+        yield from self._family("prompt_tokens_total", "counter", "Prompt tokens read.", self.prompt_tokens)
+        yield from self._family("generation_tokens_total", "counter", "Tokens generated.", self.generation_tokens)
+        yield from _head("request_success_total", "counter", "Requests ended, by reason.")
+        for model in self._models:
+            for reason in FINISH_REASONS:
+                labels = f'engine="0",finished_reason="{reason}",model_name="{_escaped(model)}"'
+                yield f"vllm:request_success_total{{{labels}}} {float(self.finished[model, reason])}"
+
+    def _family(self, name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
+        yield from _head(name, kind, text)
+        for model in self._models:
+            yield f'vllm:{name}{{engine="0",model_name="{_escaped(model)}"}} {float(values.get(model, 0.0))}'
+
+
+def _head(name: str, kind: str, text: str) -> Iterator[str]:
+    yield f"# HELP vllm:{name} {text}"
+    yield f"# TYPE vllm:{name} {kind}"
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
 
 try:
     VERSION = version("biasgate")

@@ -1,7 +1,11 @@
-"""Profiles from TOML: named ("default", "null", ...; see profiles/), or a file; with a section for every suite."""
+"""Profiles from TOML, and the benchmark questions that the simulator knows.
+
+A profile is named ("default", "null", ...; see profiles/), or a file; it has a section for every suite. The questions
+are every suite's own, and the published ones that are fetched.
+"""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -9,8 +13,10 @@ from typing import Any, cast
 import msgspec
 
 from auditors.text.user_files import read_utf8
+from benchmarks.datasets import published
 from benchmarks.simulator.planted import table
 from benchmarks.simulator.profile import Profile, ProfileError, checked
+from benchmarks.suites.registry import SUITES, datasets
 
 _PROFILES = Path(__file__).parent / "profiles"
 
@@ -53,3 +59,21 @@ def _with_suites() -> type[Profile]:
         "Profile", sections, bases=(Profile,), frozen=True, kw_only=True, forbid_unknown_fields=True
     )
     return cast(type[Profile], made)
+
+
+def known_items(data_dir: str | None) -> Iterator[tuple[str, msgspec.Struct]]:
+    """Signature and fact of everything that the answer key holds.
+
+    Args:
+        data_dir: dataset cache; None takes the default one, if anything is in it.
+
+    Raises: ProfileError when a named cache holds no data set; DatasetError when one is damaged.
+    """
+    folder = None if data_dir is None else Path(data_dir)
+    fetched = {name for name, source in datasets().items() if published.state(source, folder).state != "absent"}
+    if folder is not None and not fetched:
+        raise ProfileError(f"{folder}: no benchmark data here: run `biasgate datasets fetch NAME`, or leave it out")
+    for name, planted in table.by_questions().items():
+        yield from planted.facts(SUITES[name].load("embedded"))
+        if name in fetched:
+            yield from planted.facts(SUITES[name].load("canonical", folder))

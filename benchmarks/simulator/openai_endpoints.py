@@ -7,14 +7,13 @@ from typing import Any
 import msgspec
 
 from benchmarks.simulator import openai_replies as shapes
-from benchmarks.simulator import tokens, tool_calls
-from benchmarks.simulator.asgi import Call
-from benchmarks.simulator.draws import digest
-from benchmarks.simulator.embeddings import embed, packed
+from benchmarks.simulator import replies, tool_calls
+from benchmarks.simulator.asgi import Call, attend
 from benchmarks.simulator.engine import Answer, Engine
-from benchmarks.simulator.held_slot import attend
 from benchmarks.simulator.openai_replies import Envelope, Json, Reported
 from benchmarks.simulator.openai_requests import BadRequestError, ChatRequest, CompletionRequest, EmbeddingRequest
+from benchmarks.simulator.prose import embed, packed
+from benchmarks.simulator.replies import digest
 from benchmarks.simulator.text_request import Asked
 from benchmarks.simulator.thinking import told_apart
 from benchmarks.simulator.tool_calls import Piece
@@ -68,7 +67,7 @@ async def embeddings(engine: Engine, call: Call) -> None:
         for index, vector in enumerate(vectors)
     ]
     envelope = Envelope(f"embd-{digest(str(texts))}", model, engine.started_at, engine.fingerprint)
-    n_tokens = sum(map(tokens.count, texts))
+    n_tokens = sum(map(replies.count, texts))
     await call.json(envelope.around("list", data=data, usage=shapes.usage(n_tokens, 0)))
 
 
@@ -141,7 +140,7 @@ def _chat_object(engine: Engine, answer: Answer, envelope: Envelope, reported: R
             if call is not None:
                 choice = shapes.calling(choice, offer, said, call, tool_calls.call_id(answer.id, index))
         choices.append(choice)
-        n_thoughts += 0 if thoughts is None else tokens.count(thoughts)
+        n_thoughts += 0 if thoughts is None else replies.count(thoughts)
     usage = _usage([answer])
     if thinking.switch != "none" and thinking.has_parser:
         usage["completion_tokens_details"] = {"reasoning_tokens": n_thoughts}

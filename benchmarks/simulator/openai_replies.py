@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.simulator.generation import Generated, Step
+from benchmarks.simulator.replies import Vocabulary
+from benchmarks.simulator.text_request import Generated, Step
 from benchmarks.simulator.thinking import CLOSING, OPENING
-from benchmarks.simulator.tokens import Vocabulary
 from benchmarks.simulator.tool_calls import Call, Offer, Piece
 
 Json = dict[str, Any]

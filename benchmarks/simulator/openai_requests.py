@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from benchmarks.simulator import tokens
+from benchmarks.simulator import replies
 from benchmarks.simulator.text_request import Asked, Turn, render
 from benchmarks.simulator.thinking import Told, read_told
 from benchmarks.simulator.tool_calls import Offer, Tool
@@ -72,7 +72,7 @@ class Sampling(msgspec.Struct, kw_only=True):
         return wrapped.get("name")
 
     def asked(self, model: str, turns: tuple[Turn, ...], *, prefix: str, prompt: str, max_tokens: int | None) -> Asked:
-        prompt_tokens = tokens.count(prompt)
+        prompt_tokens = replies.count(prompt)
         _check_sampling(self, max_tokens)
         structured = self.structured_outputs
         return Asked(
@@ -80,7 +80,7 @@ class Sampling(msgspec.Struct, kw_only=True):
             turns=turns,
             prefix=prefix,
             prompt_tokens=prompt_tokens,
-            max_tokens=max_tokens or max(1, tokens.MAX_MODEL_LEN - prompt_tokens),
+            max_tokens=max_tokens or max(1, replies.MAX_MODEL_LEN - prompt_tokens),
             temperature=1.0 if self.temperature is None else self.temperature,
             n=self.n or 1,
             seed=self.seed,
@@ -208,7 +208,7 @@ class TokenizeRequest(msgspec.Struct, frozen=True):
 
 
 class DetokenizeRequest(msgspec.Struct, frozen=True):
-    tokens: list[int]
+    replies: list[int]
     model: str | None = None
 
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from auditors.text.identity import AXES, GROUPS, IDENTITIES
 from benchmarks.errors import BenchmarkError, nearest
-from benchmarks.simulator.counterfactual import Counterfactual
+from benchmarks.simulator.counterfactual import Counterfactual, TypedDecisions
 from benchmarks.simulator.sections import (
     LEVELS,
     REPLY_SENTENCES,
@@ -22,9 +22,8 @@ from benchmarks.simulator.sections import (
     Probability,
     Section,
 )
-from benchmarks.simulator.structured_choices import StructuredChoices
 from benchmarks.simulator.thinking import ThinkingModel
-from benchmarks.simulator.typed_decisions import TypedDecisions
+from benchmarks.simulator.tool_calls import StructuredChoices
 
 AnySection = TypeVar("AnySection", bound=msgspec.Struct)
 AnyProfile = TypeVar("AnyProfile", bound="Profile")

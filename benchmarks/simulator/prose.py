@@ -1,12 +1,24 @@
-"""Free replies made of stock sentences, so that two replies differ in exactly as many sentences as was planted.
+"""Free replies made of stock sentences, and embeddings under which their distance is the planted one.
 
 Each topic sentence has a plain wording and a shifted one. A prompt chooses its topics by hash; an identity sentence
-turns a planted number of them into their shifted wording.
+turns a planted number of them into their shifted wording, so two replies differ in exactly as many sentences.
+
+For an embedding a text is a bag of sentences. Every stock sentence has a coordinate of its own, so 1 - cosine of two
+replies to one prompt is exactly the share of sentences that differ; other sentences are hashed to the remaining
+coordinates. A stance sentence and the signature of an identity weigh nothing: they are for judges, and would blur the
+planted distance.
 """
 
+import base64
+import math
 import random
+import struct
+from collections import Counter
 from collections.abc import Mapping
 
+from benchmarks.simulator import stance
+from benchmarks.simulator.counterfactual import CLOSING
+from benchmarks.simulator.replies import uniform
 from benchmarks.simulator.sections import REPLY_SENTENCES
 
 TOPICS: tuple[tuple[str, str], ...] = (
@@ -60,3 +72,38 @@ def compose(prompt: str, *, fraction: float, seed: int) -> list[str]:
     topics = random.Random(f"{seed}/{prompt}").sample(TOPICS, REPLY_SENTENCES)
     shifted = round(fraction * REPLY_SENTENCES)
     return [wordings[place < shifted] for place, wordings in enumerate(topics)]
+
+
+# Embeddings.
+
+
+DIMENSIONS = 1024
+_WEIGHTLESS = frozenset((*SIGNATURES.values(), CLOSING, stance.LECTURE))
+_COORDINATE = {sentence: place for place, sentence in enumerate(sum(TOPICS, ()))}
+
+
+def embed(text: str) -> list[float]:
+    """An L2-normalised vector of DIMENSIONS coordinates. Raises ValueError on a text without a word."""
+    found = stance.sentences(text)
+    if not found:
+        raise ValueError("an empty text has no embedding")
+    weighed = [sentence for sentence in found if not _weighs_nothing(sentence)] or found
+    counts = Counter(map(_coordinate, weighed))
+    length = math.sqrt(sum(n * n for n in counts.values()))
+    return [counts[place] / length for place in range(DIMENSIONS)]
+
+
+def packed(vector: list[float]) -> str:
+    """Base64 of little-endian float32, which the official client asks for by default."""
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+
+def _weighs_nothing(sentence: str) -> bool:
+    return sentence in _WEIGHTLESS or stance.is_written(sentence)
+
+
+def _coordinate(sentence: str) -> int:
+    if sentence in _COORDINATE:
+        return _COORDINATE[sentence]
+    free = DIMENSIONS - len(_COORDINATE)
+    return len(_COORDINATE) + int(uniform("sentence", sentence) * free)

@@ -1,12 +1,102 @@
-"""A planted distribution over whole replies. Sampling, argmax and every log-probability are derived from it.
+"""Draws, tokens, and planted distributions over whole replies.
 
-So a reply drawn often enough, the log-probabilities of its tokens and the planted profile always agree.
+Chance comes from a hash of the simulator's seed, the request's seed and the request's content. A request with a `seed`
+is a pure function. Without a seed, the n-th identical request takes the n-th draw, so asking again varies the reply
+while the same requests in the same order give the same replies after every start.
+
+A token is a piece of at most eight word characters, its id a hash: ids are the same in every process (short of a 31-bit
+collision).
+
+Sampling, argmax and every log-probability are derived from a distribution, so a reply drawn often enough, the
+log-probabilities of its tokens and the planted profile always agree.
 """
 
+import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 
-from benchmarks.simulator.tokens import EOS, split
+_REMEMBERED = 200_000
+
+
+def uniform(*parts: object) -> float:
+    """A number in [0, 1) that depends on the parts alone."""
+    text = "\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") / 2**64
+
+
+def digest(content: str) -> str:
+    """Short name of a request's content: 32 hexadecimal digits."""
+    return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+class Draws:
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._asked: dict[str, int] = {}
+
+    def stream(self, content: str, request_seed: int | None) -> str:
+        """Name of the draws of one request; the count of an identical unseeded request is part of it."""
+        if request_seed is not None:
+            return f"{self._seed}/s{request_seed}/{content}"
+        number = self._asked.pop(content, 0)
+        self._asked[content] = number + 1
+        if len(self._asked) > _REMEMBERED:
+            del self._asked[next(iter(self._asked))]
+        return f"{self._seed}/n{number}/{content}"
+
+
+# Tokens.
+
+
+EOS = "</s>"
+EOS_ID = 2
+MAX_MODEL_LEN = 32_768
+
+_FIRST_ID = 256
+_ID_SPACE = 2**31 - 1 - _FIRST_ID
+_PIECE = re.compile(r" ?\w{1,8}|\W")
+
+
+@lru_cache(maxsize=2048)
+def split(text: str) -> tuple[str, ...]:
+    """Pieces whose concatenation is the text: a word takes the space before it along, as byte-pair vocabularies do."""
+    return tuple(_PIECE.findall(text))
+
+
+def count(text: str) -> int:
+    return len(_PIECE.findall(text))
+
+
+class Vocabulary:
+    """Two-way map of pieces and ids; it must have seen a piece to name its id again."""
+
+    def __init__(self) -> None:
+        self._pieces = {EOS_ID: EOS}
+
+    def id(self, piece: str) -> int:
+        if piece == EOS:
+            return EOS_ID
+        digest = hashlib.blake2b(piece.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        number = _FIRST_ID + int.from_bytes(digest, "big") % _ID_SPACE
+        while self._pieces.setdefault(number, piece) != piece:
+            number += 1
+        return number
+
+    def encode(self, text: str) -> list[int]:
+        return [self.id(piece) for piece in split(text)]
+
+    def piece(self, number: int) -> str | None:
+        """The piece of an id, or None when this process never saw it."""
+        return self._pieces.get(number)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Inverse of `encode`. Raises KeyError with the first id it never saw."""
+        return "".join(self._pieces[number] for number in ids)
+
+
+# Distributions over replies.
 
 
 class Replies:

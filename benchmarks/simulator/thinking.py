@@ -9,10 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from benchmarks.simulator.draws import uniform
-from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.replies import Replies, split, uniform
 from benchmarks.simulator.sections import Probability, Section
-from benchmarks.simulator.tokens import split
 
 OPENING, CLOSING = "<think>\n", "\n</think>\n\n"
 EMPTY = OPENING + CLOSING

@@ -1,17 +1,25 @@
-"""Calls of tools: what a request offers, how the model writes a call, and how a server's parser reads it.
+"""Calls of tools: what a request offers, how the model writes a call, how a server reads it, and planted choices.
 
 The model writes in the form that vLLM's parser "hermes" reads, whatever the request demands; a reply that was cut off
 before the end of its call stays a text where it is read whole, and is a begun call where it is streamed, as there.
+
+Choices depend on the group a prompt names by a planted amount, and on chance. A prompt that offers several tools is
+answered by a call of the first or, with the planted probability, of the last; a schema is filled with its first values
+or, with another planted probability, all with its last ones. Both are drawn anew for each answer, so that asking twice
+differs as often as is planted.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from benchmarks.simulator.draws import digest
-from benchmarks.simulator.tokens import EOS
+from auditors.text.identity import AXES, GROUPS, groups_mentioned
+from benchmarks.simulator.replies import EOS, digest
+from benchmarks.simulator.sections import Probability, Section, unknown
+from benchmarks.simulator.stance import without_identity
 
 _OPENING, _SEPARATOR, _CLOSING = '<tool_call>\n{"name": ', ', "arguments": ', "}\n</tool_call>"
 
@@ -122,3 +130,108 @@ def _end_of_object(text: str, begin: int) -> int:
         return json.JSONDecoder().raw_decode(text, begin)[1]
     except ValueError:
         return len(text)
+
+
+# Two small valid instances of a JSON schema.
+
+
+def instance(schema: Mapping[str, Any], *, is_other: bool = False) -> Any:
+    """The first allowed value of everything: constants, enums, lower bounds, required and optional properties.
+
+    The other instance has the last one: the last of an enum, true for false, the upper bound or one more than the
+    lower, another letter. A constant, null and an array without items are the same in both.
+    """
+    place = -1 if is_other else 0
+    if "const" in schema:
+        return schema["const"]
+    if schema.get("enum"):
+        return schema["enum"][place]
+    for union in ("anyOf", "oneOf"):
+        if schema.get(union):
+            return instance(schema[union][place], is_other=is_other)
+    if schema.get("allOf"):
+        return instance(schema["allOf"][0], is_other=is_other)
+    kinds = schema.get("type", "object")
+    kind = kinds if isinstance(kinds, str) else kinds[place]
+    return _of_type(kind, schema, is_other)
+
+
+def _of_type(kind: str, schema: Mapping[str, Any], is_other: bool) -> Any:
+    match kind:
+        case "object":
+            properties = schema.get("properties", {})
+            return {name: instance(below, is_other=is_other) for name, below in properties.items()}
+        case "array":
+            item = instance(schema.get("items", {"type": "string"}), is_other=is_other)
+            return [item] * int(schema.get("minItems", 0))
+        case "integer" | "number":
+            least = schema.get("minimum", 0)
+            return schema.get("maximum", least + 1) if is_other else least
+        case "string":
+            least = int(schema.get("minLength", 0))
+            return "y" * min(max(1, least), schema.get("maxLength", max(1, least))) if is_other else "x" * least
+        case "boolean":
+            return is_other
+        case _:
+            return None
+
+
+# Planted choices of tools and fields.
+
+
+class OtherChoice(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How often the other one of two choices is taken."""
+
+    default: Probability = 0.0
+    groups: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
+    """axis -> group that a prompt names first -> probability; the default where left out."""
+
+    def faults(self) -> Iterator[str]:
+        yield from unknown("axis", self.groups, AXES, "groups")
+        for axis, groups in self.groups.items():
+            yield from unknown("group", groups, [group for found, group in GROUPS if found == axis], f"groups.{axis}")
+
+    def p(self, axis: str, group: str) -> float:
+        return self.groups.get(axis, {}).get(group, self.default)
+
+    def about(self, prompt: str) -> float:
+        """The probability for a prompt; a sentence that gives the model an identity names no group."""
+        named = groups_mentioned(without_identity(prompt)[0])
+        return self.p(*named[0]) if named else self.default
+
+    def expected_excess(self, axis: str, group: str, other: str) -> float:
+        """Planted mean of an excess for a prompt about `group`, swapped to `other`, where the two choices differ by 1.
+
+        Two draws of a side differ with 2p(1-p), one of each with p(1-q) + q(1-p): the excess is the square of p - q.
+        Choices that differ by d, as fields of which d can take another value, have d times that.
+        """
+        return (self.p(axis, group) - self.p(axis, other)) ** 2
+
+
+class StructuredChoices(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How requests that offer tools or ask for JSON are answered."""
+
+    tool: OtherChoice | None = None
+    """P(the last of the tools offered is called, not the first). None: words, unless the request demands a call."""
+    values: OtherChoice = OtherChoice()
+    """P(fields and arguments take the last value that the schema allows, not the first)."""
+
+    def faults(self) -> Iterator[str]:
+        for name, below in (("tool", self.tool), ("values", self.values)):
+            for fault in () if below is None else below.faults():
+                yield f"{name}.{fault}"
+
+    def instances(self, prompt: str, schema: Mapping[str, Any]) -> dict[str, float]:
+        """Both fillings of a schema as JSON, with their probabilities."""
+        p = self.values.about(prompt)
+        first, other = (msgspec.json.encode(instance(schema, is_other=one)).decode() for one in (False, True))
+        return {first: 1.0} if first == other else {first: 1 - p, other: p}
+
+    def calls(self, prompt: str, offer: Offer) -> dict[str, float]:
+        """Calls as the model writes them, with their probabilities."""
+        p = 0.0 if self.tool is None else self.tool.about(prompt)
+        weights = defaultdict[str, float](float)
+        for tool, p_tool in ((offer.tools[0], 1 - p), (offer.tools[-1], p)):
+            for arguments, p_arguments in self.instances(prompt, tool.parameters).items():
+                weights[write(Call(tool.name, arguments))] += p_tool * p_arguments
+        return weights

@@ -26,11 +26,11 @@ from auditors.types import UNREAD, AuditFailure, Auditor, Exchange, FailureKind,
 from gateway.auditor import known_good
 from gateway.auditor.backpressure.circuit_breaker import Attempt, Fault, during
 from gateway.auditor.backpressure.deadline import time_limit
+from gateway.auditor.backpressure.fair_slots import FairSlots
 from gateway.auditor.circuits import Circuits
 from gateway.auditor.enabled import EMBEDDER, EnabledAuditors
-from gateway.auditor.fair_slots import FairSlots
 from gateway.auditor.group_commit import GroupCommit
-from gateway.auditor.latest_exchanges import LatestExchanges
+from gateway.auditor.metrics import LatestExchanges
 from gateway.auditor.part import AuditorPart
 from gateway.config.schema import Config
 from gateway.errors import StoreError

@@ -5,6 +5,7 @@ what each auditor does and sees itself: `biasgate_audit_allowance` and what was 
 `biasgate_audit_live_latency_ratio` does not.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -17,18 +18,51 @@ from auditors.types import Estimate
 from gateway.auditor.backpressure.aimd import REASONS
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.backpressure.running import EVICTED, WASTED, Evictions
-from gateway.auditor.families import counter, gauge, put
-from gateway.auditor.latest_exchanges import LatestExchanges
 from gateway.auditor.live_series import Labels, LiveSeries
+from gateway.auditor.part import counter, gauge, put
 from gateway.config.schema import AuditsConfig
+from gateway.proxy.trace_context import read_traceparent
 from gateway.proxy.wasted_tokens import WastedTokens
 from gateway.store.circuits import Circuit, Waiting
+from gateway.store.measurements import Recording
 from gateway.store.runs import Run
 from gateway.store.streams import Stream
-from gateway.streams.recording import SCORE_BOUNDS
+from gateway.streams.recording import SCORE_BOUNDS, counted
 from gateway.telemetry.exemplars import exemplar
 from gateway.telemetry.metrics import EVICTED_HELP, WASTED_HELP
 from gateway.turns import in_turns
+
+
+class Latest(msgspec.Struct, frozen=True, gc=False):
+    """An exchange that was counted."""
+
+    request_id: str
+    trace_id: str
+    """Of the live request; "" where it was not traced."""
+    value: float
+    """What was observed; 1 where it was only counted."""
+    at: float
+    """Unix seconds."""
+
+
+class LatestExchanges:
+    """By counter and label values, of which there is a closed set."""
+
+    def __init__(self) -> None:
+        self._latest: dict[tuple[str, tuple[str, ...]], Latest] = {}
+
+    def note(self, recording: Recording) -> None:
+        """It is in the store."""
+        exchange, now = recording.exchange, time.time()
+        found = read_traceparent(exchange.traceparent.encode()) if exchange.traceparent else None
+        trace_id = f"{found.trace_id:032x}" if found is not None and found.is_sampled else ""
+        for name, labels, value in counted(recording):
+            self._latest[name, labels] = Latest(exchange.request_id, trace_id, value, now)
+
+    def of(self, name: str, labels: tuple[str, ...]) -> Latest | None:
+        """None where this process has counted none."""
+        return self._latest.get((name, labels))
+
 
 RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "model", "mode", "thinking")
 

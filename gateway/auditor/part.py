@@ -1,11 +1,11 @@
-"""What a feature adds to the auditor process: jobs, periodic actions, metric families."""
+"""A feature's part of the auditor process: jobs, periodic actions, metric families and their samples."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
-from prometheus_client.core import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.streams.drift import DriftSettings
@@ -16,6 +16,28 @@ from gateway.config.schema import Config
 from gateway.jobs import JobQueue
 from gateway.store.database import Database
 from gateway.streams.recording import Measured
+
+
+def counter(name: str, text: str, labels: Sequence[str]) -> CounterMetricFamily:
+    """Return an empty counter family `biasgate_NAME_total` with its help text."""
+    return CounterMetricFamily(f"biasgate_{name}", text, labels=labels)
+
+
+def gauge(name: str, text: str, labels: Sequence[str]) -> GaugeMetricFamily:
+    """Return an empty gauge family `biasgate_NAME` with its help text."""
+    return GaugeMetricFamily(f"biasgate_{name}", text, labels=labels)
+
+
+def interval(name: str, text: str, labels: Sequence[str]) -> tuple[GaugeMetricFamily, ...]:
+    """Return three gauge families: a value, the lower and the upper end of its interval."""
+    ends = {"": text, "_lower": "Lower end of its interval.", "_upper": "Upper end of its interval."}
+    return tuple(gauge(f"{name}{end}", words, labels) for end, words in ends.items())
+
+
+def put(family: GaugeMetricFamily, labels: Sequence[str], value: float | None) -> None:
+    """Add a sample; none where the value is None, for undefined is not zero."""
+    if value is not None:
+        family.add_metric(labels, value)
 
 
 class AuditorContext(msgspec.Struct, frozen=True, kw_only=True):

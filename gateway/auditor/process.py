@@ -1,6 +1,13 @@
-"""The auditor process: opens its parts, works until told to stop, closes them in order."""
+"""The auditor process: opens its parts, works until told to stop, closes them in order.
+
+Settings of glibc's allocator keep its memory bounded; another C library is left as it is. An embedder takes and frees
+blocks of many megabytes in ever new sizes, between small ones that live long. By itself glibc raises the size from
+which a block is mapped apart, up to 32 MB, to where the last large block was freed: large blocks then come from the
+heap, and what lives between them keeps it from shrinking.
+"""
 
 import asyncio
+import ctypes
 import logging
 import os
 import socket
@@ -11,7 +18,7 @@ from pathlib import Path
 
 from auditors.streams.drift import DriftSettings
 from benchmarks.suites import registry
-from gateway.auditor import heap, maintenance, scheduling
+from gateway.auditor import maintenance, scheduling
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.circuits import REFRESH_SECONDS as CIRCUIT_SECONDS
 from gateway.auditor.circuits import Circuits
@@ -20,8 +27,7 @@ from gateway.auditor.endpoint import Endpoint, listen
 from gateway.auditor.evaluation_events import EvaluationEvents
 from gateway.auditor.live import LIVE_JOBS, LiveAudit
 from gateway.auditor.metrics import AuditorMetrics
-from gateway.auditor.metrics_renewal import MetricsRenewal
-from gateway.auditor.metrics_snapshot import SnapshotReader
+from gateway.auditor.metrics_snapshot import MetricsRenewal, SnapshotReader
 from gateway.auditor.part import AuditorContext, AuditorFeature, AuditorPart
 from gateway.auditor.reference import drift_settings
 from gateway.auditor.reference_passes import ReferencePasses
@@ -40,6 +46,27 @@ from gateway.store.database import Database
 from gateway.store.sparse_log import SparseLog
 from gateway.streams import updates
 from gateway.telemetry.exposition import Exposition
+
+LARGE_BLOCK_BYTES = 1024 * 1024
+"""Blocks from this size on are mapped apart, and given back to the kernel when freed."""
+
+_M_MMAP_THRESHOLD = -3
+"""In malloc.h."""
+
+
+def map_large_blocks() -> None:
+    """From now on. An operator's own MALLOC_MMAP_THRESHOLD_ stays."""
+    change = getattr(ctypes.CDLL(None), "mallopt", None)
+    if change is not None and "MALLOC_MMAP_THRESHOLD_" not in os.environ:
+        change(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+
+
+def trim() -> None:
+    """Gives whole free pages back to the kernel. Takes some tens of milliseconds, without the interpreter's lock."""
+    give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if give_back is not None:
+        give_back(0)
+
 
 logger = logging.getLogger(__name__)
 store_log = SparseLog(logger)
@@ -77,7 +104,7 @@ async def run_auditor(
 
     Raises: ConfigError or StoreError when it cannot start.
     """
-    heap.map_large_blocks()
+    map_large_blocks()
     keys = ControlKeys(config) if config.server.protect_metrics else None
     async with AsyncExitStack() as stack:
         metrics_dir = config.server.metrics_dir
@@ -207,7 +234,7 @@ class _Work:
             _every(EVENTS_SECONDS, stop, self._events),
             _every(RETIRE_SECONDS, stop, self._retire),
             _every(auditors_seen.BEAT_SECONDS, stop, partial(auditors_seen.beat, database, self.name)),
-            _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, heap.trim)),
+            _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, trim)),
         ]
 
     async def checks(self) -> Mapping[str, str]:

@@ -9,8 +9,7 @@ from pathlib import Path
 from auditors import judge_reference
 from auditors.clients.judge_client import JudgeClient
 from auditors.clients.thinking_switch import ThinkingCompleter
-from auditors.judge_reference import ReferenceItem, ReferenceSet, ReferenceSetError
-from auditors.rejudging import judged_again
+from auditors.judge_reference import ReferenceItem, ReferenceSet, ReferenceSetError, judged_again
 from auditors.streams.drift import DriftSettings
 from auditors.text.thinking import OFF, Thinking, parse_thinking
 from auditors.types import Completer, CompletionError

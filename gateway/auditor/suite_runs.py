@@ -21,7 +21,7 @@ from auditors.judge_validation import Validation
 from auditors.types import Completer, Embedder
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.reporting import report
-from benchmarks.run import judge_validation, runner
+from benchmarks.run import judge, runner
 from benchmarks.run import result as results
 from benchmarks.run.client import REQUEST_SECONDS, RETRIES, open_client
 from benchmarks.run.runner import Progress, RunOptions
@@ -32,10 +32,10 @@ from benchmarks.suites.registry import find
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, ConcurrencyLimiters
 from gateway.auditor.backpressure.stoppable_gate import StoppableGate
 from gateway.auditor.clients import audit_priority, upstream_serving
-from gateway.auditor.joint_score import add_joint_scores
 from gateway.auditor.maintenance import call_to_range
-from gateway.auditor.pooled_endpoint import endpoint_for
-from gateway.auditor.run_share import RunShare
+from gateway.auditor.runs.joint_score import add_joint_scores
+from gateway.auditor.runs.pooled_endpoint import endpoint_for
+from gateway.auditor.runs.run_share import RunShare
 from gateway.config.schema import Config, UpstreamConfig, origin_of
 from gateway.errors import ConfigError, NotFoundError, RequestError, StoreError
 from gateway.jobs import JobQueue
@@ -267,7 +267,7 @@ class SuiteRuns:
         """Raises BenchmarkError for a file that is none, or a digest that the store does not have."""
         name = self._config.audits.judge_validation
         if name is None or not name.startswith(calibrations.BY_DIGEST):
-            return None if name is None else await in_thread(judge_validation.read, Path(name))
+            return None if name is None else await in_thread(judge.read, Path(name))
         try:
             kept = await calibrations.get(self._database, name.removeprefix(calibrations.BY_DIGEST))
         except (NotFoundError, RequestError) as exc:

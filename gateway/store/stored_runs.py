@@ -8,8 +8,8 @@ import msgspec
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.directory import Manifest
 from benchmarks.run.follow_up import extend_plan, observed
+from benchmarks.run.log import Replies, kept
 from benchmarks.run.plan import Plan, RunOptions, prepare
-from benchmarks.run.replies import Replies, kept
 from benchmarks.run.result import Result, decode
 from benchmarks.suites.common.observations import Observations
 from gateway.config.schema import Config

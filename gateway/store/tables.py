@@ -359,9 +359,7 @@ judge_calibrations = sa.Table(  # comparisons of judges with people; rows are ad
     sa.Column("judge_model", sa.String(200), nullable=False, index=True),
     sa.Column("prompt_sha256", sa.String(64), nullable=False),
     sa.Column("thinking", sa.String(32), nullable=False),
-    sa.Column(
-        "content", sa.Text, nullable=False
-    ),  # JSON of benchmarks.run.judge_validation.Validation, as it was written
+    sa.Column("content", sa.Text, nullable=False),  # JSON of benchmarks.run.judge.Validation, as it was written
     sa.Column("created_at", sa.Float, nullable=False),
 )
 

@@ -10,7 +10,7 @@ from auditors.text.visible import visible_line
 from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.reporting.headline import Card, cards, places
-from benchmarks.run.multiplicity import MARK, mark
+from benchmarks.run.estimation import MARK, mark
 from benchmarks.run.result import Result
 
 UNLIMITED = 100_000

@@ -10,12 +10,11 @@ import pytest
 from auditors.conditions import LARGEST_BYTES
 from auditors.counterfactual import CounterfactualAuditor
 from auditors.judge import JudgeAuditor
-from auditors.probes import LONGEST_PROMPT_CHARS
+from auditors.probes import LONGEST_PROMPT_CHARS, check_tool_history
 from auditors.structured import TOOL_ARGUMENTS, TOOL_NAME
 from auditors.text.conversation import NotAuditableError
 from auditors.text.identity import IDENTITIES, with_identity
 from auditors.text.readers.exchange import read_conversation
-from auditors.tool_history import check_tool_history
 from auditors.types import AuditFailure, Exchange, Measurement
 from tests.auditors.test_conditions import MESSAGES, RESPONSES, TOOL
 from tests.auditors.test_probe_conditions import NAMES, PlainEmbedder, audited, probes

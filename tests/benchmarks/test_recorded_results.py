@@ -21,9 +21,8 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.run.follow_up import embedded, observed
-from benchmarks.run.joint import joined
 from benchmarks.run.plan import RunOptions, prepare
-from benchmarks.run.result import Result
+from benchmarks.run.result import Result, joined
 from benchmarks.run.score import provenance_of, read_recorded, score
 from benchmarks.suites.decision.scores import JOINT_SCORE
 from benchmarks.suites.protocol import Observation, Reply

@@ -26,11 +26,10 @@ from auditors.judge import METRIC, Verdict, VerdictError, parse_verdict
 from auditors.text.identity import groups_mentioned
 from auditors.text.thinking import DEFAULT, OFF, is_exhausted, parse_thinking
 from auditors.types import Completion, CompletionError, CompletionRequest
-from benchmarks.run.empty_thought import EMPTY_THOUGHT, ends_thinking
 from benchmarks.run.exact.measuring import open_reader
 from benchmarks.run.plan import Plan
 from benchmarks.run.runner import RunOptions, prepare
-from benchmarks.run.thinking import ThinkingFound
+from benchmarks.run.thinking import EMPTY_THOUGHT, ThinkingFound, ends_thinking
 from benchmarks.suites.protocol import Item, Parsed
 from tests.support.processes import free_port
 from tests.support.vllm.wire import Recorder, recording

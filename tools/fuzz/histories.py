@@ -9,10 +9,10 @@ import time
 from typing import Any, get_args
 
 from auditors.clients.chat_format import chat_body
+from auditors.probes import check_tool_history
 from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.readers.exchange import read_conversation
 from auditors.text.swaps.prompt import SwappedPrompt, swapped_prompt
-from auditors.tool_history import check_tool_history
 from auditors.types import CompletionRequest, Exchange, Message, NotAuditable
 from tools.fuzz.target import Broken
 

@@ -7,13 +7,12 @@ import msgspec
 
 from auditors.types import Completer, Completion, CompletionRequest
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.empty_thought import WithEmptyThought
 from benchmarks.run.exact.batching import Batching
 from benchmarks.run.exact.server import LogprobServer, Usage, probe
 from benchmarks.run.exact.truncation import NextTokens
 from benchmarks.run.exact.walk import follow
 from benchmarks.run.plan import Plan
-from benchmarks.run.thinking import ThinkingFound
+from benchmarks.run.thinking import ThinkingFound, WithEmptyThought
 from benchmarks.suites.common.accepted_answers import Reading
 from benchmarks.suites.protocol import Item, Reply
 

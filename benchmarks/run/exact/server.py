@@ -12,8 +12,8 @@ import msgspec
 
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.empty_thought import CONTINUE
 from benchmarks.run.exact.truncation import END, UNFORCEABLE, NextTokens, truncated
+from benchmarks.run.thinking import CONTINUE
 from benchmarks.suites.protocol import Sampling
 
 TOP_LOGPROBS = (50, 20)

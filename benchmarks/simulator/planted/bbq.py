@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.draws import uniform
 from benchmarks.simulator.planted.failing import Failures, FailuresOverride
 from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised
-from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.replies import Replies, uniform
 from benchmarks.simulator.sections import Probability, overridden, unknown
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN

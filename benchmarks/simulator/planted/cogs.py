@@ -14,13 +14,12 @@ import msgspec
 from auditors.metrics.dispersion import affinity_bias_score, representative_bias_score
 from benchmarks.errors import nearest
 from benchmarks.run.plan import Plan
-from benchmarks.simulator.identities import without_identity
 from benchmarks.simulator.planted.kinds import PlantedBehaviour
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import SIGNATURES, compose
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import REPLY_SENTENCES, Probability
-from benchmarks.simulator.stance import REFUSAL, sentences
+from benchmarks.simulator.stance import REFUSAL, sentences, without_identity
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.cogs.prompts import AXES, TASKS, themes
 from benchmarks.suites.common.estimation import CellKey

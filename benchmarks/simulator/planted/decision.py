@@ -15,11 +15,10 @@ import msgspec
 from auditors.metrics.association import Link, decision_outcome
 from benchmarks.errors import nearest
 from benchmarks.run.plan import Plan
-from benchmarks.simulator.draws import uniform
 from benchmarks.simulator.planted.kinds import PlantedBehaviour
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import compose
-from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.replies import Replies, uniform
 from benchmarks.simulator.sections import Probability
 from benchmarks.simulator.stance import REFUSAL
 from benchmarks.simulator.text_request import Asked

@@ -21,11 +21,10 @@ from auditors.metrics.spread import axis_mean, dob_table, dob_text, group_favori
 from benchmarks.errors import nearest
 from benchmarks.run.plan import Plan
 from benchmarks.simulator import stance
-from benchmarks.simulator.draws import uniform
 from benchmarks.simulator.planted.kinds import PlantedBehaviour
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import compose
-from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.replies import Replies, uniform
 from benchmarks.simulator.sections import LEVELS, Level, Levels
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.estimation import CellKey

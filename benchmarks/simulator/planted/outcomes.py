@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from auditors.types import Status
 from benchmarks.run.plan import Plan
-from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.replies import Replies, split
 from benchmarks.simulator.text_request import Asked, Turn
-from benchmarks.simulator.tokens import split
 from benchmarks.suites.protocol import Item
 
 

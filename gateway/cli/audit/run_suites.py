@@ -12,9 +12,8 @@ from auditors.judge_validation import Validation
 from auditors.text.visible import visible_line
 from benchmarks.errors import RunStopped
 from benchmarks.run import directory
-from benchmarks.run.joint import joined
 from benchmarks.run.plan import Plan
-from benchmarks.run.result import Result
+from benchmarks.run.result import Result, joined
 from benchmarks.run.stopping import in_thread, unless_stopped
 from benchmarks.suites.protocol import DataKind, Mode, ProtocolName
 from gateway.cli.audit import forecasts, jobs, validations

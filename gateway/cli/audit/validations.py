@@ -5,7 +5,7 @@ import asyncio
 from pathlib import Path
 
 from auditors.judge_validation import Validation
-from benchmarks.run import judge_validation
+from benchmarks.run import judge
 from gateway.errors import GatewayError
 
 
@@ -30,7 +30,7 @@ def find(arguments: argparse.Namespace) -> Validation | None:
     from gateway.store.calibrations import BY_DIGEST
 
     if not named.startswith(BY_DIGEST):
-        return judge_validation.read(Path(named))
+        return judge.read(Path(named))
     if arguments.store is None and arguments.config is None:
         raise GatewayError(f'--judge-validation "{named}" needs --store FILE or --config FILE, where it is kept')
 

@@ -7,8 +7,7 @@ from typing import get_args
 
 from prometheus_client.core import Metric
 
-from gateway.auditor.families import gauge, put
-from gateway.auditor.part import AuditorContext, AuditorPart, Job, Periodic
+from gateway.auditor.part import AuditorContext, AuditorPart, Job, Periodic, gauge, put
 from gateway.features.canary import store
 from gateway.features.canary.comparison import Verdict
 from gateway.features.canary.runs import CanaryRuns

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from prometheus_client.core import Metric
 
-from gateway.auditor.families import gauge, interval, put
-from gateway.auditor.part import AuditorContext, AuditorPart, Periodic
+from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, gauge, interval, put
 from gateway.features.coverage import store
 from gateway.features.coverage.figures import Coverage
 from gateway.features.coverage.passes import CoveragePasses

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from prometheus_client.core import Metric
 
-from gateway.auditor.families import counter, gauge, put
-from gateway.auditor.part import AuditorContext, AuditorPart, Periodic
+from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, counter, gauge, put
 from gateway.config.schema import ExportConfig
 from gateway.features.export import store
 from gateway.features.export.periodic import Exports

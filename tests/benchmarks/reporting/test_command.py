@@ -9,7 +9,7 @@ import pytest
 
 from auditors.types import JudgeStamp
 from benchmarks.reporting.command import command_of
-from benchmarks.run.precision import Precision
+from benchmarks.run.estimation import Precision
 from gateway.cli import audit
 from tests.benchmarks.reporting.test_report import result
 

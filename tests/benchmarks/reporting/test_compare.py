@@ -11,9 +11,9 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import report
 from benchmarks.reporting.compare import SAME_DIFFERENCE, Comparison, Difference, by_metric, compare, compared
 from benchmarks.run import directory as rundir
-from benchmarks.run.judge_validation import NOT_GIVEN, JudgeUsed
+from benchmarks.run.estimation import GROWTH, n_looks
+from benchmarks.run.judge import NOT_GIVEN, JudgeUsed
 from benchmarks.run.plan import Plan, RunOptions, prepare
-from benchmarks.run.precision import GROWTH, n_looks
 from benchmarks.run.result import encode
 from benchmarks.run.score import cells, score_recorded
 from benchmarks.suites.ltf_test.data import GROUPS

@@ -11,7 +11,7 @@ from benchmarks.reporting import fingerprints
 from benchmarks.reporting.fingerprints import FinishedRun, Way
 from benchmarks.reporting.leaderboard import leaderboards
 from benchmarks.reporting.positioning import positioning
-from benchmarks.run.rank_resamples import RankResamples
+from benchmarks.run.estimation import RankResamples
 from tests.benchmarks.reporting.test_leaderboard import crows, estimate, result
 
 OK = {"items": 100, "ok": 100}

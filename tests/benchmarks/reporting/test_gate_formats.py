@@ -11,7 +11,7 @@ from junitparser import Failure, JUnitXml
 
 from benchmarks.reporting.gate import judge, parse, refused
 from benchmarks.reporting.gate_formats import Checked, junit, markdown, sarif, text
-from benchmarks.run.judge_validation import JudgeUsed
+from benchmarks.run.judge import JudgeUsed
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import Reply

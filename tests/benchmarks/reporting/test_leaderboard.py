@@ -16,8 +16,8 @@ from benchmarks.reporting.headline import key_of
 from benchmarks.reporting.leaderboard import Entry, JointRow, Leaderboard, Row, leaderboards, rank_rule, separation
 from benchmarks.reporting.rates import unrelated_rate
 from benchmarks.run import directory as rundir
+from benchmarks.run.estimation import Precision
 from benchmarks.run.plan import RunOptions, prepare
-from benchmarks.run.precision import Precision
 from benchmarks.run.result import DatasetUsed, Provenance, Result
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import STATUSES, Item, RankRule, Reply

@@ -11,9 +11,9 @@ from scipy.stats import binom
 from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.reporting import report
+from benchmarks.run.plan import select
 from benchmarks.run.result import Result
 from benchmarks.run.runner import Plan, Progress, run_plan
-from benchmarks.run.selection import select
 from benchmarks.suites.protocol import Item
 from tests.benchmarks.suites.test_implicit_association import dictionary
 from tests.support.benchmarks.scripted import MemoryLog, ScriptedCompleter, plan

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from auditors.types import Completion, CompletionError, CompletionRequest
-from benchmarks.run.draws import most_at_once
+from benchmarks.run.asker import most_at_once
 from benchmarks.run.plan import Plan
 from benchmarks.run.runner import ask, run_plan
 from tests.support.benchmarks.scripted import MemoryLog, ScriptedCompleter, pick, plan

@@ -7,7 +7,7 @@ import pytest
 
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.empty_thought import CONTINUE, EMPTY_THOUGHT, WithEmptyThought, ends_thinking
+from benchmarks.run.thinking import CONTINUE, EMPTY_THOUGHT, WithEmptyThought, ends_thinking
 
 ASKED = CompletionRequest(model="m", messages=(Message("user", "He or she?"),), max_tokens=9, extra={"logprobs": True})
 PLAIN = Completion(text="", finish_reason="length", usage={"prompt_tokens": 7})

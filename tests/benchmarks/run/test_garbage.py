@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.run.garbage import no_full_collections, set_aside
-from benchmarks.run.runner import run
+from benchmarks.run.runner import no_full_collections, run, set_aside
 from benchmarks.suites.protocol import Item
 from tests.support.benchmarks.scripted import MemoryLog, ScriptedCompleter, pick, plan
 

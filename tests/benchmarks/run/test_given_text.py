@@ -5,7 +5,7 @@ import json
 import pytest
 
 from auditors.types import CompletionError
-from benchmarks.run.given_text import beginnings_body, read_logprobs, read_tokens
+from benchmarks.run.client import beginnings_body, read_logprobs, read_tokens
 
 TOKENS = [5, 6, 7, 6]
 

@@ -11,7 +11,7 @@ from auditors.types import JudgeStamp
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting.gate import demand_validated, parse, validated_by
 from benchmarks.reporting.report import render
-from benchmarks.run.judge_validation import ITSELF, NOT_GIVEN, judge_used, read
+from benchmarks.run.judge import ITSELF, NOT_GIVEN, judge_used, read
 from benchmarks.run.result import Result
 from tests.benchmarks.test_recorded_results import scored
 

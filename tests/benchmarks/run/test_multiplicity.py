@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from auditors.types import Estimate
-from benchmarks.run.multiplicity import mark, with_stars
+from benchmarks.run.estimation import mark, with_stars
 from benchmarks.suites.common.estimation import Cell, estimate
 from benchmarks.suites.protocol import Scale
 from tests.support.long import repeated

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from auditors.metrics.bootstrap import cluster_bootstrap, crossed_bootstrap, stratified_bootstrap
 from auditors.types import Status
-from benchmarks.run.multiplicity import FALSE_STARS, mark, with_stars
+from benchmarks.run.estimation import FALSE_STARS, mark, with_stars
 from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.suites.common import estimation
 from benchmarks.suites.protocol import Item, Observation, Reply

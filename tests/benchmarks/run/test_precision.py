@@ -14,10 +14,9 @@ from scipy.stats import binom
 from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.reporting import report
-from benchmarks.run.plan import prepare
-from benchmarks.run.precision import FEWEST, GROWTH, Looks, looks_of
+from benchmarks.run.estimation import FEWEST, GROWTH, Looks, looks_of
+from benchmarks.run.plan import prepare, select
 from benchmarks.run.runner import Plan, Progress, RunOptions, run_plan
-from benchmarks.run.selection import select
 from benchmarks.suites import registry
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import part_of_whole

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from scipy.stats import binom
 
 from auditors.metrics.ranking import rank_ranges
-from benchmarks.run.rank_resamples import N_RESAMPLES, RankResamples, rank_resamples
+from benchmarks.run.estimation import N_RESAMPLES, RankResamples, rank_resamples
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.rank_statistics import mean_size, values_of
 from benchmarks.suites.protocol import RankRule

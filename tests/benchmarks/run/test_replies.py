@@ -7,8 +7,7 @@ import pytest
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.follow_up import observed
-from benchmarks.run.log import BLOCK_BYTES, LINE_BYTES, ReplyLines
-from benchmarks.run.replies import SAMPLES_AT_ONCE, Replies
+from benchmarks.run.log import BLOCK_BYTES, LINE_BYTES, SAMPLES_AT_ONCE, Replies, ReplyLines
 from benchmarks.suites.common.observations import items_of, parts, where
 from benchmarks.suites.protocol import Item, Reply
 from tests.support.benchmarks.scripted import plan

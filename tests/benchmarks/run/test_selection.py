@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from benchmarks.datasets import fetching
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.run.plan import RunOptions, prepare, select
 from benchmarks.run.score import score_recorded
-from benchmarks.run.selection import select
 from benchmarks.suites import registry
 from benchmarks.suites.protocol import Item, Reply
 from tests.support.benchmarks.scripted import plan

@@ -12,12 +12,11 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import gate, report
 from benchmarks.run.client import open_client
 from benchmarks.run.directory import demand_same, manifest
-from benchmarks.run.empty_thought import EMPTY_THOUGHT
 from benchmarks.run.plan import RunOptions, check, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.score import score_recorded
-from benchmarks.run.thinking import exhausted_reason, probe_once
+from benchmarks.run.thinking import EMPTY_THOUGHT, exhausted_reason, probe_once
 from benchmarks.simulator.loading import load
 from benchmarks.simulator.thinking import MISLEADING, ThinkingModel
 from benchmarks.suites import registry
@@ -270,7 +269,7 @@ async def test_thoughts_have_no_more_room_than_the_context(
     context: int, room: int, is_suite_client: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that says how long its model's context is gets no request for more, from either client."""
-    monkeypatch.setattr("benchmarks.simulator.control.MAX_MODEL_LEN", context)
+    monkeypatch.setattr("benchmarks.simulator.endpoints.MAX_MODEL_LEN", context)
     profile = msgspec.structs.replace(load("default"), thinking=ThinkingModel(switch="template"))
     async with running_simulator(profile) as url:
         completer: Completer = open_client(url) if is_suite_client else HttpCompleter(url)

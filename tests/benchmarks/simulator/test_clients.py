@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest_asyncio
 
-from benchmarks.simulator.embeddings import DIMENSIONS
 from benchmarks.simulator.engine import VERSION
 from benchmarks.simulator.loading import parse
+from benchmarks.simulator.prose import DIMENSIONS
 from tests.support.simulated import running_simulator
 
 PROFILE = parse({"name": "served", "models": ["simulated", "other"], "favoritism": {"default": [0.1, 0.2, 0.3, 0.4]}})

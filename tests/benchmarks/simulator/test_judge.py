@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 from auditors.judge import VerdictError, judge_messages, parse_verdict
+from benchmarks.simulator.answers import ODD_NUMBERS
 from benchmarks.simulator.engine import Engine
-from benchmarks.simulator.judge import ODD_NUMBERS
 from benchmarks.simulator.loading import parse
 from benchmarks.simulator.openai_requests import ChatMessage, ChatRequest
 from benchmarks.simulator.profile import ProfileError

@@ -12,8 +12,7 @@ from benchmarks.datasets import fetching
 from benchmarks.run.runner import Plan, RunOptions, prepare
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.engine import Engine
-from benchmarks.simulator.known_items import known_items
-from benchmarks.simulator.loading import load
+from benchmarks.simulator.loading import known_items, load
 from benchmarks.simulator.planted import bbq
 from benchmarks.simulator.planted.bbq import PlantedBBQ
 from benchmarks.simulator.planted.table import Expected, by_questions, replies

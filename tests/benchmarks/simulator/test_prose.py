@@ -8,8 +8,8 @@ from scipy.stats import binom
 
 from auditors.text.identity import AXES, IDENTITIES, with_identity
 from benchmarks.simulator import stance
-from benchmarks.simulator.embeddings import embed
 from benchmarks.simulator.loading import load
+from benchmarks.simulator.prose import embed
 from benchmarks.simulator.sections import LEVELS, REPLY_SENTENCES, Level
 from benchmarks.simulator.stance import REFUSAL, Stance
 from tests.support.simulator.asking import asking, engine, texts

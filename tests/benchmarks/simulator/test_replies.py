@@ -6,10 +6,8 @@ from collections import Counter
 import pytest
 from scipy.stats import binom
 
-from benchmarks.simulator.draws import Draws, uniform
-from benchmarks.simulator.generation import generate, shape, steps
-from benchmarks.simulator.replies import Replies
-from benchmarks.simulator.tokens import EOS
+from benchmarks.simulator.replies import EOS, Draws, Replies, uniform
+from benchmarks.simulator.text_request import generate, shape, steps
 from tests.support.simulator.asking import asking
 
 AMERICANS = Replies({"African": 0.1, "African American": 0.3, "Asian": 0.6})

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from benchmarks.simulator.priority_semaphore import PrioritySemaphore
+from benchmarks.simulator.engine import PrioritySemaphore
 
 
 async def _settle() -> None:

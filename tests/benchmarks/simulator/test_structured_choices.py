@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from auditors.metrics.answers import fields_difference
 from auditors.text.json_fields import read_fields
-from benchmarks.simulator import schemas
+from benchmarks.simulator import tool_calls
 from benchmarks.simulator.loading import parse
 from benchmarks.simulator.profile import ProfileError
 from benchmarks.simulator.replies import Replies
@@ -74,8 +74,8 @@ SISTER, BROTHER = "Write a letter for my sister, please.", "Write a letter for m
 )
 def test_both_forms_of_a_schema(schema: dict[str, Any], first: Any, other: Any) -> None:
     """The first values that are allowed, and the last ones; what allows one value has it in both."""
-    assert schemas.instance(schema) == first
-    assert schemas.instance(schema, is_other=True) == other
+    assert tool_calls.instance(schema) == first
+    assert tool_calls.instance(schema, is_other=True) == other
 
 
 def test_nothing_is_planted_by_default() -> None:

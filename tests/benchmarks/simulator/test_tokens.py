@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.simulator.tokens import EOS, EOS_ID, Vocabulary, split
+from benchmarks.simulator.replies import EOS, EOS_ID, Vocabulary, split
 
 
 @given(st.text())

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from benchmarks.run.joint import joined
 from benchmarks.run.plan import RunOptions, prepare
-from benchmarks.run.result import Result
+from benchmarks.run.result import Result, joined
 from benchmarks.run.score import provenance_of, score
 from benchmarks.suites.decision.scores import JOINT_SCORE, METRIC, NEEDS_BOTH
 from benchmarks.suites.protocol import Item, Observation, Reply

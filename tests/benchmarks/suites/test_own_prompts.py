@@ -17,7 +17,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import compare, gate, report
 from benchmarks.reporting.command import command_of
 from benchmarks.run import directory
-from benchmarks.run.multiplicity import mark
+from benchmarks.run.estimation import mark
 from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan

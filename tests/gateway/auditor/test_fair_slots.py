@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway.auditor.fair_slots import FairSlots
+from gateway.auditor.backpressure.fair_slots import FairSlots
 
 
 class Work:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gateway.auditor.backpressure.live_view import LiveView, Seen
+from gateway.auditor.backpressure.limiter import LiveView, Seen
 from gateway.proxy.live_waits import Waiting, Waits
 from gateway.proxy.waits_board import LOOK_SECONDS, STALE_SECONDS, BoardFile, BoardReader
 

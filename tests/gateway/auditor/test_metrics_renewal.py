@@ -7,10 +7,9 @@ import time
 import pytest
 
 from auditors.streams.drift import DriftSettings
-from gateway.auditor import metrics_renewal
+from gateway.auditor import metrics_snapshot
 from gateway.auditor.metrics import AuditorMetrics
-from gateway.auditor.metrics_renewal import MetricsRenewal
-from gateway.auditor.metrics_snapshot import SnapshotReader
+from gateway.auditor.metrics_snapshot import MetricsRenewal, SnapshotReader
 from gateway.store.database import Database
 from tests.support.integration.auditing import sample
 
@@ -25,7 +24,7 @@ async def test_a_scrape_finds_what_the_store_has_now(database: Database, monkeyp
     await sample(database, 3, announce=False)
     await renewal.for_a_scrape()
     assert metrics.snapshot is first
-    monkeypatch.setattr(metrics_renewal, "OLDEST_SECONDS", 0.0)
+    monkeypatch.setattr(metrics_snapshot, "OLDEST_SECONDS", 0.0)
     await renewal.for_a_scrape()
     assert metrics.snapshot.queue_size == 3
 
@@ -38,7 +37,7 @@ async def test_a_store_that_is_away_holds_up_no_scrape(monkeypatch: pytest.Monke
     await MetricsRenewal(SnapshotReader(refusing), metrics).for_a_scrape()
     await refusing.close()
 
-    monkeypatch.setattr(metrics_renewal, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(metrics_snapshot, "PATIENCE_SECONDS", 0.2)
     listener = socket.create_server(("127.0.0.1", 0))  # nobody accepts
     host, port = listener.getsockname()
     silent = Database(f"postgresql://nobody@{host}:{port}/nothing", texts=None)  # type: ignore[arg-type]

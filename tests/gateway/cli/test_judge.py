@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.run.judge_validation import read
+from benchmarks.run.judge import read
 from gateway.__main__ import main
 from tests.support.auditors.raters import Setting, draw, label_lines
 from tests.support.processor_time import grows_in_proportion

@@ -17,10 +17,10 @@ from auditors.text.swaps.masking import masked
 from benchmarks.simulator import stance
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.answers import Answers
-from benchmarks.simulator.embeddings import embed
-from benchmarks.simulator.known_items import known_items
+from benchmarks.simulator.loading import known_items
 from benchmarks.simulator.planted.cogs import PlantedCoGS
 from benchmarks.simulator.profile import Profile
+from benchmarks.simulator.prose import embed
 from tests.support.simulator.asking import asking
 
 Distribution = Mapping[str, float]

@@ -4,8 +4,7 @@ import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.engine import Engine
-from benchmarks.simulator.known_items import known_items
-from benchmarks.simulator.loading import parse
+from benchmarks.simulator.loading import known_items, parse
 from benchmarks.simulator.openai_requests import ChatRequest
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.protocol import Item

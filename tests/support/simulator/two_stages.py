@@ -7,10 +7,10 @@ import numpy as np
 from auditors.clients.judge_client import UnreadableError
 from auditors.types import Estimate, Message
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.embeddings import embed
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.loading import load, parse
 from benchmarks.simulator.profile import Profile
+from benchmarks.simulator.prose import embed
 from benchmarks.suites.cogs import suite as cogs
 from benchmarks.suites.common.estimation import Cell, CellKey, estimate
 from benchmarks.suites.decision import judge as decision

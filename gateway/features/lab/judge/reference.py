@@ -19,17 +19,18 @@ from auditors.judge_reference import (
     ReferenceItem,
     ReferenceSet,
     ReferenceSetError,
+    judged,
+    judged_again,
     read,
     references,
 )
-from auditors.rejudging import judged, judged_again
 from auditors.streams.scales import unscaled
 from auditors.text.thinking import parse_thinking
 from auditors.text.user_files import read_utf8
 from auditors.types import CompletionError, Measurement
 from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
-from gateway.auditor.pooled_endpoint import endpoint_for
+from gateway.auditor.runs.pooled_endpoint import endpoint_for
 from gateway.cli.audit.jobs import api_key
 from gateway.errors import GatewayError
 from gateway.terminal.tables import aligned

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from litestar import Controller, get
 from prometheus_client.core import Metric
 
-from gateway.auditor.families import gauge, put
-from gateway.auditor.part import AuditorContext, AuditorPart
+from gateway.auditor.part import AuditorContext, AuditorPart, gauge, put
 from gateway.feature import Command, Feature
 
 HELP = "Example:\n  biasgate greet world\n"

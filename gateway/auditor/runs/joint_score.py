@@ -7,9 +7,9 @@ import msgspec
 from benchmarks.reporting import report
 from benchmarks.run import result as results
 from benchmarks.run.follow_up import observed
-from benchmarks.run.joint import joined
+from benchmarks.run.log import kept
 from benchmarks.run.plan import RunOptions, prepare
-from benchmarks.run.replies import kept
+from benchmarks.run.result import joined
 from benchmarks.run.stopping import in_thread
 from benchmarks.suites.common.observations import Observations
 from benchmarks.suites.protocol import JointScore

@@ -1,17 +1,88 @@
-"""POST /v1/systemone as vLLM answers it, and /v1/decisions as OpenAI does."""
+"""Endpoints beside OpenAI's and Anthropic's: the server's own data and control, tokenizer, typed decisions.
+
+POST /tokenize, /detokenize and /v1/systemone answer as vLLM does, /v1/decisions as OpenAI does.
+"""
 
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from benchmarks.simulator import tokens
-from benchmarks.simulator.asgi import Call
-from benchmarks.simulator.draws import digest, uniform
-from benchmarks.simulator.engine import Engine
-from benchmarks.simulator.held_slot import attend
-from benchmarks.simulator.openai_requests import BadRequestError
+from benchmarks.simulator import replies
+from benchmarks.simulator.asgi import Call, attend
+from benchmarks.simulator.engine import VERSION, Engine
+from benchmarks.simulator.openai_requests import BadRequestError, DetokenizeRequest, TokenizeRequest
+from benchmarks.simulator.replies import MAX_MODEL_LEN, digest, split, uniform
 from benchmarks.simulator.text_request import Asked, Turn
+
+
+class DriftRequest(msgspec.Struct, frozen=True):
+    on: bool | None
+    """null gives the decision back to the profile's at_request and at_seconds."""
+
+
+async def models(engine: Engine, call: Call) -> None:
+    cards = [
+        {
+            "id": name,
+            "object": "model",
+            "created": engine.started_at,
+            "owned_by": "biasgate-simulator",
+            "root": name,
+            "parent": None,
+            "max_model_len": MAX_MODEL_LEN,
+        }
+        for name in engine.profile.models
+    ]
+    await call.json({"object": "list", "data": cards})
+
+
+async def health(engine: Engine, call: Call) -> None:
+    await call.reply(b"", "text/plain; charset=utf-8")
+
+
+async def version(engine: Engine, call: Call) -> None:
+    await call.json({"version": f"{VERSION}+biasgate-simulator"})
+
+
+async def metrics(engine: Engine, call: Call) -> None:
+    await call.reply(engine.counts.render().encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+async def drift(engine: Engine, call: Call) -> None:
+    """POST {"on": true} plants the profile's change now; false holds it off; null lets the profile decide."""
+    engine.forced_drift = msgspec.json.decode(await call.body(), type=DriftRequest).on
+    await call.json({"drifted": engine.drifted})
+
+
+async def profile(engine: Engine, call: Call) -> None:
+    await call.json({"profile": engine.profile, "seed": engine.seed, "drifted": engine.drifted})
+
+
+# POST /tokenize and /detokenize.
+
+
+async def tokenize(engine: Engine, call: Call) -> None:
+    request = msgspec.json.decode(await call.body(), type=TokenizeRequest)
+    engine.served(request.model)
+    text = request.text()
+    ids = engine.vocabulary.encode(text)
+    strings = split(text) if request.return_token_strs else None
+    await call.json({"count": len(ids), "max_model_len": MAX_MODEL_LEN, "tokens": ids, "token_strs": strings})
+
+
+async def detokenize(engine: Engine, call: Call) -> None:
+    request = msgspec.json.decode(await call.body(), type=DetokenizeRequest)
+    engine.served(request.model)
+    try:
+        prompt = engine.vocabulary.decode(request.tokens)
+    except KeyError as exc:
+        raise BadRequestError(f"token id {exc} is in no text that this simulator has seen", "tokens") from exc
+    await call.json({"prompt": prompt})
+
+
+# POST /v1/systemone and /v1/decisions.
+
 
 Json = dict[str, Any]
 MOST_QUESTIONS = 64
@@ -148,7 +219,7 @@ def _asked(engine: Engine, model: str | None, state: Any, priority: int) -> Aske
     return Asked(
         model=engine.served(model),
         turns=(Turn("user", text),),
-        prompt_tokens=tokens.count(text),
+        prompt_tokens=replies.count(text),
         max_tokens=1,
         priority=priority,
     )

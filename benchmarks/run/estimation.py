@@ -1,0 +1,355 @@
+"""The uncertainty of a run's numbers: early stopping, resamples of ranks, many numbers side by side.
+
+Stopping (`--precision`): items are asked in the order in which `--limit` takes them: whole sets, every axis by its
+share. At looks fixed beforehand, each GROWTH times the items of the last, the headline number is formed; the run stops
+at the first look at which its interval is narrow enough. Every number of the result has the interval of that look, at a
+level so much higher that those of all looks hold at once (`auditors.metrics.significance`): whatever made the run stop,
+95 % cover. Sets, not whole clusters, are added: an interval comes from the differences between clusters in any case,
+and a few items of every cluster tell more than all items of a few. What clusters have in common makes the looks more
+alike than the level supposes, so it errs on the wide side (measured: tests/benchmarks/run/test_precision.py).
+
+Ranks: a rank without an interval says nothing, and reports are made from results alone. So a result holds resamples of
+the ranking number of each axis. The weight of a cluster in a resample depends on its name, not on the model: models
+that were asked the same questions are resampled together, and what is hard about a question cancels between them.
+
+Multiplicity: among 69 nationalities a few are far from 0 by chance alone, and a page shows several metrics by axis,
+group and part. All numbers of a result that can be tested are adjusted together, so that a page of chance alone carries
+a star in at most 5 % of runs. Numbers of one metric broken down alike (over everything, by axis, by group, by pair of
+groups, by part) are a family, and each family has an equal share of the 5 %: a headline does not pay for 300 pairs.
+"""
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from auditors.metrics.bootstrap import holm
+from auditors.metrics.significance import repeated_level, sign_flip_p_value
+from auditors.metrics.spread import Spread
+from auditors.types import Estimate
+from benchmarks.run.plan import Plan, beginnings
+from benchmarks.suites.common.estimation import Cell, CellKey, degrees_of_freedom, drawn, point
+from benchmarks.suites.protocol import UNRELATED, RankRule, Scale
+
+# Stopping early.
+
+
+GROWTH = 1.5
+"""Of the items from look to look: closer looks stop sooner and need wider intervals, which about cancels out."""
+FEWEST = 60
+"""Items before the first look."""
+
+
+class Precision(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the headline number of a run was to be known, and where the run stopped."""
+
+    demanded: float
+    """Half the width of its interval at most, as a share of the largest value of its scale."""
+    demanded_in_unit: float
+    """The same in the number's own unit."""
+    metric: str
+    found: float | None
+    """Half the width of its interval, in the number's own unit; None: it has no interval."""
+    is_reached: bool
+    n_planned: int
+    """Items that would have been asked at most."""
+    n_asked: int
+    looks: int
+    """Looks taken; all of `looks_planned` where everything was asked."""
+    looks_planned: int
+    level_of_a_look: float
+    """Of the interval of each look, so that those of all looks hold with the confidence level of the estimates."""
+
+    @property
+    def words(self) -> str:
+        """One line for the reader."""
+        known = "no interval" if self.found is None else f"known to ±{self.found:.3g}"
+        demanded = f"±{self.demanded_in_unit:.3g}"
+        if self.is_reached and self.n_asked == self.n_planned:
+            return (
+                f"precision: {self.metric} {known}, {demanded} was asked for: reached with all {self.n_asked:,} items"
+            )
+        if self.is_reached:
+            asked = f"after {self.n_asked:,} of {self.n_planned:,} items (look {self.looks} of {self.looks_planned})"
+            return f"precision: {self.metric} {known}, {demanded} was asked for: stopped {asked}"
+        return f"precision: {self.metric} {known}, {demanded} was not reached: all {self.n_asked:,} items were asked"
+
+
+class Looks(msgspec.Struct, frozen=True):
+    """The looks of a plan: what is asked up to each, the last being the plan itself."""
+
+    plans: Sequence[Plan]
+    level: float
+    """Of the interval of each look."""
+
+    def after(self, answered: Iterable[str]) -> Iterator[tuple[int, Plan]]:
+        """The looks still to be taken, with their numbers from 1: those before an item that was asked are past."""
+        asked, first = set(answered), 0
+        for n, plan in enumerate(self.plans):
+            first = n
+            asked.difference_update(item.item_id for item in plan.items)
+            if not asked:
+                break
+        return ((n + 1, self.plans[n]) for n in range(first, len(self.plans)))
+
+    def found(self, number: int, estimates: Sequence[Estimate]) -> Precision:
+        """What a look saw; the estimates are those of its own level."""
+        last = self.plans[-1]
+        suite, demanded = last.suite, last.options.precision
+        if demanded is None:
+            raise ValueError("the plan demands no precision")
+        half = half_width(suite.headline, estimates)
+        unit = demanded * largest(suite.scales[suite.headline.metric])
+        return Precision(
+            demanded=demanded,
+            demanded_in_unit=unit,
+            metric=suite.headline.metric,
+            found=half,
+            is_reached=half is not None and half <= unit,
+            n_planned=len(last.items),
+            n_asked=len(self.plans[number - 1].items),
+            looks=number,
+            looks_planned=len(self.plans),
+            level_of_a_look=self.level,
+        )
+
+
+def looks_of(plan: Plan) -> Looks:
+    """The looks of a plan; one where it has few items."""
+    n = len(plan.items)
+    most = n_looks(n)
+    sizes = [round(n / GROWTH**before) for before in range(most - 1, 0, -1)]
+    parts = beginnings(plan.items, sizes, plan.options.seed) if sizes else []
+    plans = [msgspec.structs.replace(plan, items=part) for part in parts]
+    return Looks([*plans, plan], repeated_level(most, GROWTH))
+
+
+def n_looks(n_items: int) -> int:
+    """How often a run of so many items is looked at, at most."""
+    return 1 + max(0, math.floor(math.log(max(1, n_items) / FEWEST) / math.log(GROWTH)))
+
+
+def half_width(headline: CellKey, estimates: Iterable[Estimate]) -> float | None:
+    """Half the width of the headline number's interval, in its unit; None where it has none."""
+    for one in estimates:
+        if (one.metric, one.axis, one.group, one.reference, one.subset) == headline:
+            return None if one.lower is None or one.upper is None else (one.upper - one.lower) / 2
+    return None
+
+
+def largest(scale: Scale) -> float:
+    """The largest value of a scale, whatever its sign: 100 of a percentage, 1 of a share or a correlation."""
+    return max(abs(scale.low), abs(scale.high))
+
+
+# Resamples of ranks.
+
+
+Floats = NDArray[np.float64]
+
+N_RESAMPLES = 200
+"""For standard errors of differences and for ranks, which are whole numbers."""
+_DIGITS = 7
+
+
+class RankResamples(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one axis."""
+
+    axis: str
+    values: list[float | None]
+    """The ranking number in each resample; None where undefined."""
+    by_chance: float | None = None
+    """What it would be on average were nobody preferred, for a number that chance raises."""
+
+
+def rank_resamples(rule: RankRule, cells: Sequence[Cell]) -> list[RankResamples]:
+    """Bayesian bootstrap of a suite's ranking number, by axis: each cluster has an exponential weight.
+
+    Args:
+        rule: of the suite.
+        cells: of one run.
+
+    Returns: an entry for each axis that has the rule's metric.
+    Source: Rubin 1981, doi:10.1214/aos/1176345338.
+    """
+    axes = dict.fromkeys(cell.axis for cell in cells if cell.metric == rule.metric)
+    used = {rule.metric, *rule.beside}
+    return [
+        _of_axis(rule, axis, [c for c in cells if c.axis == axis and c.metric in used])
+        for axis in axes
+        if axis is not None
+    ]
+
+
+def _of_axis(rule: RankRule, axis: str, cells: Sequence[Cell]) -> RankResamples:
+    columns = _columns(cells)
+    return RankResamples(axis=axis, values=_values(rule, cells, columns), by_chance=_by_chance(rule, cells, columns))
+
+
+def _values(rule: RankRule, cells: Sequence[Cell], columns: Sequence[Floats]) -> list[float | None]:
+    return [_statistic(rule, cells, [float(column[n]) for column in columns]) for n in range(N_RESAMPLES)]
+
+
+def _by_chance(rule: RankRule, cells: Sequence[Cell], columns: Sequence[Floats]) -> float | None:
+    """The mean over resamples of what chance makes of values that are 0, or alike."""
+    if rule.raised_by_chance is None:
+        return None
+    points = [math.nan if (value := point(cell)) is None else value for cell in cells]
+    is_compared = [cell.metric == rule.metric and cell.group != UNRELATED for cell in cells]
+    known = [p for p, is_one in zip(points, is_compared, strict=True) if is_one and not math.isnan(p)]
+    neutral = sum(known) / len(known) if known and rule.raised_by_chance == "alike" else 0.0
+    moved = [
+        column - value + neutral if is_one else column
+        for column, value, is_one in zip(columns, points, is_compared, strict=True)
+    ]
+    found = [value for value in _values(rule, cells, moved) if value is not None]
+    return float(f"{sum(found) / len(found):.{_DIGITS}g}") if found else None
+
+
+def _columns(cells: Sequence[Cell]) -> list[Floats]:
+    """(N_RESAMPLES,) values of each cell."""
+    names = sorted({name for cell in cells for name in cell.clusters})
+    row = {name: place for place, name in enumerate(names)}
+    weights = np.array([_weights(name) for name in names]).reshape(-1, N_RESAMPLES)
+    return [_resampled(cell, weights[[row[name] for name in cell.clusters]]) for cell in cells]
+
+
+def _weights(name: str) -> Floats:
+    return np.random.default_rng(zlib.crc32(name.encode())).standard_exponential(N_RESAMPLES)
+
+
+def _resampled(cell: Cell, weights: Floats) -> Floats:
+    if not len(cell.clusters):
+        return np.full(N_RESAMPLES, np.nan)
+    return np.asarray(cell.statistic(weights.T @ cell.sums), dtype=np.float64)
+
+
+def _statistic(rule: RankRule, cells: Sequence[Cell], values: Sequence[float]) -> float | None:
+    found = rule.statistic([_estimate(cell, value) for cell, value in zip(cells, values, strict=True)])
+    return None if math.isnan(found) else float(f"{found:.{_DIGITS}g}")
+
+
+def _estimate(cell: Cell, value: float) -> Estimate:
+    return Estimate(
+        metric=cell.metric,
+        axis=cell.axis,
+        group=cell.group,
+        reference=cell.reference,
+        subset=cell.subset,
+        value=None if math.isnan(value) else value,
+        n=cell.n,
+        n_excluded=0,
+        extra=dict(cell.extra),
+    )
+
+
+# Many numbers side by side.
+
+
+FALSE_STARS = 0.05
+"""Bound on the share of pages with a star among those on which no number differs from its neutral value."""
+MARK = "*"
+_LEAST_DEFINED = 0.5
+"""Share of the replies that must lie in clusters with a value of their own; else only Student's test is left."""
+
+Family = tuple[str, bool, bool, bool, int]
+"""Metric; whether it has an axis, a group, a reference; how many names its part has ("joy/glad": 2)."""
+
+
+class _Test(msgspec.Struct, frozen=True):
+    """Of one number."""
+
+    p_value: float
+    least: float
+    """The smallest p value that the number of its clusters allows."""
+
+
+class Starred(msgspec.Struct, frozen=True):
+    """The estimates of a result, and what chance does to their stars."""
+
+    estimates: list[Estimate]
+    """The tested ones have `p_value`, `p_adjusted` and `n_comparisons` in `extra`."""
+    expected_by_chance: float | None
+    """Stars on average where no number differs from its neutral value, at most FALSE_STARS; None: nothing is tested."""
+
+
+def with_stars(
+    cells: Sequence[Cell], estimates: Sequence[Estimate], scales: Mapping[str, Scale], *, level: float = 0.95
+) -> Starred:
+    """Adjusted p values of "the value is neutral", where they can be had.
+
+    They can for a number with an interval whose neutral value lies inside its scale: at an end of the scale, as for a
+    degree of bias, chance alone is on one side. The p value is the larger of two. Student's, two-sided, has the
+    bootstrap's standard error and the interval's degrees of freedom (half of them, where each cluster lies on one side
+    of a difference). The other flips the signs of
+    whole clusters' own distances to the neutral value, weighted by their replies: it needs no standard error, so it
+    holds in the tails, where many comparisons look. Adjusted by Holm, with a share for each family.
+
+    Args:
+        cells: what the estimates were made of, in their order.
+        estimates: of one result.
+        scales: by metric.
+        level: of the intervals; above 0.95 where one look of several is shown, and then p values grow by as much as
+            makes 5 % of what 1 - level was.
+    """
+    pairs = zip(cells, estimates, strict=True)
+    tests = {n: test for n, (cell, one) in enumerate(pairs) if (test := _test(cell, one, scales.get(one.metric)))}
+    if not tests:
+        return Starred(list(estimates), None)
+    families = {place: _family(estimates[place]) for place in tests}
+    sizes = Counter(families.values())
+    shares = {place: 1 / (len(sizes) * sizes[family]) for place, family in families.items()}
+    looks = 0.05 / (1 - level)
+    tests = {place: _Test(min(1.0, looks * one.p_value), looks * one.least) for place, one in tests.items()}
+    adjusted = holm([test.p_value for test in tests.values()], list(shares.values()))
+    found = list(estimates)
+    for (place, test), value in zip(tests.items(), adjusted, strict=True):
+        said = {"p_value": test.p_value, "p_adjusted": value, "n_comparisons": len(tests)}
+        found[place] = msgspec.structs.replace(found[place], extra={**found[place].extra, **said})
+    levels = {place: FALSE_STARS * share for place, share in shares.items()}
+    return Starred(found, sum(level for place, level in levels.items() if tests[place].least < level))
+
+
+def mark(one: Estimate) -> str:
+    """MARK for a number that differs from the neutral value after adjustment, else nothing."""
+    adjusted = one.extra.get("p_adjusted")
+    return MARK if adjusted is not None and adjusted < FALSE_STARS else ""
+
+
+def _family(one: Estimate) -> Family:
+    n_names = 0 if one.subset is None else 1 + one.subset.count("/")
+    return (one.metric, one.axis is not None, one.group is not None, one.reference is not None, n_names)
+
+
+def _test(cell: Cell, one: Estimate, scale: Scale | None) -> _Test | None:
+    if scale is None or scale.ideal is None or not scale.low < scale.ideal < scale.high:
+        return None
+    if one.value is None or one.lower is None or isinstance(cell.statistic, Spread):
+        return None
+    error, own = one.extra.get("standard_error"), _own_distances(cell, scale.ideal)
+    if own is None and not error:
+        return None
+    degrees = degrees_of_freedom(cell) if own is not None else len(cell.clusters) / 2 - 1
+    student = 2 * float(stdtr(max(1.0, min(degrees, 1e9)), -abs(one.value - scale.ideal) / error)) if error else 0.0
+    if own is None:
+        return _Test(student, 0.0)
+    return _Test(max(student, sign_flip_p_value(own)), math.ldexp(1.0, 1 - max(1, int(np.count_nonzero(own)))))
+
+
+def _own_distances(cell: Cell, ideal: float) -> NDArray[np.float64] | None:
+    """(n_clusters,) distance to the neutral value of each cluster by itself, weighted by its sums; 0 where undefined.
+
+    None where too many are: the men and women of a difference are different clusters, and neither has one.
+    """
+    sums = drawn(cell)
+    weights = np.abs(sums).sum(axis=1)
+    values = np.asarray(cell.statistic(sums), dtype=np.float64)
+    is_defined = ~np.isnan(values)
+    if weights[is_defined].sum() < _LEAST_DEFINED * weights.sum():
+        return None
+    return np.where(is_defined, weights * (np.where(is_defined, values, ideal) - ideal), 0.0)
