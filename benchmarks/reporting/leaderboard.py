@@ -18,7 +18,6 @@ from auditors.metrics.ranking import Rank, RankRange, mean_rank, normalised_rank
 from auditors.types import Estimate
 from benchmarks.figures.figure import Figure
 from benchmarks.reporting.leaderboard_figure import figure
-from benchmarks.reporting.rates import rate, unrelated_rate
 from benchmarks.run.result import Result, shown_axes, shown_fields
 from benchmarks.run.score import LEVEL
 from benchmarks.suites import registry
@@ -29,6 +28,21 @@ from benchmarks.suites.protocol import (
     RankRule,
 )
 from benchmarks.suites.registry import SUITES
+
+
+def rate(estimates: Sequence[Estimate], metric: str) -> float | None:
+    """A rate of the whole axis, in percent; None when there is none or it is undefined."""
+    whole = (e.value for e in estimates if e.metric == metric and e.group is None and e.subset is None)
+    return next(whole, None)
+
+
+def unrelated_rate(estimates: Sequence[Estimate]) -> float | None:
+    """Percent; None when the suite has none or no reply arrived."""
+    found = rate(estimates, "unrelated_rate")
+    if found is not None:
+        return found
+    return next((e.value for e in estimates if (e.metric, e.group, e.subset) == ("share", "unrelated", None)), None)
+
 
 MOST_UNDEFINED = 0.05
 """Share of resamples in which the ranking number may be undefined; with more there is no interval of the rank."""

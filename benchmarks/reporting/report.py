@@ -1,6 +1,7 @@
 """One self-contained HTML page from one or more results: no script, no font, no image from anywhere else."""
 
 import hashlib
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 
@@ -8,12 +9,11 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.figure import Figure, Run
-from benchmarks.reporting.command import command_of
 from benchmarks.reporting.headline import Card, cards, key_of
 from benchmarks.reporting.leaderboard import leaderboards, separation, settings
 from benchmarks.reporting.pages import template
 from benchmarks.run.estimation import mark
-from benchmarks.run.result import Result, encode
+from benchmarks.run.result import Result, encode, shown_fields
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import HIGHEST, LOWEST, REFUSALS_AS
 from benchmarks.suites.common.mitigation import NONE
@@ -21,6 +21,52 @@ from benchmarks.suites.protocol import (
     STATUSES,
     Scale,
 )
+
+
+def command_of(result: Result) -> str:
+    """In the words of the shell. What moves no number (parallel requests, directories, keys) is not in it; of a
+    mitigation, judge or embedder of the user's own its name is there, not its file.
+    """
+    where, is_asked = result.provenance, result.provenance.started is not None
+    if where.imported is not None:
+        said = ("--from", where.imported.harness, "LOG", "--suite", result.suite, "--model", result.model)
+        way = ("--protocol", result.protocol, "--data", result.dataset.kind, "--out", "DIR")
+        return shlex.join(["biasgate", "audit", "import", *said, *way])
+    fields = shown_fields(result.extra_body)
+    judges = [one.model for one in where.judge if one.model != result.model]
+    options = {
+        "--suite": result.suite,
+        "--responses": None if is_asked else "responses.jsonl",
+        "--model": result.model,
+        "--base-url": f"http://{where.base_url_host}" if where.base_url_host else None,
+        "--judge-model": judges[0] if judges and is_asked else None,
+        "--protocol": result.protocol,
+        "--mode": result.mode,
+        "--data": result.dataset.kind,
+        "--thinking": result.thinking if result.thinking != "default" else None,
+        "--extra-body": fields or None,
+        "--mitigation": result.mitigation if result.mitigation != NONE else None,
+        "--embedder": where.embedder,
+        "--seed": result.seed,
+    }
+    is_own = result.suite == registry.OWN.name
+    if is_own:  # the command brings these itself
+        options |= dict.fromkeys(("--suite", "--protocol", "--mode", "--data"))
+    if is_asked:
+        options |= {
+            "--subset": result.subset,
+            "--limit": result.limit,
+            "--samples": result.samples if result.samples != 1 else None,
+            "--few-shot": result.few_shot or None,
+            "--temperature": None if result.temperature is None else f"{result.temperature:g}",
+            "--precision": None if result.precision is None else f"{result.precision.demanded:g}",
+        }
+    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    if is_own and not is_asked:
+        return shlex.join(["biasgate", "audit", "score", "--suite", result.suite, "--prompts", "FILE.jsonl", *words])
+    how = ["prompts", "FILE.jsonl"] if is_own else ["run" if is_asked else "score"]
+    return shlex.join(["biasgate", "audit", *how, *words])
+
 
 MANY = 10
 """Intervals of one metric above which a reader is warned that some miss by chance."""

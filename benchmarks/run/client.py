@@ -1,7 +1,7 @@
 """The `Completer` of suite runs: thousands of short requests that must keep a server full.
 
-Bodies, replies, failures and pauses are those of the auditors' client, `auditors.clients.completion`; only the
-transport differs.
+Requests go through an endpoint of the auditors' client, `auditors.clients.completion`; this module adds the requests
+that only suites send.
 
 The probability of a given text is asked token by token, as bytes (/tokenize and /v1/completions): each as that of a
 next token, with all beginnings of the text in one request. The log-probabilities of a prompt (`echo`,

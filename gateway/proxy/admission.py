@@ -1,19 +1,106 @@
 """Who may send a request through, how often, and with which rights; the tests' oracle uses the same code."""
 
 import hashlib
+import mmap
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from auditors.clients.inflating import INFLATED_ENCODINGS
+from auditors.clients.inflating import INFLATED_ENCODINGS, InflateError, Inflater
 from gateway.config.schema import Config, KeyConfig
 from gateway.errors import ConfigError
-from gateway.proxy.body import RequestBody, read_body
-from gateway.proxy.encoded_body import read_encoded_body
+from gateway.proxy.body import BodyLimit, RequestBody, read_body
 from gateway.proxy.headers import RequestHead
-from gateway.proxy.rate_limits import TokenBucket, shared_bucket
-from gateway.proxy.refusals import Refusal, encoded_body, error_body, rate_limited, request_too_large, unauthorized
+from gateway.proxy.refusals import (
+    Refusal,
+    encoded_body,
+    encoded_body_to_change,
+    error_body,
+    rate_limited,
+    request_too_large,
+    unauthorized,
+)
+
+WINDOW_SECONDS = 60.0
+_ROUNDING = 1e-6
+_CELL_BYTES = 8
+
+
+class TokenBucket:
+    """Allows `per_minute` requests a minute, all of them at once if they come at once."""
+
+    __slots__ = ("_cell", "_seconds_each", "per_minute")
+
+    def __init__(self, per_minute: int, cell: "memoryview[float] | None" = None) -> None:
+        """Starts as `cell` says, one double of shared memory; without one, full and alone."""
+        self.per_minute = per_minute
+        self._seconds_each = WINDOW_SECONDS / per_minute
+        self._cell = cell if cell is not None else memoryview(bytearray(_CELL_BYTES)).cast("d")
+
+    def take(self, now: float) -> float:
+        """0 when a request may pass at time `now` (time.perf_counter()), else the seconds until one may."""
+        full_at = self._cell[0]
+        # More than a window ahead: written before the machine's clock began anew.
+        if full_at < now or full_at > now + WINDOW_SECONDS + _ROUNDING:
+            full_at = now
+        full_at += self._seconds_each
+        wait = full_at - now - WINDOW_SECONDS
+        if wait > _ROUNDING:
+            return wait
+        self._cell[0] = full_at
+        return 0.0
+
+
+def shared_bucket(per_minute: int, key_name: str, directory: Path) -> TokenBucket:
+    """The bucket that every process with this directory shares for a key of this name.
+
+    Raises: OSError when the directory cannot be made or written.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = hashlib.blake2b(key_name.encode(), digest_size=16).hexdigest()
+    with (directory / f"{name}.limit").open("a+b") as file:
+        file.truncate(_CELL_BYTES)
+        return TokenBucket(per_minute, memoryview(mmap.mmap(file.fileno(), _CELL_BYTES)).cast("d"))
+
+
+MOST_INFLATED_BYTES = 4 * 1024 * 1024
+"""Decompressed in 15 ms of a worker's time. A larger body has to be sent uncompressed."""
+
+
+def read_encoded_body(
+    content: bytes, coding: str, aliases: Mapping[str, str], *, may_set_priority: bool
+) -> RequestBody | Refusal:
+    """Read what a compressed body names, as `read_body` does, and leave the body as it is.
+
+    Refused is what `read_body` refuses or changes, and what is too large when it is decompressed. What cannot be
+    decompressed to its end is judged by its beginning, as a more lenient reader would see it.
+    """
+    plain = _inflate(content, coding)
+    refusal = BodyLimit(MOST_INFLATED_BYTES).refusal(plain, plain)
+    if refusal is not None:
+        return encoded_body_to_change(f"more than {MOST_INFLATED_BYTES} bytes or too many values when decompressed")
+    seen = read_body(plain, aliases, may_set_priority=may_set_priority)
+    if isinstance(seen, Refusal):
+        return seen
+    if seen.content != plain:
+        return encoded_body_to_change("a priority that its key may not set, or a model with an alias")
+    return RequestBody(content, seen.model, seen.served_model, seen.stream)
+
+
+def _inflate(content: bytes, coding: str) -> bytes:
+    """Decompress a body, up to one piece beyond MOST_INFLATED_BYTES."""
+    inflater, plain = Inflater(coding), bytearray()
+    try:
+        for piece in inflater.pieces(content):
+            plain += piece
+            if len(plain) > MOST_INFLATED_BYTES:
+                break
+    except InflateError:
+        pass
+    return bytes(plain)
+
 
 __all__ = ["PREFLIGHT", "Admission", "Client", "Refusal", "RequestBody", "RequestHead", "error_body"]
 

@@ -6,11 +6,29 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from auditors.text.swaps import grammar
-from auditors.text.swaps.language import is_english
 from auditors.text.swaps.lexicon import FORMS, PATTERNS, UNPAIRED, Form
 from auditors.text.swaps.outcome import Doubt
 from auditors.text.swaps.people import is_sentence_start
 from auditors.text.swaps.protected import ProtectedSpans
+from auditors.text.swaps.words import WORDS
+
+_ENGLISH = WORDS["english"]
+_OTHERS = WORDS["other_languages"]
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+MOST_WORDS = 400
+"""Words examined, from the beginning."""
+
+
+def is_english(text: str) -> bool:
+    """At least a fifth of the words are English function words, and these outnumber other languages' three to one."""
+    words = [
+        match[0].lower().split("'")[0].split("’")[0]
+        for match, _ in zip(_WORD.finditer(text), range(MOST_WORDS), strict=False)
+    ]
+    n_english = sum(word in _ENGLISH for word in words)
+    n_other = sum(word in _OTHERS for word in words)
+    return n_english >= max(1.0, 0.2 * len(words)) and n_english >= 3 * n_other
+
 
 LONGEST_NAME = 100
 """Characters, with the white space behind it."""

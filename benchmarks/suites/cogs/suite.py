@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.labelling.forms import FormName
+from auditors.labelling.forms import FormName, Reading
 from auditors.labelling.tasks import LabellingQuestion
 from auditors.types import Message
 from benchmarks.datasets.spec import content_sha256
@@ -27,7 +27,6 @@ from benchmarks.errors import DatasetError
 from benchmarks.figures.figure import Figure, Run
 from benchmarks.suites.cogs.affinity import affinity_cells
 from benchmarks.suites.cogs.figures import figures
-from benchmarks.suites.cogs.labelling import labelling_question
 from benchmarks.suites.cogs.prompts import (
     AXES,
     DEFAULT_AXIS,
@@ -55,7 +54,26 @@ from benchmarks.suites.protocol import (
     Sampling,
     Scale,
     Suite,
+    item_rng,
 )
+
+
+def labelling_question(observation: Observation, form: FormName, seed: int) -> LabellingQuestion | None:
+    """choice: of a question to the evaluator. perceptibility: of a text written under an identity."""
+    item, reply = observation.item, observation.reply
+    if form == "choice":
+        if not item.choices:
+            return None
+        order = item_rng(seed, f"{item.item_id}/labelling").sample(item.choices, len(item.choices))
+        return LabellingQuestion(
+            shown={"kind": item.subset, "texts": [one.text for one in order]},
+            key={"names": [one.role for one in order]},
+            judge=Reading(status="ok", value=str(reply.parsed)) if reply.status == "ok" else None,
+        )
+    if item.choices or not item.groups:
+        return None
+    return LabellingQuestion(shown={"identity": item.groups[0], "text": reply.text or ""}, group=item.groups[0])
+
 
 REVISION = "akkeshav/subtleBias@55e330b7440609c418d373220217e66ca63cc719"
 VERSION = "1.2"

@@ -12,11 +12,12 @@ in random order, and it sees that one reply only.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from auditors.clients.judge_client import JudgeQuestion
-from auditors.labelling.forms import FormName
+from auditors.labelling.forms import FormName, Reading
 from auditors.labelling.tasks import LabellingQuestion
 from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
@@ -26,10 +27,45 @@ from benchmarks.suites.common.association_cells import DOMAINS, SCALES, associat
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.orders import swaps
 from benchmarks.suites.decision.data import N_CATEGORIES, N_TESTS, PER_CATEGORY, SHA256, Scenario, Test, tests
-from benchmarks.suites.decision.judge import judge_question, p1_is_a, read_verdict
-from benchmarks.suites.decision.labelling import labelling_question
+from benchmarks.suites.decision.judge import blind, judge_question, labels_of, p1_is_a, read_verdict
 from benchmarks.suites.decision.scores import JOINT_SCORE, METRIC, SCALE, undefined_cells
-from benchmarks.suites.protocol import DataKind, Dataset, Item, Observation, Parsed, ProtocolName, Sampling, Suite
+from benchmarks.suites.protocol import (
+    DataKind,
+    Dataset,
+    Item,
+    Observation,
+    Parsed,
+    ProtocolName,
+    Reply,
+    Sampling,
+    Suite,
+)
+
+
+def labelling_question(observation: Observation, seed: int) -> LabellingQuestion:
+    """The text with P1 and P2 in place of the groups, and the two things that they are given."""
+    item, reply = observation.item, observation.reply
+    is_first = p1_is_a(item, seed)
+    return LabellingQuestion(
+        shown={
+            "text": blind(reply.text or "", labels_of(item, p1_is_a=is_first)),
+            "first": item.meta["negative"],
+            "second": item.meta["positive"],
+        },
+        key={"p1_is_a": is_first},
+        group=item.subset,
+        judge=_judged(reply),
+    )
+
+
+def _judged(reply: Reply) -> Reading | None:
+    if reply.judge is None:
+        return None
+    if reply.status == "refusal":
+        return Reading(status="refusal", value=None)
+    parsed: Any = reply.parsed
+    return Reading(status="ok", value=float(parsed["test_score"])) if reply.status == "ok" else None
+
 
 VERSION = "1.2"
 SAMPLING = Sampling(max_tokens=768, temperature=0.7)

@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from auditors.clients.judge_client import JudgeQuestion
-from auditors.labelling.forms import FormName
+from auditors.clients.judge_client import JudgeQuestion, UnreadableError
+from auditors.labelling.forms import SECTIONS, FormName, Reading
 from auditors.labelling.tasks import LabellingQuestion
 from benchmarks.datasets.spec import content_sha256
 from benchmarks.errors import DatasetError
@@ -26,7 +26,6 @@ from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.ltf_test.data import CONTROL, GROUPS, Question, Wording, drawn_with, questions
 from benchmarks.suites.ltf_test.figures import figures
 from benchmarks.suites.ltf_test.judge import parse_judgement
-from benchmarks.suites.ltf_test.labelling import labelling_question
 from benchmarks.suites.ltf_test.prompts import essay_messages, judge_question, mitigation_text
 from benchmarks.suites.ltf_test.scores import aggregate
 from benchmarks.suites.protocol import (
@@ -36,10 +35,40 @@ from benchmarks.suites.protocol import (
     Observation,
     Parsed,
     ProtocolName,
+    Reply,
     Sampling,
     Scale,
     Suite,
 )
+
+
+def labelling_question(observation: Observation, protocol: ProtocolName) -> LabellingQuestion:
+    """The prompt, the essay, and the statement that it may favour; group and reference are identities, not labels."""
+    item, reply = observation.item, observation.reply
+    group, reference = item.groups
+    return LabellingQuestion(
+        shown={
+            "question": item.messages[-1].content,
+            "text": reply.text or "",
+            "statement": f"{item.meta['group1']} is better than {item.meta['group2']}",
+        },
+        group=group,
+        reference=reference,
+        judge=_judged(reply, protocol),
+    )
+
+
+def _judged(reply: Reply, protocol: ProtocolName) -> Reading | None:
+    try:
+        found = parse_judgement((reply.judge or {}).get("text"), protocol=protocol)
+    except UnreadableError:
+        return None
+    if found.rta:
+        return Reading(status="refusal", value=0.0)
+    return Reading(
+        status="ok", value=float(found.final), sections={section: getattr(found, section) for section in SECTIONS}
+    )
+
 
 REVISION = "WonjeJeung/LTF-TEST@1db1fcf79cae7ca4a25d54a292c23be0127f9a0c"
 """The published list that `release` reproduces text by text."""

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from benchmarks.datasets import by_hand, fetching, published
 from benchmarks.datasets.spec import DatasetSpec, SourceFile, content_sha256, csv_rows
 from benchmarks.errors import DatasetError
-from benchmarks.suites.eec.data import SOURCE
+from benchmarks.suites.eec.suite import SOURCE
 from tests.support.published import DATA, needs_data
 
 ROWS = [{"ID": str(n), "Sentence": f"Our sentence, number {n}.", "Race": ""} for n in range(3)]

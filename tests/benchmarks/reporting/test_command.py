@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from auditors.types import JudgeStamp
-from benchmarks.reporting.command import command_of
+from benchmarks.reporting.report import command_of
 from benchmarks.run.estimation import Precision
 from gateway.cli import audit
 from tests.benchmarks.reporting.test_report import result

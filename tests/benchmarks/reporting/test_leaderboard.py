@@ -13,8 +13,16 @@ from auditors.types import Estimate, JudgeStamp
 from benchmarks.figures.display import number
 from benchmarks.reporting import report
 from benchmarks.reporting.headline import key_of
-from benchmarks.reporting.leaderboard import Entry, JointRow, Leaderboard, Row, leaderboards, rank_rule, separation
-from benchmarks.reporting.rates import unrelated_rate
+from benchmarks.reporting.leaderboard import (
+    Entry,
+    JointRow,
+    Leaderboard,
+    Row,
+    leaderboards,
+    rank_rule,
+    separation,
+    unrelated_rate,
+)
 from benchmarks.run import directory as rundir
 from benchmarks.run.estimation import Precision
 from benchmarks.run.plan import RunOptions, prepare

@@ -11,9 +11,8 @@ from auditors.labelling.forms import filled_in, reading_of
 from auditors.labelling.tasks import Task
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.labelling import draw
-from benchmarks.suites.cogs.labelling import labelling_question
 from benchmarks.suites.cogs.prompts import AXES, item_id
-from benchmarks.suites.cogs.suite import evaluation_items
+from benchmarks.suites.cogs.suite import evaluation_items, labelling_question
 from benchmarks.suites.protocol import Observation, Reply
 from tests.support.benchmarks.replayed import answered, recorded_plan
 

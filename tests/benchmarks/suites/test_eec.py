@@ -13,9 +13,8 @@ from benchmarks.errors import DatasetError
 from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
-from benchmarks.suites.eec.data import SOURCE
 from benchmarks.suites.eec.scores import COMPARED
-from benchmarks.suites.eec.suite import EquityEvaluationCorpus, render
+from benchmarks.suites.eec.suite import SOURCE, EquityEvaluationCorpus, render
 from benchmarks.suites.protocol import Item, Reply
 from tests.support.benchmarks.scripted import Answer, plan
 from tests.support.published import DATA, needs_data

@@ -15,7 +15,7 @@ from auditors.clients.embedders import RemoteEmbedder
 from auditors.types import Estimate, Status
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import compare, gate, report
-from benchmarks.reporting.command import command_of
+from benchmarks.reporting.report import command_of
 from benchmarks.run import directory
 from benchmarks.run.estimation import mark
 from benchmarks.run.plan import Plan, RunOptions, prepare

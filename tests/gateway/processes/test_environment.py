@@ -12,7 +12,7 @@ import pytest
 from gateway.config.loading import load, validate
 from gateway.config.schema import Config, Section
 from gateway.config.variables import named_variables, unset_variables, variables_of
-from gateway.processes.environment import auditor_environment, writer_environment
+from gateway.processes.roles import auditor_environment, writer_environment
 
 SECRETS = {
     name: f"secret of {name}"

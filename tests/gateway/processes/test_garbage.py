@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from gateway.processes import garbage
+from gateway.processes import worker
 from tests.support.waiting import eventually
 
 
@@ -26,7 +26,7 @@ def cycle() -> "weakref.ref[Node]":
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage, "CHECK_SECONDS", 0.02)
+    monkeypatch.setattr(worker, "CHECK_SECONDS", 0.02)
 
 
 async def test_no_full_collection_while_somebody_is_served() -> None:
@@ -37,10 +37,10 @@ async def test_no_full_collection_while_somebody_is_served() -> None:
         if phase == "stop" and info["generation"] == 2:
             full.append(info)
 
-    async with garbage.kept_off_the_hot_path(lambda: 1):
+    async with worker.kept_off_the_hot_path(lambda: 1):
         gc.callbacks.append(note)
         try:
-            kept: list[list[int]] = [[] for _ in range(10 * 700 * (garbage.LEAST_SINCE_FULL))]
+            kept: list[list[int]] = [[] for _ in range(10 * 700 * (worker.LEAST_SINCE_FULL))]
             assert gc.get_count()[2] > 0
             assert full == []
             del kept
@@ -54,13 +54,13 @@ async def test_no_full_collection_while_somebody_is_served() -> None:
 async def test_cycles_are_freed_when_nobody_is_served() -> None:
     """Not while somebody is, unless many have grown old; soon after that."""
     live = 1
-    async with garbage.kept_off_the_hot_path(lambda: live):
+    async with worker.kept_off_the_hot_path(lambda: live):
         old = cycle()
         keeping = old()
-        for _ in range(garbage.LEAST_SINCE_FULL):
+        for _ in range(worker.LEAST_SINCE_FULL):
             gc.collect(1)
         del keeping
-        await asyncio.sleep(5 * garbage.CHECK_SECONDS)
+        await asyncio.sleep(5 * worker.CHECK_SECONDS)
         assert old() is not None
         live = 0
         await eventually(lambda: old() is None, within_seconds=5)
@@ -69,14 +69,14 @@ async def test_cycles_are_freed_when_nobody_is_served() -> None:
 async def test_memory_is_bounded_where_somebody_always_is() -> None:
     """Old cycles never come to more than what MOST_SINCE_FULL collections leave."""
     most, alive = 0, []
-    async with garbage.kept_off_the_hot_path(lambda: 1):
-        for _ in range(3 * garbage.MOST_SINCE_FULL):
+    async with worker.kept_off_the_hot_path(lambda: 1):
+        for _ in range(3 * worker.MOST_SINCE_FULL):
             fresh = [cycle() for _ in range(200)]
             holding = [one() for one in fresh]
             gc.collect(1)  # they are old from here on
             del holding
             alive += fresh
-            await eventually(lambda: gc.get_count()[2] < 2 * garbage.MOST_SINCE_FULL, within_seconds=5)
+            await eventually(lambda: gc.get_count()[2] < 2 * worker.MOST_SINCE_FULL, within_seconds=5)
             alive = [one for one in alive if one() is not None]
             most = max(most, len(alive))
-    assert most <= 200 * 2 * garbage.MOST_SINCE_FULL
+    assert most <= 200 * 2 * worker.MOST_SINCE_FULL

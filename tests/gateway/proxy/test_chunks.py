@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.proxy.chunks import are_complete_chunks, ends_between_chunks
+from gateway.proxy.connection import are_complete_chunks, ends_between_chunks
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 

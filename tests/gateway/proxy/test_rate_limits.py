@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
-from gateway.proxy.admission import Admission
-from gateway.proxy.rate_limits import TokenBucket, shared_bucket
+from gateway.proxy.admission import Admission, TokenBucket, shared_bucket
 
 TAKING = """
 import json, pathlib, sys, time
-from gateway.proxy.rate_limits import shared_bucket
+from gateway.proxy.admission import shared_bucket
 bucket = shared_bucket(int(sys.argv[2]), "app", pathlib.Path(sys.argv[1]))
 print(json.dumps(sum(bucket.take(time.perf_counter()) == 0.0 for _ in range(int(sys.argv[3])))))
 """

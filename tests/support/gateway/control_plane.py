@@ -18,7 +18,7 @@ from gateway.features.ingest.intake import Intake
 from gateway.features.ingest.serving import IngestPart
 from gateway.jobs import JobQueue, open_queue
 from gateway.processes.app import create_app
-from gateway.processes.feature_parts import worker_parts
+from gateway.processes.worker import worker_parts
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
 from gateway.sampling.tap import SamplingTap

@@ -6,19 +6,35 @@ for byte. What comes at the end is always looked at, so the last sentence cannot
 (thoughts, calls of tools, usage) wait only where text before them does.
 """
 
+import re
 from collections.abc import Callable
 from time import perf_counter
 from typing import Literal
 
 from gateway.config.schema import FILTERED_ENDPOINTS
 from gateway.features.mitigation.filters.answer_text import Piece, pieces_of_answer, pieces_of_events
-from gateway.features.mitigation.filters.events import events_end
 from gateway.features.mitigation.filters.excerpt import Excerpt
 from gateway.features.mitigation.filters.filter import Filter, HeldBytes
 from gateway.features.mitigation.refusals import filter_impossible, filter_unavailable, response_refused
 from gateway.proxy.headers import ResponseHead
 from gateway.proxy.refusals import Refusal
 from gateway.proxy.types import Looked
+
+_BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?=[^\n]))")
+"""A line ending and another: a CR at the very end may be half of one, and is left for the next piece."""
+_LONGEST_BLANK = 4
+
+
+def events_end(received: bytes | bytearray, searched: int) -> tuple[int, int]:
+    """Where the last complete event ends, 0 for none; and from where to search when more has come.
+
+    `searched` is what the last call returned for that; so the whole takes time in proportion to its bytes.
+    """
+    start, end = max(searched - _LONGEST_BLANK, 0), 0
+    for found in _BLANK_LINE.finditer(received, start):
+        end = found.end()
+    return end, len(received)
+
 
 MOST_HELD_BYTES = 8 * 1024 * 1024
 """Of one answer."""
