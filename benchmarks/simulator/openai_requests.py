@@ -208,7 +208,7 @@ class TokenizeRequest(msgspec.Struct, frozen=True):
 
 
 class DetokenizeRequest(msgspec.Struct, frozen=True):
-    replies: list[int]
+    tokens: list[int]
     model: str | None = None
 
 

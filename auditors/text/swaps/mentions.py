@@ -34,7 +34,7 @@ LONGEST_NAME = 100
 """Characters, with the white space behind it."""
 MOST_MENTIONS = 100
 
-WORDS = re.compile(r"\w+(?:['’/.]\w+)*", re.UNICODE)
+WORD = re.compile(r"\w+(?:['’/.]\w+)*", re.UNICODE)
 _SURNAME = re.compile(r"\s{1,20}+(?!I\b)[^\W\d_a-z][\w'’.-]*")
 _PREVIOUS = re.compile(r"(?<![\w'’-])([^\W\d_a-z][\w'’-]*+)\s{1,20}$")
 
@@ -77,7 +77,7 @@ def has_unpaired(texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: st
     return any(
         match[0].lower().replace("’", "'") in unpaired and not around.overlap(*match.span())
         for text, around in zip(texts, spans, strict=True)
-        for match in WORDS.finditer(text)
+        for match in WORD.finditer(text)
     )
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from auditors.text.swaps import grammar
 from auditors.text.swaps.lexicon import BOUND, IDIOMS, SLOTS, SWAPPED
-from auditors.text.swaps.mentions import WORDS, Mention, has_unpaired, mentions_in
+from auditors.text.swaps.mentions import WORD, Mention, has_unpaired, mentions_in
 from auditors.text.swaps.outcome import Abstained, Doubt, Swapped
 from auditors.text.swaps.people import is_sentence_start, names_a_figure, names_someone
 from auditors.text.swaps.protected import ProtectedSpans, protected_spans
@@ -134,7 +134,7 @@ def _check_surroundings(
 ) -> None:
     """Raises Doubt for what would make the other text a strange one."""
     lowered = " ".join(texts).lower().replace("’", "'")
-    words = set(WORDS.findall(lowered))
+    words = set(WORD.findall(lowered))
     if has_unpaired(texts, spans, axis):
         raise Doubt("no counterpart")
     if words & BOUND.get(axis, frozenset()):
