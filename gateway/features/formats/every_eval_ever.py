@@ -27,8 +27,8 @@ from benchmarks.suites.registry import find
 SCHEMA = "0.3.0"
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
 RELATIONSHIPS: tuple[str, ...] = get_args(Relationship)
-_MODEL_ID = re.compile(r"(?!data/)[A-Za-z0-9][\w.\-]*(?<!\.)/(?!data$)[A-Za-z0-9][\w.\-]*(?<!\.)", re.ASCII)
-"""ORG/NAME, each of which can be a folder anywhere."""
+_MODEL_ID = re.compile(r"(?!data/)[A-Za-z0-9][\w.\-]{0,95}+(?<!\.)/(?!data$)[A-Za-z0-9][\w.\-]{0,95}+(?<!\.)", re.ASCII)
+"""ORG/NAME, each of which can be a folder anywhere, of at most 96 characters, as on Hugging Face's hub."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):

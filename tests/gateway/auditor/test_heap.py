@@ -9,7 +9,7 @@ import pytest
 
 SCRIPT = """
 import ctypes, sys
-from gateway.auditor import heap
+from gateway.auditor import process as heap
 
 class Counts(ctypes.Structure):  # struct mallinfo2 of malloc.h
     names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"

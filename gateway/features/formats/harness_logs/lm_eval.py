@@ -14,7 +14,7 @@ from auditors.json_errors import UNREADABLE
 from auditors.types import Message
 from gateway.features.formats.harness_logs.log import MOST_SAMPLES, Answered, Log, LogError, read_file, without_mark
 
-_NAME = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT[\d.\-]+)\.jsonl")
+_NAME = re.compile(r"samples_(?P<task>.{1,200})_(?P<time>\d{4}-\d\d-\d\dT[\d.\-]{1,30})\.jsonl")
 
 
 class Line(msgspec.Struct, frozen=True):
