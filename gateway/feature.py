@@ -72,12 +72,17 @@ class Feature:
         """Return who may call each route of this feature: the name of an `Audience` by "METHOD /path"."""
         return {}
 
-    def downloads(self) -> Sequence[str]:
-        """Return the templates of further downloads on the console's page of a finished run.
-
-        A template is named as `Panel.template` is, and has the run as `run`.
-        """
+    def text_pages(self) -> Sequence[str]:
+        """Return the addresses of pages of text, to which the navigation of a viewer does not lead."""
         return ()
+
+    def inserts(self) -> Mapping[str, str]:
+        """Return the templates that pages of the core include, by the place where they stand.
+
+        Places are "audit.downloads", on the page of a finished run, which the template has as `run`, and
+        "fingerprints.choices", on the page of fingerprints. A template is named as `Panel.template` is.
+        """
+        return {}
 
     def invitations(self, database: "Database") -> "Invitations | None":
         """Return the links of raters that this feature keeps; None where it keeps none."""
@@ -131,3 +136,9 @@ def _usable(name: str, registered: object) -> Feature:
 
 FEATURES: Mapping[str, Feature] = Registered("biasgate.features", _usable)
 """By name. Ours and those of other distributions."""
+
+
+def templates_at(place: str) -> list[str]:
+    """Return the templates that features insert at a place of a page (`Feature.inserts`)."""
+    inserts = (feature.inserts() for feature in FEATURES.values())
+    return [templates[place] for templates in inserts if place in templates]

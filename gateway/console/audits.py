@@ -18,7 +18,7 @@ from gateway.console.rendering import View
 from gateway.console.result_view import Numbers, numbers
 from gateway.console.showing import PageFrame
 from gateway.control_keys import Holder
-from gateway.feature import FEATURES
+from gateway.feature import templates_at
 from gateway.store import catalogue, runs, schedules
 from gateway.store.database import Database
 from gateway.store.runs import Run, Status
@@ -113,7 +113,7 @@ class AuditPagesController(Controller):
                 "others": await _others(database, run),
                 "gate": gate,
                 "required": asked,
-                "downloads": [template for feature in FEATURES.values() for template in feature.downloads()],
+                "downloads": templates_at("audit.downloads"),
             }
             return View(template="audit.html", title=f"{run.suite}, {run.model}", tab=TAB, data=data)
 

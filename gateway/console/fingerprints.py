@@ -13,6 +13,7 @@ from gateway.api.dependencies import Asked, Store
 from gateway.console.affinity_polygon import Identity, affinity_polygon
 from gateway.console.rendering import View, words
 from gateway.console.showing import PageFrame
+from gateway.feature import templates_at
 from gateway.store.streams import Selection
 from gateway.streams.estimates import LiveEstimate, leaves_out_neutral
 
@@ -41,6 +42,7 @@ class FingerprintsController(Controller):
             data = {
                 "n_streams": int(found.headers[live_pages.TOTAL]),
                 "most_streams": MOST_STREAMS,
+                "choices": templates_at("fingerprints.choices"),
                 **await asyncio.to_thread(_drawn, found.content),
             }
             return View(template="fingerprints.html", title="Fingerprints", tab="/console/fingerprints", data=data)

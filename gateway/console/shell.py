@@ -19,7 +19,6 @@ NAVIGATION = {
     "/console/alarms": "Alarms",
     "/console/exchanges": "Exchanges",
     "/console/audits": "Audits",
-    "/console/labelling": "Label",
     "/console/fingerprints": "Fingerprints",
 }
 """The first entries of the navigation. Those of features follow, then LAST."""
@@ -65,8 +64,8 @@ async def shell_of(
     return surroundings(request.user, is_locked=is_locked) | {"parts": parts, "n_alarms": n_alarms}
 
 
-FOR_ADMINISTRATORS = ("/console/exchanges", "/console/labelling")
-"""Pages of text, which a viewer is not led to."""
+TEXT_PAGES = ("/console/exchanges",)
+"""Pages of text of the core, to which the navigation of a viewer does not lead."""
 
 
 def surroundings(holder: Holder | None, *, is_locked: bool) -> dict[str, Any]:
@@ -84,10 +83,11 @@ def surroundings(holder: Holder | None, *, is_locked: bool) -> dict[str, Any]:
 
 def _navigation(holder: Holder | None) -> dict[str, str]:
     is_viewer = holder is not None and holder.role == "viewer"
-    tabs = dict(NAVIGATION)
+    tabs, text_pages = dict(NAVIGATION), {*TEXT_PAGES}
     for feature in FEATURES.values():
         tabs |= feature.tabs()
-    return {path: name for path, name in (tabs | LAST).items() if not (is_viewer and path in FOR_ADMINISTRATORS)}
+        text_pages |= {*feature.text_pages()}
+    return {path: name for path, name in (tabs | LAST).items() if not (is_viewer and path in text_pages)}
 
 
 async def _auditors(database: Database) -> list[Part]:

@@ -31,5 +31,5 @@ class Bundles(Feature):
     def routes(self) -> Mapping[str, str]:
         return {"GET /audits/{audit_id}/bundle": "ADMIN"}
 
-    def downloads(self) -> Sequence[str]:
-        return ["bundle_download.html"]
+    def inserts(self) -> Mapping[str, str]:
+        return {"audit.downloads": "bundle_download.html"}

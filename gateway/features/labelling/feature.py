@@ -41,6 +41,15 @@ class Labelling(Feature):
 
         return [LabellingPageController, RatersController]
 
+    def tabs(self) -> Mapping[str, str]:
+        return {"/console/labelling": "Label"}
+
+    def text_pages(self) -> Sequence[str]:
+        return ["/console/labelling"]
+
+    def inserts(self) -> Mapping[str, str]:
+        return {"fingerprints.choices": "links_of_choices.html"}
+
     def routes(self) -> Mapping[str, str]:
         return {
             "GET /console/labelling": "EVERYBODY",
