@@ -14,7 +14,7 @@ from gateway.features.coverage.auditing import read_families
 from gateway.features.coverage.passes import CoveragePasses
 from gateway.store import exchanges
 from gateway.telemetry.exposition import Exposition
-from tests.gateway.auditor.test_coverage import OUTSIDE, asking, inside, odd
+from tests.gateway.features.coverage.test_auditing import OUTSIDE, asking, inside, odd
 from tests.support.auditors.word_embedder import WordEmbedder
 from tests.support.benchmarks.scripted import pick, plan
 from tests.support.browser import browser

@@ -46,7 +46,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 Route = tuple[str, str]
 WITHOUT_KEY = {Audience.EVERYBODY, Audience.SCRAPER, Audience.SENDER}
-"""A door for senders looks at data keys, see tests/gateway/ingest/test_doors.py."""
+"""A door for senders looks at data keys, see tests/gateway/features/ingest/test_doors.py."""
 OPENED_BY_A_VIEWER = WITHOUT_KEY | {Audience.HOLDER, Audience.VISITOR, Audience.VIEWER}
 OPENED_BY_A_RATER = WITHOUT_KEY | {Audience.HOLDER, Audience.RATER}
 

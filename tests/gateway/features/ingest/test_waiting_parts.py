@@ -17,7 +17,7 @@ from gateway.proxy.admission import Client
 from gateway.store import ingested
 from gateway.store.ingested import PARTS_BYTES_AT_ONCE, StoredPart, Waiting, in_groups
 from gateway.store.tables import ingested_parts
-from tests.gateway.ingest.conftest import OPEN
+from tests.gateway.features.ingest.conftest import OPEN
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 from tests.support.steps import watched
 

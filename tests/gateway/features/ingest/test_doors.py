@@ -15,7 +15,7 @@ import pytest
 from gateway.features.ingest.received import Part
 from gateway.privacy.texts import texts_of
 from gateway.store import ingested
-from tests.gateway.ingest.conftest import OPEN
+from tests.gateway.features.ingest.conftest import OPEN
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 from tests.support.gateway.ingested import outcomes, said, stored
 from tests.support.gateway.otlp import log

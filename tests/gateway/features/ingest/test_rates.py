@@ -12,9 +12,9 @@ from gateway.config.loading import validate
 from gateway.errors import ConfigError
 from gateway.features.ingest.rates import Rates, read_number, read_threshold, threshold_in
 from gateway.features.ingest.received import UnreadableError
-from tests.gateway.ingest.conftest import OPEN
-from tests.gateway.ingest.test_doors import pair
-from tests.gateway.ingest.test_otlp import CONTENT
+from tests.gateway.features.ingest.conftest import OPEN
+from tests.gateway.features.ingest.test_doors import pair
+from tests.gateway.features.ingest.test_otlp import CONTENT
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 from tests.support.gateway.ingested import stored
 from tests.support.gateway.otlp import span

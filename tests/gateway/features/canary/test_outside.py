@@ -27,7 +27,7 @@ from gateway.features.canary.webhook import Webhook
 from gateway.store.database import Database
 from tests.support.auditors.scripted import Reply, scripted_server
 
-ARGO = Path(__file__).parents[2] / "deploy" / "argo" / "analysis-template.yaml"
+ARGO = Path(__file__).parents[4] / "deploy" / "argo" / "analysis-template.yaml"
 HOOK = validate({"audits": {"canary_webhook_env": "CANARY_HOOK"}})
 
 
