@@ -70,6 +70,8 @@ class EmbeddedQueue:
             stopping.cancel()
             heartbeat.cancel()
             await worker.abandon_running()
+            # A cancelled renewal still closes its transaction, which hangs once the database is closed.
+            await asyncio.wait({heartbeat, stopping})
 
     async def pending(self, task: str) -> list[dict[str, Any]]:
         return await jobs.payloads(self._database, task)
