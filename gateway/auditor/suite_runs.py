@@ -33,9 +33,9 @@ from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, Concurrency
 from gateway.auditor.backpressure.stoppable_gate import StoppableGate
 from gateway.auditor.clients import audit_priority, upstream_serving
 from gateway.auditor.maintenance import call_to_range
-from gateway.auditor.runs.joint_score import add_joint_scores
-from gateway.auditor.runs.pooled_endpoint import endpoint_for
-from gateway.auditor.runs.run_share import RunShare
+from gateway.auditor.suites.joint_score import add_joint_scores
+from gateway.auditor.suites.pooled_endpoint import endpoint_for
+from gateway.auditor.suites.run_share import RunShare
 from gateway.config.schema import Config, UpstreamConfig, origin_of
 from gateway.errors import ConfigError, NotFoundError, RequestError, StoreError
 from gateway.jobs import JobQueue

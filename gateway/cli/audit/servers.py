@@ -21,7 +21,7 @@ from gateway.auditor.backpressure.filling import MOST_IN_FLIGHT, FillingGate, Fi
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiter
 from gateway.auditor.backpressure.stoppable_gate import StoppableGate
 from gateway.auditor.backpressure.vllm_load import LoadReader
-from gateway.auditor.runs.pooled_endpoint import endpoint_for
+from gateway.auditor.suites.pooled_endpoint import endpoint_for
 from gateway.cli.audit.jobs import api_key
 from gateway.config.schema import AuditsConfig
 

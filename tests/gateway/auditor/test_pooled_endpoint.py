@@ -9,7 +9,7 @@ import pytest
 
 from auditors.clients.completion import HttpEndpoint
 from auditors.types import CompletionError
-from gateway.auditor.runs.pooled_endpoint import PooledEndpoint, endpoint_for, is_direct
+from gateway.auditor.suites.pooled_endpoint import PooledEndpoint, endpoint_for, is_direct
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter, bytes], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"

@@ -19,7 +19,7 @@ from benchmarks.lab.distillation.essays import JudgedEssay
 from benchmarks.lab.distillation.evaluation import AgreementWith, Cost, Difference, Judged
 from benchmarks.lab.training import artefact
 from benchmarks.run import client
-from gateway.auditor.runs.pooled_endpoint import endpoint_for
+from gateway.auditor.suites.pooled_endpoint import endpoint_for
 from gateway.cli.audit.jobs import api_key
 from gateway.features.lab.judge.tables import published_rows
 from gateway.terminal.tables import aligned

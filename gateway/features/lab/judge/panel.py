@@ -14,7 +14,7 @@ from benchmarks.lab.judge_panel.asking import Member, Panelled, Verdicts, ask, r
 from benchmarks.lab.judge_panel.comparison import Own, Panel, compare
 from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
-from gateway.auditor.runs.pooled_endpoint import endpoint_for
+from gateway.auditor.suites.pooled_endpoint import endpoint_for
 from gateway.cli.audit.jobs import api_key
 from gateway.features.lab.judge.tables import agreement_cell, in_clusters, percent_cell, share_cell
 from gateway.terminal.tables import aligned

@@ -30,7 +30,7 @@ from auditors.text.user_files import read_utf8
 from auditors.types import CompletionError, Measurement
 from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
-from gateway.auditor.runs.pooled_endpoint import endpoint_for
+from gateway.auditor.suites.pooled_endpoint import endpoint_for
 from gateway.cli.audit.jobs import api_key
 from gateway.errors import GatewayError
 from gateway.terminal.tables import aligned

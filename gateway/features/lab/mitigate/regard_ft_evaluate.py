@@ -11,7 +11,7 @@ from benchmarks.lab.regard_ft.evaluation import Evaluation
 from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
 from benchmarks.run.stopping import in_thread, unless_stopped
-from gateway.auditor.runs.pooled_endpoint import endpoint_for
+from gateway.auditor.suites.pooled_endpoint import endpoint_for
 from gateway.cli.audit import forecasts, jobs, validations
 from gateway.cli.audit.running import END_SECONDS, INTERRUPTED, Manner, run_one, stop_on_signal
 from gateway.cli.audit.server_arguments import add_concurrency, add_servers
