@@ -295,7 +295,8 @@ class Suite(ABC):
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         """Read and verify the data: that of `source`, or the items in the folder of the suite.
 
-        Raises: DatasetError when canonical data is missing or not the pinned version.
+        Raises: DatasetError when canonical data is missing or not the pinned version; NotImplementedError where a
+            suite has neither a `source` nor a `load` of its own.
         """
         if self.source is None:
             raise NotImplementedError(f"{self.name}: a suite without a source loads its data itself")
@@ -339,7 +340,10 @@ class Suite(ABC):
     def items_after_examples(
         self, dataset: Dataset, *, protocol: ProtocolName, seed: int, few_shot: int
     ) -> Iterator[Item]:
-        """Render as `items` does, with `few_shot` > 0 examples before each; what serves as an example is not asked."""
+        """Render as `items` does, with `few_shot` > 0 examples before each. Items that serve as examples are not asked.
+
+        Raises: NotImplementedError where `few_shots` offers 0 alone, with which no run is started.
+        """
         raise NotImplementedError(f"{self.name} has no examples")
 
     def items_with_mitigation(
@@ -358,7 +362,8 @@ class Suite(ABC):
     def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
         """Read the questions of a user's file. `checkpoint` is called before each, and may raise to end it.
 
-        Raises: BenchmarkError, one line, for a file that cannot be taken.
+        Raises: BenchmarkError, one line, for a file that cannot be taken; NotImplementedError where `takes_prompts` is
+            false, for which no command calls it.
         """
         raise NotImplementedError(f"{self.name} takes no prompts")
 
@@ -379,7 +384,10 @@ class Suite(ABC):
         return None
 
     def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
-        """Read what a reply means from the judge's. Raises UnreadableError: ask again, then a failure."""
+        """Read what a reply means from the judge's.
+
+        Raises: UnreadableError: ask again, then a failure; NotImplementedError where `judge_question` asks nothing.
+        """
         raise NotImplementedError(f"{self.name} asks no judge")
 
     def labelling_question(

@@ -97,7 +97,7 @@ def _pack(run: Run, replies: Path, ledger_json: bytes, pem: str | None) -> IO[by
         key = None if pem is None else private_key(pem.encode(), "audits.bundle_key_env")
     except BenchmarkError as exc:
         raise UnavailableError(str(exc)) from exc
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever reads it
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the reader closes the file
     try:
         building.write(file, _contents(run, replies, ledger_json), key)
     except (KeyError, TypeError, AttributeError, msgspec.DecodeError) as exc:
