@@ -1,6 +1,7 @@
 """What the gateway itself answers: keys, health, metrics, its description, the console and errors."""
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -109,8 +110,13 @@ def _wait_for_drivers_threads() -> None:
 
 
 def _replace_by_a_directory(file: Path) -> None:
-    file.unlink()
-    file.mkdir()
+    """Try again where a reader of the control plane creates the file between the two steps."""
+    for _ in range(100):
+        file.unlink(missing_ok=True)
+        with contextlib.suppress(FileExistsError):
+            file.mkdir()
+            return
+    raise AssertionError(f"{file} is created at each try")
 
 
 async def test_unknown_path_is_a_problem(tmp_path: Path) -> None:
