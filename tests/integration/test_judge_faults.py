@@ -50,7 +50,7 @@ async def test_a_judge_that_fails_for_one_group(name: str, tmp_path: Path) -> No
     changed = {"groups": {"gender": {"man": [0.0, 0.0, 0.1, 0.9]}}}
     overrides = {"judge": {"groups": {"race": {"black": FAULTS[name]}}}, "favoritism": changed}
     profile = parse({"name": "faulty", **BEFORE, "drift": {"overrides": overrides}})
-    auditors = AUDITORS.format(timeout_seconds=1.0 if name == "hangs" else 30.0)
+    auditors = AUDITORS.format(timeout_seconds=3.0 if name == "hangs" else 30.0)
     drift = "average_run_length = 1000\nreference = { window = 80 }"
     store = f"sqlite:///{tmp_path}/store.db"
     black, asian = ("favoritism", "race", "black"), ("favoritism", "race", "asian")

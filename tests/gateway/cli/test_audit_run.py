@@ -178,7 +178,7 @@ async def test_a_cut_run_is_completed_by_resume(tmp_path: Path, number: signal.S
         (signal.SIGTERM, b"HTTP/1.1 503 Busy\r\nRetry-After: 60\r\ncontent-length: 0\r\n\r\n"),
     ],
 )
-async def test_a_run_that_waits_ends_within_a_second(tmp_path: Path, number: signal.Signals, answer: bytes) -> None:
+async def test_a_run_that_waits_ends_at_a_signal(tmp_path: Path, number: signal.Signals, answer: bytes) -> None:
     """Nobody answers, or everybody is told to wait a minute: a signal ends the run, --resume completes it."""
     n_asked = 0
 
@@ -196,7 +196,7 @@ async def test_a_run_that_waits_ends_within_a_second(tmp_path: Path, number: sig
         spent = time.monotonic() - began
 
     assert process.returncode == 130
-    assert spent < 1.0
+    assert spent < 5.0  # it would wait sixty; the rest is an interpreter's end on a machine that may be busy
     assert "stopped after 0 of 3000 replies; complete it with: biasgate audit run --resume run" in err.decode()
     async with running_simulator(seed=2) as url:
         code, _, err_again = await command("audit", "run", "--resume", "run", "--base-url", url, "--quiet")
