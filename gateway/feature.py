@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gateway.auditor.part import AuditorContext, AuditorPart
     from gateway.config.schema import Config
+    from gateway.config.sections import FeatureSection
     from gateway.invitations import Invitations
     from gateway.store.database import Database
     from gateway.worker_part import WorkerContext, WorkerPart
@@ -44,6 +45,17 @@ class Feature:
 
     name: ClassVar[str]
     """As it is registered."""
+
+    def sections(self) -> Sequence["FeatureSection[Any]"]:
+        """Return the top-level sections of the configuration that this feature brings."""
+        return ()
+
+    def weight_share(self, config: "Config") -> float:
+        """Return the largest share of a stream's weight that an exchange may have for the rate its sender states.
+
+        1.0 where senders state no rates to this feature.
+        """
+        return 1.0
 
     def commands(self) -> Mapping[str, Command]:
         """Return the subcommands of this feature, by name.

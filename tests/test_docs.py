@@ -17,6 +17,9 @@ from gateway.api.feature_routes import all_routes
 from gateway.api.route_access import markdown_table
 from gateway.config import schema
 from gateway.config.loading import load
+from gateway.features.export import config as export
+from gateway.features.ingest import config as ingest
+from gateway.features.mitigation import config as mitigation
 from tests.support.gateway.control_plane import control_plane
 from tests.test_deploy import exported_families, family
 
@@ -43,12 +46,12 @@ SECTIONS: dict[str, type[schema.Section]] = {
     "[drift]": schema.DriftConfig,
     "[audits]": schema.AuditsConfig,
     "[[audits.schedules]]": schema.ScheduleConfig,
-    "[[mitigation]]": schema.MitigationConfig,
-    "[mitigation.match]": schema.MatchConfig,
-    "[mitigation.query_filter]": schema.QueryFilterConfig,
-    "[mitigation.response_filter]": schema.ResponseFilterConfig,
-    "[ingest]": schema.IngestConfig,
-    "[export]": schema.ExportConfig,
+    "[[mitigation]]": mitigation.MitigationConfig,
+    "[mitigation.match]": mitigation.MatchConfig,
+    "[mitigation.query_filter]": mitigation.QueryFilterConfig,
+    "[mitigation.response_filter]": mitigation.ResponseFilterConfig,
+    "[ingest]": ingest.IngestConfig,
+    "[export]": export.ExportConfig,
     "[telemetry]": schema.TelemetryConfig,
 }
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
@@ -100,7 +103,8 @@ def test_every_key_is_documented_with_its_default(title: str) -> None:
 
 def test_every_section_is_documented() -> None:
     """No configuration struct is missing from this test's list."""
-    structs = {kind for kind in vars(schema).values() if isinstance(kind, type) and issubclass(kind, schema.Section)}
+    classes = [kind for module in (schema, export, ingest, mitigation) for kind in vars(module).values()]
+    structs = {kind for kind in classes if isinstance(kind, type) and issubclass(kind, schema.Section)}
     assert structs - {schema.Section, schema.Config, schema.AuditorsConfig} == set(SECTIONS.values())
     ours = [field for field in msgspec.structs.fields(schema.AuditorsConfig) if field.name != "plugins"]
     auditors = [(f"[auditors.{field.name}]", field.type) for field in ours]

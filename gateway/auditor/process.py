@@ -16,6 +16,8 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from auditors.streams.drift import DriftSettings
 from benchmarks.suites import registry
 from gateway.auditor import maintenance, scheduling
@@ -121,7 +123,9 @@ async def run_auditor(
         stack.push_async_callback(queue.close)
         listener = stack.enter_context(listen(config.server.host, config.server.auditor_metrics_port))
         enabled_auditors.start()
-        settings = await drift_settings(database, config.drift, config.ingest)
+        weight_share = min((feature.weight_share(config) for feature in features), default=1.0)
+        settings = await drift_settings(database, config.drift)
+        settings = msgspec.structs.replace(settings, max_weight_share=weight_share)
         circuits = Circuits(database)
         stack.push_async_callback(circuits.aclose)
         context = AuditorContext(

@@ -13,30 +13,22 @@ from benchmarks.run import result as results
 from benchmarks.suites import registry
 from benchmarks.suites.protocol import Scale
 from benchmarks.suites.registry import SUITES
-from gateway.config.schema import DriftConfig, IngestConfig
+from gateway.config.schema import DriftConfig
 from gateway.errors import ConfigError
 from gateway.store import runs
 from gateway.store.database import Database
 from gateway.streams.settings import settings_of
 
 
-async def drift_settings(database: Database, config: DriftConfig, ingest: IngestConfig | None = None) -> DriftSettings:
+async def drift_settings(database: Database, config: DriftConfig) -> DriftSettings:
     """The [drift] section as the detectors take it, with the intervals of its run when it names one.
 
     Raises: ConfigError for a run that does not exist, has not finished, or has nothing that a live stream measures.
     """
-    settings = msgspec.structs.replace(settings_of(config), max_weight_share=weight_share(ingest or IngestConfig()))
+    settings = settings_of(config)
     if settings.reference_run is None:
         return settings
     return msgspec.structs.replace(settings, references=await _references(database, settings.reference_run))
-
-
-def weight_share(ingest: IngestConfig) -> float:
-    """Largest share of a stream that an exchange may weigh for its sender's rate.
-
-    A configured rate is the operator's own, as the gateway's rates are, and no weight is cut for it.
-    """
-    return ingest.max_weight_share if ingest.sampling_rate is None else 1.0
 
 
 def intervals(estimates: Iterable[Estimate], scales: Mapping[str, Scale]) -> dict[str, Interval]:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from gateway.config.schema import Config
+from gateway.config.sections import config_type
 
 _READ_BYTES = 65536
 
@@ -74,4 +75,4 @@ class ParentPipe:
         if not newline:
             return None
         self._unread = rest
-        return msgspec.json.decode(line, type=Config)
+        return msgspec.json.decode(line, type=config_type())

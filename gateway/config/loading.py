@@ -19,7 +19,6 @@ from auditors.addresses import mask_url
 from auditors.text.thinking import parse_thinking
 from auditors.text.user_files import read_utf8
 from gateway.config.header_names import is_passed_on
-from gateway.config.policy_checks import check_mitigation
 from gateway.config.schema import (
     ADMIN,
     AUDITED_PATHS,
@@ -32,6 +31,7 @@ from gateway.config.schema import (
     Section,
     ServerConfig,
 )
+from gateway.config.sections import config_type, feature_sections
 from gateway.config.timing import Timing
 from gateway.errors import ConfigError, RequestError, nearest
 
@@ -76,9 +76,9 @@ def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Conf
 
 def validate(raw: Mapping[str, Any], *, where: str = "configuration") -> Config:
     """Structs from plain data. Raises ConfigError."""
-    _refuse_unknown(raw, Config, where, ())
+    _refuse_unknown(raw, config_type(), where, ())
     try:
-        config = msgspec.convert(raw, Config)
+        config = msgspec.convert(raw, config_type())
     except msgspec.ValidationError as exc:
         raise ConfigError(f"{where}: {_in_words(exc, raw)}") from exc
     _cross_check(config, where)
@@ -143,7 +143,7 @@ def _in_words(exc: msgspec.ValidationError, raw: Mapping[str, Any]) -> str:
 
 def _at(where: str, raw: Any) -> tuple[Any, Any]:
     """The value at a place in msgspec's words, and its type; None where the place is not exact, as in a table's."""
-    kind: Any = Config
+    kind: Any = config_type()
     for name, index in re.findall(r"(\w+)|\[([^]]*)\]", where):
         kind = _bare(kind)
         if name:
@@ -230,16 +230,6 @@ def _cross_check(config: Config, where: str) -> None:
             f'{where}: telemetry.evaluation_signal is "{config.telemetry.evaluation_signal}", but nobody is there to '
             "take it: set telemetry.otlp_endpoint"
         )
-    if (address := config.export.url) is not None and not address.strip():
-        raise ConfigError(f"{where}: export.url is empty: name a directory or an address, or leave it out")
-    scheme, _, rest = (address or "").partition("://")
-    user, has_user, _ = rest.partition("/")[0].rpartition("@")
-    # In abfs://CONTAINER@ACCOUNT.dfs.core.windows.net the part before the @ names a container.
-    if address is not None and has_user and (":" in user or scheme not in ("abfs", "abfss")):
-        raise ConfigError(
-            f'{where}: export.url "{mask_url(address)}" names a user: leave the credentials to the environment of the '
-            "auditor, as fsspec and its stores read them"
-        )
     for schedule in config.audits.schedules:
         if [one.name for one in config.audits.schedules].count(schedule.name) > 1:
             raise ConfigError(f'{where}: two schedules are named "{schedule.name}": give each its own name')
@@ -261,9 +251,12 @@ def _cross_check(config: Config, where: str) -> None:
                 f"{where}: auditors.{key} is true, but store.keep_text is not, and what models say of an exchange is "
                 "kept only with its text: set store.keep_text to true, or leave the key away"
             )
-    if (wanted := config.ingest.upstream) is not None and wanted not in names:
-        raise ConfigError(f'{where}: ingest.upstream "{wanted}" is no upstream{nearest(wanted, names)}: name one')
-    check_mitigation(config, where)
+    for section in feature_sections():
+        if section.check is not None:
+            try:
+                section.check(config)
+            except ConfigError as exc:
+                raise ConfigError(f"{where}: {exc}") from exc
 
 
 def _check_control_keys(server: ServerConfig, where: str) -> None:

@@ -23,15 +23,11 @@ QUESTION_MEMBERS: Mapping[str, str] = {
     "/v1/responses": "input",
 }
 """Endpoint to the member of its body that holds what is asked."""
-FILTERED_ENDPOINTS = ("/v1/chat/completions", "/v1/completions")
-"""Those of which answers can be filtered."""
 OWN_PATHS = frozenset(
     {"annotations", "audits", "canaries", "console", "ingest", "judges", "labelling", "live", "livez"}
     | {"metrics", "readyz", "schedules", "schema", "suites"}
 )
 """First segments of the gateway's own routes; "/" leads to the console."""
-MIN_SAMPLING_RATE = 2**-10
-"""Default of `ingest.min_sampling_rate`: no stated rate makes an exchange weigh more than 1,024 others."""
 LONGEST_STRATUM = 64
 """Characters of a stratum's name; as wide as the store's columns."""
 ADMIN = "admin"
@@ -376,100 +372,6 @@ class AuditsConfig(Section, frozen=True):
     """Dataset cache; default $BIASGATE_HOME or ~/.cache/biasgate."""
 
 
-class MatchConfig(Section, frozen=True):
-    """All that is named must apply."""
-
-    route: str | None = None
-    """An endpoint that answers in text, such as "/v1/chat/completions"."""
-    key: str | None = None
-    """Name of one of [[keys]]."""
-    model: str | None = None
-    """The name after aliases."""
-
-
-class QueryFilterConfig(Section, frozen=True):
-    """Looks for bias in a request before it goes on."""
-
-    base_url: str
-    """Where the detector's model is served (OpenAI API)."""
-    model: str
-    api_key_env: GatewayVariable = None
-    detector: Literal["judge", "classifier"] = "judge"
-    """judge: `model` is asked for yes or no. classifier: `model` embeds the text, and `head` weighs the embedding."""
-    prompt: str | None = None
-    """Of a judge: text FILE with its instructions; unset: ours."""
-    head: str | None = None
-    """Of a classifier: FILE that `biasgate mitigate filter train` wrote."""
-    threshold: Probability | None = None
-    """Of a classifier: probability from which a text counts as biased; unset: the head's own."""
-    then: Literal["refuse", "instruct"] = "refuse"
-    """What becomes of a biased request. instruct: the policy's instruction is added to it, and to no other."""
-
-
-class ResponseFilterConfig(QueryFilterConfig, frozen=True):
-    """Looks for bias in an answer before it goes out."""
-
-    then: Literal["refuse", "instruct"] = "refuse"
-    """What becomes of a biased answer. instruct: it is asked for once more with the policy's instruction."""
-    window: Annotated[int, Meta(ge=1, le=8_000)] = 400
-    """Characters of a streamed answer that are held back before they are looked at."""
-
-
-class MitigationConfig(Section, frozen=True):
-    """A policy on live requests; the first that matches holds."""
-
-    name: str | None = None
-    """In the response header, metrics and comparisons; unset: "policy-N" by its place in the file."""
-    match: MatchConfig = MatchConfig()
-    instruction: str = "none"
-    """Added to the request: none, abstract, detailed (the sentences of the LTF paper) or a text FILE."""
-    share: Probability = 1.0
-    """Of the requests that are treated, the rest is the control arm."""
-    unit: Literal["conversation", "request"] = "conversation"
-    """What the arm is drawn for. conversation: all turns of one are in the same arm. request: each by itself."""
-    conversation_header: str | None = None
-    """Whose value names the conversation, such as "x-session-id"; a request without it goes by how it began."""
-    on_timeout: Literal["pass", "refuse"] = "pass"
-    """What becomes of a request on which the policy cannot be carried out: passed as it is, or refused."""
-    query_filter: QueryFilterConfig | None = None
-    response_filter: ResponseFilterConfig | None = None
-    timeout_seconds: Positive = 5.0
-    """Longest that a filter may take over a request, or over what it holds back of an answer."""
-
-
-class IngestConfig(Section, frozen=True):
-    """Exchanges that others relayed and recorded (docs/ingest.md)."""
-
-    enabled: bool = False
-    """Take exchanges at /ingest, with the keys of [[keys]]."""
-    sampling_rate: Annotated[float, Meta(gt=0, le=1)] | None = None
-    """Share of their exchanges that senders send; holds whatever a sender states. Unset: unknown, but for keys that
-    `may_state_rate`."""
-    min_sampling_rate: Annotated[float, Meta(ge=2**-20, le=1)] = MIN_SAMPLING_RATE
-    """Smallest rate that a key which `may_state_rate` may state; an exchange with a smaller one is rejected."""
-    max_weight_share: Annotated[float, Meta(ge=0.001, le=1)] = 0.05
-    """Largest share of a stream's weight that one exchange may have for the rate that its sender states; 1: any."""
-    models: list[str] = []
-    """Names of models that have series of their own, beside those that the upstreams serve; any other is "other"."""
-    upstream: str | None = None
-    """Whom auditors ask about these exchanges; unset: an upstream that serves a model of that name, if any does."""
-    max_body_bytes: Annotated[int, Meta(ge=1024, le=64 * 1024 * 1024)] = 8 * 1024 * 1024
-    """Of one request, decompressed."""
-    join_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
-    """How long part of an exchange waits for the rest."""
-    max_waiting: Count = 100_000
-    """Parts of exchanges of one key that wait for the rest; more are refused until others have come or given up."""
-
-
-class ExportConfig(Section, frozen=True):
-    """Measurements and runs as Parquet files (docs/operations.md)."""
-
-    url: str | None = None
-    """A directory, or an address that fsspec knows, such as "s3://bucket/biasgate"; unset: none."""
-    every_hours: Annotated[float, Meta(ge=1 / 60)] = 1.0
-    """Between two times at which the auditor brings what is new."""
-
-
 class TelemetryConfig(Section, frozen=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "console"] = "auto"
@@ -488,7 +390,7 @@ class TelemetryConfig(Section, frozen=True):
 
 
 class Config(Section, frozen=True):
-    """The whole configuration (contract 5)."""
+    """The core's sections of the configuration (contract 5); see `gateway.config.sections` for those of features."""
 
     server: ServerConfig = ServerConfig()
     store: StoreConfig = StoreConfig()
@@ -500,9 +402,6 @@ class Config(Section, frozen=True):
     auditors: AuditorsConfig = AuditorsConfig()
     drift: DriftConfig = DriftConfig()
     audits: AuditsConfig = AuditsConfig()
-    mitigation: list[MitigationConfig] = []
-    ingest: IngestConfig = IngestConfig()
-    export: ExportConfig = ExportConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
 
     def secret(self, variable: str | None) -> str | None:

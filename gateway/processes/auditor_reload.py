@@ -17,7 +17,7 @@ from gateway.config.effective import digest
 from gateway.config.schema import Config
 from gateway.errors import ConfigError, StoreError
 from gateway.privacy.texts import texts_of
-from gateway.processes.reload import AUDITOR_SECTIONS, Change, change_of, describe
+from gateway.processes.reload import Change, auditor_sections, change_of, describe
 from gateway.store import schedules
 from gateway.store.database import Database
 
@@ -123,4 +123,4 @@ def _needs_restart(current: Config, change: Change) -> bool:
     audits = msgspec.structs.replace(current.audits, schedules=change.config.audits.schedules)
     telemetry = msgspec.structs.replace(current.telemetry, log_level=change.config.telemetry.log_level)
     alike = msgspec.structs.replace(current, audits=audits, telemetry=telemetry)
-    return any(getattr(alike, name) != getattr(change.config, name) for name in AUDITOR_SECTIONS)
+    return any(getattr(alike, name) != getattr(change.config, name) for name in auditor_sections())

@@ -9,6 +9,7 @@ import msgspec
 
 from gateway.config.effective import digest
 from gateway.config.schema import Config
+from gateway.config.sections import feature_sections
 from gateway.errors import ConfigError, StoreError
 from gateway.processes.usable import Role, require_usable, require_variables
 
@@ -35,10 +36,14 @@ HELD_KEYS = {
 }
 """Section to keys that a running gateway keeps: they are built into sockets, processes or the store."""
 
-AUDITOR_SECTIONS = frozenset(
-    {"server", "store", "upstreams", "aliases", "sampling", "auditors", "drift", "audits", "export", "telemetry"}
+_AUDITOR_SECTIONS = frozenset(
+    {"server", "store", "upstreams", "aliases", "sampling", "auditors", "drift", "audits", "telemetry"}
 )
-"""Sections that the auditor works by; when one changes, it is started again."""
+
+
+def auditor_sections() -> frozenset[str]:
+    """Return the sections that the auditor works by; when a value there changes, the auditor is started again."""
+    return _AUDITOR_SECTIONS | {section.name for section in feature_sections() if section.is_read_by_auditor}
 
 
 class Change(NamedTuple):
@@ -100,7 +105,7 @@ def change_of(current: Config, wanted: Config, role: Role) -> Change:
     next_one, waiting = _held_back(current, wanted)
     require_variables(next_one, role, remedy="they were not set at the start: name others, or export them and restart")
     require_usable(next_one, role)  # what is wrong must be known before any process is told
-    sections = [name for name in Config.__struct_fields__ if getattr(next_one, name) != getattr(current, name)]
+    sections = [name for name in next_one.__struct_fields__ if getattr(next_one, name) != getattr(current, name)]
     return Change(next_one, sections, waiting)
 
 

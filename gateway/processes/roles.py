@@ -257,7 +257,7 @@ def _supervise(config: Config, placement: Placement, listener: socket.socket, *,
 async def _run_children(
     config: Config, family: "_Family", placement: Placement, listener: socket.socket, children: list[Child]
 ) -> int:
-    from gateway.processes.reload import AUDITOR_SECTIONS, Change, Reloader
+    from gateway.processes.reload import Change, Reloader, auditor_sections
     from gateway.telemetry.shared_counts import SharedCounts
     from gateway.telemetry.worker_stats import WorkerStats
 
@@ -265,7 +265,7 @@ async def _run_children(
     supervisor = Supervisor(children, family.environ, line_of(family.joined(config)))
 
     def hand_on(change: Change) -> None:
-        concerned = ((AUDITOR, AUDITOR_SECTIONS), (launch.WRITER, launch.WRITER_SECTIONS))
+        concerned = ((AUDITOR, auditor_sections()), (launch.WRITER, launch.WRITER_SECTIONS))
         replacing = {name for name, sections in concerned if not sections.isdisjoint(change.sections)}
         family.config = change.config
         supervisor.tell(line_of(family.joined(change.config)), replacing=replacing)

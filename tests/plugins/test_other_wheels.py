@@ -77,13 +77,21 @@ async def test_help_loads_no_suite(installed: Path) -> None:
     assert (await biasgate(installed, "--help"))[2] == ""
 
 
-async def test_its_command_runs(installed: Path) -> None:
-    """`biasgate greet` is listed and run."""
-    code, out, err = await biasgate(installed, "greet", "world")
+async def test_its_command_reads_its_section(installed: Path, tmp_path: Path) -> None:
+    """`biasgate greet` is listed, and runs by the section [greeting], which is checked as the sections of ours are."""
+    file = tmp_path / "greeting.toml"
+    file.write_text('[greeting]\nword = "good day"\n')
+    code, out, err = await biasgate(installed, "greet", "world", "--config", str(file))
     _, overview, _ = await biasgate(installed, "--help")
+    refused = []
+    for line in ('wrod = "hi"', 'word = " "'):
+        file.write_text(f"[greeting]\n{line}\n")
+        refused.append((await biasgate(installed, "config", "check", "--config", str(file)))[2])
 
-    assert (code, out, err) == (0, "hello world\n", "")
+    assert (code, out, err) == (0, "good day world\n", "")
     assert "  greet      greet somebody\n" in overview
+    assert 'unknown key "greeting.wrod" (did you mean "word"?)' in refused[0]
+    assert f"{file}: greeting.word is empty: write a word" in refused[1]
 
 
 @pytest.mark.usefixtures("known_here")

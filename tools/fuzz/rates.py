@@ -17,9 +17,9 @@ from auditors.streams.estimates import bounds_of, missing_share
 from auditors.streams.soundness import read_state, require_sound
 from auditors.streams.state import StreamState, miss_gap, record, record_gap
 from auditors.types import JudgeStamp, Measurement
-from gateway.config.schema import MIN_SAMPLING_RATE
 from gateway.errors import RequestError
 from gateway.features.ingest import litellm, otlp, pairs
+from gateway.features.ingest.config import MIN_SAMPLING_RATE
 from gateway.features.ingest.rates import Rates
 from gateway.features.ingest.received import Sent
 from tools.fuzz.target import Broken

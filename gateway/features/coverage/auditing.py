@@ -21,7 +21,11 @@ class CoveragePart(AuditorPart):
     def __init__(self, context: AuditorContext) -> None:
         self._database = context.database
         self._passes = CoveragePasses(
-            context.config, context.database, context.stop, embedder=context.enabled_auditors.embedder
+            context.config,
+            context.database,
+            context.stop,
+            embedder=context.enabled_auditors.embedder,
+            max_weight_share=context.settings.max_weight_share,
         )
 
     def periodic(self) -> Sequence[Periodic]:

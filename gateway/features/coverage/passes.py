@@ -19,7 +19,6 @@ from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.registry import SUITES
 from gateway.auditor.metrics import data_kind
 from gateway.auditor.metrics_snapshot import exported
-from gateway.auditor.reference import weight_share
 from gateway.config.schema import Config
 from gateway.errors import ConflictError, StoreError
 from gateway.features.coverage import store as coverages
@@ -58,11 +57,20 @@ class CoveragePasses:
         stop: asyncio.Event,
         *,
         embedder: Callable[[], Awaitable[Embedder | None]],
+        max_weight_share: float = 1.0,
     ) -> None:
-        """`embedder` waits for the one that the live auditors use."""
+        """Store the arguments.
+
+        Args:
+            config: the whole configuration.
+            database: an open store.
+            stop: set when the auditor is to end.
+            embedder: waits for the embedder of the live auditors.
+            max_weight_share: see `auditors.streams.drift.DriftSettings`.
+        """
         self._every_seconds = config.audits.coverage_every_hours * 3600.0
         self._data_dir = stored_runs.data_dir(config)
-        self._max_weight_share = weight_share(config.ingest)
+        self._max_weight_share = max_weight_share
         self._database, self._stop, self._embedder = database, stop, embedder
         self._checkpoint = checkpoint_of(stop, _stopped)
 

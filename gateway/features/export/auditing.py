@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from prometheus_client.core import Metric
 
 from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, counter, gauge, put
-from gateway.config.schema import ExportConfig
 from gateway.features.export import store
+from gateway.features.export.config import EXPORT, ExportConfig
 from gateway.features.export.periodic import Exports
 from gateway.features.export.store import Progress
 from gateway.store import counters
@@ -23,7 +23,7 @@ class ExportPart(AuditorPart):
     def __init__(self, context: AuditorContext) -> None:
         """Raises ConfigError where what writes the files is not installed."""
         self._database = context.database
-        self._config = context.config.export
+        self._config = EXPORT.of(context.config)
         self._exports = Exports(context.config, context.database, context.stop)
 
     def periodic(self) -> Sequence[Periodic]:

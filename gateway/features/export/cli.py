@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gateway.config.loading import load
 from gateway.errors import ConfigError
+from gateway.features.export.config import EXPORT
 
 HELP = """\
 What is there already is left alone: run it again after whatever stopped it. With [export] url the auditor does the same
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     config = load(arguments.config)
-    url = arguments.to or config.export.url
+    url = arguments.to or EXPORT.of(config).url
     if not url:
         raise ConfigError("there is nowhere to export to: give --to ADDRESS, or set export.url")
     print(asyncio.run(_export(config.store.url, url)))

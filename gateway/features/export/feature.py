@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from gateway.config.sections import FeatureSection
 from gateway.feature import Command, Feature
+from gateway.features.export.config import EXPORT
 
 if TYPE_CHECKING:
     from gateway.auditor.part import AuditorContext, AuditorPart
@@ -20,22 +22,26 @@ class Export(Feature):
 
     name = "export"
 
+    def sections(self) -> Sequence[FeatureSection[Any]]:
+        return [EXPORT]
+
     def commands(self) -> Mapping[str, Command]:
         summary = "write measurements and runs as Parquet files, as far as they are new"
         return {"export": Command("gateway.features.export.cli", summary)}
 
     def check(self, config: "Config") -> None:
-        if config.export.url is not None:
+        if (url := EXPORT.of(config).url) is not None:
             from gateway.features.export.address import require_installed
 
-            require_installed(config.export.url)
+            require_installed(url)
 
     def environment(self, config: "Config") -> frozenset[str]:
-        if config.export.url is None:
+        url = EXPORT.of(config).url
+        if url is None:
             return frozenset()
         from gateway.features.export.address import variables
 
-        return variables(config.export.url)
+        return variables(url)
 
     def auditor_part(self, context: "AuditorContext") -> "AuditorPart":
         from gateway.features.export.auditing import ExportPart

@@ -11,6 +11,7 @@ from gateway.config.schema import Config
 from gateway.errors import BusyError, StoreError
 from gateway.features.export import store as exports
 from gateway.features.export.address import require_installed
+from gateway.features.export.config import EXPORT
 from gateway.features.export.passes import Brought, StoppedError, bring
 from gateway.features.export.store import Progress
 from gateway.store.connections import Connections
@@ -31,7 +32,8 @@ class Exports:
 
     def __init__(self, config: Config, database: Database, stop: asyncio.Event) -> None:
         """Raises ConfigError where what writes the files is not installed."""
-        self._url, self._every_seconds = config.export.url, config.export.every_hours * 3600.0
+        section = EXPORT.of(config)
+        self._url, self._every_seconds = section.url, section.every_hours * 3600.0
         self._database, self._stop = database, stop
         if self._url is not None:
             require_installed(self._url)

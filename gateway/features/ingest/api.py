@@ -21,6 +21,7 @@ from gateway.api.problems import announced, problem
 from gateway.errors import BusyError, NotFoundError, RequestError, StoreError
 from gateway.features.ingest import guardrail, intake, litellm, otlp, pairs
 from gateway.features.ingest.bodies import TooLargeError, read_body
+from gateway.features.ingest.config import INGEST
 from gateway.features.ingest.guardrail import MOST_CALL_BYTES
 from gateway.features.ingest.rates import RATE_HEADER, Rates, rates_of
 from gateway.features.ingest.reading import read_objects, require_few_containers
@@ -250,7 +251,7 @@ def _enter(request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, 
 
     Raises: NotFoundError while the doors are closed.
     """
-    if not dataplane.config.ingest.enabled:
+    if not INGEST.of(dataplane.config).enabled:
         raise NotFoundError(CLOSED)
     admitted = dataplane.admission.admit(_head(request.headers), perf_counter())
     if isinstance(admitted, Refusal):
@@ -268,7 +269,7 @@ def _rates(
 ) -> Rates | Response[Any]:
     """What becomes of the sampling rates of a request; or the answer to a header whose rate counts and is no rate."""
     try:
-        return rates_of(client, dataplane.config.ingest, request.headers.get(RATE_HEADER))
+        return rates_of(client, INGEST.of(dataplane.config), request.headers.get(RATE_HEADER))
     except UnreadableError as exc:
         intake.reject(door)
         return problem(400, str(exc))

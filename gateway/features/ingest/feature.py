@@ -1,13 +1,16 @@
 """The feature `ingest`: exchanges that others relayed and recorded."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from gateway.config.sections import FeatureSection
 from gateway.feature import Command, Feature
+from gateway.features.ingest.config import INGEST
 
 if TYPE_CHECKING:
     from litestar import Router
 
+    from gateway.config.schema import Config
     from gateway.worker_part import WorkerContext, WorkerPart
 
 
@@ -15,6 +18,14 @@ class Ingest(Feature):
     """See docs/ingest.md."""
 
     name = "ingest"
+
+    def sections(self) -> Sequence[FeatureSection[Any]]:
+        return [INGEST]
+
+    def weight_share(self, config: "Config") -> float:
+        section = INGEST.of(config)
+        # A configured rate is the operator's own, as the rates of [sampling] are.
+        return section.max_weight_share if section.sampling_rate is None else 1.0
 
     def commands(self) -> Mapping[str, Command]:
         summary = "send a file of exchanges that something else recorded to a running gateway"

@@ -16,8 +16,8 @@ from typing import TypeVar
 import msgspec
 
 from auditors.types import Exchange
-from gateway.config.schema import IngestConfig
 from gateway.errors import StoreError
+from gateway.features.ingest.config import INGEST, IngestConfig
 from gateway.features.ingest.reading import Reading
 from gateway.features.ingest.received import Door, Outcome, Part, Received, Rejections, Sent, completed, exchange_of
 from gateway.features.ingest.rooms import Rooms
@@ -77,7 +77,7 @@ class Intake:
     @property
     def config(self) -> IngestConfig:
         """The section in force."""
-        return self._plane().config.ingest
+        return INGEST.of(self._plane().config)
 
     def start(self) -> None:
         """Begins to look for parts that have waited too long."""
@@ -214,7 +214,7 @@ class Intake:
             rate_factor=verdict.rate_factor,
             received_at=one.at if one.at is not None and is_near else now,
             upstream=_upstream(plane, one.model),
-            model_label=one.model if one.model in plane.config.ingest.models else plane.model_label(one.model),
+            model_label=one.model if one.model in self.config.models else plane.model_label(one.model),
         )
 
     async def _sweep_regularly(self) -> None:
@@ -270,6 +270,6 @@ def _taken(one: Taken, client: Client, configured_rate: float | None) -> Taken:
 
 def _upstream(plane: DataPlane, model: str) -> str:
     """Whom auditors ask about it; "" for nobody."""
-    if plane.config.ingest.upstream is not None:
-        return plane.config.ingest.upstream
+    if (upstream := INGEST.of(plane.config).upstream) is not None:
+        return upstream
     return next((upstream.name for upstream in plane.upstreams if model in upstream.models), "")

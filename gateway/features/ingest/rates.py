@@ -9,7 +9,7 @@ neither change a number with a rate nor have an exchange rejected by a bad one.
 import re
 from typing import Any
 
-from gateway.config.schema import MIN_SAMPLING_RATE, IngestConfig
+from gateway.features.ingest.config import MIN_SAMPLING_RATE, IngestConfig
 from gateway.features.ingest.received import UnreadableError
 from gateway.proxy.admission import Client
 

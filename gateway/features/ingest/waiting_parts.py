@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.config.schema import IngestConfig
 from gateway.errors import BusyError
+from gateway.features.ingest.config import IngestConfig
 from gateway.features.ingest.reading import LARGE_BYTES
 from gateway.features.ingest.received import Part, Received, Rejections, completed, merged, one_of_each
 from gateway.privacy.bodies import redacted_request, redacted_response

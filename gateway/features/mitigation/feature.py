@@ -1,9 +1,11 @@
 """The feature `mitigation`: policies on live requests, and what they change."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from gateway.config.sections import FeatureSection
 from gateway.feature import Feature, Panel
+from gateway.features.mitigation.config import MITIGATION
 
 if TYPE_CHECKING:
     from litestar import Controller
@@ -18,6 +20,9 @@ class LiveMitigation(Feature):
     """See docs/mitigation.md."""
 
     name = "mitigation"
+
+    def sections(self) -> Sequence[FeatureSection[Any]]:
+        return [MITIGATION]
 
     def controllers(self) -> Sequence["type[Controller]"]:
         from gateway.features.mitigation.api import LiveMitigationsController
@@ -38,4 +43,4 @@ class LiveMitigation(Feature):
         return ArmsPart()
 
     async def settings_panels(self, database: "Database", config: "Config") -> Sequence[Panel]:
-        return [Panel("mitigation_panel.html", {"policies": config.mitigation})]
+        return [Panel("mitigation_panel.html", {"policies": MITIGATION.of(config)})]

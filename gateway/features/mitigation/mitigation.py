@@ -1,6 +1,7 @@
 """The part of the policies in a worker: which policy holds for a request, and how it is carried out."""
 
 from gateway.config.schema import Config
+from gateway.features.mitigation.config import MITIGATION
 from gateway.features.mitigation.filters.filter import HeldBytes, PolicyFilters, filter_of
 from gateway.features.mitigation.filters.treatment import FilteredTreatment
 from gateway.features.mitigation.policies import Policies
@@ -22,7 +23,7 @@ class Mitigation:
                 filter_of(config, said, policy.query, said.query_filter, sign),
                 filter_of(config, said, policy.response, said.response_filter, sign),
             )
-            for policy, said in zip(self._policies.all, config.mitigation, strict=True)
+            for policy, said in zip(self._policies.all, MITIGATION.of(config), strict=True)
             if policy.has_filters
         }
 
@@ -48,7 +49,7 @@ class Mitigation:
 
 def mitigation_of(config: Config, secret: bytes) -> Mitigation | None:
     """None without a policy: then nothing at all is asked of a request."""
-    return Mitigation(config, secret) if config.mitigation else None
+    return Mitigation(config, secret) if MITIGATION.of(config) else None
 
 
 class MitigationPart(WorkerPart):

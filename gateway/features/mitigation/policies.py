@@ -12,10 +12,11 @@ import msgspec
 
 from auditors.streams.arms import BY_CONVERSATION
 from auditors.types import Arm
-from gateway.config.filter_plan import FilterPlan, plan_of
-from gateway.config.policy_texts import instruction_of, policy_name
-from gateway.config.schema import QUESTION_MEMBERS, Config, MitigationConfig
+from gateway.config.schema import QUESTION_MEMBERS, Config
+from gateway.features.mitigation.config import MITIGATION, MitigationConfig
 from gateway.features.mitigation.conversations import conversation_of, draw, identity_of_header
+from gateway.features.mitigation.filter_plan import FilterPlan, plan_of
+from gateway.features.mitigation.policy_texts import instruction_of, policy_name
 from gateway.proxy.target import path_of
 from gateway.sampling.decision import fraction
 
@@ -73,7 +74,7 @@ class Policies:
     """
 
     def __init__(self, config: Config, secret: bytes) -> None:
-        self.all = [_policy(one, place) for place, one in enumerate(config.mitigation, 1)]
+        self.all = [_policy(one, place) for place, one in enumerate(MITIGATION.of(config), 1)]
         self._secret = secret
 
     def of(self, method: bytes, path: bytes, key: str | None, model: str | None) -> tuple[Policy, str] | None:

@@ -14,7 +14,7 @@ from auditors.types import CompletionError, Embedder
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.filter_head.examples import Part, read_examples, split
 from benchmarks.lab.filter_head.training import Trained, train
-from gateway.config.filter_head import KIND, Head
+from gateway.features.mitigation.filter_head import KIND, Head
 from gateway.features.mitigation.filters.excerpt import Excerpt
 
 HELP = """\

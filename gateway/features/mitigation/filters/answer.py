@@ -11,7 +11,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Literal
 
-from gateway.config.schema import FILTERED_ENDPOINTS
+from gateway.features.mitigation.config import FILTERED_ENDPOINTS
 from gateway.features.mitigation.filters.answer_text import Piece, pieces_of_answer, pieces_of_events
 from gateway.features.mitigation.filters.excerpt import Excerpt
 from gateway.features.mitigation.filters.filter import Filter, HeldBytes

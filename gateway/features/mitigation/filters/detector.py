@@ -16,7 +16,7 @@ from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.text.lenient_json import well_formed_text
 from auditors.text.thinking import OFF
 from auditors.types import CompletionError, CompletionRequest, FailureKind
-from gateway.config.filter_head import Head
+from gateway.features.mitigation.filter_head import Head
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,9 @@ from typing import Literal
 import msgspec
 
 from auditors.clients.completion import Sign
-from gateway.config.filter_plan import FilterPlan
-from gateway.config.schema import Config, MitigationConfig, QueryFilterConfig
+from gateway.config.schema import Config
+from gateway.features.mitigation.config import MitigationConfig, QueryFilterConfig
+from gateway.features.mitigation.filter_plan import FilterPlan
 from gateway.features.mitigation.filters.detector import (
     BoundedDetector,
     ClassifierDetector,

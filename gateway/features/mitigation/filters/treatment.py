@@ -5,7 +5,7 @@ from time import perf_counter
 from typing import Literal
 
 from auditors.types import Arm
-from gateway.config.schema import FILTERED_ENDPOINTS
+from gateway.features.mitigation.config import FILTERED_ENDPOINTS
 from gateway.features.mitigation.filters.answer import AnswerRun
 from gateway.features.mitigation.filters.excerpt import Excerpt
 from gateway.features.mitigation.filters.filter import Filter, Finding, HeldBytes, PolicyFilters

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from auditors.bias_question import question, verdict
 from auditors.text.events import server_events
-from gateway.config.filter_head import KIND, Head
+from gateway.features.mitigation.filter_head import KIND, Head
 from gateway.features.mitigation.filters.answer import events_end
 from gateway.features.mitigation.filters.answer_text import LONGEST_LENIENT, pieces_of_answer, pieces_of_events
 from gateway.features.mitigation.filters.excerpt import HALF, Excerpt

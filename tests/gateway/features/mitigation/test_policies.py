@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gateway.config.filter_head import KIND
 from gateway.config.loading import validate
-from gateway.config.policy_texts import instruction_of
 from gateway.errors import ConfigError
+from gateway.features.mitigation.filter_head import KIND
 from gateway.features.mitigation.policies import Policies
+from gateway.features.mitigation.policy_texts import instruction_of
 
 SECRET = b"sixteen bytes at least"
 CHAT = b"/v1/chat/completions"

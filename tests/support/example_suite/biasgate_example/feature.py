@@ -1,23 +1,41 @@
-"""A greeting: a command, a route, a metric family and a job. An example of a feature in a wheel of its own."""
+"""A greeting: a section, a command, a route and a metric family. An example of a feature in a wheel of its own."""
 
 import argparse
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from litestar import Controller, get
 from prometheus_client.core import Metric
 
 from gateway.auditor.part import AuditorContext, AuditorPart, gauge, put
+from gateway.config.loading import load
+from gateway.config.schema import Config, Section
+from gateway.config.sections import FeatureSection
+from gateway.errors import ConfigError
 from gateway.feature import Command, Feature
 
+
+class GreetingConfig(Section, frozen=True):
+    word: str = "hello"
+
+
+def check(config: Config) -> None:
+    if not SECTION.of(config).word.strip():
+        raise ConfigError("greeting.word is empty: write a word")
+
+
+SECTION = FeatureSection("greeting", GreetingConfig, GreetingConfig(), check=check)
 HELP = "Example:\n  biasgate greet world\n"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name")
+    parser.add_argument("--config", type=Path)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    print(f"hello {arguments.name}")  # noqa: T201 - a command prints
+    print(f"{SECTION.of(load(arguments.config)).word} {arguments.name}")  # noqa: T201 - a command prints
     return 0
 
 
@@ -38,6 +56,9 @@ class GreetingPart(AuditorPart):
 
 class Greeting(Feature):
     name = "greeting"
+
+    def sections(self) -> Sequence[FeatureSection[Any]]:
+        return [SECTION]
 
     def commands(self) -> Mapping[str, Command]:
         return {"greet": Command("biasgate_example.feature", "greet somebody")}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from auditors.text.identity import AXES
 from auditors.text.mitigations import NAMES, NONE, TEXTS, MitigationTextError, category, file_name, own_text
-from gateway.config.schema import MitigationConfig
 from gateway.errors import ConfigError, nearest
+from gateway.features.mitigation.config import MitigationConfig
 
 
 def policy_name(config: MitigationConfig, place: int) -> str:

@@ -6,9 +6,9 @@ from typing import Literal
 import msgspec
 
 from auditors.text.mitigations import MitigationTextError, own_text
-from gateway.config.filter_head import Head, read_head
-from gateway.config.schema import QueryFilterConfig, ResponseFilterConfig
 from gateway.errors import ConfigError
+from gateway.features.mitigation.config import QueryFilterConfig, ResponseFilterConfig
+from gateway.features.mitigation.filter_head import Head, read_head
 
 Name = Literal["query_filter", "response_filter"]
 """As in the configuration; the `action` of metrics."""

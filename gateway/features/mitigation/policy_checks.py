@@ -3,44 +3,46 @@
 import json
 import re
 
-from gateway.config.filter_plan import plan_of
 from gateway.config.header_names import is_passed_on
-from gateway.config.policy_texts import instruction_of, policy_name
-from gateway.config.schema import FILTERED_ENDPOINTS, QUESTION_MEMBERS, Config, MitigationConfig
+from gateway.config.schema import QUESTION_MEMBERS, Config
 from gateway.errors import ConfigError, nearest
+from gateway.features.mitigation.config import FILTERED_ENDPOINTS, MITIGATION, MitigationConfig
+from gateway.features.mitigation.filter_plan import plan_of
+from gateway.features.mitigation.policy_texts import instruction_of, policy_name
 
 _POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """It stands in a header, a label and a column of the store."""
 
 
-def check_mitigation(config: Config, where: str) -> None:
-    """Raises ConfigError, one line that names the policy, the key and the value."""
-    names = [policy_name(policy, place) for place, policy in enumerate(config.mitigation, 1)]
+def check_mitigation(config: Config) -> None:
+    """Raise ConfigError, one line that names the policy, the key and the value."""
+    policies = MITIGATION.of(config)
+    names = [policy_name(policy, place) for place, policy in enumerate(policies, 1)]
     keys, routes = [key.name for key in config.keys], list(QUESTION_MEMBERS)
-    for name, policy in zip(names, config.mitigation, strict=True):
+    for name, policy in zip(names, policies, strict=True):
         if not _POLICY_NAME.fullmatch(name):
             raise ConfigError(
-                f'{where}: mitigation has the name "{name[:100]}": use 1 to 64 letters, digits and -, _, . of ASCII'
+                f'mitigation has the name "{name[:100]}": use 1 to 64 letters, digits and -, _, . of ASCII'
             )
         if names.count(name) > 1:
-            raise ConfigError(f'{where}: two policies of mitigation are named "{name}": give each its own name')
+            raise ConfigError(f'two policies of mitigation are named "{name}": give each its own name')
         match = policy.match
         if match.route is not None and match.route not in routes:
             raise ConfigError(
-                f'{where}: mitigation "{name}": match.route "{match.route}" is no endpoint that policies '
+                f'mitigation "{name}": match.route "{match.route}" is no endpoint that policies '
                 f"cover{nearest(match.route, routes)}; known here: {', '.join(routes)}"
             )
         if match.key is not None and match.key not in keys:
             raise ConfigError(
-                f'{where}: mitigation "{name}": match.key "{match.key}" is the name of none of [[keys]]'
+                f'mitigation "{name}": match.key "{match.key}" is the name of none of [[keys]]'
                 f"{nearest(match.key, keys)}"
             )
-        _check_unit(policy, f'{where}: mitigation "{name}"')
+        _check_unit(policy, f'mitigation "{name}"')
         try:
             _, text = instruction_of(policy.instruction)
             _check_filters(policy, text)
         except ConfigError as exc:
-            raise ConfigError(f'{where}: mitigation "{name}": {exc}') from exc
+            raise ConfigError(f'mitigation "{name}": {exc}') from exc
 
 
 def _check_unit(policy: MitigationConfig, named: str) -> None:

@@ -1,0 +1,84 @@
+"""Sections of the configuration that features bring, and the type of the whole configuration with them.
+
+This module reads the entry point group of `gateway.feature` on its own, because features read the configuration.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+import msgspec
+
+from auditors.plugins import Registered
+from gateway.config.schema import Config
+from gateway.errors import ConfigError
+
+T = TypeVar("T")
+
+
+class FeatureSection(Generic[T]):
+    """A top-level section of the configuration that a feature brings (`Feature.sections`).
+
+    Args:
+        name: key of the section in the file.
+        kind: a struct derived from `gateway.config.schema.Section`, or a list of such structs.
+        default: value of a section that the file leaves out.
+        check: raises ConfigError with a message that begins with the key.
+        is_read_by_auditor: a change of the section starts the auditor again.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: Any,
+        default: T,
+        *,
+        check: Callable[[Config], None] | None = None,
+        is_read_by_auditor: bool = False,
+    ) -> None:
+        self.name, self.kind, self.default = name, kind, default
+        self.check = check
+        self.is_read_by_auditor = is_read_by_auditor
+
+    def of(self, config: Config) -> T:
+        """Return the section of a configuration, or the default of a configuration of the core's sections alone."""
+        return cast(T, getattr(config, self.name, self.default))
+
+
+class _BringsSections(Protocol):
+    def sections(self) -> Sequence[FeatureSection[Any]]: ...
+
+
+def _sections_of(name: str, registered: object) -> Sequence[FeatureSection[Any]]:
+    if not isinstance(registered, type):
+        raise ValueError("it is not a class")
+    feature = cast(_BringsSections, registered())
+    return feature.sections()
+
+
+_REGISTERED = Registered("biasgate.features", _sections_of)
+
+
+@functools.cache
+def feature_sections() -> tuple[FeatureSection[Any], ...]:
+    """Return the sections of all installed features. Raises ConfigError for two sections of one name."""
+    sections: dict[str, FeatureSection[Any]] = {}
+    for section in (section for brought in _REGISTERED.values() for section in brought):
+        if section.name in sections or section.name in Config.__struct_fields__:
+            raise ConfigError(f'two installed parts bring the section "{section.name}": uninstall one of them')
+        sections[section.name] = section
+    return tuple(sections.values())
+
+
+@functools.cache
+def config_type() -> type[Config]:
+    """Return the struct of the whole configuration: `Config` with the sections of all installed features."""
+    fields = [
+        (section.name, section.kind, msgspec.field(default=section.default))
+        if isinstance(section.default, msgspec.Struct)
+        else (section.name, section.kind, msgspec.field(default_factory=functools.partial(list, section.default)))
+        for section in feature_sections()
+    ]
+    return msgspec.defstruct(
+        "Config", fields, bases=(Config,), module=__name__, frozen=True, kw_only=True, forbid_unknown_fields=True
+    )
