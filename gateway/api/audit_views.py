@@ -6,15 +6,13 @@ from litestar import Controller, Response, get, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
-from gateway.api import run_views, viewer_forms
 from gateway.api.audits import REPORT_HEADERS, chosen, require_model
 from gateway.api.dependencies import Asked, Plane, Settings, Store
 from gateway.api.problems import announced
-from gateway.api.shown_costs import Costs, CostWanted
-from gateway.api.shown_gate import Gate, GateWanted
-from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, place
 from gateway.config.audit_request import AuditStart, options_of
 from gateway.proxy.data_plane import DataPlane
+from gateway.reading import run_views, viewer_forms
+from gateway.reading.run_forms import Costs, CostWanted, Filter, Gate, GateWanted, ItemsPage, ItemsWanted, place
 
 MOST_ITEMS = 200
 MOST_REQUIREMENTS = 100
@@ -48,7 +46,7 @@ class AuditViewsController(Controller):
             after=place(after),
             limit=limit,
         )
-        return Response(await run_views.items(config, wanted), media_type="application/json")
+        return Response((await run_views.items(config, wanted)).json, media_type="application/json")
 
     @get(
         "/compare",
@@ -84,7 +82,7 @@ class AuditViewsController(Controller):
     ) -> Response[bytes]:
         """`require` may be given again and again, each as `audit gate` takes it."""
         wanted = GateWanted(audit_id=audit_id, requirements=require, allow_unvalidated_judge=allow_unvalidated_judge)
-        return Response(await run_views.gate(config, wanted), media_type="application/json")
+        return Response((await run_views.gate(config, wanted)).json, media_type="application/json")
 
     @post(
         "/estimate",

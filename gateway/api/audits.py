@@ -11,7 +11,6 @@ from litestar import Controller, Response, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
 
-from gateway.api import viewer_forms
 from gateway.api.dependencies import Asked, Plane, Queue, Settings, Store
 from gateway.api.problems import announced
 from gateway.api.suites import known_suites
@@ -19,6 +18,7 @@ from gateway.config.audit_request import AuditStart, choose, options_of, require
 from gateway.control_keys import Holder
 from gateway.errors import ConflictError, NotFoundError, RequestError, nearest
 from gateway.proxy.data_plane import DataPlane
+from gateway.reading import viewer_forms
 from gateway.store import run_responses, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run, Status

@@ -9,12 +9,14 @@ import structlog
 from litestar import Request
 from litestar.datastructures import State
 
-from gateway.api import exchange_pages
 from gateway.api.access_record import client_of, note
-from gateway.api.exchange_comparison import Compared, make_comparison
-from gateway.api.exchange_pages import Page, Wanted
 from gateway.config.schema import Config, SamplingConfig
 from gateway.errors import NotFoundError, RequestError
+from gateway.reading import exchange_pages
+from gateway.reading.encoded import Encoded
+from gateway.reading.exchange_comparison import Compared, Comparison, make_comparison
+from gateway.reading.exchange_forms import ExchangeRecord
+from gateway.reading.exchange_pages import Page, Wanted
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria, Place
 
@@ -57,8 +59,10 @@ async def read_list(
     return page
 
 
-async def read_record(request: Request[Any, Any, State], database: Database, config: Config, exchange_id: str) -> bytes:
-    """JSON of an `ExchangeRecord`. Raises NotFoundError, StoreError."""
+async def read_record(
+    request: Request[Any, Any, State], database: Database, config: Config, exchange_id: str
+) -> Encoded[ExchangeRecord]:
+    """Return one exchange with all that is stored of it. Raises NotFoundError, StoreError."""
     asked = {"exchange_id": [exchange_id[:36]]}
     try:
         record = await exchange_pages.make_record(config, exchange_id)
@@ -78,8 +82,8 @@ async def read_comparison(
     *,
     limit: int,
     excerpt: int | None = None,
-) -> bytes:
-    """JSON of a `Comparison`, with at most `limit` exchanges a side.
+) -> Encoded[Comparison]:
+    """Return exchanges from before an alarm's change and since, at most `limit` a side.
 
     Raises: NotFoundError, ConflictError, StoreError.
     """
@@ -87,7 +91,7 @@ async def read_comparison(
     page = await make_comparison(config, wanted)
     await note(request, database, "read", {"stream": stream, "limit": limit}, len(page.ids))
     log.info("exchanges read", client=client_of(request), exchanges=page.ids)
-    return page.body
+    return page.comparison
 
 
 def written(place: Place) -> str:

@@ -11,12 +11,13 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 
 from gateway.api.access_record import client_of, note
 from gateway.api.dependencies import Settings, Store
-from gateway.api.exchange_comparison import MOST_SIDE, Comparison
-from gateway.api.exchange_forms import ExchangeRecord, ShownExchange
 from gateway.api.exchange_reading import read_comparison, read_list, read_record, written
 from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import RequestError
+from gateway.reading.alarms import MOST_SHOWN
+from gateway.reading.exchange_comparison import MOST_SIDE, Comparison
+from gateway.reading.exchange_forms import ExchangeRecord, ShownExchange
 from gateway.store import access, counters, exchanges
 from gateway.store.access import Access
 from gateway.store.exchange_search import Criteria
@@ -24,8 +25,6 @@ from gateway.store.exchanges import State as ExchangeState
 
 log = structlog.get_logger(__name__)
 
-MOST_SHOWN = 200
-"""Entries in one answer."""
 LONGEST_TEXT = 200
 """Characters of a filter: no column that is looked into is wider."""
 NEXT = "x-next-before"
@@ -99,7 +98,7 @@ class ExchangesController(Controller):
         )
         page = await read_list(request, database, config, criteria, before=before, limit=limit)
         headers = {} if page.next is None else {NEXT: written(page.next)}
-        return Response(page.body, media_type="application/json", headers=headers)
+        return Response(page.rows.json, media_type="application/json", headers=headers)
 
     @get(
         "/compare",
@@ -115,8 +114,8 @@ class ExchangesController(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_SIDE)] = 5,
     ) -> Response[bytes]:
         """`stream` is that of the alarm, `limit` is of each side. They are examples; the means are of all audits."""
-        body = await read_comparison(request, database, config, stream, limit=limit)
-        return Response(body, media_type="application/json")
+        found = await read_comparison(request, database, config, stream, limit=limit)
+        return Response(found.json, media_type="application/json")
 
     @get(
         "/{exchange_id:str}",
@@ -131,7 +130,8 @@ class ExchangesController(Controller):
         config: Settings,
     ) -> Response[bytes]:
         """What is null has its reason under its name in `reasons`."""
-        return Response(await read_record(request, database, config, exchange_id), media_type="application/json")
+        record = await read_record(request, database, config, exchange_id)
+        return Response(record.json, media_type="application/json")
 
     @delete(
         "/",

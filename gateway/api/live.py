@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Controller, Request, Response, get, post
@@ -11,13 +11,14 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta
 
-from gateway.api import live_pages
 from gateway.api.dependencies import Settings, Store
-from gateway.api.live_alarms import Alarm
 from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import NotFoundError, RequestError
 from gateway.health import circuit_text
+from gateway.reading import stream_pages
+from gateway.reading.alarms import Alarm
+from gateway.reading.encoded import EncodedPage
 from gateway.store import acknowledgements, circuits, histories, ledger, served, streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Database
@@ -32,6 +33,8 @@ from gateway.streams.settings import settings_of
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Units of a window."""
 MOST_OFFSET = 1_000_000
+TOTAL = "x-total-count"
+"""Header of a list: the entries on all pages."""
 
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST)]
 Offset = Annotated[int, QueryParameter(ge=0, le=MOST_OFFSET)]
@@ -107,8 +110,8 @@ class LiveController(Controller):
         refuse_unknown(auditor, axis)
         selection = Selection(model=model, axis=axis, auditor=auditor, limit=limit, offset=offset)
         if window is None:
-            return await live_pages.estimates(database, selection)
-        return await live_pages.window_estimates(database, selection, _parsed(window), window)
+            return _respond(await stream_pages.estimates(database, selection))
+        return _respond(await stream_pages.window_estimates(database, selection, _parsed(window), window))
 
     @get(
         "/detectors",
@@ -132,7 +135,7 @@ class LiveController(Controller):
         selection = Selection(
             model=model, axis=axis, auditor=auditor, alarmed=only is not None, limit=limit, offset=offset
         )
-        return await live_pages.detectors(database, selection, settings_of(config.drift))
+        return _respond(await stream_pages.detectors(database, selection, settings_of(config.drift)))
 
     @get(
         "/streams/{stream_id:str}/history",
@@ -164,7 +167,7 @@ class LiveController(Controller):
     )
     async def replicas(self, stream_id: FromPath[str], database: Store) -> list[ReplicaEstimate]:
         """By the `system_fingerprint` of the answers, of the newest 5,000 measurements: the 50 with most of them."""
-        return await live_pages.replica_estimates(database, await _stream(database, stream_id))
+        return await stream_pages.replica_estimates(database, await _stream(database, stream_id))
 
     @post(
         "/streams/{stream_id:str}/restart",
@@ -215,7 +218,7 @@ class LiveController(Controller):
     ) -> Response[bytes]:
         refuse_unknown(auditor, axis)
         selection = Selection(model=model, axis=axis, auditor=auditor, limit=limit, offset=offset)
-        return await live_pages.alarms(database, selection, settings_of(config.drift))
+        return _respond(await stream_pages.alarms(database, selection, settings_of(config.drift)))
 
     @post(
         "/alarms/{stream_id:str}/acknowledge",
@@ -284,6 +287,10 @@ class LiveController(Controller):
             outcomes[outcome] += count
             strata.setdefault(stratum, {})[outcome] = count
         return Ledger(dict(outcomes), strata)
+
+
+def _respond(page: EncodedPage[Any]) -> Response[bytes]:
+    return Response(page.json, media_type="application/json", headers={TOTAL: str(page.total)})
 
 
 def _said(name: str, text: str) -> str:

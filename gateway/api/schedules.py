@@ -11,9 +11,9 @@ from gateway.api.audits import require_model
 from gateway.api.dependencies import Asked, Plane, Store
 from gateway.api.problems import announced
 from gateway.api.suites import known_suites
-from gateway.api.viewer_forms import shown_schedule
 from gateway.config.audit_request import AuditRequest, choose
 from gateway.config.timing import SHORTEST_SECONDS, Timing
+from gateway.reading.viewer_forms import shown_schedule
 from gateway.store import schedules
 from gateway.store.schedules import Schedule
 

@@ -80,5 +80,11 @@ def config_type() -> type[Config]:
         for section in feature_sections()
     ]
     return msgspec.defstruct(
-        "Config", fields, bases=(Config,), module=__name__, frozen=True, kw_only=True, forbid_unknown_fields=True
+        "WholeConfig", fields, bases=(Config,), module=__name__, frozen=True, kw_only=True, forbid_unknown_fields=True
     )
+
+
+def __getattr__(name: str) -> type[Config]:
+    if name == "WholeConfig":  # pickle looks the type up by its name
+        return config_type()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

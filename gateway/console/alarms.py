@@ -8,9 +8,7 @@ from litestar import Controller, Response, get
 from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.response import Redirect
 
-from gateway.api import live_pages
 from gateway.api.dependencies import Asked, Plane, Settings, Store
-from gateway.api.viewer_forms import shown_acknowledgement
 from gateway.config.schema import DriftConfig
 from gateway.console.alarm_words import sentence, subject
 from gateway.console.interval_figure import plot
@@ -19,6 +17,8 @@ from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
 from gateway.control_keys import Holder
 from gateway.errors import NotFoundError
+from gateway.reading import stream_pages
+from gateway.reading.viewer_forms import shown_acknowledgement
 from gateway.store import acknowledgements, histories, replicas, served, streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Database
@@ -35,8 +35,6 @@ MOST = 100
 MOST_ACKNOWLEDGED = 20
 SERIES = ("auditor", "metric", "axis", "group", "model")
 """Labels of a series, as Prometheus has them."""
-
-_detectors = msgspec.json.Decoder(list[Detectors])
 
 
 class AlarmsController(Controller):
@@ -69,16 +67,16 @@ class AlarmsController(Controller):
 
         async def build() -> View:
             selection = Selection(alarmed=True, limit=MOST, offset=offset)
-            found = await live_pages.detectors(database, selection, settings_of(drift))
-            watched = await live_pages.detectors(database, Selection(limit=MOST, offset=offset), settings_of(drift))
-            detectors = sorted(_detectors.decode(watched.content), key=lambda one: one.state != "alarm")
+            found = await stream_pages.detectors(database, selection, settings_of(drift))
+            watched = await stream_pages.detectors(database, Selection(limit=MOST, offset=offset), settings_of(drift))
+            detectors = sorted(watched.read(), key=lambda one: one.state != "alarm")
             entries = await _entries(database, request.user)
             data = {
-                "alarms": [(one, sentence(one)) for one in _detectors.decode(found.content)],
+                "alarms": [(one, sentence(one)) for one in found.read()],
                 "is_unknown_series": labels["metric"] is not None,
                 "detectors": [(one, subject(one), reference_plot(one)) for one in detectors if one.state != "learning"],
                 "learning": [(one, subject(one)) for one in detectors if one.state == "learning"],
-                "n_detectors": int(watched.headers[live_pages.TOTAL]),
+                "n_detectors": watched.total,
                 "offset": offset,
                 "most": MOST,
                 "entries": entries,
@@ -154,7 +152,7 @@ async def _detector(
             fingerprint_after=models.at(shown.model, float("inf")),
         )
     one = Detectors(log_threshold=settings.log_threshold(n_streams), **msgspec.structs.asdict(shown))
-    return one, await asyncio.to_thread(_drawn, history), await live_pages.replica_estimates(database, stream)
+    return one, await asyncio.to_thread(_drawn, history), await stream_pages.replica_estimates(database, stream)
 
 
 async def _entries(database: Database, holder: Holder, *, stream: str | None = None) -> list[Acknowledgement]:

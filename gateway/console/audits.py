@@ -2,15 +2,11 @@
 
 from typing import Annotated, Any
 
-import msgspec
 from litestar import Controller, Response, get
 from litestar.params import FromPath, FromQuery, QueryParameter
 
-from gateway.api import run_views, viewer_forms
 from gateway.api.audits import audit_of, require_audit
 from gateway.api.dependencies import Asked, Plane, Settings, Store
-from gateway.api.shown_gate import Gate, GateWanted
-from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, place
 from gateway.config.audit_request import MITIGATIONS
 from gateway.config.schema import Config
 from gateway.console.comparison_view import Drawn, drawn
@@ -19,6 +15,8 @@ from gateway.console.result_view import Numbers, numbers
 from gateway.console.showing import PageFrame
 from gateway.control_keys import Holder
 from gateway.feature import templates_at
+from gateway.reading import run_views, viewer_forms
+from gateway.reading.run_forms import Filter, Gate, GateWanted, ItemsWanted, place
 from gateway.store import catalogue, runs, schedules
 from gateway.store.database import Database
 from gateway.store.runs import Run, Status
@@ -34,9 +32,6 @@ FILTERS: dict[Filter, str] = {
     "malformed": "malformed",
     "ok": "read",
 }
-
-_gate = msgspec.json.Decoder(Gate)
-_items = msgspec.json.Decoder(ItemsPage)
 
 
 class AuditPagesController(Controller):
@@ -139,7 +134,7 @@ class AuditPagesController(Controller):
             after=place(after or None),
             limit=ITEMS_A_PAGE,
         )
-        found = None if _is_for_changes(request) else _items.decode(await run_views.items(config, wanted))
+        found = None if _is_for_changes(request) else (await run_views.items(config, wanted)).read()
 
         async def build() -> View:
             run = await _run(database, audit_id)
@@ -176,7 +171,7 @@ async def _others(database: Database, run: Run) -> list[Run]:
 
 async def _gated(config: Settings, audit_id: str, asked: list[str]) -> Gate:
     wanted = GateWanted(audit_id=audit_id, requirements=asked, allow_unvalidated_judge=False)
-    return _gate.decode(await run_views.gate(config, wanted))
+    return (await run_views.gate(config, wanted)).read()
 
 
 async def _compared(config: Config, a: str, b: str, holder: Holder) -> Drawn:

@@ -16,8 +16,6 @@ from litestar.response import Redirect
 from auditors import plugins
 from auditors.text.identity import AXES
 from gateway.api.dependencies import Asked, Settings, Store
-from gateway.api.exchange_comparison import Comparison
-from gateway.api.exchange_forms import ExchangeRecord, ShownExchange
 from gateway.api.exchange_reading import read_comparison, read_list, read_record, written
 from gateway.api.names import refuse_unknown
 from gateway.config.schema import Config
@@ -25,6 +23,7 @@ from gateway.console.alarm_words import subject_of
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
 from gateway.errors import NotFoundError, RequestError
+from gateway.reading.exchange_forms import ShownExchange
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria
 from gateway.store.exchanges import State
@@ -38,10 +37,6 @@ MOST_IDS = 50
 """Exchanges that one address names."""
 EXCERPT = 400
 """Characters of each text in a list."""
-
-_rows = msgspec.json.Decoder(list[ShownExchange])
-_record = msgspec.json.Decoder(ExchangeRecord)
-_comparison = msgspec.json.Decoder(Comparison)
 
 
 class ExchangePagesController(Controller):
@@ -115,7 +110,7 @@ class ExchangePagesController(Controller):
         """One exchange with all that is known of it."""
         one = None
         if not _listens(request):
-            one = _record.decode(await read_record(request, database, config, exchange_id))
+            one = (await read_record(request, database, config, exchange_id)).read()
 
         async def build() -> View:
             return View(template="exchange.html", title="Exchange", tab=TAB, data={"one": one})
@@ -127,8 +122,7 @@ class ExchangePagesController(Controller):
     ) -> Response[Any]:
         found = None
         if not _listens(request):
-            body = await read_comparison(request, database, config, stream, limit=SIDE, excerpt=EXCERPT)
-            found = _comparison.decode(body)
+            found = (await read_comparison(request, database, config, stream, limit=SIDE, excerpt=EXCERPT)).read()
         data = {
             "found": found,
             "subject": found and subject_of(found.metric, found.axis, found.group),
@@ -169,7 +163,7 @@ async def _found(
         page = await read_list(request, database, config, criteria, before=before or None, limit=ROWS, excerpt=EXCERPT)
     except (NotFoundError, RequestError) as exc:
         return Results(None, problem=str(exc))
-    rows = _rows.decode(page.body)
+    rows = page.rows.read()
     return Results(
         [list(of_one) for _, of_one in groupby(rows, key=lambda one: one.id)], page.next and written(page.next)
     )

@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from litestar import Controller, Response, get
 
 from auditors.streams.scales import scale_of
-from gateway.api import live_pages
 from gateway.api.dependencies import Asked, Store
 from gateway.console.affinity_polygon import Identity, affinity_polygon
 from gateway.console.rendering import View, words
 from gateway.console.showing import PageFrame
 from gateway.feature import templates_at
+from gateway.reading import stream_pages
+from gateway.reading.encoded import EncodedPage
 from gateway.store.streams import Selection
 from gateway.streams.estimates import LiveEstimate, leaves_out_neutral
 
@@ -26,8 +26,6 @@ LEAST_REACH = 0.05
 """Of the metric's range, at both ends of the colours: what is smaller is no strong colour."""
 SHARES = "selection_share"
 
-_estimates = msgspec.json.Decoder(list[LiveEstimate])
-
 
 class FingerprintsController(Controller):
     """Of live traffic."""
@@ -38,20 +36,20 @@ class FingerprintsController(Controller):
     @get("/")
     async def fingerprints(self, request: Asked, pages: PageFrame, database: Store) -> Response[Any]:
         async def build() -> View:
-            found = await live_pages.estimates(database, Selection(limit=MOST_STREAMS))
+            found = await stream_pages.estimates(database, Selection(limit=MOST_STREAMS))
             data = {
-                "n_streams": int(found.headers[live_pages.TOTAL]),
+                "n_streams": found.total,
                 "most_streams": MOST_STREAMS,
                 "choices": templates_at("fingerprints.choices"),
-                **await asyncio.to_thread(_drawn, found.content),
+                **await asyncio.to_thread(_drawn, found),
             }
             return View(template="fingerprints.html", title="Fingerprints", tab="/console/fingerprints", data=data)
 
         return await pages.shown(request, build)
 
 
-def _drawn(encoded: bytes) -> dict[str, "list[Figure]"]:
-    estimates = _estimates.decode(encoded)
+def _drawn(page: EncodedPage[LiveEstimate]) -> dict[str, "list[Figure]"]:
+    estimates = page.read()
     models = list(dict.fromkeys(one.model for one in estimates))[:MOST_MODELS]
     of_models = [one for one in estimates if one.model in models]
     by_metric: dict[str, list[LiveEstimate]] = {}

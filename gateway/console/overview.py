@@ -10,17 +10,16 @@ from markupsafe import Markup
 
 from auditors.streams.scales import scale_of
 from auditors.streams.state import UNKNOWN_SAMPLING
-from gateway.api import live_pages
 from gateway.api.dependencies import Asked, Settings, Store
 from gateway.console.alarm_words import sentence
 from gateway.console.interval_figure import plot
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
+from gateway.reading import stream_pages
 from gateway.store import ledger, runs, schedules
 from gateway.store.database import Database
 from gateway.store.runs import Run
 from gateway.store.streams import Selection
-from gateway.streams.detectors import Detectors
 from gateway.streams.estimates import LiveEstimate, leaves_out_neutral
 from gateway.streams.settings import settings_of
 
@@ -40,9 +39,6 @@ OUTCOMES = {
 }
 """Of the ledger, in the order in which they are shown."""
 
-_estimates = msgspec.json.Decoder(list[LiveEstimate])
-_detectors = msgspec.json.Decoder(list[Detectors])
-
 
 class OverviewController(Controller):
     """The first page."""
@@ -56,18 +52,18 @@ class OverviewController(Controller):
     ) -> Response[Any]:
         async def build() -> View:
             selection = Selection(model=model, limit=MOST_STREAMS)
-            found = await live_pages.estimates(database, selection)
-            estimates = _estimates.decode(found.content)
-            alarmed = await live_pages.detectors(
+            found = await stream_pages.estimates(database, selection)
+            estimates = found.read()
+            alarmed = await stream_pages.detectors(
                 database, Selection(alarmed=True, limit=MOST_ALARMS), settings_of(config.drift)
             )
             tables = _tables([one for one in estimates if one.value is not None])
             data = {
-                "alarms": [(one, sentence(one)) for one in _detectors.decode(alarmed.content)],
+                "alarms": [(one, sentence(one)) for one in alarmed.read()],
                 "urgent": [table for table in tables if table.is_urgent],
                 "others": [table for table in tables if not table.is_urgent],
                 "unknown": [one for one in estimates if one.value is None],
-                "n_streams": int(found.headers[live_pages.TOTAL]),
+                "n_streams": found.total,
                 "n_shown": len(estimates),
                 "model": model,
                 "ledger": await _ledger(database),

@@ -10,12 +10,12 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath, SkipValidation
 from markupsafe import Markup
 
-from gateway.api import run_views
 from gateway.api.dependencies import Asked, Settings
 from gateway.config.schema import Config
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
 from gateway.errors import GatewayError
+from gateway.reading import run_views
 from gateway.store import runs
 from gateway.store.database import Database
 

@@ -18,7 +18,6 @@ from auditors.labelling.lines import Line
 from gateway.api import access_record
 from gateway.api.access import Access, rater_token
 from gateway.api.dependencies import Asked, Entry, Settings, Store
-from gateway.api.exchange_pages import Wanted, make_page
 from gateway.api.problems import announced
 from gateway.config.schema import Config
 from gateway.control_keys import Holder
@@ -27,6 +26,7 @@ from gateway.features.labelling import labels, live, projects, tasks
 from gateway.features.labelling.labels import LabelledTask, Saved
 from gateway.features.labelling.projects import Progress
 from gateway.features.labelling.tasks import ShownTask
+from gateway.reading.exchange_pages import Wanted, make_page
 from gateway.store.calibrations import AUDITOR
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria

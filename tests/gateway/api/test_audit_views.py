@@ -16,8 +16,8 @@ from benchmarks.reporting.flips import flipped
 from benchmarks.run import directory as run_directory
 from benchmarks.run.plan import Plan
 from benchmarks.suites.protocol import Item, Reply
-from gateway.api import run_items, run_views
 from gateway.errors import StoreError
+from gateway.reading import run_items, run_views
 from gateway.store import run_responses, runs, tables
 from tests.benchmarks.reporting.test_compare import directory
 from tests.support.benchmarks.scripted import pick, plan

@@ -345,7 +345,7 @@ async def test_a_page_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """What takes too long is given up with one line, and the next page is made by a new process."""
     async with control_plane(tmp_path, server=KEYED) as plane:
         await audit_one(plane, 1, 2.0)
-        monkeypatch.setattr("gateway.api.page_process.PAGE_SECONDS", 0.01)
+        monkeypatch.setattr("gateway.reading.process.PAGE_SECONDS", 0.01)
         late = await ask(plane)
         monkeypatch.undo()
         monkeypatch.setenv("TEST_ADMIN_KEY", "sesame")

@@ -14,10 +14,10 @@ from auditors.labelling.tasks import Origin, Task
 from benchmarks.reporting import report
 from benchmarks.run import directory as run_directory
 from benchmarks.run.result import Result
-from gateway.api import run_fingerprints
 from gateway.api.feature_routes import all_routes
 from gateway.api.route_access import Audience
 from gateway.features.labelling import labels, projects
+from gateway.reading import run_fingerprints
 from gateway.store import runs, tables
 from tests.benchmarks.reporting.test_compare import directory
 from tests.support.benchmarks.scripted import pick

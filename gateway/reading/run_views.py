@@ -11,13 +11,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import anyio
-import anyio.to_process
 
-from gateway.api.shown_costs import CostWanted
-from gateway.api.shown_gate import GateWanted
-from gateway.api.shown_items import ItemsWanted
 from gateway.config.schema import Config
-from gateway.errors import StoreError
+from gateway.reading.encoded import Encoded
+from gateway.reading.process import call_apart
+from gateway.reading.run_forms import CostWanted, Gate, GateWanted, ItemsPage, ItemsWanted
 
 T = TypeVar("T")
 
@@ -34,12 +32,12 @@ _COMPARISONS = anyio.CapacityLimiter(1)
 _FINGERPRINTS = anyio.CapacityLimiter(1)
 
 
-async def items(config: Config, wanted: ItemsWanted) -> bytes:
-    """An ItemsPage as JSON.
+async def items(config: Config, wanted: ItemsWanted) -> Encoded[ItemsPage]:
+    """Return replies of a run.
 
     Raises: NotFoundError, ConflictError; StoreError when the store cannot be read or it takes too long.
     """
-    return await _apart(ITEMS_SECONDS, "the items of this run", _VIEWS, _items, config, wanted)
+    return Encoded(await _apart(ITEMS_SECONDS, "the items of this run", _VIEWS, _items, config, wanted), ItemsPage)
 
 
 async def compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
@@ -53,9 +51,9 @@ async def fingerprints(config: Config) -> bytes:
     return await _apart(FINGERPRINTS_SECONDS, "fingerprints of suite runs", _FINGERPRINTS, _fingerprints, config)
 
 
-async def gate(config: Config, wanted: GateWanted) -> bytes:
-    """A Gate as JSON. Raises as `items`; RequestError for a wrong requirement."""
-    return await _apart(ITEMS_SECONDS, "this gate", _VIEWS, _gate, config, wanted)
+async def gate(config: Config, wanted: GateWanted) -> Encoded[Gate]:
+    """Return which requirements a run meets. Raises as `items`; RequestError for a wrong requirement."""
+    return Encoded(await _apart(ITEMS_SECONDS, "this gate", _VIEWS, _gate, config, wanted), Gate)
 
 
 async def costs(config: Config, wanted: CostWanted) -> bytes:
@@ -66,41 +64,36 @@ async def costs(config: Config, wanted: CostWanted) -> bytes:
 async def _apart(
     seconds: float, what: str, limiter: anyio.CapacityLimiter, work: Callable[..., T], *arguments: object
 ) -> T:
-    try:
-        with anyio.fail_after(seconds):
-            return await anyio.to_process.run_sync(work, *arguments, cancellable=True, limiter=limiter)
-    except TimeoutError as exc:
-        raise StoreError(f"{what} took longer than {seconds:g} s, or waited for others: try again later") from exc
-    except anyio.BrokenWorkerProcess as exc:
-        raise StoreError(f"{what}: the process that does it broke down: try again") from exc
+    hint = ", or waited for others: try again later"
+    return await call_apart(work, *arguments, what=what, seconds=seconds, hint=hint, limiter=limiter)
 
 
 def _items(config: Config, wanted: ItemsWanted) -> bytes:
-    from gateway.api import run_items
+    from gateway.reading import run_items
 
     return _yielding(run_items.page(config, wanted))
 
 
 def _compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
-    from gateway.api import run_comparisons
+    from gateway.reading import run_comparisons
 
     return _yielding(run_comparisons.compared(config, id_a, id_b))
 
 
 def _fingerprints(config: Config) -> bytes:
-    from gateway.api import run_fingerprints
+    from gateway.reading import run_fingerprints
 
     return _yielding(run_fingerprints.made(config))
 
 
 def _gate(config: Config, wanted: GateWanted) -> bytes:
-    from gateway.api import run_gates
+    from gateway.reading import run_gates
 
     return _yielding(run_gates.judged(config, wanted))
 
 
 def _costs(config: Config, wanted: CostWanted) -> bytes:
-    from gateway.api import run_costs
+    from gateway.reading import run_costs
 
     return _yielding(run_costs.costs(config, wanted))
 

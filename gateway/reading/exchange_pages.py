@@ -8,18 +8,21 @@ from auditors.audit_texts import Answers, Reason
 from auditors.text.conversation import NotAuditableError, text_of
 from auditors.text.readers.exchange import read_conversation
 from auditors.types import Message
-from gateway.api.exchange_forms import (
+from gateway.config.schema import Config
+from gateway.errors import NotFoundError
+from gateway.reading import process
+from gateway.reading.encoded import Encoded
+from gateway.reading.exchange_forms import (
     Counterpart,
+    ExchangeRecord,
     Shown,
+    ShownExchange,
     counterpart_of,
     redacted,
     shown_counterpart,
     shown_record,
     why_no_score,
 )
-from gateway.api.page_process import made_elsewhere
-from gateway.config.schema import Config
-from gateway.errors import NotFoundError
 from gateway.store import audit_texts, exchange_search
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria, Place, Score, Stored
@@ -38,10 +41,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """`body` is a JSON list of ShownExchange; `ids` are theirs, in its order."""
+    """Entries of a list, one for each score."""
 
-    body: bytes
+    rows: Encoded[list[ShownExchange]]
     ids: list[str]
+    """Of the exchange of each entry."""
     next: Place | None
     """Where it goes on, be the page full or not; None at the end of the list."""
     has_request: bool
@@ -50,12 +54,12 @@ class Page(msgspec.Struct, frozen=True):
 
 async def make_page(config: Config, wanted: Wanted) -> Page:
     """The page, redacted. Raises StoreError."""
-    return await made_elsewhere(_page, config, wanted)
+    return await process.make_page(_page, config, wanted)
 
 
-async def make_record(config: Config, exchange_id: str) -> bytes:
-    """JSON of the ExchangeRecord. Raises StoreError, NotFoundError."""
-    return await made_elsewhere(_record, config, exchange_id)
+async def make_record(config: Config, exchange_id: str) -> Encoded[ExchangeRecord]:
+    """Return one exchange with all that is stored of it. Raises StoreError, NotFoundError."""
+    return await process.make_page(_record, config, exchange_id)
 
 
 async def _page(database: Database, _config: Config, wanted: Wanted) -> Page:
@@ -68,7 +72,7 @@ async def _page(database: Database, _config: Config, wanted: Wanted) -> Page:
     rows = [shown.row(one, None if one.score else reasons[one.exchange.id]) for one in found]
     asked = criteria.request_id
     return Page(
-        body=msgspec.json.encode(rows),
+        rows=Encoded(msgspec.json.encode(rows), list[ShownExchange]),
         ids=[one.id for one in rows],
         next=found[-1].place if is_more else part.end,
         has_request=asked is None or bool(rows) or await exchange_search.has_request(database, asked),
@@ -84,7 +88,7 @@ async def _reasons(database: Database, unscored: list[Stored]) -> dict[str, str]
     return {one.exchange.id: why_no_score(one, audits[one.exchange.id], measured[one.exchange.id]) for one in unscored}
 
 
-async def _record(database: Database, _config: Config, exchange_id: str) -> bytes:
+async def _record(database: Database, _config: Config, exchange_id: str) -> Encoded[ExchangeRecord]:
     stored = (await exchange_search.load(database, [exchange_id])).get(exchange_id)
     if stored is None:
         raise NotFoundError(
@@ -97,7 +101,7 @@ async def _record(database: Database, _config: Config, exchange_id: str) -> byte
     answers, reason = kept.get(COUNTERFACTUAL), kept.get(JUDGE)
     counterpart = _counterpart(stored, measured, answers if isinstance(answers, Answers) else None)
     record = shown_record(stored, measured, audits, counterpart, reason if isinstance(reason, Reason) else None)
-    return msgspec.json.encode(record)
+    return Encoded(msgspec.json.encode(record), ExchangeRecord)
 
 
 def asked_of(stored: Stored) -> str | None:

@@ -9,8 +9,8 @@ from auditors.audit_texts import LONGEST_CHARS, Answers, KeptAnswer, Reason
 from auditors.text.conversation import NotAuditableError
 from auditors.text.readers.exchange import read_conversation
 from auditors.types import Exchange
-from gateway.api.differences import Piece, differences, in_order
 from gateway.privacy.redaction import Redactor
+from gateway.reading.differences import Piece, differences, in_order
 from gateway.store.exchange_search import Audit, Found, Score, Stored
 from gateway.store.exchanges import State
 

@@ -1,4 +1,4 @@
-"""The replies of a run as they are shown one by one; see `run_items`, which makes them."""
+"""The forms of what is computed from stored runs: items, gates and costs. The modules `run_*` compute them."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -66,6 +66,78 @@ class ItemsPage(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None
     """For `after`; None: that was all. A page may have fewer than `limit`, or none, and others after it."""
     no_prompts_because: str | None
+
+
+class GateWanted(msgspec.Struct, frozen=True, kw_only=True):
+    audit_id: str
+    requirements: list[str]
+    allow_unvalidated_judge: bool
+
+
+class ShownVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """One requirement, put to one number of the run."""
+
+    requirement: str
+    where: str
+    """Keys of the number, e.g. "axis=gender"; "total"; "not judged" where it could be put to none."""
+    passed: bool
+    found: float | None
+    """The field that the requirement names."""
+    value: float | None
+    lower: float | None
+    upper: float | None
+    n: int | None
+    n_excluded: int | None
+    reason: str | None
+    """Why there is no number, which fails."""
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    passed: bool
+    verdicts: list[ShownVerdict]
+
+
+class CostWanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that somebody thinks of starting."""
+
+    options: list[dict[str, Any]]
+    """Of each; see `gateway.config.audit_request.options_of`."""
+    served_model: str
+    """What serves under the model's name now."""
+    host: str | None
+    """Of the upstream that does."""
+    left_out: dict[str, str]
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one run, or of all of them; a number that is not known is null."""
+
+    items: int | None = None
+    requests: int | None = None
+    """To the model, one a reply; in mode exact the fewest, one an item."""
+    judge_requests: int | None = None
+    """To the judge, at most."""
+    prompt_tokens: int | None = None
+    """About."""
+    reply_tokens: int | None = None
+    """At most, without thoughts."""
+    seconds: float | None = None
+    """At the rate of the newest finished run of the suite, model, mode and thinking on this upstream."""
+
+
+class SuiteCost(Cost, frozen=True, kw_only=True):
+    suite: str
+    has_more: bool = False
+    """Whether it asks further items, made from its replies, which are not counted."""
+    unknown_because: str | None = None
+    """Why there is no number, or no time."""
+
+
+class Costs(msgspec.Struct, frozen=True, kw_only=True):
+    suites: list[SuiteCost]
+    total: Cost
+    left_out: dict[str, str]
+    """Suites of "all" that cannot be run as asked, and why."""
 
 
 def place(after: str | None) -> tuple[str, int] | None:

@@ -4,11 +4,12 @@ import msgspec
 
 from auditors.audit_texts import Answers, Reason
 from auditors.streams.scales import GAP_SUFFIX
-from gateway.api.exchange_forms import Counterpart, Shown, ShownExchange, shown_counterpart, shown_reason
-from gateway.api.exchange_pages import asked_of
-from gateway.api.page_process import made_elsewhere
 from gateway.config.schema import Config
 from gateway.errors import ConflictError, NotFoundError
+from gateway.reading import process
+from gateway.reading.encoded import Encoded
+from gateway.reading.exchange_forms import Counterpart, Shown, ShownExchange, shown_counterpart, shown_reason
+from gateway.reading.exchange_pages import asked_of
 from gateway.store import audit_texts, exchange_search, streams
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria
@@ -77,9 +78,9 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparisonPage(msgspec.Struct, frozen=True):
-    """`body` is JSON of a Comparison; `ids` are of the exchanges in it."""
+    """A comparison, and the ids of the exchanges in it."""
 
-    body: bytes
+    comparison: Encoded[Comparison]
     ids: list[str]
 
 
@@ -88,7 +89,7 @@ async def make_comparison(config: Config, wanted: Compared) -> ComparisonPage:
 
     Raises: NotFoundError for a stream that is none; ConflictError where no alarm of it stands; StoreError.
     """
-    return await made_elsewhere(_comparison, config, wanted)
+    return await process.make_page(_comparison, config, wanted)
 
 
 async def _comparison(database: Database, config: Config, wanted: Compared) -> ComparisonPage:
@@ -110,7 +111,8 @@ async def _comparison(database: Database, config: Config, wanted: Compared) -> C
     reasons |= {name: NONE.format(days=days) for name, side in listed.items() if not side}
     beside = await _beside(database, stream, list(rows), wanted.excerpt)
     comparison = _compared(stream, told, change, listed, beside, reasons)
-    return ComparisonPage(msgspec.json.encode(comparison), [one for one in (*before, *since) if one in rows])
+    encoded = Encoded[Comparison](msgspec.json.encode(comparison), Comparison)
+    return ComparisonPage(encoded, [one for one in (*before, *since) if one in rows])
 
 
 _TOLD = ("mean_before", "mean_since", "n_before", "n_since", "direction", "axis", "group")

@@ -5,8 +5,8 @@ import msgspec
 from benchmarks.reporting import fingerprints
 from benchmarks.reporting.fingerprints import FinishedRun
 from benchmarks.run.result import decode
-from gateway.api.viewer_forms import hide
 from gateway.config.schema import Config
+from gateway.reading.viewer_forms import hide
 from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.runs import Run

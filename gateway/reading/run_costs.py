@@ -8,8 +8,8 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.run.forecast import forecast
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import Result, decode
-from gateway.api.shown_costs import Cost, Costs, CostWanted, SuiteCost
 from gateway.config.schema import Config
+from gateway.reading.run_forms import Cost, Costs, CostWanted, SuiteCost
 from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.stored_runs import data_dir

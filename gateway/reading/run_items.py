@@ -10,9 +10,9 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.reporting.compare import NO_REPLY
 from benchmarks.reporting.flips import in_words, read_as
 from benchmarks.suites.protocol import UNRELATED, Item, Reply
-from gateway.api.shown_items import Filter, ItemsPage, ItemsWanted, OtherReply, ShownItem
 from gateway.config.schema import Config
 from gateway.errors import ConflictError
+from gateway.reading.run_forms import Filter, ItemsPage, ItemsWanted, OtherReply, ShownItem
 from gateway.store import run_responses, stored_runs
 from gateway.store.database import Database
 from gateway.store.runs import Run

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.api.differences import MOST_PIECES, Piece, differences, in_order
+from gateway.reading.differences import MOST_PIECES, Piece, differences, in_order
 from tests.support.processor_time import processor_seconds
 
 LONGEST = 20_000

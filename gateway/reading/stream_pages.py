@@ -1,16 +1,16 @@
-"""Answers that list many live streams: text that an auditor wrote is put side by side, little of it looked into."""
+"""Pages of live streams: the JSON that an auditor wrote into the store is joined, and little of it is read."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import partial
 
 import msgspec
-from litestar import Response
 
 from auditors.nearest_identity import DISTANCE, SCORE
 from auditors.streams.calibration import Pair
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import StreamKey
-from gateway.api.live_alarms import Alarm, alarm_of, exchanges_link
+from gateway.reading.alarms import Alarm, alarm_of, exchanges_link
+from gateway.reading.encoded import EncodedPage
 from gateway.store import calibrations, judge_passes, labels, replicas, served, streams, windows
 from gateway.store.calibrations import Kept
 from gateway.store.database import Database
@@ -18,7 +18,7 @@ from gateway.store.judge_passes import Drifted
 from gateway.store.served import ModelHistory
 from gateway.store.streams import Row, Selection, Stream
 from gateway.store.windows import Window, WindowSums
-from gateway.streams.detectors import ShownDetector, shown_detector
+from gateway.streams.detectors import Detectors, ShownDetector, shown_detector
 from gateway.streams.estimates import (
     CalibrationUsed,
     LiveEstimate,
@@ -31,8 +31,6 @@ from gateway.streams.estimates import (
 )
 from gateway.turns import in_turns
 
-TOTAL = "x-total-count"
-"""Header of an answer: how many there are on all pages."""
 LOADED_AT_ONCE = 100
 """States, or the labels of so many streams, read in one step."""
 NOT_NOTED = "nothing was noted of this model by then: an auditor asks every upstream what it serves twice a minute"
@@ -41,7 +39,7 @@ _estimates = msgspec.json.Decoder(LiveEstimate)
 _detectors = msgspec.json.Decoder(ShownDetector)
 
 
-async def estimates(database: Database, selection: Selection) -> Response[bytes]:
+async def estimates(database: Database, selection: Selection) -> EncodedPage[LiveEstimate]:
     """Over all audits since each stream began, with what people's labels say of those that have any."""
     page = await streams.page(database, "estimate", selection)
     labelled = await labels.labelled(database)
@@ -56,10 +54,12 @@ async def estimates(database: Database, selection: Selection) -> Response[bytes]
             partial(_opened, written, pairs, calibrated, flagged), await streams.load(database, ids)
         ):
             opened |= one
-    return _answer(page.total, [opened.get(row.id) or _bytes(row) for row in page.rows])
+    return EncodedPage.join(LiveEstimate, page.total, [opened.get(row.id) or _bytes(row) for row in page.rows])
 
 
-async def window_estimates(database: Database, selection: Selection, window: Window, asked: str) -> Response[bytes]:
+async def window_estimates(
+    database: Database, selection: Selection, window: Window, asked: str
+) -> EncodedPage[LiveEstimate]:
     """Over the audits of a window, written as it was asked for."""
     listed = await streams.heads(database, selection)
     page = listed[selection.offset : selection.offset + selection.limit]
@@ -75,7 +75,7 @@ async def window_estimates(database: Database, selection: Selection, window: Win
         if one.metric == DISTANCE:
             distances.setdefault(_axis_of(stream.key), []).append(one)
     shown = list(zip(page, made, strict=False))  # `needed` begins with the page
-    return _answer(len(listed), await in_turns(partial(_encoded, distances), shown))
+    return EncodedPage.join(LiveEstimate, len(listed), await in_turns(partial(_encoded, distances), shown))
 
 
 async def replica_estimates(database: Database, stream: Stream) -> list[ReplicaEstimate]:
@@ -91,7 +91,7 @@ async def replica_estimates(database: Database, stream: Stream) -> list[ReplicaE
     ]
 
 
-async def detectors(database: Database, selection: Selection, settings: DriftSettings) -> Response[bytes]:
+async def detectors(database: Database, selection: Selection, settings: DriftSettings) -> EncodedPage[Detectors]:
     """What the detectors have learned, would find and found."""
     page = await streams.page(database, "detector", selection)
     log_threshold = settings.log_threshold(page.n_streams)
@@ -104,10 +104,12 @@ async def detectors(database: Database, selection: Selection, settings: DriftSet
     changed = await in_turns(lambda row: _with_alarm(row, opened.get(row.id) or _bytes(row), history), standing)
     opened |= dict(zip(_ids(standing), changed, strict=True))
     start = b'{"log_threshold":%s,' % msgspec.json.encode(log_threshold)
-    return _answer(page.total, [start + (opened.get(row.id) or _bytes(row))[1:] for row in page.rows])
+    return EncodedPage.join(
+        Detectors, page.total, [start + (opened.get(row.id) or _bytes(row))[1:] for row in page.rows]
+    )
 
 
-async def alarms(database: Database, selection: Selection, settings: DriftSettings) -> Response[bytes]:
+async def alarms(database: Database, selection: Selection, settings: DriftSettings) -> EncodedPage[Alarm]:
     """Streams whose alarm stands."""
     page = await streams.page(database, "detector", msgspec.structs.replace(selection, alarmed=True))
     log_threshold = settings.log_threshold(page.n_streams)
@@ -116,7 +118,7 @@ async def alarms(database: Database, selection: Selection, settings: DriftSettin
         for one in await in_turns(partial(alarm_of, log_threshold=log_threshold), await streams.load(database, ids)):
             found[one.stream] = one
     standing = [found[row.id] for row in page.rows if row.id in found]
-    return _answer(page.total, await in_turns(msgspec.json.encode, standing))
+    return EncodedPage.join(Alarm, page.total, await in_turns(msgspec.json.encode, standing))
 
 
 Axis = tuple[str | None, ...]
@@ -177,10 +179,6 @@ def _with_alarm(row: Row, text: bytes, history: ModelHistory) -> bytes:
     if shown.since is None:
         reasons["fingerprint_before"] = "it is not known since when"
     return msgspec.json.encode(msgspec.structs.replace(shown, **found, alarm_since=row.alarm_since, reasons=reasons))
-
-
-def _answer(total: int, parts: Sequence[bytes]) -> Response[bytes]:
-    return Response(b"[" + b",".join(parts) + b"]", media_type="application/json", headers={TOTAL: str(total)})
 
 
 def _portions(ids: Collection[str]) -> Iterable[list[str]]:

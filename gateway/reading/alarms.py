@@ -8,8 +8,10 @@ import msgspec
 
 from auditors.metrics.intervals import Interval
 from auditors.streams.scales import unscaled
-from gateway.api.exchanges import MOST_SHOWN
 from gateway.store.streams import Stream
+
+MOST_SHOWN = 200
+"""Exchanges on one page of `GET /live/exchanges`."""
 
 
 class Alarm(msgspec.Struct, frozen=True, kw_only=True):

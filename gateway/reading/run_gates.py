@@ -5,9 +5,9 @@ import msgspec
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import gate
 from benchmarks.reporting.gate import Verdict
-from gateway.api.shown_gate import Gate, GateWanted, ShownVerdict
 from gateway.config.schema import Config
 from gateway.errors import RequestError
+from gateway.reading.run_forms import Gate, GateWanted, ShownVerdict
 from gateway.store import stored_runs
 from gateway.store.database import Database
 

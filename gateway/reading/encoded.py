@@ -1,0 +1,37 @@
+"""What the API sends as it is, and the console reads: JSON of a known type."""
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+T = TypeVar("T")
+
+
+class Encoded(Struct, Generic[T], frozen=True):
+    """A value as JSON.
+
+    Another process wrote it, or an auditor wrote it into the store: the API hands it on without reading it.
+    """
+
+    json: bytes
+    kind: Any
+    """The type of the value, as msgspec takes it."""
+
+    def read(self) -> T:
+        """Return the value."""
+        value: T = msgspec.json.decode(self.json, type=self.kind)
+        return value
+
+
+class EncodedPage(Encoded[list[T]], Generic[T], frozen=True):
+    """Entries of a list as JSON."""
+
+    total: int
+    """Entries on all pages."""
+
+    @classmethod
+    def join(cls, kind: type[T], total: int, parts: Sequence[bytes]) -> "EncodedPage[T]":
+        """Return a page of entries of one type, each given as JSON."""
+        return cls(b"[" + b",".join(parts) + b"]", list[kind], total)  # type: ignore[valid-type]  # kind is a value

@@ -1,0 +1,72 @@
+"""Work of a page in a process of its own: unsealing, redacting and scoring take seconds.
+
+An event loop with live requests on it only hands the finished answer on. A call that takes too long is given up
+together with its process.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+import anyio.to_process
+
+from gateway.config.schema import Config
+from gateway.errors import StoreError
+from gateway.privacy.texts import texts_of
+from gateway.store.database import Database
+
+PAGE_SECONDS = 20.0
+
+_ONE_AT_A_TIME = anyio.CapacityLimiter(1)
+
+T = TypeVar("T")
+W = TypeVar("W")
+P = TypeVar("P")
+
+
+async def call_apart(
+    work: Callable[..., T], *arguments: object, what: str, seconds: float, hint: str, limiter: anyio.CapacityLimiter
+) -> T:
+    """Return what a function returns in another process.
+
+    Args:
+        work: a function of a module; it and the arguments are pickled.
+        arguments: of the function.
+        what: names the work in an error.
+        seconds: until the call is given up, the wait for the limiter included.
+        hint: what to do about a call that took too long.
+        limiter: how many calls of this kind run at a time.
+
+    Raises: StoreError when it takes too long or the process breaks down; what the function raises.
+    """
+    try:
+        with anyio.fail_after(seconds):
+            return await anyio.to_process.run_sync(work, *arguments, cancellable=True, limiter=limiter)
+    except TimeoutError as exc:
+        raise StoreError(f"{what} took longer than {seconds:g} s{hint}") from exc
+    except anyio.BrokenWorkerProcess as exc:
+        raise StoreError(f"{what}: the process that does it broke down: try again") from exc
+
+
+async def make_page(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, wanted: W) -> P:
+    """Return what `make` returns in another process, with a database that opens texts as `config` says.
+
+    Raises: StoreError when the store cannot be read; as `call_apart`.
+    """
+    hint = ": ask for fewer exchanges with limit, or for those of a request_id or state"
+    return await call_apart(
+        _run, make, config, wanted, what="this page", seconds=PAGE_SECONDS, hint=hint, limiter=_ONE_AT_A_TIME
+    )
+
+
+def _run(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, wanted: W) -> P:
+    return asyncio.run(_make(make, config, wanted))
+
+
+async def _make(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, wanted: W) -> P:
+    database = await Database.open(config.store.url, migrate=False, texts=texts_of(config))
+    try:
+        return await make(database, config, wanted)
+    finally:
+        await database.close()
