@@ -50,6 +50,9 @@ class Feature:
         """Return the top-level sections of the configuration that this feature brings."""
         return ()
 
+    def check_sections(self, config: "Config") -> None:
+        """Check the sections of this feature. Raises ConfigError with a message that begins with the key."""
+
     def weight_share(self, config: "Config") -> float:
         """Return the largest share of a stream's weight that an exchange may have for the rate its sender states.
 

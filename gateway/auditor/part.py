@@ -105,4 +105,6 @@ class AuditorPart:
 class AuditorFeature(Protocol):
     """A feature, as the auditor sees it."""
 
+    def weight_share(self, config: Config) -> float: ...
+
     def auditor_part(self, context: AuditorContext) -> AuditorPart | None: ...

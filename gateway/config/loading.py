@@ -31,7 +31,7 @@ from gateway.config.schema import (
     Section,
     ServerConfig,
 )
-from gateway.config.sections import config_type, feature_sections
+from gateway.config.sections import check_sections, config_type
 from gateway.config.timing import Timing
 from gateway.errors import ConfigError, RequestError, nearest
 
@@ -251,12 +251,10 @@ def _cross_check(config: Config, where: str) -> None:
                 f"{where}: auditors.{key} is true, but store.keep_text is not, and what models say of an exchange is "
                 "kept only with its text: set store.keep_text to true, or leave the key away"
             )
-    for section in feature_sections():
-        if section.check is not None:
-            try:
-                section.check(config)
-            except ConfigError as exc:
-                raise ConfigError(f"{where}: {exc}") from exc
+    try:
+        check_sections(config)
+    except ConfigError as exc:
+        raise ConfigError(f"{where}: {exc}") from exc
 
 
 def _check_control_keys(server: ServerConfig, where: str) -> None:

@@ -4,7 +4,7 @@ This module reads the entry point group of `gateway.feature` on its own, because
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
@@ -23,7 +23,6 @@ class FeatureSection(Generic[T]):
         name: key of the section in the file.
         kind: a struct derived from `gateway.config.schema.Section`, or a list of such structs.
         default: value of a section that the file leaves out.
-        check: raises ConfigError with a message that begins with the key.
         is_read_by_auditor: a change of the section starts the auditor again.
     """
 
@@ -33,11 +32,9 @@ class FeatureSection(Generic[T]):
         kind: Any,
         default: T,
         *,
-        check: Callable[[Config], None] | None = None,
         is_read_by_auditor: bool = False,
     ) -> None:
         self.name, self.kind, self.default = name, kind, default
-        self.check = check
         self.is_read_by_auditor = is_read_by_auditor
 
     def of(self, config: Config) -> T:
@@ -48,22 +45,23 @@ class FeatureSection(Generic[T]):
 class _BringsSections(Protocol):
     def sections(self) -> Sequence[FeatureSection[Any]]: ...
 
-
-def _sections_of(name: str, registered: object) -> Sequence[FeatureSection[Any]]:
-    if not isinstance(registered, type):
-        raise ValueError("it is not a class")
-    feature = cast(_BringsSections, registered())
-    return feature.sections()
+    def check_sections(self, config: Config) -> None: ...
 
 
-_REGISTERED = Registered("biasgate.features", _sections_of)
+def _instance(name: str, registered: object) -> _BringsSections:
+    if not isinstance(registered, type) or not hasattr(registered, "sections"):
+        raise ValueError("it does not derive from gateway.feature.Feature")
+    return cast(_BringsSections, registered())
+
+
+_FEATURES = Registered("biasgate.features", _instance)
 
 
 @functools.cache
 def feature_sections() -> tuple[FeatureSection[Any], ...]:
     """Return the sections of all installed features. Raises ConfigError for two sections of one name."""
     sections: dict[str, FeatureSection[Any]] = {}
-    for section in (section for brought in _REGISTERED.values() for section in brought):
+    for section in (section for feature in _FEATURES.values() for section in feature.sections()):
         if section.name in sections or section.name in Config.__struct_fields__:
             raise ConfigError(f'two installed parts bring the section "{section.name}": uninstall one of them')
         sections[section.name] = section
@@ -79,9 +77,16 @@ def config_type() -> type[Config]:
         else (section.name, section.kind, msgspec.field(default_factory=functools.partial(list, section.default)))
         for section in feature_sections()
     ]
-    return msgspec.defstruct(
+    whole = msgspec.defstruct(
         "WholeConfig", fields, bases=(Config,), module=__name__, frozen=True, kw_only=True, forbid_unknown_fields=True
     )
+    return cast(type[Config], whole)
+
+
+def check_sections(config: Config) -> None:
+    """Check what features bring to a configuration. Raises ConfigError with a message that begins with the key."""
+    for feature in _FEATURES.values():
+        feature.check_sections(config)
 
 
 def __getattr__(name: str) -> type[Config]:

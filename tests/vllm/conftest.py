@@ -66,7 +66,8 @@ def serving(
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     argv = [str(vllm_env / "bin/vllm"), "serve", str(model_dir), "--host", "127.0.0.1", "--port", str(port)]
-    argv += ["--max-model-len", "4096", "--scheduling-policy", "priority", "--served-model-name", MODEL, *options]
+    argv += ["--max-model-len", "4096", "--scheduling-policy", "priority", "--served-model-name", MODEL]
+    argv += ["--enforce-eager", *options]  # compiling takes longer than a tiny model ever saves
     environ = {**VLLM_ENVIRON, **(environ or {})}
     with running(argv, ready_url=f"{url}/health", log=log, environ=environ, within_seconds=300):
         yield url

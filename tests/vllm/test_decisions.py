@@ -29,9 +29,7 @@ def decider(vllm_env: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     corpus = [SUPPORT / "corpus.txt", ROOT / "LICENSE"]
     argv = [str(vllm_env / "bin/python"), "-m", "tests.support.vllm.build_decider", str(directory), *map(str, corpus)]
     subprocess.run(argv, check=True, capture_output=True, cwd=ROOT, env={**os.environ, **VLLM_ENVIRON})
-    with serving(
-        vllm_env, directory, tmp_path_factory.mktemp("vllm") / "log", "--dtype", "float32", "--enforce-eager"
-    ) as url:
+    with serving(vllm_env, directory, tmp_path_factory.mktemp("vllm") / "log", "--dtype", "float32") as url:
         yield url
 
 

@@ -19,8 +19,7 @@ from benchmarks.run.runner import RunOptions, ask, prepare
 from benchmarks.suites.common.accepted_answers import OPEN, Reading
 from benchmarks.suites.protocol import UNRELATED, UNRESOLVED, Item, ProtocolName, Reply, Sampling
 from tests.support.benchmarks.scripted import MemoryLog
-from tests.support.processes import free_port, running
-from tests.vllm.conftest import SUPPORT, VLLM_ENVIRON
+from tests.vllm.conftest import SUPPORT, VLLM_ENVIRON, serving
 
 TAUGHT = "taught"
 ITEMS = 4
@@ -90,12 +89,8 @@ def taught_dir(vllm_env: Path, model_dir: Path, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="module")
 def taught_server(vllm_env: Path, taught_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    argv = [str(vllm_env / "bin/vllm"), "serve", str(taught_dir), "--host", "127.0.0.1", "--port", str(port)]
-    argv += ["--max-model-len", "2048", "--dtype", "float32", "--served-model-name", TAUGHT]
     log = tmp_path_factory.mktemp("vllm-taught") / "log"
-    with running(argv, ready_url=f"{url}/health", log=log, environ=VLLM_ENVIRON, within_seconds=300):
+    with serving(vllm_env, taught_dir, log, "--dtype", "float32", "--served-model-name", TAUGHT) as url:
         yield url
 
 

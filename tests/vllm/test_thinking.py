@@ -120,7 +120,7 @@ def servers(vllm_env: Path, thinker_dir: Path, tmp_path_factory: pytest.TempPath
     """Both at once: they start in parallel."""
     logs = tmp_path_factory.mktemp("vllm-thinker")
     no_blanks = '{"backend": "xgrammar", "disable_any_whitespace": true}'
-    both = ["--dtype", "float32", "--enforce-eager", "--structured-outputs-config", no_blanks]
+    both = ["--dtype", "float32", "--structured-outputs-config", no_blanks]
     with contextlib.ExitStack() as stack, ThreadPoolExecutor() as pool:
         options = {"parsing": ("--reasoning-parser", "qwen3"), "plain": ()}
         started = [

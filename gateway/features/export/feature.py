@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.config.sections import FeatureSection
 from gateway.feature import Command, Feature
-from gateway.features.export.config import EXPORT
+from gateway.features.export.config import EXPORT, check_export
 
 if TYPE_CHECKING:
     from gateway.auditor.part import AuditorContext, AuditorPart
@@ -24,6 +24,9 @@ class Export(Feature):
 
     def sections(self) -> Sequence[FeatureSection[Any]]:
         return [EXPORT]
+
+    def check_sections(self, config: "Config") -> None:
+        check_export(config)
 
     def commands(self) -> Mapping[str, Command]:
         summary = "write measurements and runs as Parquet files, as far as they are new"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.config.sections import FeatureSection
 from gateway.feature import Command, Feature
-from gateway.features.ingest.config import INGEST
+from gateway.features.ingest.config import INGEST, check_ingest
 
 if TYPE_CHECKING:
     from litestar import Router
@@ -21,6 +21,9 @@ class Ingest(Feature):
 
     def sections(self) -> Sequence[FeatureSection[Any]]:
         return [INGEST]
+
+    def check_sections(self, config: "Config") -> None:
+        check_ingest(config)
 
     def weight_share(self, config: "Config") -> float:
         section = INGEST.of(config)

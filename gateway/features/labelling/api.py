@@ -271,17 +271,9 @@ class _Viewer(NamedTuple):
                 detail="served text is shown to administrators only: set server.admin_key_env to label live exchanges"
             )
         wanted = Wanted(criteria=Criteria(auditor=AUDITOR, exchange_ids=[exchange_id]), limit=1)
-        page = msgspec.json.decode((await make_page(self.config, wanted)).body, type=list[_Text])
+        page = (await make_page(self.config, wanted)).rows.read()
         asked = {"exchange_id": [exchange_id], "for": "labelling"}
         await access_record.note(self.request, self.database, "read", asked, len(page))
         if not page:
             raise NotFoundError(f'the exchange "{exchange_id}" has been deleted')
         return shown | {"question": page[0].prompt, "text": page[0].reply, "no_text_because": page[0].no_text_because}
-
-
-class _Text(msgspec.Struct, frozen=True):
-    """Of a `ShownExchange`."""
-
-    prompt: str | None
-    reply: str | None
-    no_text_because: str | None

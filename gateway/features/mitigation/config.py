@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from gateway.config.schema import Config, GatewayVariable, Positive, Probability, Section
+from gateway.config.schema import GatewayVariable, Positive, Probability, Section
 from gateway.config.sections import FeatureSection
 
 FILTERED_ENDPOINTS = ("/v1/chat/completions", "/v1/completions")
@@ -72,13 +72,5 @@ class MitigationConfig(Section, frozen=True):
     """Longest that a filter may take over a request, or over what it holds back of an answer."""
 
 
-def check(config: Config) -> None:
-    """See `gateway.features.mitigation.policy_checks`, which only a configuration with policies loads."""
-    if MITIGATION.of(config):
-        from gateway.features.mitigation.policy_checks import check_mitigation
-
-        check_mitigation(config)
-
-
 NO_POLICIES: list[MitigationConfig] = []
-MITIGATION = FeatureSection("mitigation", list[MitigationConfig], NO_POLICIES, check=check)
+MITIGATION = FeatureSection("mitigation", list[MitigationConfig], NO_POLICIES)

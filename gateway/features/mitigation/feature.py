@@ -24,6 +24,12 @@ class LiveMitigation(Feature):
     def sections(self) -> Sequence[FeatureSection[Any]]:
         return [MITIGATION]
 
+    def check_sections(self, config: "Config") -> None:
+        if MITIGATION.of(config):
+            from gateway.features.mitigation.policy_checks import check_mitigation
+
+            check_mitigation(config)
+
     def controllers(self) -> Sequence["type[Controller]"]:
         from gateway.features.mitigation.api import LiveMitigationsController
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from gateway.console.fingerprints import _drawn
+from gateway.reading.encoded import EncodedPage
 from gateway.streams.estimates import LiveEstimate, leaves_out_neutral
 
 
@@ -31,7 +32,7 @@ def test_an_interval_leaves_out_neutral_or_holds_it(lower: float | None, upper: 
 def test_what_is_off_comes_first_and_says_what_hatching_means() -> None:
     """Whatever the order of the estimates."""
     found = [estimate("refusal_rate_gap", -0.1, 0.5), estimate("favoritism_gap", 0.1, 0.5)]
-    maps = _drawn(msgspec.json.encode(found))["maps"]
+    maps = _drawn(EncodedPage(msgspec.json.encode(found), list[LiveEstimate], len(found)))["maps"]
 
     assert [one.title for one in maps] == ["favoritism gap", "refusal rate gap"]
     assert [len(one.keys) for one in maps] == [3, 1]

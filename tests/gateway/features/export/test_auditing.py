@@ -18,6 +18,7 @@ from gateway.features.export import address, passes
 from gateway.features.export import periodic as scheduled
 from gateway.features.export import store as exports
 from gateway.features.export.auditing import read_families
+from gateway.features.export.config import EXPORT
 from gateway.features.export.feature import Export
 from gateway.features.export.periodic import Exports
 from gateway.store import counters
@@ -45,7 +46,7 @@ async def set_back(database: Database, url: str, seconds: float) -> None:
 async def exposed(database: Database, of: Config) -> dict[str, float]:
     """The families of exports, by name and labels."""
     metrics = AuditorMetrics(SETTINGS)
-    await metrics.renew(Snapshot(families=await read_families(database, of.export)))
+    await metrics.renew(Snapshot(families=await read_families(database, EXPORT.of(of))))
     lines = (await Exposition(metrics).render(""))[0].decode().splitlines()
     return {
         name: float(value)

@@ -20,12 +20,7 @@ class GreetingConfig(Section, frozen=True):
     word: str = "hello"
 
 
-def check(config: Config) -> None:
-    if not SECTION.of(config).word.strip():
-        raise ConfigError("greeting.word is empty: write a word")
-
-
-SECTION = FeatureSection("greeting", GreetingConfig, GreetingConfig(), check=check)
+SECTION = FeatureSection("greeting", GreetingConfig, GreetingConfig())
 HELP = "Example:\n  biasgate greet world\n"
 
 
@@ -59,6 +54,10 @@ class Greeting(Feature):
 
     def sections(self) -> Sequence[FeatureSection[Any]]:
         return [SECTION]
+
+    def check_sections(self, config: Config) -> None:
+        if not SECTION.of(config).word.strip():
+            raise ConfigError("greeting.word is empty: write a word")
 
     def commands(self) -> Mapping[str, Command]:
         return {"greet": Command("biasgate_example.feature", "greet somebody")}
