@@ -115,7 +115,7 @@ def _gateway(traffic: Traffic) -> list[Part]:
         ),
         _part(
             *(traffic, "writer", copied, "cores", "writer"),
-            then="each gateway has one writer: further gateways. Leave it a core: beside workers that fill all of them "
+            then="each gateway has one writer: further gateways. Leave it a core: where workers fill all of them "
             "it stores some twenty copies a second, and the recorded rate falls",
             sources=(costs.COPY, costs.COPY_EVENT),
         ),
