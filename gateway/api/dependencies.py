@@ -18,7 +18,7 @@ from gateway.store.database import Database
 
 Asked: TypeAlias = Request[Holder, Any, State]
 """A request that the guard let in: its user is the holder of the key or link that was sent."""
-Settings: TypeAlias = NamedDependency[Config]
+Settings: TypeAlias = NamedDependency[SkipValidation[Config]]
 Store: TypeAlias = NamedDependency[Database]
 Queue: TypeAlias = NamedDependency[SkipValidation[JobQueue]]
 Plane: TypeAlias = NamedDependency[DataPlane]
