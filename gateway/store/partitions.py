@@ -29,18 +29,6 @@ MOST_AT_ONCE = 10_000
 """Rows that one pass deletes one by one: of SQLite, or of a partition that is not of one day."""
 LOCK_SECONDS = 2
 """How long a change of partitions waits for whoever works with them, and keeps others waiting meanwhile."""
-NOT_ON_POSTGRESQL = frozenset(
-    {
-        "fk_measurements_exchange_id",  # a trigger unlinks measurements, once for all exchanges of a statement
-        "uq_measurements_one",  # no key without the day; exchange_audits is the guard
-        "ix_measurements_series",
-        "ix_measurements_created_at",  # the primary key begins with it
-    }
-)
-"""Keys of the table that PostgreSQL's partitions lack."""
-ONLY_ON_POSTGRESQL = frozenset({"ix_measurements_id"})
-"""An index where SQLite has the primary key: the order in which an export reads."""
-
 _OTHER = "measurements_other"
 _LOCK = 0x70617274
 _IS_LOCKED = "55P03"

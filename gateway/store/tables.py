@@ -119,11 +119,11 @@ waiting_audits = sa.Table(  # an audit that a server failed, or that its open ci
     sa.Index("ix_waiting_audits_auditor_server", "auditor", "server"),
 )
 
-measurements = sa.Table(  # on PostgreSQL by day, with the keys that gateway.store.partitions names
+measurements = sa.Table(  # on PostgreSQL by day, and with other keys: no key there can do without the day
     "measurements",
     metadata,
-    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
-    sa.Column("exchange_id", sa.String(36), sa.ForeignKey("exchanges.id", ondelete="SET NULL"), index=True),
+    sa.Column("id", sa.Integer, autoincrement=True),
+    sa.Column("exchange_id", sa.String(36), index=True),
     sa.Column("auditor", sa.String(32), nullable=False),
     sa.Column("auditor_version", sa.String(16), nullable=False),
     sa.Column("metric", sa.String(64), nullable=False),
@@ -141,12 +141,19 @@ measurements = sa.Table(  # on PostgreSQL by day, with the keys that gateway.sto
     sa.Column("weight", sa.Float, nullable=False, server_default="1"),  # see auditors.types.Measurement
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("stream", sa.String(32)),  # key of the stream it moved; none for a metric that has no streams
-    sa.UniqueConstraint(
+    sa.PrimaryKeyConstraint("id").ddl_if(dialect="sqlite"),  # on PostgreSQL ("created_at", "id")
+    sa.ForeignKeyConstraint(  # on PostgreSQL a trigger unlinks measurements, once for all exchanges of a statement
+        ["exchange_id"], ["exchanges.id"], ondelete="SET NULL"
+    ).ddl_if(dialect="sqlite"),
+    sa.UniqueConstraint(  # on PostgreSQL exchange_audits is the guard
         "exchange_id", "auditor", "metric", "axis", "group_name", "reference_name", name="uq_measurements_one"
+    ).ddl_if(dialect="sqlite"),
+    sa.Index("ix_measurements_series", "auditor", "metric", "axis", "group_name", "model", "created_at").ddl_if(
+        dialect="sqlite"
     ),
-    sa.Index("ix_measurements_series", "auditor", "metric", "axis", "group_name", "model", "created_at"),
     sa.Index("ix_measurements_history", "stream", "created_at", "id"),
-    sa.Index("ix_measurements_created_at", "created_at"),
+    sa.Index("ix_measurements_created_at", "created_at").ddl_if(dialect="sqlite"),  # begins the key on PostgreSQL
+    postgresql_partition_by="RANGE (created_at)",
 )
 
 streams = sa.Table(  # running sums and detector of one live series; updated in the measurement's own transaction
@@ -330,7 +337,7 @@ annotations = sa.Table(  # a person's score of what an auditor scored; "" where 
     "annotations",
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
-    sa.Column("exchange_id", sa.String(36), sa.ForeignKey("exchanges.id", ondelete="SET NULL"), index=True),
+    sa.Column("exchange_id", sa.String(36), index=True),
     sa.Column("auditor", sa.String(32), nullable=False),
     sa.Column("metric", sa.String(64), nullable=False),
     sa.Column("axis", sa.String(32), nullable=False),
@@ -346,6 +353,7 @@ annotations = sa.Table(  # a person's score of what an auditor scored; "" where 
     sa.Column("created_at", sa.Float, nullable=False, index=True),
     sa.Column("stream", sa.String(32), index=True),  # key of the stream whose judge it is compared with
     sa.Column("judge", sa.Text),  # JSON of that judge's auditors.types.JudgeStamp
+    sa.ForeignKeyConstraint(["exchange_id"], ["exchanges.id"], ondelete="SET NULL"),
     sa.UniqueConstraint(
         *("exchange_id", "auditor", "metric", "axis", "group_name", "reference_name", "annotator"),
         name="uq_annotations_one",
@@ -384,14 +392,14 @@ labelling_projects = sa.Table(  # what people are asked to label, and how many o
 labelling_tasks = sa.Table(
     "labelling_tasks",
     metadata,
-    sa.Column(
-        "project", sa.String(100), sa.ForeignKey("labelling_projects.name", ondelete="CASCADE"), primary_key=True
-    ),
+    sa.Column("project", sa.String(100), primary_key=True),
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("position", sa.Integer, nullable=False),  # in random order
-    sa.Column("exchange_id", sa.String(36), sa.ForeignKey("exchanges.id", ondelete="CASCADE"), index=True),
+    sa.Column("exchange_id", sa.String(36), index=True),
     sa.Column("shown", sa.Text, nullable=False),  # JSON of what raters see; a live exchange is read where it lies
     sa.Column("origin", sa.Text, nullable=False),  # JSON of auditors.labelling.tasks.Origin, which raters never see
+    sa.ForeignKeyConstraint(["exchange_id"], ["exchanges.id"], ondelete="CASCADE"),
+    sa.ForeignKeyConstraint(["project"], ["labelling_projects.name"], ondelete="CASCADE"),
 )
 
 task_labels = sa.Table(  # one row a rater and task: assigned first (revision 0), then labelled
