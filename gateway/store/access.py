@@ -43,8 +43,7 @@ async def note(
         given["user"] = user_digest(str(given["user"]), database.user_salt)
     entry = Access(at=time.time(), who=who[:100], client=client, action=action, filter=given, n_exchanges=n_exchanges)
     row = msgspec.structs.asdict(entry) | {"filter": msgspec.json.encode(given).decode().replace("\\u0000", "")}
-    async with database.begin() as connection:
-        await connection.execute(sa.insert(access_log).values(row))
+    await database.change_rows(sa.insert(access_log).values(row))
     return entry
 
 
@@ -52,6 +51,5 @@ async def entries(database: Database, *, limit: int = 100) -> list[Access]:
     """The newest accesses, newest first."""
     columns = [column for column in access_log.c if column.name != "id"]
     query = sa.select(*columns).order_by(access_log.c.id.desc()).limit(limit)
-    async with database.read() as connection:
-        found = [dict(row._mapping) for row in await connection.execute(query)]
+    found = [dict(row._mapping) for row in await database.fetch_rows(query)]
     return [Access(**entry | {"filter": msgspec.json.decode(entry["filter"])}) for entry in found]

@@ -43,6 +43,5 @@ async def entries(database: Database, *, stream: str | None = None, limit: int =
     query = sa.select(*columns, acknowledgements.c.by_whom.label("by"))
     if stream is not None:
         query = query.where(acknowledgements.c.stream == stream)
-    async with database.read() as connection:
-        found = await connection.execute(query.order_by(acknowledgements.c.id.desc()).limit(limit))
-        return [Acknowledgement(**row._mapping) for row in found]
+    found = await database.fetch_rows(query.order_by(acknowledgements.c.id.desc()).limit(limit))
+    return [Acknowledgement(**row._mapping) for row in found]

@@ -138,8 +138,7 @@ async def list_annotations(
     query = query.where(*(column == value for column, value in wanted.items() if value is not None))
     if since is not None:
         query = query.where(columns.created_at >= since)
-    async with database.read() as connection:
-        return [_annotation(row) for row in await connection.execute(query)]
+    return [_annotation(row) for row in await database.fetch_rows(query)]
 
 
 async def delete(database: Database, annotation_id: str) -> None:

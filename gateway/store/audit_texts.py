@@ -34,8 +34,7 @@ async def read(
     if auditor is not None:
         query = query.where(audit_texts.c.auditor == auditor)
     found: dict[str, dict[str, AuditText]] = {one: {} for one in ids}
-    async with database.read() as connection:
-        for row in await connection.execute(query):
-            if body := database.texts.leave(row.body, is_sealed=row.is_sealed):
-                found[row.exchange_id][row.auditor] = _decoder.decode(body)
+    for row in await database.fetch_rows(query):
+        if body := database.texts.leave(row.body, is_sealed=row.is_sealed):
+            found[row.exchange_id][row.auditor] = _decoder.decode(body)
     return found

@@ -48,14 +48,12 @@ async def beat(database: Database, name: str) -> None:
 
 async def leave(database: Database, name: str) -> None:
     """Takes the sign of life of an auditor away that ends in order."""
-    async with database.begin() as connection:
-        await connection.execute(sa.delete(facts).where(facts.c.name == f"{_PREFIX}{name}"))
+    await database.change_rows(sa.delete(facts).where(facts.c.name == f"{_PREFIX}{name}"))
 
 
 async def seen(database: Database) -> list[SeenAuditor]:
     """Every auditor that did not end in order, by name."""
-    async with database.read() as connection:
-        entries = (await connection.execute(_all())).all()
+    entries = await database.fetch_rows(_all())
     return [SeenAuditor(entry.name.removeprefix(_PREFIX), msgspec.json.decode(entry.value)) for entry in entries]
 
 

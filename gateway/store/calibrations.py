@@ -91,8 +91,7 @@ async def get(database: Database, digest: str) -> Kept:
         raise NotFoundError(f'"{digest[:70]}" is no digest: GET /judges/calibrations lists them')
     columns = judge_calibrations.c
     query = sa.select(judge_calibrations).where(columns.digest.startswith(digest, autoescape=True)).limit(2)
-    async with database.read() as connection:
-        found = [_kept(row) for row in await connection.execute(query)]
+    found = [_kept(row) for row in await database.fetch_rows(query)]
     if not found:
         raise NotFoundError(f'no calibration has the digest "{digest}": GET /judges/calibrations lists them')
     if len(found) > 1:
@@ -106,8 +105,7 @@ async def list_calibrations(database: Database, *, judge_model: str | None = Non
     query = sa.select(judge_calibrations).order_by(columns.created_at.desc(), columns.digest)
     if judge_model is not None:
         query = query.where(columns.judge_model == judge_model)
-    async with database.read() as connection:
-        found = [_kept(row) for row in await connection.execute(query)]
+    found = [_kept(row) for row in await database.fetch_rows(query)]
     newest: dict[tuple[str | None, ...], str] = {}
     return [_listed(one, newest.setdefault(_judge(one.validation), one.digest)) for one in found]
 
@@ -118,8 +116,7 @@ async def newest(database: Database) -> list[Kept]:
     judge = (columns.judge_model, columns.prompt_sha256, columns.thinking)
     place = sa.func.row_number().over(partition_by=judge, order_by=(columns.created_at.desc(), columns.digest))
     ranked = sa.select(judge_calibrations, place.label("place")).subquery()
-    async with database.read() as connection:
-        return [_kept(row) for row in await connection.execute(sa.select(ranked).where(ranked.c.place == 1))]
+    return [_kept(row) for row in await database.fetch_rows(sa.select(ranked).where(ranked.c.place == 1))]
 
 
 async def streams_of(database: Database, kept: Iterable[Kept]) -> dict[str, Kept]:
@@ -129,8 +126,7 @@ async def streams_of(database: Database, kept: Iterable[Kept]) -> dict[str, Kept
         return {}
     columns = streams.c
     query = sa.select(columns.key, columns.instrument).where(columns.auditor == AUDITOR, columns.metric == METRIC)
-    async with database.read() as connection:
-        rows = (await connection.execute(query)).all()
+    rows = await database.fetch_rows(query)
     found = await in_turns(lambda row: (row.key, by_judge.get(row.instrument.partition(" ")[2])), rows)
     return {key: one for key, one in found if one is not None}
 

@@ -26,6 +26,5 @@ async def publish(database: Database, suites: Sequence[dict[str, Any]]) -> None:
 
 async def read(database: Database) -> list[dict[str, Any]]:
     """The entries by name; empty while no auditor has reported."""
-    async with database.read() as connection:
-        bodies = (await connection.execute(sa.select(catalogue.c.body).order_by(catalogue.c.name))).scalars()
-        return [msgspec.json.decode(body, type=dict[str, Any]) for body in bodies]
+    bodies = await database.fetch_column(sa.select(catalogue.c.body).order_by(catalogue.c.name))
+    return [msgspec.json.decode(body, type=dict[str, Any]) for body in bodies]

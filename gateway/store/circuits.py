@@ -109,19 +109,15 @@ async def claim_probe(database: Database, key: Key) -> bool:
     now = time.time()
     is_due = has_come(circuits.c.probe_at, now, ahead=LONGEST_AHEAD_SECONDS)
     due = sa.update(circuits).where(*_of(circuits, key), is_due)
-    async with database.begin() as connection:
-        claimed = await connection.execute(due.values(probe_at=now + circuits.c.pause_seconds))
-        return claimed.rowcount == 1
+    return await database.change_rows(due.values(probe_at=now + circuits.c.pause_seconds)) == 1
 
 
 async def postpone_probe(database: Database, key: Key, *, error: str, pause_seconds: float) -> None:
     """Note that the known good exchange has failed again: the next audit of it comes after this pause, in seconds."""
     now = time.time()
     values = {"probe_at": now + pause_seconds, "pause_seconds": pause_seconds, "failed_at": now}
-    async with database.begin() as connection:
-        await connection.execute(
-            sa.update(circuits).where(*_of(circuits, key)).values(**values, error=error[:_ERROR_CHARS])
-        )
+    mine = sa.update(circuits).where(*_of(circuits, key))
+    await database.change_rows(mine.values(**values, error=error[:_ERROR_CHARS]))
 
 
 async def adopt(database: Database, known: Collection[Key]) -> None:
@@ -146,8 +142,7 @@ async def open_circuits(database: Database) -> list[Circuit]:
         waiting_audits.c.auditor == circuits.c.auditor, waiting_audits.c.server == circuits.c.server
     ).scalar_subquery()
     query = sa.select(circuits, mine.label("n_waiting")).order_by(circuits.c.opened_at)
-    async with database.read() as connection:
-        return [Circuit(**row._mapping) for row in await connection.execute(query)]
+    return [Circuit(**row._mapping) for row in await database.fetch_rows(query)]
 
 
 async def waiting(database: Database) -> dict[str, Waiting]:
@@ -155,16 +150,14 @@ async def waiting(database: Database) -> dict[str, Waiting]:
     joined = waiting_audits.join(exchanges, waiting_audits.c.exchange_id == exchanges.c.id)
     query = sa.select(waiting_audits.c.auditor, sa.func.count(), sa.func.min(exchanges.c.received_at))
     query = query.select_from(joined).group_by(waiting_audits.c.auditor)
-    async with database.read() as connection:
-        return {auditor: Waiting(count, oldest) for auditor, count, oldest in await connection.execute(query)}
+    return {auditor: Waiting(count, oldest) for auditor, count, oldest in await database.fetch_rows(query)}
 
 
 async def waiting_audit(database: Database, exchange_id: str, auditor: str) -> WaitingAudit | None:
     """What is known of an audit that waits; None when it does not."""
     which = (waiting_audits.c.exchange_id == exchange_id, waiting_audits.c.auditor == auditor)
-    async with database.read() as connection:
-        row = (await connection.execute(sa.select(*_AUDIT_COLUMNS).where(*which))).first()
-        return None if row is None else WaitingAudit(**row._mapping)
+    row = await database.fetch_row(sa.select(*_AUDIT_COLUMNS).where(*which))
+    return None if row is None else WaitingAudit(**row._mapping)
 
 
 async def wait(database: Database, audit: WaitingAudit, *, retry_at: float, keep_failures: bool = False) -> None:
@@ -194,9 +187,7 @@ async def model_waiting(database: Database, key: Key) -> str | None:
         .order_by(waiting_audits.c.since)
         .limit(1)
     )
-    async with database.read() as connection:
-        model: str | None = (await connection.execute(query)).scalar()
-        return model
+    return await database.fetch_value(query)
 
 
 async def overdue(database: Database, *, received_before: float, limit: int) -> list[WaitingAudit]:
@@ -209,8 +200,7 @@ async def overdue(database: Database, *, received_before: float, limit: int) -> 
         .order_by(exchanges.c.received_at)
         .limit(limit)
     )
-    async with database.read() as connection:
-        return [WaitingAudit(**row._mapping) for row in await connection.execute(query)]
+    return [WaitingAudit(**row._mapping) for row in await database.fetch_rows(query)]
 
 
 def _of(table: sa.Table, key: Key) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -24,6 +24,7 @@ from gateway.store.write_check import WriteCheck
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Dialect = Literal["sqlite", "postgresql"]
 
 BUSY_TIMEOUT_SECONDS = 10
@@ -83,6 +84,36 @@ class Connections:
         async with self._transaction(writes=False) as connection:
             yield connection
 
+    async def fetch_rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+        """Return the rows of a query that needs no other in its transaction."""
+        async with self.read() as connection:
+            return (await connection.execute(query)).all()
+
+    async def fetch_row(self, query: sa.Select[Any]) -> sa.Row[Any] | None:
+        """Return the first row of such a query, or None."""
+        async with self.read() as connection:
+            return (await connection.execute(query)).first()
+
+    async def fetch_column(self, query: sa.Select[tuple[T]]) -> Sequence[T]:
+        """Return the only column of such a query."""
+        return [value for (value,) in await self.fetch_rows(query)]
+
+    async def fetch_value(self, query: sa.Select[tuple[T]]) -> T | None:
+        """Return the only value of such a query; None where it has no row."""
+        row = await self.fetch_row(query)
+        return None if row is None else row[0]
+
+    async def count(self, table: sa.FromClause, *which: sa.ColumnElement[bool]) -> int:
+        """Return how many rows of a table there are of which all of this is true."""
+        return await self.fetch_value(sa.select(sa.func.count()).select_from(table).where(*which)) or 0
+
+    async def change_rows(
+        self, statement: sa.Insert | sa.Update | sa.Delete, rows: Sequence[Mapping[str, Any]] | None = None
+    ) -> int:
+        """Make a change that needs no other in its transaction, once or for each of `rows`; return how many changed."""
+        async with self.begin() as connection:
+            return (await connection.execute(statement, rows)).rowcount
+
     async def forget_deleted(self) -> None:
         """Empties SQLite's write-ahead log, as far as no reader needs it: it still has what was just deleted."""
         if self.dialect == "sqlite":
@@ -95,8 +126,7 @@ class Connections:
 
     async def ping(self) -> None:
         """Raises StoreError unless the database answers."""
-        async with self.read() as connection:
-            await connection.execute(sa.select(1))
+        await self.fetch_rows(sa.select(1))
 
     async def check(self) -> None:
         """Raises StoreError unless the database answers, takes writes, and has shown no damage to this process."""

@@ -33,9 +33,8 @@ async def increase(database: Database, increments: Increments) -> None:
 async def read(database: Database, names: Collection[str] | None = None) -> dict[tuple[str, tuple[str, ...]], float]:
     """Every counter by (name, label values), or those of these names."""
     query = sa.select(counters) if names is None else sa.select(counters).where(counters.c.name.in_(names))
-    async with database.read() as connection:
-        rows = await connection.execute(query)
-        return {(row.name, tuple(msgspec.json.decode(row.labels, type=list[str]))): row.value for row in rows}
+    rows = await database.fetch_rows(query)
+    return {(row.name, tuple(msgspec.json.decode(row.labels, type=list[str]))): row.value for row in rows}
 
 
 def _encode(labels: tuple[str, ...]) -> str:

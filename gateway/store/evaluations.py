@@ -65,8 +65,7 @@ async def take(database: Database, *, now: float, limit: int, seconds: float) ->
         .where(*_measured(taken, [row.finished_at for row in rows]))
         .order_by(measurements.c.id)
     )
-    async with database.read() as connection:
-        return taken, [_evaluation(row) for row in await connection.execute(query)]
+    return taken, [_evaluation(row) for row in await database.fetch_rows(query)]
 
 
 async def settle(database: Database, audits: Sequence[Audit], outcomes: dict[str, int]) -> None:
@@ -108,9 +107,7 @@ async def drop(database: Database, *, finished_before: float, at_most: int, limi
 async def oldest(database: Database) -> float | None:
     """When the oldest audit that waits was finished, Unix seconds; None when none waits."""
     query = sa.select(sa.func.min(exchange_audits.c.finished_at)).where(exchange_audits.c.send_at.is_not(None))
-    async with database.read() as connection:
-        found: float | None = (await connection.execute(query)).scalar_one()
-        return found
+    return await database.fetch_value(query)
 
 
 def _measured(audits: Sequence[Audit], finished: Sequence[float]) -> list[sa.ColumnElement[bool]]:

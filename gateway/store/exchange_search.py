@@ -274,25 +274,22 @@ async def of_stream(
 async def has_request(database: Database, request_id: str) -> bool:
     """Whether any exchange with this request id is stored."""
     query = sa.select(exchanges.c.id).where(exchanges.c.request_id == fitted("request_id", request_id)).limit(1)
-    async with database.read() as connection:
-        return (await connection.execute(query)).first() is not None
+    return await database.fetch_row(query) is not None
 
 
 async def load(database: Database, ids: Collection[str]) -> dict[str, Stored]:
     """Those of these exchanges that are stored, by id."""
     columns = [*exchange_columns(), exchanges.c.state, exchanges.c.settled_at, exchanges.c.redactions]
     query = sa.select(*columns).where(exchanges.c.id.in_(ids))
-    async with database.read() as connection:
-        return {row.id: _stored(row, database.texts) for row in await connection.execute(query)}
+    return {row.id: _stored(row, database.texts) for row in await database.fetch_rows(query)}
 
 
 async def scores(database: Database, ids: Collection[str]) -> dict[str, list[Score]]:
     """Every measurement of these exchanges, those without a value among them, in the order of their making."""
     query = sa.select(measurements.c.exchange_id, *_SCORE_COLUMNS).order_by(measurements.c.id)
     found: dict[str, list[Score]] = {one: [] for one in ids}
-    async with database.read() as connection:
-        for row in await connection.execute(query.where(measurements.c.exchange_id.in_(ids))):
-            found[row.exchange_id].append(_score(row))
+    for row in await database.fetch_rows(query.where(measurements.c.exchange_id.in_(ids))):
+        found[row.exchange_id].append(_score(row))
     return found
 
 

@@ -79,8 +79,7 @@ async def load(database: Database, ids: Sequence[str], *, state: State | None = 
     query = query.order_by(exchanges.c.received_at)
     if state is not None:
         query = query.where(exchanges.c.state == state)
-    async with database.read() as connection:
-        return [_with_request(row, database.texts) for row in await connection.execute(query)]
+    return [_with_request(row, database.texts) for row in await database.fetch_rows(query)]
 
 
 def _with_request(row: Any, texts: Texts) -> Exchange:
@@ -99,9 +98,8 @@ async def audits(database: Database, ids: Sequence[str]) -> dict[str, dict[str, 
     query = sa.select(exchange_audits.c.exchange_id, exchange_audits.c.auditor, exchange_audits.c.outcome).where(
         exchange_audits.c.exchange_id.in_(ids)
     )
-    async with database.read() as connection:
-        for exchange_id, auditor, outcome in await connection.execute(query):
-            done[exchange_id][auditor] = outcome
+    for exchange_id, auditor, outcome in await database.fetch_rows(query):
+        done[exchange_id][auditor] = outcome
     return done
 
 
@@ -157,23 +155,20 @@ async def waiting(database: Database, *, received_before: float, limit: int) -> 
         .order_by(exchanges.c.received_at)
         .limit(limit)
     )
-    async with database.read() as connection:
-        return list((await connection.execute(query)).scalars())
+    return list(await database.fetch_column(query))
 
 
 async def backlog(database: Database) -> tuple[int, float | None]:
     """How many exchanges are queued, and when the oldest of them was received (Unix seconds; None when none is)."""
     query = sa.select(sa.func.count(), sa.func.min(exchanges.c.received_at)).where(exchanges.c.state == "queued")
-    async with database.read() as connection:
-        count, oldest = (await connection.execute(query)).one()
-        return count, oldest
+    [(count, oldest)] = await database.fetch_rows(query)
+    return count, oldest
 
 
 async def count_waiting(database: Database, *, at_most: int) -> int:
     """How many exchanges are queued; `at_most` stands for any larger number, so that counting costs little."""
     found = sa.select(sa.literal(1)).select_from(exchanges).where(exchanges.c.state == "queued").limit(at_most)
-    async with database.read() as connection:
-        return (await connection.execute(sa.select(sa.func.count()).select_from(found.subquery()))).scalar_one()
+    return await database.count(found.subquery())
 
 
 async def expire(database: Database, *, received_before: float, keep_text: bool) -> int:

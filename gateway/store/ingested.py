@@ -111,14 +111,13 @@ async def parts_of(database: Database, ids: Collection[str]) -> dict[str, list[b
     """All parts of these exchanges, by id, in the order in which they came; without those that no key opens."""
     columns = ingested_parts.c
     found: dict[str, list[bytes]] = {}
-    async with database.read() as connection:
-        for some in portions(sorted(ids)):
-            query = sa.select(ingested_parts).where(columns.exchange_id.in_(some)).order_by(columns.at, columns.part)
-            rows = (await connection.execute(query)).all()
-            bodies = await in_turns(lambda row: database.texts.leave(row.body, is_sealed=row.is_sealed), rows)
-            for row, body in zip(rows, bodies, strict=True):
-                if body:
-                    found.setdefault(row.exchange_id, []).append(body)
+    for some in portions(sorted(ids)):
+        query = sa.select(ingested_parts).where(columns.exchange_id.in_(some)).order_by(columns.at, columns.part)
+        rows = await database.fetch_rows(query)
+        bodies = await in_turns(lambda row: database.texts.leave(row.body, is_sealed=row.is_sealed), rows)
+        for row, body in zip(rows, bodies, strict=True):
+            if body:
+                found.setdefault(row.exchange_id, []).append(body)
     return found
 
 
@@ -129,8 +128,7 @@ async def waiting_of(database: Database, ids: Collection[str]) -> dict[str, Wait
     for some in portions(sorted(ids)):
         sums = sa.select(columns.exchange_id, sa.func.count(), sa.func.sum(sa.func.length(columns.body)))
         query = sums.where(columns.exchange_id.in_(some)).group_by(columns.exchange_id)
-        async with database.read() as connection:
-            found |= {key: Waiting(count, size) for key, count, size in await connection.execute(query)}
+        found |= {key: Waiting(count, size) for key, count, size in await database.fetch_rows(query)}
     return found
 
 
@@ -153,16 +151,14 @@ async def counted_of(database: Database, ids: Collection[str]) -> set[str]:
     """Those of these exchanges that count already."""
     found = set[str]()
     for some in portions(sorted(ids)):
-        async with database.read() as connection:
-            found |= set((await connection.execute(sa.select(ingested.c.id).where(ingested.c.id.in_(some)))).scalars())
+        found |= set(await database.fetch_column(sa.select(ingested.c.id).where(ingested.c.id.in_(some))))
     return found
 
 
 async def forget_parts(database: Database, ids: Collection[str]) -> None:
     """Deletes the parts of exchanges that are counted."""
     for some in portions(sorted(ids)):
-        async with database.begin() as connection:
-            await connection.execute(sa.delete(ingested_parts).where(ingested_parts.c.exchange_id.in_(some)))
+        await database.change_rows(sa.delete(ingested_parts).where(ingested_parts.c.exchange_id.in_(some)))
 
 
 async def waited_too_long(
@@ -181,17 +177,14 @@ async def waited_too_long(
     columns, newer = ingested_parts.c, ingested_parts.alias()
     has_newer = sa.exists().where(newer.c.exchange_id == columns.exchange_id, newer.c.at >= before)
     query = sa.select(columns.exchange_id, columns.at).where(columns.at >= since, columns.at < before, ~has_newer)
-    async with database.read() as connection:
-        rows = (await connection.execute(query.order_by(columns.at).limit(limit))).all()
+    rows = await database.fetch_rows(query.order_by(columns.at).limit(limit))
     return list(dict.fromkeys(row.exchange_id for row in rows)), rows[-1].at if rows else before
 
 
 async def count_parts_of(database: Database, owner: str | None) -> int:
     """How many parts wait that came with the key of this name."""
     mine = sa.func.substr(ingested_parts.c.part, 1, OWNER_DIGITS) == _owner_tag(owner)
-    async with database.read() as connection:
-        query = sa.select(sa.func.count()).select_from(ingested_parts).where(mine)
-        return (await connection.execute(query)).scalar_one()
+    return await database.count(ingested_parts, mine)
 
 
 def _owner_tag(owner: str | None) -> str:
@@ -200,14 +193,12 @@ def _owner_tag(owner: str | None) -> str:
 
 async def count_parts(database: Database) -> int:
     """How many parts wait."""
-    async with database.read() as connection:
-        return (await connection.execute(sa.select(sa.func.count()).select_from(ingested_parts))).scalar_one()
+    return await database.count(ingested_parts)
 
 
 async def forget(database: Database, *, before: float) -> None:
     """Forgets ids that came before this Unix time: their exchanges are deleted too."""
-    async with database.begin() as connection:
-        await connection.execute(sa.delete(ingested).where(ingested.c.at < before))
+    await database.change_rows(sa.delete(ingested).where(ingested.c.at < before))
 
 
 def portions(ones: Sequence[T], most: int = IDS_AT_ONCE) -> Iterable[Sequence[T]]:

@@ -39,8 +39,7 @@ async def insert(database: Database, task: str, payload: dict[str, Any], *, lock
 async def insert_many(database: Database, task: str, payloads: Sequence[dict[str, Any]]) -> None:
     """Adds jobs that are ready at once, in one transaction."""
     rows = [_row(task, payload, lock=None, priority=0) for payload in payloads]
-    async with database.begin() as connection:
-        await connection.execute(sa.insert(jobs), rows)
+    await database.change_rows(sa.insert(jobs), rows)
 
 
 def _row(task: str, payload: dict[str, Any], *, lock: str | None, priority: int) -> dict[str, Any]:
@@ -51,9 +50,8 @@ def _row(task: str, payload: dict[str, Any], *, lock: str | None, priority: int)
 
 async def claim(database: Database, tasks: Sequence[str], *, owner: str, lease_seconds: float) -> Job | None:
     """Takes the next ready job of these tasks: largest priority first, then the oldest. None when there is none."""
-    async with database.read() as connection:  # looking costs no write lock, and most looks find nothing
-        if (await connection.execute(_next(tasks))).first() is None:
-            return None
+    if await database.fetch_row(_next(tasks)) is None:  # looking costs no write lock, and most looks find nothing
+        return None
     lease = {"lease_owner": owner, "lease_until": time.time() + lease_seconds, "attempts": jobs.c.attempts + 1}
     taken = sa.update(jobs).where(jobs.c.id == _next(tasks).scalar_subquery()).values(lease)
     async with database.begin() as connection:
@@ -67,23 +65,19 @@ async def claim(database: Database, tasks: Sequence[str], *, owner: str, lease_s
 async def next_at(database: Database, tasks: Sequence[str]) -> float | None:
     """When a job of these tasks is ready, or its lease runs out, as things stand (Unix seconds); None without jobs."""
     ready = sa.case((jobs.c.lease_owner.is_(None), jobs.c.available_at), else_=jobs.c.lease_until)
-    async with database.read() as connection:
-        query = sa.select(sa.func.min(ready)).where(jobs.c.task.in_(tasks))
-        found: float | None = (await connection.execute(query)).scalar()
-        return found
+    query = sa.select(sa.func.min(ready)).where(jobs.c.task.in_(tasks))
+    return await database.fetch_value(query)
 
 
 async def renew(database: Database, ids: Sequence[int], *, owner: str, lease_seconds: float) -> None:
     """Shows that the owner lives and still works on these jobs."""
     mine = sa.update(jobs).where(jobs.c.id.in_(ids), jobs.c.lease_owner == owner)
-    async with database.begin() as connection:
-        await connection.execute(mine.values(lease_until=time.time() + lease_seconds))
+    await database.change_rows(mine.values(lease_until=time.time() + lease_seconds))
 
 
 async def finish(database: Database, job: Job, *, owner: str) -> None:
     """Deletes a job that is done or given up, unless its lease has gone to someone else."""
-    async with database.begin() as connection:
-        await connection.execute(sa.delete(jobs).where(jobs.c.id == job.id, jobs.c.lease_owner == owner))
+    await database.change_rows(sa.delete(jobs).where(jobs.c.id == job.id, jobs.c.lease_owner == owner))
 
 
 async def release(database: Database, job: Job, *, owner: str, delay_seconds: float, counts: bool) -> None:
@@ -94,15 +88,13 @@ async def release(database: Database, job: Job, *, owner: str, delay_seconds: fl
         "available_at": time.time() + delay_seconds,
         "attempts": job.attempts if counts else job.attempts - 1,
     }
-    async with database.begin() as connection:
-        await connection.execute(sa.update(jobs).where(jobs.c.id == job.id, jobs.c.lease_owner == owner).values(free))
+    await database.change_rows(sa.update(jobs).where(jobs.c.id == job.id, jobs.c.lease_owner == owner).values(free))
 
 
 async def payloads(database: Database, task: str) -> list[dict[str, Any]]:
     """Payloads of all jobs of a task, claimed or not."""
-    async with database.read() as connection:
-        found = (await connection.execute(sa.select(jobs.c.payload).where(jobs.c.task == task))).scalars()
-        return [msgspec.json.decode(payload, type=dict[str, Any]) for payload in found]
+    found = await database.fetch_column(sa.select(jobs.c.payload).where(jobs.c.task == task))
+    return [msgspec.json.decode(payload, type=dict[str, Any]) for payload in found]
 
 
 async def recover(database: Database, *, lease_seconds: float) -> int:

@@ -79,8 +79,7 @@ async def streams_of(database: Database, moved: Mapping[str, Drifted]) -> dict[s
     if not moved:
         return {}
     query = sa.select(table.c.key, table.c.instrument).where(table.c.auditor == JUDGE)
-    async with database.read() as connection:
-        rows = (await connection.execute(query)).all()
+    rows = await database.fetch_rows(query)
     return {row.key: one for row in rows if (one := moved.get(_named(row.instrument))) is not None}
 
 

@@ -16,8 +16,7 @@ from gateway.turns import in_turns
 async def labelled(database: Database) -> set[str]:
     """The streams that have labelled audits."""
     query = sa.select(annotations.c.stream).where(annotations.c.stream.is_not(None)).distinct()
-    async with database.read() as connection:
-        return set((await connection.execute(query)).scalars())
+    return set(await database.fetch_column(query))
 
 
 async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[str, list[Pair]]:
@@ -42,8 +41,7 @@ async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[
         query = query.where(columns.stream.in_(ids))
     query = query.group_by(columns.stream, columns.metric, columns.group_name, columns.reference_name, audit)
     found: dict[str, list[Pair]] = {}
-    async with database.read() as connection:
-        rows = (await connection.execute(query)).all()
+    rows = await database.fetch_rows(query)
     for stream, pair in await in_turns(_pair, rows):
         found.setdefault(stream, []).append(pair)
     return found

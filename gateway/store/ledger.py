@@ -29,6 +29,5 @@ async def counts(database: Database) -> dict[tuple[str, str], int]:
     Outcomes: filtered, opted_out, sampled_out, truncated; queued (waiting now), then audited, failed (every auditor
     failed, or the copy was lost before it was stored) or expired.
     """
-    async with database.read() as connection:
-        rows = await connection.execute(sa.select(ledger.c.stratum, ledger.c.outcome, ledger.c["count"]))
-        return {(stratum, outcome): count for stratum, outcome, count in rows if count}
+    rows = await database.fetch_rows(sa.select(ledger.c.stratum, ledger.c.outcome, ledger.c["count"]))
+    return {(stratum, outcome): count for stratum, outcome, count in rows if count}

@@ -130,8 +130,7 @@ async def _delete(database: Connections, table: sa.TableClause, before: float) -
     key = sa.tuple_(columns.created_at, columns.id)
     oldest = sa.select(columns.created_at, columns.id).where(columns.created_at < before)
     oldest = oldest.order_by(columns.created_at, columns.id).limit(MOST_AT_ONCE)
-    async with database.begin() as connection:
-        await connection.execute(sa.delete(table).where(key.in_(oldest)))
+    await database.change_rows(sa.delete(table).where(key.in_(oldest)))
 
 
 def _is_locked(exc: StoreError) -> bool:

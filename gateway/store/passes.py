@@ -31,5 +31,4 @@ async def take(database: Database, name: str, every_seconds: float, now: float) 
 
 async def forget(database: Database, name: str) -> None:
     """Makes it due again: who took it could not do it."""
-    async with database.begin() as connection:
-        await connection.execute(sa.delete(facts).where(facts.c.name == name))
+    await database.change_rows(sa.delete(facts).where(facts.c.name == name))

@@ -37,8 +37,7 @@ async def read(database: Database, stream: str) -> Sequence[Replica]:
     times = sa.func.min(newest.c.created_at), sa.func.max(newest.c.created_at)
     query = sa.select(fingerprint, newest.c.metric, newest.c.status, *times, sa.func.count(), *totals_of(newest.c))
     joined = query.select_from(newest.outerjoin(exchanges, newest.c.exchange_id == exchanges.c.id))
-    async with database.read() as connection:
-        rows = (await connection.execute(joined.group_by(fingerprint, newest.c.metric, newest.c.status))).all()
+    rows = await database.fetch_rows(joined.group_by(fingerprint, newest.c.metric, newest.c.status))
     found: dict[str | None, Replica] = {}
     for name, metric, status, first_at, last_at, audits, n, *moments in rows:
         one = found.setdefault(name, Replica(name, first_at, last_at, WindowSums()))

@@ -124,9 +124,8 @@ async def give_back(database: Database, run_id: str, owner: str) -> None:
 async def asked(database: Database, run_id: str, most: int) -> list[Range]:
     """Ranges that others have asked to the end and nobody has collected, so many at most."""
     query = sa.select(_ranges.first, _ranges.past).where(_ranges.run_id == run_id, _ranges.is_asked)
-    async with database.read() as connection:
-        rows = await connection.execute(query.order_by(_ranges.first).limit(most))
-        return [Range(row.first, row.past) for row in rows]
+    rows = await database.fetch_rows(query.order_by(_ranges.first).limit(most))
+    return [Range(row.first, row.past) for row in rows]
 
 
 async def collected(database: Database, run: Run, ranges: Sequence[Range]) -> None:
@@ -141,9 +140,8 @@ async def collected(database: Database, run: Run, ranges: Sequence[Range]) -> No
 async def left(database: Database, run_id: str) -> tuple[bool, bool]:
     """Whether a range is left that is not asked to its end, and whether any is left at all."""
     query = sa.select(sa.func.count().filter(~_ranges.is_asked), sa.func.count()).where(_ranges.run_id == run_id)
-    async with database.read() as connection:
-        unasked, all_of_them = (await connection.execute(query)).one()
-        return bool(unasked), bool(all_of_them)
+    [(unasked, all_of_them)] = await database.fetch_rows(query)
+    return bool(unasked), bool(all_of_them)
 
 
 def _owned(run_id: str, owner: str) -> tuple[sa.ColumnElement[bool], ...]:

@@ -70,8 +70,7 @@ async def pages(database: Database, run_id: str, *, after: tuple[str, int] | Non
     page = query.order_by(columns.item_id, columns.sample).limit(PAGE)
     rest: sa.ColumnElement[bool] = sa.true() if after is None else key > after
     while True:
-        async with database.read() as connection:
-            rows = (await connection.execute(page.where(rest))).all()
+        rows = await database.fetch_rows(page.where(rest))
         if rows:
             yield [row.body for row in rows]
         if len(rows) < PAGE:

@@ -109,15 +109,13 @@ async def unfinished(
 
 async def get(database: Database, run_id: str) -> Run | None:
     """The whole run, or None."""
-    async with database.read() as connection:
-        row = (await connection.execute(sa.select(*_WHOLE).where(runs.c.id == run_id))).first()
+    row = await database.fetch_row(sa.select(*_WHOLE).where(runs.c.id == run_id))
     return None if row is None else _run(row)
 
 
 async def summary(database: Database, run_id: str) -> Run | None:
     """The run without result and report, or None."""
-    async with database.read() as connection:
-        row = (await connection.execute(sa.select(*_SUMMARY).where(runs.c.id == run_id))).first()
+    row = await database.fetch_row(sa.select(*_SUMMARY).where(runs.c.id == run_id))
     return None if row is None else _run(row)
 
 
@@ -125,9 +123,7 @@ async def with_prompts(database: Database, run: Run) -> Run:
     """The run with the text of its own prompts in its options; itself where it has none."""
     if run.options.get("prompts") is None:
         return run
-    async with database.read() as connection:
-        query = sa.select(run_prompts.c.content).where(run_prompts.c.run_id == run.id)
-        content = (await connection.execute(query)).scalar_one()
+    [content] = await database.fetch_column(sa.select(run_prompts.c.content).where(run_prompts.c.run_id == run.id))
     return msgspec.structs.replace(run, options=run.options | {"prompts": content})
 
 
@@ -144,8 +140,7 @@ async def list_runs(
     for column, wanted in ((runs.c.model, model), (runs.c.suite, suite), (runs.c.status, status)):
         if wanted is not None:
             query = query.where(column == wanted)
-    async with database.read() as connection:
-        return [_run(row) for row in await connection.execute(query)]
+    return [_run(row) for row in await database.fetch_rows(query)]
 
 
 async def newest_done(database: Database) -> list[Run]:
@@ -154,8 +149,7 @@ async def newest_done(database: Database) -> list[Run]:
     newest_by = newest.where(runs.c.status == "done").group_by(runs.c.options).subquery()
     same = runs.c.options == newest_by.c.options
     query = sa.select(*_SUMMARY).join(newest_by, same & (runs.c.finished_at == newest_by.c["at"]))
-    async with database.read() as connection:
-        return [_run(row) for row in await connection.execute(query.where(runs.c.status == "done"))]
+    return [_run(row) for row in await database.fetch_rows(query.where(runs.c.status == "done"))]
 
 
 async def n_done(database: Database) -> tuple[int, float | None]:
@@ -163,17 +157,14 @@ async def n_done(database: Database) -> tuple[int, float | None]:
     is another.
     """
     found = sa.select(sa.func.count(), sa.func.max(runs.c.finished_at)).where(runs.c.status == "done")
-    async with database.read() as connection:
-        n, last = (await connection.execute(found)).one()
-    return int(n), last
+    [(n, last)] = await database.fetch_rows(found)
+    return n, last
 
 
 async def result_of(database: Database, run_id: str) -> str | None:
     """result.json of a finished run; None when it is gone."""
     query = sa.select(runs.c.result).where(runs.c.id == run_id, runs.c.status == "done")
-    async with database.read() as connection:
-        found: str | None = (await connection.execute(query)).scalar()
-        return found
+    return await database.fetch_value(query)
 
 
 async def claim(database: Database, run_id: str) -> Run | None:
@@ -207,9 +198,7 @@ async def claimable(database: Database, *, created_before: float) -> list[str]:
 
 async def status(database: Database, run_id: str) -> Status | None:
     """How far a run is; None when it is gone."""
-    async with database.read() as connection:
-        found: Status | None = (await connection.execute(sa.select(runs.c.status).where(runs.c.id == run_id))).scalar()
-        return found
+    return await database.fetch_value(sa.select(runs.c.status).where(runs.c.id == run_id))
 
 
 async def heartbeat(
@@ -229,9 +218,7 @@ async def heartbeat(
 
 async def read_terms(database: Database, run_id: str) -> str | None:
     """Return the JSON of what is known of a run's `benchmarks.run.share.Terms`; None before any of it is."""
-    async with database.read() as connection:
-        known: str | None = (await connection.execute(sa.select(runs.c.shared).where(runs.c.id == run_id))).scalar()
-        return known
+    return await database.fetch_value(sa.select(runs.c.shared).where(runs.c.id == run_id))
 
 
 async def keep_terms(database: Database, run: Run, terms: str) -> None:
@@ -249,8 +236,7 @@ async def finish(database: Database, run_id: str, *, result: str, report: str, c
 async def replace_result(database: Database, run_id: str, *, result: str, report: str) -> None:
     """Gives a finished run the result it has together with another one."""
     mine = sa.update(runs).where(runs.c.id == run_id, runs.c.status == "done")
-    async with database.begin() as connection:
-        await connection.execute(mine.values(result=result, report=report, heartbeat_at=time.time()))  # see exports
+    await database.change_rows(mine.values(result=result, report=report, heartbeat_at=time.time()))  # see exports
 
 
 async def fail(database: Database, run_id: str, error: str, *, claim: str | None = None) -> bool:

@@ -57,14 +57,12 @@ async def create(database: Database, name: str, timing: Timing, request: AuditRe
 
 async def list_schedules(database: Database) -> list[Schedule]:
     """All, by name."""
-    async with database.read() as connection:
-        return [_schedule(row) for row in await connection.execute(sa.select(schedules).order_by(schedules.c.name))]
+    return [_schedule(row) for row in await database.fetch_rows(sa.select(schedules).order_by(schedules.c.name))]
 
 
 async def get(database: Database, schedule_id: str) -> Schedule:
     """Raises NotFoundError."""
-    async with database.read() as connection:
-        row = (await connection.execute(sa.select(schedules).where(schedules.c.id == schedule_id))).first()
+    row = await database.fetch_row(sa.select(schedules).where(schedules.c.id == schedule_id))
     if row is None:
         raise NotFoundError(f'no schedule has the id "{schedule_id}": GET /schedules lists them')
     return _schedule(row)
@@ -75,8 +73,7 @@ async def delete(database: Database, schedule_id: str) -> None:
     found = await get(database, schedule_id)
     if found.source == "config":
         raise ConflictError(f'schedule "{found.name}" is from the configuration: take it out of [[audits.schedules]]')
-    async with database.begin() as connection:
-        await connection.execute(sa.delete(schedules).where(schedules.c.id == schedule_id))
+    await database.change_rows(sa.delete(schedules).where(schedules.c.id == schedule_id))
 
 
 async def adopt(database: Database, configured: Sequence[tuple[str, Timing, AuditRequest]]) -> None:
@@ -100,8 +97,7 @@ async def adopt(database: Database, configured: Sequence[tuple[str, Timing, Audi
 async def due(database: Database, now: float) -> list[Schedule]:
     """Those whose time has come, longest overdue first."""
     query = sa.select(schedules).where(schedules.c.next_due_at <= now).order_by(schedules.c.next_due_at)
-    async with database.read() as connection:
-        return [_schedule(row) for row in await connection.execute(query)]
+    return [_schedule(row) for row in await database.fetch_rows(query)]
 
 
 async def pull_forward(database: Database, now: float) -> None:
@@ -112,8 +108,7 @@ async def pull_forward(database: Database, now: float) -> None:
             mine = sa.update(schedules).where(
                 schedules.c.id == schedule.id, schedules.c.next_due_at == schedule.next_due_at
             )
-            async with database.begin() as connection:
-                await connection.execute(mine.values(next_due_at=following))
+            await database.change_rows(mine.values(next_due_at=following))
 
 
 async def take(

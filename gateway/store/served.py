@@ -86,12 +86,11 @@ async def changes(database: Database, model: str) -> list[ModelChange]:
     columns = model_changes.c
     query = sa.select(columns.seen_at, columns.upstream, columns.fingerprint).where(columns.model == model)
     found, known = [], dict[str, str]()
-    async with database.read() as connection:
-        for at, upstream, fingerprint in await connection.execute(query.order_by(columns.id)):
-            before = known.get(upstream, fingerprint)
-            if before != fingerprint:
-                found.append(ModelChange(at, upstream, before, fingerprint))
-            known[upstream] = fingerprint
+    for at, upstream, fingerprint in await database.fetch_rows(query.order_by(columns.id)):
+        before = known.get(upstream, fingerprint)
+        if before != fingerprint:
+            found.append(ModelChange(at, upstream, before, fingerprint))
+        known[upstream] = fingerprint
     return found
 
 
@@ -140,9 +139,8 @@ async def history(database: Database) -> ModelHistory:
     """Every change that was noted."""
     columns = model_changes.c
     query = sa.select(columns.model, columns.upstream, columns.fingerprint, columns.seen_at, columns.last_seen_at)
-    async with database.read() as connection:
-        rows = await connection.execute(query.order_by(columns.id))
-        return ModelHistory((model, upstream, Seen(*seen)) for model, upstream, *seen in rows)
+    rows = await database.fetch_rows(query.order_by(columns.id))
+    return ModelHistory((model, upstream, Seen(*seen)) for model, upstream, *seen in rows)
 
 
 async def _is_beside(connection: AsyncConnection, upstream: str, model: str, fingerprint: str, asked_at: float) -> bool:

@@ -93,30 +93,27 @@ def family_of(key: StreamKey) -> Family:
 
 async def list_streams(database: Database) -> list[Stream]:
     """Every stream, in the order of its key's fields; see `page` for many."""
-    async with database.read() as connection:
-        return [_stream(row) for row in await connection.execute(sa.select(streams).order_by(*ORDER))]
+    return [_stream(row) for row in await database.fetch_rows(sa.select(streams).order_by(*ORDER))]
 
 
 async def versions(database: Database) -> dict[str, tuple[float, float | None]]:
     """By id of each stream, in the order of their keys' fields: what changes whenever the stream does."""
     columns = streams.c
     query = sa.select(columns.key, columns.updated_at, columns.acknowledged_at).order_by(*ORDER)
-    async with database.read() as connection:
-        return {row.key: (row.updated_at, row.acknowledged_at) for row in await connection.execute(query)}
+    return {row.key: (row.updated_at, row.acknowledged_at) for row in await database.fetch_rows(query)}
 
 
 async def stamp(database: Database) -> tuple[object, ...]:
     """Changes whenever a stream does: cheap to ask for, when nothing happens."""
     columns = streams.c
     sums = [sa.func.sum(columns.updated_at), sa.func.max(columns.updated_at), sa.func.sum(columns.acknowledged_at)]
-    async with database.read() as connection:
-        return tuple((await connection.execute(sa.select(sa.func.count(), *sums).select_from(streams))).one())
+    [row] = await database.fetch_rows(sa.select(sa.func.count(), *sums).select_from(streams))
+    return tuple(row)
 
 
 async def load(database: Database, ids: Sequence[str]) -> list[Stream]:
     """These streams, in any order."""
-    async with database.read() as connection:
-        return [_stream(row) for row in await connection.execute(sa.select(streams).where(streams.c.key.in_(ids)))]
+    return [_stream(row) for row in await database.fetch_rows(sa.select(streams).where(streams.c.key.in_(ids)))]
 
 
 async def page(database: Database, column: Column, selection: Selection) -> Page:
@@ -137,9 +134,7 @@ async def heads(database: Database, selection: Selection) -> list[Stream]:
     columns = streams.c
     names = ("key", "auditor", "metric", "axis", "group_name", "model", "instrument", "updated_at", "alarm_since")
     query = sa.select(*(columns[name] for name in names)).where(*_where(selection)).order_by(*ORDER)
-    async with database.read() as connection:
-        found = (await connection.execute(query)).all()
-    return await in_turns(_head, found)
+    return await in_turns(_head, await database.fetch_rows(query))
 
 
 def _row(key: str, model: str, alarm_since: float | None, alarm_exchange_id: str | None, text: str | None) -> Row:
@@ -169,9 +164,7 @@ def _where(selection: Selection) -> list[sa.ColumnElement[bool]]:
 
 async def n_alarmed(database: Database) -> int:
     """How many streams have an alarm that stands."""
-    query = sa.select(sa.func.count()).select_from(streams).where(streams.c.alarm_since.is_not(None))
-    async with database.read() as connection:
-        return (await connection.execute(query)).scalar() or 0
+    return await database.count(streams, streams.c.alarm_since.is_not(None))
 
 
 async def find(database: Database, labels: Mapping[str, str | None]) -> str | None:
@@ -183,15 +176,12 @@ async def find(database: Database, labels: Mapping[str, str | None]) -> str | No
     """
     same = [streams.c[_COLUMNS.get(name, name)] == (value or "") for name, value in labels.items()]
     query = sa.select(streams.c.key).where(*same).order_by(streams.c.updated_at.desc()).limit(1)
-    async with database.read() as connection:
-        found: str | None = (await connection.execute(query)).scalar()
-    return found
+    return await database.fetch_value(query)
 
 
 async def count(database: Database) -> int:
     """How many streams there are."""
-    async with database.read() as connection:
-        return await count_within(connection)
+    return await database.count(streams)
 
 
 async def count_within(connection: AsyncConnection) -> int:

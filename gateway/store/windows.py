@@ -46,8 +46,7 @@ async def sums(database: Database, window: Window, ids: Sequence[str] | None = N
     totals = totals_of(inside.c)
     query = sa.select(inside.c.stream, inside.c.metric, inside.c.status, sa.func.count(), *totals)
     found: dict[str, WindowSums] = {}
-    async with database.read() as connection:
-        rows = (await connection.execute(query.group_by(inside.c.stream, inside.c.metric, inside.c.status))).all()
+    rows = await database.fetch_rows(query.group_by(inside.c.stream, inside.c.metric, inside.c.status))
 
     def put(row: Sequence[Any]) -> None:
         stream, metric, status, audits, n, *moments = row
