@@ -4,14 +4,15 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Literal, Protocol
 
-from gateway.proxy.admission import PREFLIGHT, Client
-from gateway.proxy.body import TAKING_PRIORITY, RequestBody, with_priority
+from gateway.proxy.admission import PREFLIGHT
+from gateway.proxy.body import TAKING_PRIORITY, with_priority
 from gateway.proxy.connection import UpstreamConnection
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import RequestHead, ResponseHead, SentLines, without
 from gateway.proxy.pool import ConnectFailure
 from gateway.proxy.refusals import Refusal, audit_deferred, stream_error_event, upstream_error, upstream_timeout
 from gateway.proxy.response import ClientResponse
+from gateway.proxy.sampled_copy import RelayedRequest
 from gateway.proxy.types import EndReason
 from gateway.proxy.upstreams import GATEWAY_ERRORS, Upstream
 
@@ -28,24 +29,13 @@ class ClientSide(Protocol):
     def is_write_paused(self) -> bool: ...
 
 
-class ForwardedExchange(Protocol):
-    """The exchange to forward, and who hears what the upstream answers."""
+class ForwardedExchange(RelayedRequest, Protocol):
+    """The exchange to forward, which hears what the upstream answers."""
 
-    method: bytes
     target: bytes
-    path: bytes
-    head: RequestHead
-    body: RequestBody
-    key: Client
     response: ClientResponse
-    started_at: float
     is_observed: bool
     """It wants to hear of the response: only then are `on_response_head` and `on_response_body` called."""
-
-    @property
-    def traceparent_line(self) -> bytes:
-        """The trace context to send on; empty for none."""
-        ...
 
     def on_response_begun(self) -> None:
         """The head of an answer that comes in pieces is there."""

@@ -6,7 +6,6 @@ exchange costs one comparison.
 
 import random
 import time
-from time import perf_counter
 from typing import Protocol
 
 import msgspec
@@ -14,8 +13,9 @@ import structlog
 
 from gateway.config.schema import TelemetryConfig
 from gateway.proxy.headers import RequestHead
+from gateway.proxy.sampled_copy import RelayedRequest
 from gateway.proxy.trace_context import read_traceparent
-from gateway.proxy.types import EndReason
+from gateway.proxy.types import EndedRequest, EndReason
 from gateway.proxy.upstreams import Upstream
 
 log = structlog.get_logger("gateway.access")
@@ -89,6 +89,11 @@ class Span:
         self._last = (self._last + data)[-LAST_BYTES:] if len(data) < LAST_BYTES else data[-LAST_BYTES:]
 
     @property
+    def trace_id(self) -> str:
+        """32 hexadecimal digits."""
+        return f"{self.context.trace_id:032x}"
+
+    @property
     def response(self) -> tuple[bytes, bytes]:
         return self._first, self._last
 
@@ -115,55 +120,41 @@ class Instrumentation:
         return Span(SpanContext(_random_id(128), _random_id(64), None))
 
     def end(
-        self,
-        span: Span | None,
-        *,
-        request_id: str,
-        exchange_id: str,
-        method: bytes,
-        endpoint: str,
-        model: str | None,
-        model_label: str,
-        key_name: str | None,
-        upstream: Upstream | None,
-        status: int,
-        outcome: EndReason,
-        started_at: float,
-        first_chunk_at: float | None,
+        self, span: Span | None, ended: EndedRequest, request: RelayedRequest, upstream: Upstream | None, status: int
     ) -> None:
-        """An exchange is over, however it ended; the times are time.perf_counter(), the rest is as in SpanData."""
-        duration = perf_counter() - started_at
+        """An exchange is over, however it ended; `status` is as in SpanData."""
+        method = request.method.decode("latin-1")
         if self._writes_log:
             log.info(
                 "request ended",
-                request_id=request_id,
-                exchange_id=exchange_id,
-                method=method.decode("latin-1"),
-                endpoint=endpoint,
-                model=model_label,
+                request_id=ended.request_id,
+                exchange_id=request.head.exchange_id,
+                method=method,
+                endpoint=ended.endpoint,
+                model=ended.model,
                 upstream=upstream.name if upstream else None,
-                key_name=key_name,
+                key_name=request.key.name,
                 status=status,
-                outcome=outcome,
-                seconds=round(duration, 6),
-                trace_id=f"{span.context.trace_id:032x}" if span else None,
+                outcome=ended.outcome,
+                seconds=round(ended.duration_seconds, 6),
+                trace_id=ended.trace_id or None,
             )
         if self._spans is None or span is None:
             return
         self._spans.on_end(
             SpanData(
                 context=span.context,
-                started_ns=time.time_ns() - int(duration * 1e9),
-                duration_seconds=duration,
-                first_chunk_seconds=None if first_chunk_at is None else first_chunk_at - started_at,
-                request_id=request_id,
-                method=method.decode("latin-1"),
-                endpoint=endpoint,
-                model=model,
+                started_ns=time.time_ns() - int(ended.duration_seconds * 1e9),
+                duration_seconds=ended.duration_seconds,
+                first_chunk_seconds=ended.first_chunk_seconds,
+                request_id=ended.request_id,
+                method=method,
+                endpoint=ended.endpoint,
+                model=request.body.model,
                 upstream=upstream.name if upstream else None,
                 server=upstream.address if upstream else None,
                 status=status,
-                outcome=outcome,
+                outcome=ended.outcome,
                 response=span.response,
             )
         )

@@ -28,7 +28,7 @@ from gateway.proxy.refusals import (
 )
 from gateway.proxy.response import ClientResponse
 from gateway.proxy.sampled_copy import SampledCopy, count_as_filtered, is_probe, start_copy
-from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason, Treatment
+from gateway.proxy.types import LABELLED_ENDPOINTS, EndedRequest, EndReason, Treatment
 
 SMALL_BODY_BYTES = 64 * 1024
 """A refused request's body up to this size is read to its end and forgotten, so that the connection can be kept."""
@@ -288,19 +288,7 @@ class Relay:
         if self.head.is_audit and (refusal := plane.giving_way.refusal(upstream, self.started_at)):
             self._refuse(refusal)
             return
-        self._copy = copy = start_copy(
-            plane.tap,
-            method=self.method,
-            path=self.path,
-            head=self.head,
-            client=self.key,
-            content=content,
-            body=body,
-            started_at=self.started_at,
-            label_of=plane.model_label,
-            traceparent_line=self.traceparent_line,
-            treatment=self._treatment,
-        )
+        self._copy = copy = start_copy(plane.tap, self, content, label_of=plane.model_label, treatment=self._treatment)
         if copy is not None:
             self.is_observed = True
         if self._treatment is None:
@@ -395,50 +383,34 @@ class Relay:
         plane, forwarding, started = self._plane, self._forwarding, self.started_at
         plane.exchange_ended(self)
         plane.bodies.release(self)
-        upstream, first_chunk_seconds, was_started = "none", None, False
         if forwarding is not None:
             self._forwarding = None
             forwarding.release()
-            upstream, was_started = forwarding.upstream.name, forwarding.was_sent
-            if forwarding.first_chunk_at is not None:
-                first_chunk_seconds = forwarding.first_chunk_at - started
         now = perf_counter()
-        endpoint = _ENDPOINT_LABELS.get(self.path, "other")
-        if plane.instrumentation is not None:
-            plane.instrumentation.end(
-                self._span,
-                request_id=self.head.request_id,
-                exchange_id=self.head.exchange_id,
-                method=self.method,
-                endpoint=endpoint,
-                model=self.body.model,
-                model_label=plane.model_label(self.body.model),
-                key_name=self.key.name,
-                upstream=forwarding.upstream if forwarding is not None else None,
-                status=self.response.status,
-                outcome=outcome,
-                started_at=started,
-                first_chunk_at=forwarding.first_chunk_at if forwarding is not None else None,
-            )
         overhead = now - started if forwarding is None else forwarding.overhead(started, now)
         if self._treatment is not None:
             if self._filtering is not None:
                 self._filtering.cancel()
             self._treatment.count(plane.stats)
             overhead -= self._treatment.query_seconds
-        plane.stats.ended(
-            upstream=upstream,
+        first_chunk_at = None if forwarding is None else forwarding.first_chunk_at
+        ended = EndedRequest(
+            request_id=self.head.request_id,
+            trace_id="" if self._span is None else self._span.trace_id,
+            upstream="none" if forwarding is None else forwarding.upstream.name,
             model=plane.model_label(self.body.model),
-            endpoint=endpoint,
+            endpoint=_ENDPOINT_LABELS.get(self.path, "other"),
             outcome=outcome,
             duration_seconds=now - started,
             overhead_seconds=overhead,
-            first_chunk_seconds=first_chunk_seconds,
-            was_started=was_started,
-            request_id=self.head.request_id,
-            trace_id=f"{self._span.context.trace_id:032x}" if self._span is not None else "",
+            first_chunk_seconds=None if first_chunk_at is None else first_chunk_at - started,
+            was_started=forwarding is not None and forwarding.was_sent,
         )
+        if plane.instrumentation is not None:
+            upstream = None if forwarding is None else forwarding.upstream
+            plane.instrumentation.end(self._span, ended, self, upstream, self.response.status)
+        plane.stats.ended(ended)
         if self._copy is not None and forwarding is not None:
-            self._copy.finish(outcome, upstream)
+            self._copy.finish(outcome, forwarding.upstream.name)
         if not self.disconnected:
             self._client.relay_finished(self, truncated=truncated)

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from time import perf_counter
-from typing import Literal
+from typing import Literal, Protocol
 
 from auditors.clients.inflating import INFLATED_ENCODINGS
 from auditors.types import Exchange
@@ -17,7 +17,7 @@ from gateway.proxy.body import RequestBody
 from gateway.proxy.headers import RequestHead, ResponseHead
 from gateway.proxy.target import path_of
 from gateway.proxy.trace_context import stored_traceparent
-from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, FilteredReason, Sampled, Tap, Treatment
+from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, FilteredReason, Sampled, SamplingRequest, Tap, Treatment
 
 logger = logging.getLogger(__name__)
 
@@ -29,47 +29,59 @@ RESERVED_AT_ONCE = 16 * 1024
 _AUDITABLE_PATHS = {path.encode(): path for path in AUDITABLE_ENDPOINTS}
 
 
+class RelayedRequest(Protocol):
+    """A client's request that goes to an upstream."""
+
+    method: bytes
+    path: bytes
+    """Without query."""
+    head: RequestHead
+    body: RequestBody
+    """What was read from the body; its content is what goes upstream."""
+    key: Client
+    started_at: float
+    """time.perf_counter() at which the request's headers were complete."""
+
+    @property
+    def traceparent_line(self) -> bytes:
+        """The trace context to send on; empty for none."""
+        ...
+
+
 def start_copy(
     tap: Tap,
-    *,
-    method: bytes,
-    path: bytes,
-    head: RequestHead,
-    client: Client,
+    request: RelayedRequest,
     content: bytes,
-    body: RequestBody,
-    started_at: float,
+    *,
     label_of: Callable[[str | None], str],
-    traceparent_line: bytes,
     treatment: Treatment | None = None,
 ) -> "SampledCopy | None":
     """Asks the tap about a request that is about to be relayed; None when it is not sampled.
 
-    `path` is without query. `content` is the body as the client sent it, `body` what was read from it; `started_at` is
-    time.perf_counter() at which the request's headers were complete. `label_of` gives a model's name in series, which
-    form a closed set. `traceparent_line` is the header that goes upstream. `treatment` is what a policy does with the
-    request.
+    `content` is the body as the client sent it. `label_of` gives a model's name in series, which form a closed set.
+    `treatment` is what a policy does with the request.
     """
     try:
+        path, head, client = request.path, request.head, request.key
         if path not in _AUDITABLE_PATHS:
             path = path_of(path)  # no spelling that an upstream understands leaves a request out
         is_left_out = not client.is_audited or is_probe(tap, head, content)
         sampled = tap.decide(
-            exchange_id=head.exchange_id,
-            eligible=method == b"POST" and path in _AUDITABLE_PATHS,
-            body=content,
-            opt="off" if is_left_out else head.audit,
-            may_opt=client.may_opt or is_left_out,
-            tag=head.tag,
-            model=body.served_model,
-            route=_AUDITABLE_PATHS.get(path, ""),
-            key_name=client.name,
+            SamplingRequest(
+                head.exchange_id,
+                eligible=request.method == b"POST" and path in _AUDITABLE_PATHS,
+                body=content,
+                opt="off" if is_left_out else head.audit,
+                may_opt=client.may_opt or is_left_out,
+                tag=head.tag,
+                model=request.body.served_model,
+                route=_AUDITABLE_PATHS.get(path, ""),
+                key_name=client.name,
+            )
         )
         if sampled is None:
             return None
-        copy = SampledCopy(
-            *(tap, sampled, path, head, client, content, body, started_at, label_of, traceparent_line, treatment)
-        )
+        copy = SampledCopy(tap, sampled, request, path, content, label_of=label_of, treatment=treatment)
         return copy if copy.holds(len(content)) else None
     except Exception:  # the tap is never a reason for a request to fail
         logger.exception("sampling decision failed")
@@ -79,7 +91,7 @@ def start_copy(
 def count_as_filtered(tap: Tap, head: RequestHead) -> None:
     """Count a request in the ledger that the gateway answers by itself: a preflight, or an attempt at a WebSocket."""
     try:
-        tap.decide(exchange_id=head.exchange_id, eligible=False, body=b"", opt=None, may_opt=False, tag=None)
+        tap.decide(SamplingRequest(head.exchange_id, eligible=False))
     except Exception:  # the tap is never a reason for a request to fail
         logger.exception("counting a request failed")
 
@@ -102,26 +114,20 @@ class SampledCopy:
         self,
         tap: Tap,
         sampled: Sampled,
+        request: RelayedRequest,
         path: bytes,
-        head: RequestHead,
-        client: Client,
         content: bytes,
-        body: RequestBody,
-        started_at: float,
+        *,
         label_of: Callable[[str | None], str],
-        traceparent_line: bytes,
-        treatment: Treatment | None,
+        treatment: Treatment | None = None,
     ) -> None:
+        """As `start_copy`; `path` is as upstreams understand it."""
         self._tap = tap
         self._sampled = sampled
+        self._request = request
         self._path = path
-        self._head = head
-        self._client = client
         self._content = content
-        self._body = body
-        self._started_at = started_at
         self._label_of = label_of
-        self._traceparent_line = traceparent_line
         self._treatment = treatment
         self._received = bytearray()
         self._reserved = 0
@@ -210,34 +216,36 @@ class SampledCopy:
         self._tap.release(reserved)
 
     def _exchange(self, upstream: str) -> Exchange:
-        treatment, first, seconds = self._treatment, self._first_chunk_at, perf_counter() - self._started_at
+        request, sampled, treatment, first = self._request, self._sampled, self._treatment, self._first_chunk_at
+        head, body, started_at = request.head, request.body, request.started_at
+        seconds = perf_counter() - started_at
         return Exchange(
-            id=self._head.exchange_id,
-            request_id=self._head.request_id,
+            id=head.exchange_id,
+            request_id=head.request_id,
             received_at=time.time() - seconds,
             endpoint=self._path.decode("latin-1"),
-            model=self._body.model or "",
-            served_model=self._body.served_model or "",
+            model=body.model or "",
+            served_model=body.served_model or "",
             upstream=upstream,
-            stream=self._body.stream,
+            stream=body.stream,
             status_code=self._status,
             content_type=self._content_type,
-            stratum=self._sampled.stratum,
-            inclusion_probability=self._sampled.inclusion_probability,
-            rate_factor=self._sampled.rate_factor,
+            stratum=sampled.stratum,
+            inclusion_probability=sampled.inclusion_probability,
+            rate_factor=sampled.rate_factor,
             request_body=self._content,
             response_body=bytes(self._received),
-            key_name=self._client.name,
-            tag=self._head.tag,
-            threshold=self._head.threshold,
-            model_label=self._label_of(self._body.served_model),
+            key_name=request.key.name,
+            tag=head.tag,
+            threshold=head.threshold,
+            model_label=self._label_of(body.served_model),
             mitigation=None if treatment is None else treatment.policy,
             policy_version=None if treatment is None else treatment.version,
             arm=None if treatment is None else treatment.arm,
             treated_share=None if treatment is None else treatment.share,
             instruction=None if treatment is None else treatment.instruction,
             seconds=seconds,
-            first_chunk_seconds=None if first is None else first - self._started_at,
-            traceparent=stored_traceparent(self._traceparent_line) if self._traceparent_line else None,
+            first_chunk_seconds=None if first is None else first - started_at,
+            traceparent=stored_traceparent(traceparent) if (traceparent := request.traceparent_line) else None,
             content_encoding=self._content_encoding,
         )

@@ -37,37 +37,61 @@ class Sampled(msgspec.Struct, frozen=True):
     """See `auditors.types.Exchange`."""
 
 
+class SamplingRequest(msgspec.Struct, frozen=True, gc=False):
+    """What a sampling decision depends on."""
+
+    exchange_id: str
+    """Drawn by the gateway, never the client's."""
+    eligible: bool
+    """POST to one of AUDITABLE_ENDPOINTS."""
+    body: bytes = b""
+    """As the client sent it."""
+    opt: str | None = None
+    """Value of x-biasgate-audit ("off", "on" or None); honoured only if may_opt."""
+    may_opt: bool = False
+    """The client's key may opt out or in."""
+    tag: str | None = None
+    """Value of x-biasgate-tag, used only when configured."""
+    model: str | None = None
+    """The name after aliases, for strata by model."""
+    route: str = ""
+    """Path under the data plane, for strata by route."""
+    key_name: str | None = None
+    """Of the client's key, None for an anonymous one: no key's share of the sample may be too large."""
+
+
+class EndedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How one request ended."""
+
+    request_id: str
+    """The client's, or the gateway's own."""
+    trace_id: str = ""
+    """32 hexadecimal digits; "" where the gateway began no span."""
+    upstream: str
+    """Configured name, or "none" when no upstream was chosen."""
+    model: str
+    """A name known from an upstream or alias, else "other" (closed label set)."""
+    endpoint: str
+    """One of LABELLED_ENDPOINTS, else "other"."""
+    outcome: EndReason
+    duration_seconds: float
+    """Request headers complete to last byte handed to the client's socket."""
+    overhead_seconds: float
+    """The part spent in the gateway: headers complete to request written upstream, plus last upstream byte to last byte
+    handed on, without the looks of filters."""
+    first_chunk_seconds: float | None
+    """Headers complete to first body byte; None when none came."""
+    was_started: bool
+    """Whether `RequestStats.started` was called for it."""
+
+
 class Tap(Protocol):
     """Takes sampling decisions and copies of finished exchanges. Never blocks, never raises towards the relay."""
 
     max_copy_bytes: int
 
-    def decide(
-        self,
-        *,
-        exchange_id: str,
-        eligible: bool,
-        body: bytes,
-        opt: str | None,
-        may_opt: bool,
-        tag: str | None,
-        model: str | None = None,
-        route: str = "",
-        key_name: str | None = None,
-    ) -> Sampled | None:
-        """Decides once per request, when its body is complete. Counts the outcome itself when the answer is None.
-
-        Args:
-            exchange_id: drawn by the gateway, never the client's.
-            eligible: POST to one of AUDITABLE_ENDPOINTS.
-            body: the request's body as the client sent it.
-            opt: value of x-biasgate-audit ("off", "on" or None); honoured only if may_opt.
-            may_opt: the client's key may opt out or in.
-            tag: value of x-biasgate-tag, used only when configured.
-            model: the name after aliases, for strata by model.
-            route: path under the data plane, for strata by route.
-            key_name: of the client's key, None for an anonymous one: nobody's share of the sample may be too large.
-        """
+    def decide(self, request: SamplingRequest) -> Sampled | None:
+        """Decides once per request, when its body is complete. Counts the outcome itself when the answer is None."""
         ...
 
     def is_probe(self, request_id: str, mark: str, body: bytes) -> bool:
@@ -218,33 +242,5 @@ class RequestStats(Protocol):
     def mitigation_took(self, policy: str, action: str, seconds: float) -> None:
         """Adds how long a filter held up a request, or its answer."""
 
-    def ended(
-        self,
-        *,
-        upstream: str,
-        model: str,
-        endpoint: str,
-        outcome: EndReason,
-        duration_seconds: float,
-        overhead_seconds: float,
-        first_chunk_seconds: float | None,
-        was_started: bool,
-        request_id: str,
-        trace_id: str,
-    ) -> None:
-        """Counts one end.
-
-        Args:
-            upstream: configured name, or "none" when no upstream was chosen.
-            model: a name known from an upstream or alias, else "other" (closed label set).
-            endpoint: one of LABELLED_ENDPOINTS, else "other".
-            outcome: how it ended.
-            duration_seconds: request headers complete to last byte handed to the client's socket.
-            overhead_seconds: the part spent in the gateway: headers complete to request written upstream, plus last
-                upstream byte to last byte handed on, without the looks of filters.
-            first_chunk_seconds: headers complete to first body byte; None when none came.
-            was_started: whether started() was called for it.
-            request_id: the client's, or the gateway's own.
-            trace_id: 32 hexadecimal digits; "" where the gateway began no span.
-        """
-        ...
+    def ended(self, request: EndedRequest) -> None:
+        """Counts one end."""

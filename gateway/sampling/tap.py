@@ -20,7 +20,7 @@ from typing import Literal
 from auditors.types import Exchange
 from gateway.config.schema import SamplingConfig
 from gateway.errors import StoreError
-from gateway.proxy.types import FilteredReason, Sampled
+from gateway.proxy.types import FilteredReason, Sampled, SamplingRequest
 from gateway.sampling.decision import HmacSampler, is_probe
 from gateway.sampling.key_shares import KeyShares, ShareBoard
 from gateway.sampling.strata import OPTED_IN, UNCLASSIFIED, Strata
@@ -153,20 +153,8 @@ class SamplingTap:
         """The rate that holds now, by stratum; those of a key with more than its share are lower."""
         return dict(self._strata.rates)
 
-    def decide(
-        self,
-        *,
-        exchange_id: str,
-        eligible: bool,
-        body: bytes,
-        opt: str | None,
-        may_opt: bool,
-        tag: str | None,
-        model: str | None = None,
-        route: str = "",
-        key_name: str | None = None,
-    ) -> Sampled | None:
-        verdict = self.verdict(exchange_id, eligible, body, opt, may_opt, tag, model, route, key_name)
+    def decide(self, request: SamplingRequest) -> Sampled | None:
+        verdict = self.verdict(request)
         if isinstance(verdict, Sampled):
             return verdict
         self._count(verdict)
@@ -174,35 +162,24 @@ class SamplingTap:
             self.filtered["endpoint"] += 1
         return None
 
-    def verdict(
-        self,
-        exchange_id: str,
-        eligible: bool,
-        body: bytes,
-        opt: str | None,
-        may_opt: bool,
-        tag: str | None,
-        model: str | None,
-        route: str,
-        key_name: str | None,
-    ) -> Sampled | tuple[str, str]:
-        """As `decide`; in place of None the (stratum, outcome), which whoever asks has to count."""
-        if not eligible:
+    def verdict(self, request: SamplingRequest) -> Sampled | tuple[str, str]:
+        """As `decide`; in place of None the (stratum, outcome), which the caller has to count."""
+        opt = request.opt if request.may_opt else None
+        if not request.eligible:
             return _FILTERED
-        if may_opt and opt == "off":
+        if opt == "off":
             return _OPTED_OUT
-        if may_opt and opt == "on":
-            # Whoever asks to be audited has to wait as well: copies that the buffer cannot hold are lost at random.
-            sampled = self._within_share(
-                OPTED_IN, self._strata.opted_in_rate, self._sampler.draw(exchange_id), key_name
-            )
+        strata, drawn = self._strata, self._sampler.draw(request.exchange_id)
+        if opt == "on":
+            # Who asks to be audited has to wait as well: copies that the buffer cannot hold are lost at random.
+            sampled = self._within_share(OPTED_IN, strata.opted_in_rate, drawn, request.key_name)
             return _OPTED_IN_OUT if sampled is None else sampled
-        strata = self._strata
-        drawn = self._sampler.draw(exchange_id)
+        tag = request.tag
         if drawn >= strata.largest and (tag is None or tag not in strata.tags):
             return strata.sampled_out
-        stratum = strata.of(body, tag, model, route)
-        return self._within_share(stratum, strata.rates[stratum], drawn, key_name) or (stratum, "sampled_out")
+        stratum = strata.of(request.body, tag, request.model, request.route)
+        rate = strata.rates[stratum]
+        return self._within_share(stratum, rate, drawn, request.key_name) or (stratum, "sampled_out")
 
     def stored(self, counts: Deltas) -> None:
         """Notes what stands in the ledger already: of exchanges that others recorded."""

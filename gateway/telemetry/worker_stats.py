@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from gateway.proxy.types import EndReason
+from gateway.proxy.types import EndedRequest
 from gateway.telemetry.native_histograms import observe
 
 DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
@@ -184,46 +184,35 @@ class WorkerStats:
         if count:
             self._ignored_rates[door] += count
 
-    def ended(
-        self,
-        *,
-        upstream: str,
-        model: str,
-        endpoint: str,
-        outcome: EndReason,
-        duration_seconds: float,
-        overhead_seconds: float,
-        first_chunk_seconds: float | None,
-        was_started: bool,
-        request_id: str,
-        trace_id: str,
-    ) -> None:
-        """Counts one end; see `gateway.proxy.types.RequestStats`."""
-        if was_started:
+    def ended(self, request: EndedRequest) -> None:
+        """Counts one end."""
+        upstream, duration, overhead = request.upstream, request.duration_seconds, request.overhead_seconds
+        first_chunk = request.first_chunk_seconds
+        if request.was_started:
             self._inflight[upstream] -= 1
-        key = (upstream, model, endpoint, outcome)
+        key = (upstream, request.model, request.endpoint, request.outcome)
         series = self._series.get(key)
         if series is None:
             series = self._series[key] = new_series(key)
-        last = Ended(request_id, trace_id, time.time(), duration_seconds, overhead_seconds, first_chunk_seconds)
-        bucket = bisect_left(DURATION_BUCKETS, duration_seconds)
+        last = Ended(request.request_id, request.trace_id, time.time(), duration, overhead, first_chunk)
+        bucket = bisect_left(DURATION_BUCKETS, duration)
         series.duration[bucket] += 1
-        series.duration_sum += duration_seconds
+        series.duration_sum += duration
         series.duration_last[bucket] = last
-        bucket = bisect_left(OVERHEAD_BUCKETS, overhead_seconds)
+        bucket = bisect_left(OVERHEAD_BUCKETS, overhead)
         series.overhead[bucket] += 1
-        series.overhead_sum += overhead_seconds
+        series.overhead_sum += overhead
         series.overhead_last[bucket] = last
-        if first_chunk_seconds is not None:
-            bucket = bisect_left(DURATION_BUCKETS, first_chunk_seconds)
+        if first_chunk is not None:
+            bucket = bisect_left(DURATION_BUCKETS, first_chunk)
             series.first_chunk[bucket] += 1
-            series.first_chunk_sum += first_chunk_seconds
+            series.first_chunk_sum += first_chunk
             series.first_chunk_last[bucket] = last
         if self._native:
-            observe(series.duration_native, duration_seconds)
-            observe(series.overhead_native, overhead_seconds)
-            if first_chunk_seconds is not None:
-                observe(series.first_chunk_native, first_chunk_seconds)
+            observe(series.duration_native, duration)
+            observe(series.overhead_native, overhead)
+            if first_chunk is not None:
+                observe(series.first_chunk_native, first_chunk)
 
     def snapshot(self) -> Snapshot:
         """The present numbers; shares its lists with the counters, so encode it before the loop goes on."""

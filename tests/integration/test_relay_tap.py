@@ -7,6 +7,7 @@ import pytest
 
 from auditors.types import Exchange
 from gateway.proxy.sampled_copy import LARGEST_PROBE_BYTES
+from gateway.proxy.types import Sampled, SamplingRequest
 from tests.support.integration.relaying import RememberingTap, config_for, running_gateway
 from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
 
@@ -262,10 +263,10 @@ class BrokenTap(RememberingTap):
 
     breaks_at: str = "decide"
 
-    def decide(self, **request: Any) -> Any:
+    def decide(self, request: SamplingRequest) -> Sampled | None:
         if self.breaks_at == "decide":
             raise RuntimeError("no decision")
-        return super().decide(**request)
+        return super().decide(request)
 
     def offer(self, exchange: Exchange) -> None:
         if self.breaks_at == "offer":

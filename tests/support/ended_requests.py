@@ -1,5 +1,6 @@
 """Requests that a worker counts without having relayed them."""
 
+from gateway.proxy.types import EndedRequest
 from gateway.telemetry.worker_stats import WorkerStats
 
 
@@ -16,14 +17,16 @@ def end_one(
     """Counts a complete chat completion of the upstream "a"; times in seconds."""
     stats.started("a")
     stats.ended(
-        upstream="a",
-        model=model,
-        endpoint="/v1/chat/completions",
-        outcome="complete",
-        duration_seconds=duration,
-        overhead_seconds=overhead,
-        first_chunk_seconds=first_chunk,
-        was_started=True,
-        request_id=request_id,
-        trace_id=trace_id,
+        EndedRequest(
+            upstream="a",
+            model=model,
+            endpoint="/v1/chat/completions",
+            outcome="complete",
+            duration_seconds=duration,
+            overhead_seconds=overhead,
+            first_chunk_seconds=first_chunk,
+            was_started=True,
+            request_id=request_id,
+            trace_id=trace_id,
+        )
     )

@@ -6,6 +6,8 @@ with each event, its share of the hand-over to the writer included. The two othe
 
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 
@@ -62,11 +64,15 @@ def kept(pieces: list[bytes]) -> Exchange:
     """The worker's part: each event appended, the copy made, and framed for the writer."""
     tap = RememberingTap(max_copy_bytes=1 << 30)
     sampled = Sampled("other", 1.0)
-    copy = SampledCopy(
-        *(tap, sampled, b"/v1/chat/completions", RequestHead([]), ANONYMOUS, REQUEST, RequestBody(REQUEST), 0.0, str),
+    request: Any = SimpleNamespace(
+        path=b"/v1/chat/completions",
+        head=RequestHead([]),
+        key=ANONYMOUS,
+        body=RequestBody(REQUEST),
+        started_at=0.0,
         traceparent_line=b"",
-        treatment=None,
     )
+    copy = SampledCopy(tap, sampled, request, request.path, REQUEST, label_of=str)
     for piece in pieces:
         copy.append(piece)
     copy.finish("complete", "u")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gateway.config.schema import SamplingConfig
 from gateway.proxy.headers import RequestHead
+from gateway.proxy.types import SamplingRequest
 from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.journal import Journal, Leftover
 from gateway.store.database import Database
@@ -47,15 +48,8 @@ def costs() -> None:
 
             def decide(tap: SamplingTap = tap) -> None:
                 chosen.renew(2)
-                tap.decide(
-                    exchange_id=chosen.exchange_id,
-                    eligible=True,
-                    body=b"{}",
-                    opt=None,
-                    may_opt=True,
-                    tag=None,
-                    key_name="k",
-                )
+                request = SamplingRequest(chosen.exchange_id, eligible=True, body=b"{}", may_opt=True, key_name="k")
+                tap.decide(request)
 
             print(f"  a decision at rate {rate}, largest share {share}: {cpu_seconds_each(decide) * 1e6:.2f} us")
     with tempfile.TemporaryDirectory() as directory:

@@ -24,7 +24,7 @@ from gateway.features.ingest.rooms import Rooms
 from gateway.features.ingest.waiting_parts import TooManyWaitingError, WaitingParts
 from gateway.proxy.admission import Client
 from gateway.proxy.data_plane import DataPlane
-from gateway.proxy.types import AUDITABLE_ENDPOINTS, Sampled
+from gateway.proxy.types import AUDITABLE_ENDPOINTS, Sampled, SamplingRequest
 from gateway.sampling.strata import UNCLASSIFIED
 from gateway.sampling.tap import BATCH_BYTES, BATCH_EXCHANGES, SamplingTap
 from gateway.sampling.writer.sink import ExchangeSink
@@ -191,15 +191,17 @@ class Intake:
     def _decided(self, one: Received) -> Exchange | tuple[str, str]:
         """The exchange to store, or (stratum, outcome) of one that is not."""
         verdict = self._tap.verdict(
-            one.id,
-            one.endpoint in AUDITABLE_ENDPOINTS and one.status == 200,
-            one.request,
-            one.opt,
-            True,
-            one.tag,
-            one.model,
-            one.endpoint,
-            one.key_name,
+            SamplingRequest(
+                one.id,
+                eligible=one.endpoint in AUDITABLE_ENDPOINTS and one.status == 200,
+                body=one.request,
+                opt=one.opt,
+                may_opt=True,
+                tag=one.tag,
+                model=one.model,
+                route=one.endpoint,
+                key_name=one.key_name,
+            )
         )
         if not isinstance(verdict, Sampled):
             return verdict

@@ -13,6 +13,7 @@ import pytest
 
 from gateway.config.schema import OWN_PATHS
 from gateway.errors import ConfigError
+from gateway.proxy.types import SamplingRequest
 from tests.support.gateway.control_plane import config_in, control_plane, publish_suites
 
 OPEN = ["/livez", "/readyz", "/metrics", "/console/login", "/console/labelling", "/console/static/style.css"]
@@ -132,7 +133,7 @@ async def test_unknown_path_is_a_problem(tmp_path: Path) -> None:
 async def test_metrics_carry_the_gateways_families(tmp_path: Path) -> None:
     """A scrape shows upstream health, sampling rates, models and the tap's counts."""
     async with control_plane(tmp_path, sampling={"rate": 0.25}) as plane:
-        plane.tap.decide(exchange_id="r", eligible=False, body=b"", opt=None, may_opt=True, tag=None)
+        plane.tap.decide(SamplingRequest("r", eligible=False))
         text = (await plane.http.get("/metrics")).text
 
     assert 'biasgate_upstream_up{upstream="up"} 0.0' in text

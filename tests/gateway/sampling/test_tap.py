@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from auditors.types import Exchange
 from gateway.config.schema import SamplingConfig
 from gateway.jobs import JobQueue, open_queue
-from gateway.proxy.types import Sampled
+from gateway.proxy.types import Sampled, SamplingRequest
 from gateway.sampling.decision import fraction, probe_mark
 from gateway.sampling.folding import folded
 from gateway.sampling.tap import SamplingTap
@@ -49,8 +49,8 @@ async def queue(database: Database) -> AsyncIterator[JobQueue]:
 
 def decide(tap: SamplingTap, exchange_id: str, **given: Any) -> Sampled | None:
     """A decision about an eligible request that asks for nothing special."""
-    request: dict[str, Any] = {"eligible": True, "body": NEUTRAL, "opt": None, "may_opt": True, "tag": None}
-    return tap.decide(exchange_id=exchange_id, **request | given)
+    request: dict[str, Any] = {"eligible": True, "body": NEUTRAL, "may_opt": True}
+    return tap.decide(SamplingRequest(exchange_id, **request | given))
 
 
 def unstored(config: SamplingConfig) -> SamplingTap:
@@ -399,7 +399,7 @@ async def _drive(url: str, requests: list[dict[str, Any]], buffer: int) -> None:
     for number, request in enumerate(requests):
         asked = dict(request)
         end = asked.pop("end")
-        sampled = tap.decide(exchange_id=f"id-{number}", **asked)
+        sampled = tap.decide(SamplingRequest(f"id-{number}", **asked))
         if sampled is not None and end == "offer":
             tap.offer(exchange(stratum=sampled.stratum, inclusion_probability=sampled.inclusion_probability))
         elif sampled is not None:

@@ -15,6 +15,7 @@ from auditors.types import Exchange
 from gateway.config.schema import SamplingConfig
 from gateway.errors import StoreError
 from gateway.jobs import open_queue
+from gateway.proxy.types import SamplingRequest
 from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer import launch
 from gateway.sampling.writer.direct import AUDIT_TASK, DirectSink
@@ -230,7 +231,7 @@ async def test_what_was_stored_but_not_acknowledged_is_counted_once(
         await tap.start()
         copies = [exchange() for _ in range(5)]
         for number, copy in enumerate(copies, start=1):
-            tap.decide(exchange_id="r", eligible=False, body=b"", opt=None, may_opt=True, tag=None)
+            tap.decide(SamplingRequest("r", eligible=False))
             await eventually(lambda: forgetful.deaths >= 4 * number - 2)  # noqa: B023 - awaited here
             tap.offer(copy)
             await eventually(lambda: tap.counts.get("queued", 0) == number)  # noqa: B023 - awaited here

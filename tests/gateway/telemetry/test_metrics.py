@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.proxy.types import EndedRequest
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import SharedCounts
@@ -75,16 +76,17 @@ def test_rejected_request_without_upstream_leaves_inflight_alone() -> None:
     """A request refused before an upstream was chosen is counted but was never in flight."""
     stats = WorkerStats()
     stats.ended(
-        upstream="none",
-        model="other",
-        endpoint="other",
-        outcome="rejected",
-        duration_seconds=0.001,
-        overhead_seconds=0.001,
-        first_chunk_seconds=None,
-        was_started=False,
-        request_id="r",
-        trace_id="",
+        EndedRequest(
+            upstream="none",
+            model="other",
+            endpoint="other",
+            outcome="rejected",
+            duration_seconds=0.001,
+            overhead_seconds=0.001,
+            first_chunk_seconds=None,
+            was_started=False,
+            request_id="r",
+        )
     )
 
     assert stats.snapshot().gauges.inflight == {}

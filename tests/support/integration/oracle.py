@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from gateway.proxy.admission import PREFLIGHT, Client
+from gateway.proxy.admission import ANONYMOUS, PREFLIGHT, Client
 from gateway.proxy.body import TAKING_PRIORITY, BodyLimit, RequestBody, with_priority
 from gateway.proxy.cors import CorsPolicy, is_preflight, without_cors
 from gateway.proxy.data_plane import DataPlane
@@ -30,7 +30,7 @@ from gateway.proxy.refusals import (
 )
 from gateway.proxy.sampled_copy import SampledCopy, count_as_filtered, start_copy
 from gateway.proxy.target import asks_websocket, relay_target
-from gateway.proxy.types import LABELLED_ENDPOINTS, EndReason
+from gateway.proxy.types import LABELLED_ENDPOINTS, EndedRequest, EndReason
 from gateway.proxy.upstreams import GATEWAY_ERRORS, Upstream
 
 Message = MutableMapping[str, Any]
@@ -95,14 +95,15 @@ class _Exchange:
         self._http = http
         self._receive = receive
         self._send = send
-        self._method: bytes = scope["method"].encode()
-        self._asks_websocket = asks_websocket(self._method, scope["headers"])
-        self._path: bytes = scope["raw_path"]
+        self.method: bytes = scope["method"].encode()
+        self._asks_websocket = asks_websocket(self.method, scope["headers"])
+        self.path: bytes = scope["raw_path"]
         query: bytes = scope["query_string"]
-        self._target = self._path + b"?" + query if query else self._path
-        self._head = RequestHead(scope["headers"])
-        self._started_at = perf_counter()
-        self._body = RequestBody(b"")
+        self._target = self.path + b"?" + query if query else self.path
+        self.head = RequestHead(scope["headers"])
+        self.started_at = perf_counter()
+        self.body = RequestBody(b"")
+        self.key = ANONYMOUS
         self._upstream: Upstream | None = None
         self._copy: SampledCopy | None = None
         self._sent_at: float | None = None
@@ -116,6 +117,10 @@ class _Exchange:
         self._received = bytearray()
         self._refusal: Refusal | None = None
         self.held_bytes = 0
+
+    @property
+    def traceparent_line(self) -> bytes:
+        return self.head.traceparent_line
 
     async def run(self) -> None:
         outcome: EndReason = "client_disconnected"
@@ -137,22 +142,22 @@ class _Exchange:
     # The request.
 
     async def _relay(self) -> EndReason:
-        is_asking_beforehand = is_preflight(self._method, self._head)
+        is_asking_beforehand = is_preflight(self.method, self.head)
         if is_asking_beforehand and self._plane.cors is not None:
             return await self._answer_preflight(self._plane.cors)
         admit = self._plane.admission.admit_preflight if is_asking_beforehand else self._plane.admission.admit
-        admitted = admit(self._head, self._started_at)
+        admitted = admit(self.head, self.started_at)
         if isinstance(admitted, Refusal):
             raise _Refused(admitted)
         if self._asks_websocket:
-            count_as_filtered(self._plane.tap, self._head)
+            count_as_filtered(self._plane.tap, self.head)
             raise _Refused(websocket_refused())
         content = await self._read_request()
-        body = self._plane.admission.read(content, admitted, self._head)
+        body = self._plane.admission.read(content, admitted, self.head)
         if isinstance(body, Refusal):
             raise _Refused(body)
-        self._body = body
-        if self._plane.answers_itself(self._method, self._path):
+        self.body = body
+        if self._plane.answers_itself(self.method, self.path):
             return await self._answer_models()
         watching = asyncio.create_task(self._wait_for_disconnect())
         relaying = asyncio.create_task(self._exchange_with_upstream(admitted, content))
@@ -195,22 +200,12 @@ class _Exchange:
     # The upstream.
 
     async def _exchange_with_upstream(self, client: Client, content: bytes) -> EndReason:
-        upstream = self._plane.choose(self._head, self._body)
+        upstream = self._plane.choose(self.head, self.body)
         if upstream is None:
-            raise _Refused(no_upstream(self._body.model))
+            raise _Refused(no_upstream(self.body.model))
         self._move_to(upstream)
-        self._copy = start_copy(
-            self._plane.tap,
-            method=self._method,
-            path=self._path,
-            head=self._head,
-            client=client,
-            content=content,
-            body=self._body,
-            started_at=self._started_at,
-            label_of=self._plane.model_label,
-            traceparent_line=self._head.traceparent_line,
-        )
+        self.key = client
+        self._copy = start_copy(self._plane.tap, self, content, label_of=self._plane.model_label)
         total = upstream.timeouts.total
         try:
             async with asyncio.timeout(total):
@@ -232,7 +227,7 @@ class _Exchange:
             except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
                 failure = self._connect_failure(exc)
                 tried.append(self._chosen)
-                other = self._plane.choose(self._head, self._body, exclude=tried)
+                other = self._plane.choose(self.head, self.body, exclude=tried)
                 if other is None:
                     raise failure from exc
                 self._move_to(other)
@@ -240,7 +235,7 @@ class _Exchange:
     async def _send_upstream(self, client: Client) -> httpx.Response:
         upstream = self._chosen
         request = httpx.Request(
-            self._method.decode(),
+            self.method.decode(),
             upstream.origin,
             headers=self._request_headers(upstream, client),
             content=self._content(upstream),
@@ -270,30 +265,30 @@ class _Exchange:
 
     def _content(self, upstream: Upstream) -> bytes:
         """The body, of an audit with its priority. An audit is never turned away or cut off here."""
-        sets_priority = self._head.is_audit and upstream.config.priority_scheduling and self._path in TAKING_PRIORITY
-        content = self._body.content
+        sets_priority = self.head.is_audit and upstream.config.priority_scheduling and self.path in TAKING_PRIORITY
+        content = self.body.content
         return with_priority(content, self._plane.config.audits.priority) if sets_priority else content
 
     def _request_headers(self, upstream: Upstream, client: Client) -> list[Header]:
-        lines = self._head.upstream_lines(
+        lines = self.head.upstream_lines(
             pass_credentials=not (self._plane.admission.checks_keys or upstream.authorization_line),
-            pass_priority=client.may_set_priority and not self._head.is_audit,
+            pass_priority=client.may_set_priority and not self.head.is_audit,
         )
-        if self._head.is_audit:
+        if self.head.is_audit:
             lines = [*without(lines, upstream.audit_names), *upstream.audit_lines]
         framing = []
         content = self._content(upstream)
-        if content or self._head.has_body:
+        if content or self.head.has_body:
             framing.append(b"content-length: %d\r\n" % len(content))
         own_key = upstream.authorization_line if client is not PREFLIGHT else b""
         own = [line for line in (upstream.host_line, own_key) if line]
-        trace = [line] if (line := self._head.traceparent_line) else []
+        trace = [line] if (line := self.head.traceparent_line) else []
         return [_split(line) for line in (*own, *framing, *trace, *lines)]
 
     async def _hand_on(self, response: httpx.Response) -> None:
         head = ResponseHead(response.headers.raw)
         head.lines = self._chosen.without_own_address(head.lines)
-        if response.status_code == 404 and (refusal := self._plane.unknown_model(self._path, self._body)):
+        if response.status_code == 404 and (refusal := self._plane.unknown_model(self.path, self.body)):
             if self._copy is not None and not self._copy.accepts(404, head):
                 self._copy = None
             self._chosen.outliers.succeeded()
@@ -330,9 +325,9 @@ class _Exchange:
         headers = [_split(line) for line in lines] + self._cors_headers()
         if head.content_length is not None:
             headers.append((b"content-length", head.content_length))
-        elif self._method != b"HEAD" and status not in (204, 304):
+        elif self.method != b"HEAD" and status not in (204, 304):
             self._can_append_event = head.is_event_stream
-        headers += [(b"x-request-id", self._head.request_id.encode("latin-1")), _split(self._chosen.label_line)]
+        headers += [(b"x-request-id", self.head.request_id.encode("latin-1")), _split(self._chosen.label_line)]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         if self._copy is not None and not self._copy.accepts(status, head):
             self._copy = None
@@ -347,11 +342,11 @@ class _Exchange:
     # Answers of the gateway's own.
 
     async def _answer_preflight(self, cors: CorsPolicy) -> EndReason:
-        count_as_filtered(self._plane.tap, self._head)
-        lines = cors.preflight_lines(self._head)
+        count_as_filtered(self._plane.tap, self.head)
+        lines = cors.preflight_lines(self.head)
         if isinstance(lines, Refusal):
             raise _Refused(lines)
-        headers = [(b"x-request-id", self._head.request_id.encode("latin-1")), *self._cors_headers()]
+        headers = [(b"x-request-id", self.head.request_id.encode("latin-1")), *self._cors_headers()]
         headers += [_split(line) for line in lines.splitlines()]
         await self._send({"type": "http.response.start", "status": 204, "headers": headers})
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -359,7 +354,7 @@ class _Exchange:
 
     def _cors_headers(self) -> list[Header]:
         cors = self._plane.cors
-        return [] if cors is None else [_split(line) for line in cors.answer_lines(self._head.origin).splitlines()]
+        return [] if cors is None else [_split(line) for line in cors.answer_lines(self.head.origin).splitlines()]
 
     async def _answer_models(self) -> EndReason:
         body = self._plane.models_body()
@@ -375,7 +370,7 @@ class _Exchange:
             extra += [_split(line) for line in refusal.header_lines.splitlines()]
             await self._answer(refusal.status, refusal.body, extra)
         elif self._can_append_event:
-            event = stream_error_event(self._path, refusal)
+            event = stream_error_event(self.path, refusal)
             await self._send({"type": "http.response.body", "body": event, "more_body": False})
         # else: returning from the application without the end of the body makes the server cut the connection
 
@@ -384,7 +379,7 @@ class _Exchange:
             (b"content-type", b"application/json"),
             (b"x-content-type-options", b"nosniff"),
             (b"content-length", b"%d" % len(body)),
-            (b"x-request-id", self._head.request_id.encode("latin-1")),
+            (b"x-request-id", self.head.request_id.encode("latin-1")),
             *self._cors_headers(),
             *extra,
         ]
@@ -401,7 +396,7 @@ class _Exchange:
         return _Refused(upstream_timeout(self._chosen.name, what, limit), "timed_out")
 
     def _note_failure(self, what: str) -> None:
-        self._chosen.request_failed(what, self._sent_at or self._started_at)
+        self._chosen.request_failed(what, self._sent_at or self.started_at)
 
     def _lost(self, exc: httpx.HTTPError) -> _Refused:
         what = "sent a malformed response" if isinstance(exc, httpx.ProtocolError) else "closed the connection"
@@ -433,21 +428,22 @@ class _Exchange:
 
     def _count(self, outcome: EndReason) -> None:
         now, upstream = perf_counter(), self._upstream
-        overhead = (self._sent_at or now) - self._started_at
+        overhead = (self._sent_at or now) - self.started_at
         if self._received_at is not None:
             overhead += now - self._received_at
-        endpoint = self._path.decode("latin-1")
+        endpoint = self.path.decode("latin-1")
         self._plane.stats.ended(
-            upstream=upstream.name if upstream else "none",
-            model=self._plane.model_label(self._body.model),
-            endpoint=endpoint if endpoint in LABELLED_ENDPOINTS else "other",
-            outcome=outcome,
-            duration_seconds=now - self._started_at,
-            overhead_seconds=overhead,
-            first_chunk_seconds=self._first_chunk_at - self._started_at if self._first_chunk_at else None,
-            was_started=self._was_started,
-            request_id=self._head.request_id,
-            trace_id="",
+            EndedRequest(
+                upstream=upstream.name if upstream else "none",
+                model=self._plane.model_label(self.body.model),
+                endpoint=endpoint if endpoint in LABELLED_ENDPOINTS else "other",
+                outcome=outcome,
+                duration_seconds=now - self.started_at,
+                overhead_seconds=overhead,
+                first_chunk_seconds=self._first_chunk_at - self.started_at if self._first_chunk_at else None,
+                was_started=self._was_started,
+                request_id=self.head.request_id,
+            )
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import httpx
+import msgspec
 import uvicorn
 
 from auditors.types import Exchange
@@ -18,7 +19,7 @@ from gateway.features.mitigation.mitigation import mitigation_of
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.outlier_detector import OutlierDetector
 from gateway.proxy.protocol import make_protocol
-from gateway.proxy.types import EndReason, FilteredReason, Sampled
+from gateway.proxy.types import EndedRequest, FilteredReason, Sampled, SamplingRequest
 from gateway.proxy.upstreams import Upstream
 from tests.support.integration.scripted_upstream import ScriptedUpstream
 
@@ -43,22 +44,9 @@ class RememberingTap:
     filtered: list[str] = field(default_factory=list)
     """Why those that were dropped as filtered were."""
 
-    def decide(
-        self,
-        *,
-        exchange_id: str,
-        eligible: bool,
-        body: bytes,
-        opt: str | None,
-        may_opt: bool,
-        tag: str | None,
-        model: str | None = None,
-        route: str = "",
-        key_name: str | None = None,
-    ) -> Sampled | None:
-        asked = {"exchange_id": exchange_id, "eligible": eligible, "body": body, "opt": opt, "may_opt": may_opt}
-        self.decisions.append({**asked, "tag": tag, "model": model, "route": route, "key_name": key_name})
-        return Sampled("other", 0.5) if self.samples and eligible else None
+    def decide(self, request: SamplingRequest) -> Sampled | None:
+        self.decisions.append(msgspec.structs.asdict(request))
+        return Sampled("other", 0.5) if self.samples and request.eligible else None
 
     def is_probe(self, request_id: str, mark: str, body: bytes) -> bool:
         return mark == self.probe_mark
@@ -110,34 +98,8 @@ class RememberingStats:
     def mitigation_took(self, policy: str, action: str, seconds: float) -> None:
         self.filter_seconds.append((policy, action, seconds))
 
-    def ended(
-        self,
-        *,
-        upstream: str,
-        model: str,
-        endpoint: str,
-        outcome: EndReason,
-        duration_seconds: float,
-        overhead_seconds: float,
-        first_chunk_seconds: float | None,
-        was_started: bool,
-        request_id: str,
-        trace_id: str,
-    ) -> None:
-        self.ends.append(
-            {
-                "upstream": upstream,
-                "model": model,
-                "endpoint": endpoint,
-                "outcome": outcome,
-                "duration_seconds": duration_seconds,
-                "overhead_seconds": overhead_seconds,
-                "first_chunk_seconds": first_chunk_seconds,
-                "was_started": was_started,
-                "request_id": request_id,
-                "trace_id": trace_id,
-            }
-        )
+    def ended(self, request: EndedRequest) -> None:
+        self.ends.append(msgspec.structs.asdict(request))
 
     @property
     def outcomes(self) -> list[str]:
