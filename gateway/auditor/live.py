@@ -19,7 +19,6 @@ from auditors.answer_quality import answer_quality
 from auditors.audit_texts import AuditText, Reason, SaysWhy, listening
 from auditors.clients.cancellation import all_of
 from auditors.clients.embedders import EmbedderError
-from auditors.streams.drift import DriftSettings
 from auditors.streams.state import MISSING, THINKING
 from auditors.text.thinking import parse_thinking
 from auditors.types import UNREAD, AuditFailure, Auditor, Exchange, FailureKind, KnowsWhatIsMissing, Measurement
@@ -28,18 +27,16 @@ from gateway.auditor.backpressure.circuit_breaker import Attempt, Fault, during
 from gateway.auditor.backpressure.deadline import time_limit
 from gateway.auditor.backpressure.fair_slots import FairSlots
 from gateway.auditor.circuits import Circuits
-from gateway.auditor.enabled import EMBEDDER, EnabledAuditors
+from gateway.auditor.enabled import EMBEDDER
 from gateway.auditor.group_commit import GroupCommit
 from gateway.auditor.metrics import LatestExchanges
-from gateway.auditor.part import AuditorPart
-from gateway.config.schema import Config
+from gateway.auditor.part import AuditorContext, AuditorPart
 from gateway.errors import StoreError
 from gateway.sampling.decision import is_sampled
 from gateway.sampling.writer.direct import IDS_PER_JOB
 from gateway.store import audit_texts, exchanges
 from gateway.store.audit_texts import StoredText
 from gateway.store.circuits import Key, WaitingAudit
-from gateway.store.database import Database
 from gateway.store.measurements import Recording
 from gateway.streams.recording import Measured, Settling
 
@@ -66,27 +63,18 @@ NO_WORDS = "not kept (store.keep_text)"
 class LiveAudit:
     """The handler of "audit_exchanges" jobs: `{"ids": [...]}`."""
 
-    def __init__(
-        self,
-        config: Config,
-        database: Database,
-        enabled_auditors: EnabledAuditors,
-        secret: bytes,
-        settings: DriftSettings,
-        circuits: Circuits,
-        parts: Sequence[AuditorPart] = (),
-    ) -> None:
+    def __init__(self, context: AuditorContext, circuits: Circuits, parts: Sequence[AuditorPart] = ()) -> None:
+        config, enabled_auditors = context.config, context.enabled_auditors
         self._config = config
-        self._database = database
+        self._database = context.database
         self._circuits = circuits
         self._enabled_auditors = enabled_auditors
-        self._secret = secret
+        self._secret = context.secret
         self._keep_text = config.store.keeps_text
         self._sends_events = config.telemetry.evaluation_signal is not None
         self.latest = LatestExchanges()
-        self._commits = GroupCommit(
-            database, settings, keep_text=self._keep_text, followers=[part.recorded for part in parts]
-        )
+        followers = [part.recorded for part in parts]
+        self._commits = GroupCommit(self._database, context.settings, keep_text=self._keep_text, followers=followers)
         self._parts = parts
         self._has_several_keys = len(config.keys) > 1
         self._slots = {

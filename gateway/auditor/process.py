@@ -18,7 +18,6 @@ from pathlib import Path
 
 import msgspec
 
-from auditors.streams.drift import DriftSettings
 from benchmarks.suites import registry
 from gateway.auditor import maintenance, scheduling
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
@@ -39,7 +38,7 @@ from gateway.config.schema import Config
 from gateway.control_keys import ControlKeys
 from gateway.errors import StoreError
 from gateway.health import OK, STORE, SUITES
-from gateway.jobs import JobQueue, open_queue
+from gateway.jobs import open_queue
 from gateway.privacy.texts import texts_of
 from gateway.sampling.secret import sampling_secret
 from gateway.sampling.writer.direct import AUDIT_TASK
@@ -141,16 +140,13 @@ async def run_auditor(
         parts = [part for feature in features if (part := feature.auditor_part(context)) is not None]
         for part in parts:
             stack.push_async_callback(part.aclose)
-        live = LiveAudit(config, database, enabled_auditors, secret, settings, circuits, parts)
+        live = LiveAudit(context, circuits, parts)
         await circuits.start(enabled_auditors.circuits, live.audit_known_good)
         stack.push_async_callback(live.aclose)
         references = ReferencePasses(config, database, enabled_auditors.judge, settings, stop)
         events = EvaluationEvents(config, database, stop)
         stack.callback(events.close)
-        work = _Work(
-            *(config, database, queue, enabled_auditors, limiters, live, parts, circuits, settings, stop),
-            *(references, events),
-        )
+        work = _Work(context, live, parts, circuits, references, events)
         stack.push_async_callback(_leave, database, work.name)
         endpoint = Endpoint(Exposition(work.metrics), work.checks, keys, renew=work.renewal.for_a_scrape)
         async with asyncio.TaskGroup() as group:
@@ -169,70 +165,51 @@ class _Work:
 
     def __init__(
         self,
-        config: Config,
-        database: Database,
-        queue: JobQueue,
-        enabled_auditors: EnabledAuditors,
-        limiters: ConcurrencyLimiters,
+        context: AuditorContext,
         live: LiveAudit,
         parts: Sequence[AuditorPart],
         circuits: Circuits,
-        settings: DriftSettings,
-        stop: asyncio.Event,
         references: ReferencePasses,
         events: EvaluationEvents,
     ) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}"
+        self._context = context
+        self._config = context.config
+        self._database = context.database
+        self._stop = context.stop
         self._references = references
         self._events = events
         self._parts = parts
-        self.metrics = AuditorMetrics(settings, limiters, auditors=enabled_auditors.names, latest=live.latest)
         self._circuits = circuits
-        self._limiters = limiters
         self._live = live
-        self._settings = settings
-        self._config = config
-        self._database = database
-        self._queue = queue
-        self._enabled_auditors = enabled_auditors
-        self._stop = stop
-        self.renewal = MetricsRenewal(SnapshotReader(database, settings, parts), self.metrics)
+        self.metrics = AuditorMetrics(
+            context.settings, context.limiters, auditors=context.enabled_auditors.names, latest=live.latest
+        )
+        self.renewal = MetricsRenewal(SnapshotReader(context.database, context.settings, parts), self.metrics)
         self._has_reported_suites = False
         self._clock = TrustedClock()
 
     def coroutines(self) -> list[Coroutine[None, None, None]]:
-        config, database, stop = self._config, self._database, self._stop
-        suites = {
-            maintenance.RUN_TASK: SuiteRuns(
-                config,
-                database,
-                stop,
-                embedder=self._enabled_auditors.embedder,
-                limiters=self._limiters,
-                queue=self._queue,
-            )
-        }
+        config, database, stop, queue = self._config, self._database, self._stop, self._context.queue
+        suites = {maintenance.RUN_TASK: SuiteRuns(self._context)}
+        sweeps = [part.sweep for part in self._parts]
         return [
-            self._queue.work({AUDIT_TASK: self._live}, concurrency=LIVE_JOBS, stop=stop, name="live"),
-            self._queue.work(suites, concurrency=SUITE_RUNS, stop=stop, name="suites"),
+            queue.work({AUDIT_TASK: self._live}, concurrency=LIVE_JOBS, stop=stop, name="live"),
+            queue.work(suites, concurrency=SUITE_RUNS, stop=stop, name="suites"),
             *(
-                self._queue.work({task: job.handler}, concurrency=job.concurrency, stop=stop, name=task)
+                queue.work({task: job.handler}, concurrency=job.concurrency, stop=stop, name=task)
                 for part in self._parts
                 for task, job in part.jobs().items()
             ),
             *(_every(each.seconds, stop, each.action) for part in self._parts for each in part.periodic()),
             _every(FLUSH_SECONDS, stop, self._flush),
             _every(RENEW_SECONDS, stop, self.renewal.now),
-            _every(
-                SWEEP_SECONDS,
-                stop,
-                partial(maintenance.sweep, database, self._queue, [part.sweep for part in self._parts]),
-            ),
+            _every(SWEEP_SECONDS, stop, partial(maintenance.sweep, database, queue, sweeps)),
             _every(SWEEP_SECONDS, stop, self._give_up),
             _every(CIRCUIT_SECONDS, stop, self._check_circuits),
             _every(CATALOGUE_SECONDS, stop, self._report_suites),
-            _every(SCHEDULE_SECONDS, stop, partial(scheduling.start_due, database, self._queue)),
-            _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, self._queue, config)),
+            _every(SCHEDULE_SECONDS, stop, partial(scheduling.start_due, database, queue)),
+            _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, queue, config)),
             _every(RENDER_SECONDS, stop, self._render),
             _every(REFERENCE_SECONDS, stop, self._references),
             _every(EVENTS_SECONDS, stop, self._events),
@@ -268,10 +245,10 @@ class _Work:
         self._has_reported_suites = True
 
     async def _flush(self) -> None:
-        await maintenance.flush_judge_requests(self._database, self._enabled_auditors.judge_requests)
+        await maintenance.flush_judge_requests(self._database, self._context.enabled_auditors.judge_requests)
 
     async def _render(self) -> None:
-        while not self._stop.is_set() and await updates.render(self._database, self._settings):
+        while not self._stop.is_set() and await updates.render(self._database, self._context.settings):
             pass
 
 

@@ -29,16 +29,16 @@ from benchmarks.run.share import Terms, why_whole
 from benchmarks.run.stopping import LIMIT_SECONDS, in_thread, unless_stopped
 from benchmarks.suites.protocol import Suite
 from benchmarks.suites.registry import find
-from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, ConcurrencyLimiters
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiter
 from gateway.auditor.backpressure.stoppable_gate import StoppableGate
 from gateway.auditor.clients import audit_priority, upstream_serving
 from gateway.auditor.maintenance import call_to_range
+from gateway.auditor.part import AuditorContext
 from gateway.auditor.suites.joint_score import add_joint_scores
 from gateway.auditor.suites.pooled_endpoint import endpoint_for
 from gateway.auditor.suites.run_share import RunShare
-from gateway.config.schema import Config, UpstreamConfig, origin_of
+from gateway.config.schema import UpstreamConfig, origin_of
 from gateway.errors import ConfigError, NotFoundError, RequestError, StoreError
-from gateway.jobs import JobQueue
 from gateway.store import calibrations, judge_passes, run_ranges, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
@@ -57,23 +57,14 @@ END_SECONDS = LIMIT_SECONDS + 0.1
 class SuiteRuns:
     """The handler of "run_suite" jobs: `{"run_id": ...}`."""
 
-    def __init__(
-        self,
-        config: Config,
-        database: Database,
-        stop: asyncio.Event,
-        *,
-        embedder: Callable[[], Awaitable[Embedder | None]],
-        limiters: ConcurrencyLimiters,
-        queue: JobQueue,
-    ) -> None:
-        """`embedder` waits for the one that the live auditors use; suites that compare texts use it too."""
-        self._queue = queue
-        self._limiters = limiters
+    def __init__(self, context: AuditorContext) -> None:
+        config = context.config
+        self._queue = context.queue
+        self._limiters = context.limiters
         self._config = config
-        self._database = database
-        self._stop = stop
-        self._embedder = embedder
+        self._database = context.database
+        self._stop = context.stop
+        self._embedder = context.enabled_auditors.embedder
         self._data_dir = Path(config.audits.data_dir) if config.audits.data_dir else None
         self._declined: deque[str | None] = deque(maxlen=DECLINED)
         """Claims of runs that this auditor cannot take part in."""
