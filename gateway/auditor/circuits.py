@@ -72,13 +72,7 @@ class Circuits:
         return {auditor: "; ".join(texts) for auditor, texts in found.items()}
 
     def attempt(self, auditor: str, exchange: Exchange, servers: Sequence[str]) -> Attempt:
-        """An audit that begins now.
-
-        Args:
-            auditor: its name.
-            exchange: what it audits.
-            servers: which it may ask.
-        """
+        """An audit that begins now."""
         is_open = (server for server in servers if Key(auditor, server) in self._open)
         return Attempt(auditor, exchange.id, time.time(), blocked_by=next(is_open, None))
 

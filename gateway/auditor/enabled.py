@@ -36,10 +36,7 @@ class EnabledAuditors:
     def __init__(self, config: Config, limiters: ConcurrencyLimiters, secret: bytes) -> None:
         """Opens no connection. Raises ConfigError for a half-specified auditor or a secret that is not set.
 
-        Args:
-            config: the whole configuration.
-            limiters: what may be in flight at each server.
-            secret: of the sampling decision; marks what auditors ask.
+        `limiters`: what may be in flight at each server. `secret`: of the sampling decision; marks what auditors ask.
         """
         self._config = config
         self._settings = {name: one for name, one in config.auditors.sections.items() if one.enabled}

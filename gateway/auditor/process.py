@@ -97,11 +97,7 @@ async def run_auditor(
 ) -> None:
     """Audits until `stop` is set; jobs in progress then get a moment to finish, and go back to the queue otherwise.
 
-    Args:
-        config: the whole configuration.
-        stop: set by the caller.
-        on_ready: called once with the base URL of /metrics, /livez and /readyz.
-        features: the installed features.
+    `on_ready`: called once with the base URL of /metrics, /livez and /readyz.
 
     Raises: ConfigError or StoreError when it cannot start.
     """

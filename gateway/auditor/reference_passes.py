@@ -53,12 +53,7 @@ class ReferencePasses:
     ) -> None:
         """Reads the set. Raises ConfigError for a file that is none, or one of another judge.
 
-        Args:
-            config: of the judge.
-            database: the store.
-            judge: asks the judge's own server; None where it has none.
-            settings: of the drift detectors.
-            stop: ends a pass before its next reply.
+        `judge`: asks the judge's own server; None where it has none.
         """
         self._database, self._stop, self._set = database, stop, None
         self._every_seconds = config.auditors.judge.reference_every_hours * 3600.0

@@ -49,10 +49,8 @@ class Child(NamedTuple):
 class Supervisor:
     """Runs children until `stop` is called; see the module docstring.
 
-    Args:
-        children: what to run.
-        environ: their environment, but for those that have their own.
-        line: what each child reads first on its standard input; `tell` replaces it.
+    `environ`: their environment, but for those that have their own. `line`: what each child reads first on its standard
+    input; `tell` replaces it.
     """
 
     def __init__(self, children: Sequence[Child], environ: Mapping[str, str], line: bytes = b"") -> None:

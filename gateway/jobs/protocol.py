@@ -26,11 +26,8 @@ class JobQueue(Protocol):
     async def defer(self, task: str, payload: dict[str, Any], *, lock: str | None = None, priority: int = 0) -> None:
         """Adds a job, durably.
 
-        Args:
-            task: name of the handler that will take it.
-            payload: plain JSON data.
-            lock: nothing is added while a job with the same lock is still waiting.
-            priority: larger numbers are handed out first; equal ones in order of arrival.
+        `lock`: nothing is added while a job with the same lock is still waiting. `priority`: larger numbers are handed
+        out first; equal ones in order of arrival.
         """
         ...
 
@@ -39,14 +36,7 @@ class JobQueue(Protocol):
         ...
 
     async def work(self, handlers: Mapping[str, Handler], *, concurrency: int, stop: asyncio.Event, name: str) -> None:
-        """Runs jobs of these tasks until `stop` is set, then lets running ones finish for a moment.
-
-        Args:
-            handlers: task name to handler.
-            concurrency: jobs at the same time.
-            stop: set by the caller when no further job may start.
-            name: shown in logs.
-        """
+        """Runs jobs of these tasks until `stop` is set, then lets running ones finish for a moment."""
         ...
 
     async def pending(self, task: str) -> list[dict[str, Any]]:

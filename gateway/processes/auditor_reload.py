@@ -27,11 +27,8 @@ logger = logging.getLogger(__name__)
 class ReloadingAuditor:
     """Audits until stopped, each time by the newest configuration that can be used.
 
-    Args:
-        config: the first one.
-        read: gives the configuration that is wanted; may raise ConfigError.
-        on_ready: called with the base URL of the metrics whenever the auditor has (re)started.
-        features: the installed features.
+    `read`: gives the configuration that is wanted; may raise ConfigError. `on_ready`: called with the base URL of the
+    metrics whenever the auditor has (re)started.
     """
 
     def __init__(

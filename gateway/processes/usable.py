@@ -41,9 +41,7 @@ NOT_CHECKED = (
 def require_usable(config: Config, role: Role) -> None:
     """Raises ConfigError or StoreError, in one line, for what a command refuses at its start.
 
-    Args:
-        config: the whole configuration, with the wishes of the command line.
-        role: which command is to run by it.
+    `config`: the whole configuration, with the wishes of the command line.
     """
     require_variables(config, role)
     if role != "auditor":

@@ -100,10 +100,7 @@ class Worker:
 
     Use from the event loop's thread.
 
-    Args:
-        config: to serve by.
-        listener: where clients connect.
-        writer_path: address of the process that stores sampled copies.
+    `listener`: where clients connect. `writer_path`: address of the process that stores sampled copies.
     """
 
     def __init__(self, config: Config, listener: socket.socket, writer_path: str) -> None:

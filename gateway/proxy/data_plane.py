@@ -54,12 +54,7 @@ class Exchange(Protocol):
 class DataPlane:
     """Built once per worker, before the server.
 
-    Args:
-        config: to serve by.
-        tap: takes copies.
-        stats: counts.
-        spans: takes traces; None for none.
-        mitigation: treats the requests; None relays all of them as they are.
+    `spans`: takes traces; None for none. `mitigation`: treats the requests; None relays all of them as they are.
 
     Raises ConfigError when a key or an upstream names an environment variable that is not set.
     """

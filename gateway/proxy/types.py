@@ -129,13 +129,8 @@ class Mitigation(Protocol):
     ) -> "Treatment | None":
         """What is to be done with a request; None for one that no policy covers, which is relayed as it is.
 
-        Args:
-            method: of the request.
-            path: without query.
-            key: name of the client's key, None for an anonymous one.
-            model: the name after aliases; None where the request names none.
-            head: of the request; its exchange id, or what names its conversation, decides the arm.
-            content: the body as the client sent it.
+        `key`: name of the client's key, None for an anonymous one. `model`: the name after aliases; None where the
+        request names none. `head`: of the request; its exchange id, or what names its conversation, decides the arm.
         """
         ...
 

@@ -64,12 +64,8 @@ SMALLEST_PRESSURE = 1 / 64
 class SamplingTap:
     """A `gateway.proxy.types.Tap` over a store. Call `start` once the event loop runs and `stop` to flush.
 
-    Args:
-        config: rates, caps and limits.
-        secret: of the decisions.
-        database: asked how much waits for the auditors.
-        sink: takes copies and counts.
-        directory: where the gateway's workers and its writer leave things for each other; None for a lone process.
+    `database`: asked how much waits for the auditors. `directory`: where the gateway's workers and its writer leave
+    things for each other; None for a lone process.
     """
 
     def __init__(

@@ -176,11 +176,7 @@ _SCORE_COLUMNS = [
 async def search(database: Database, criteria: Criteria, *, before: Place | None = None, limit: int = 100) -> Part:
     """The newest rows: one for each score, and one for an exchange that has none unless the criteria are about scores.
 
-    Args:
-        database: the store.
-        criteria: which.
-        before: only what comes after this place in the list; None from its beginning.
-        limit: rows at most.
+    `before`: only what comes after this place in the list; None from its beginning.
     """
     rows: list[sa.Row[Any]] = []
     end, look, started = None, FIRST_LOOK, time.monotonic()
@@ -245,12 +241,8 @@ async def of_stream(
 ) -> list[str]:
     """Ids of stored exchanges with a value in this stream, the newest audits first.
 
-    Args:
-        database: the store.
-        stream: its id.
-        received_from: only those received at this Unix time or later.
-        received_before: only those received before this Unix time; of these first the ones audited soon after.
-        limit: at most so many.
+    `received_from`: only those received at this Unix time or later. `received_before`: only those received before this
+    Unix time; of these first the ones audited soon after.
     """
     columns, received_at = measurements.c, exchanges.c.received_at
     of_it = [columns.stream == stream, columns.value.is_not(None), columns.exchange_id.is_not(None)]

@@ -214,11 +214,7 @@ async def delete(
     measurements and annotations lose their link to it and every word, and one that waited for an audit moves to
     "opted_out" in the ledger.
 
-    Args:
-        database: the store.
-        request_id: its x-request-id.
-        user: who asked, as the client named them in the request.
-        tag: its x-biasgate-tag.
+    `user`: who asked, as the client named them in the request.
 
     Raises: ValueError when nothing is given.
     """

@@ -47,10 +47,7 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 async def read(database: Database, stream: str, window: Window | None = None) -> Read | None:
     """The history of a stream; None when it has no measurement in the window.
 
-    Args:
-        database: the store.
-        stream: its id.
-        window: the newest so many, or those of the last so many seconds; None for all. At most MOST_READ are read.
+    `window`: the newest so many, or those of the last so many seconds; None for all. At most MOST_READ are read.
     """
     columns = measurements.c
     asked = window or Window(audits=None, seconds=math.inf)
@@ -79,10 +76,7 @@ async def read(database: Database, stream: str, window: Window | None = None) ->
 def length_of(start: float, end: float, n: int) -> int:
     """Seconds of a period, so that there are MOST_PERIODS at most and hardly any with few measurements.
 
-    Args:
-        start: of the oldest measurement, Unix seconds.
-        end: of the newest.
-        n: how many there are.
+    `start`: of the oldest measurement, Unix seconds. `end`: of the newest.
     """
     most = min(MOST_PERIODS, max(FEWEST_PERIODS, n // PER_PERIOD))
     length = next((one for one in LENGTHS if end // one - start // one < most), None)

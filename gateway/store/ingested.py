@@ -57,10 +57,8 @@ async def insert(
 ) -> tuple[ledger.Deltas, set[str]]:
     """Counts exchanges that were sent, and stores the sampled ones as queued: all of it or nothing.
 
-    Args:
-        database: the store; text enters it as `database.texts` says.
-        batch: those that were sampled.
-        verdicts: (stratum, outcome) of every exchange by its id, those of the batch as "queued".
+    `batch`: those that were sampled. `verdicts`: (stratum, outcome) of every exchange by its id, those of the batch as
+    "queued".
 
     Returns: how many of each (stratum, outcome) were added to the ledger, and how many DUPLICATEs came to nothing; and
         the ids that are new.
@@ -166,11 +164,8 @@ async def waited_too_long(
 ) -> tuple[list[str], float]:
     """Exchanges of which no part has come since a Unix time, by their oldest part.
 
-    Args:
-        database: the store.
-        before: that time.
-        limit: so many parts are looked at.
-        since: only parts that came then or later; what a call returned last is where the next one goes on.
+    `before`: that time. `limit`: so many parts are looked at. `since`: only parts that came then or later; what a call
+    returned last is where the next one goes on.
 
     Returns: the ids, and when the last part came that was looked at.
     """

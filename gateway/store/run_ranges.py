@@ -53,11 +53,7 @@ async def waiting(database: Database) -> list[str]:
 async def take(database: Database, run: Run, owner: str, *, gives_way: bool = False) -> Range | None:
     """The first range that nobody asks; None when there is none.
 
-    Args:
-        database: the store.
-        run: of which run.
-        owner: who asks it from now on.
-        gives_way: take none while a run is queued.
+    `owner`: who asks it from now on. `gives_way`: take none while a run is queued.
     """
     async with database.begin(waits_for_disk=False) as connection:
         now = clock(connection)
@@ -85,12 +81,7 @@ async def keep(
 ) -> set[int]:
     """Keeps replies, those to each of the ranges, as far as they are still the owner's.
 
-    Args:
-        database: the store.
-        run: whose replies they are.
-        owner: who has asked.
-        asked: of each range whether that was all of it.
-        responses: to each of them.
+    `asked`: of each range whether that was all of it. `responses`: to each of them.
 
     Returns: where the ranges begin that are.
     """

@@ -24,10 +24,7 @@ Response = tuple[str, int, str, str]
 async def append(database: Database, run: Run, replies: Sequence[Response]) -> None:
     """Keeps replies; one to the same (item_id, sample) replaces the earlier.
 
-    Args:
-        database: the store.
-        run: whose replies they are.
-        replies: in the order in which they came.
+    `replies`: in the order in which they came.
     """
     async with database.begin() as connection:
         await add(connection, run, replies)

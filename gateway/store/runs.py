@@ -71,10 +71,7 @@ async def create(database: Database, run_id: str, options: dict[str, Any]) -> No
 async def create_all(database: Database, asked: Mapping[str, dict[str, Any]], *, max_queued: int) -> None:
     """Queues runs, all of them or none; see `create`.
 
-    Args:
-        database: the store.
-        asked: options by run id.
-        max_queued: runs that may wait, these included.
+    `asked`: options by run id. `max_queued`: runs that may wait, these included.
 
     Raises: BusyError when more would wait.
     """

@@ -116,12 +116,7 @@ async def take(
 ) -> list[str]:
     """Takes a due time: queues its runs and sets the next time, in one transaction, once whoever else tries.
 
-    Args:
-        database: the store.
-        schedule: as `due` gave it.
-        now: Unix seconds; all times up to it count as this one.
-        options: of each run to queue.
-        error: why there are none.
+    `now`: Unix seconds; all times up to it count as this one.
 
     Returns: ids of the runs; none when another took it, or when those of the time before have not ended.
     """

@@ -44,12 +44,8 @@ async def observe(
     that began before the last change was noted is stale and says nothing; a run that waits or goes on already is not
     queued twice.
 
-    Args:
-        database: the store.
-        upstream: its name.
-        fingerprints: model to what identifies what is served under that name.
-        asked_at: Unix seconds at which the upstream was asked.
-        runs_of: the options of the runs that a changed model calls for.
+    `fingerprints`: model to what identifies what is served under that name. `asked_at`: Unix seconds at which the
+    upstream was asked. `runs_of`: the options of the runs that a changed model calls for.
 
     Returns: model to ids of the runs queued for it, for each model that changed.
     """

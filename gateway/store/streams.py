@@ -170,9 +170,7 @@ async def n_alarmed(database: Database) -> int:
 async def find(database: Database, labels: Mapping[str, str | None]) -> str | None:
     """Id of the newest stream of a series; None where there is none.
 
-    Args:
-        database: the store.
-        labels: auditor, metric, axis, group and model; None or "" where the series has none.
+    `labels`: auditor, metric, axis, group and model; None or "" where the series has none.
     """
     same = [streams.c[_COLUMNS.get(name, name)] == (value or "") for name, value in labels.items()]
     query = sa.select(streams.c.key).where(*same).order_by(streams.c.updated_at.desc()).limit(1)

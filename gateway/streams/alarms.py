@@ -27,14 +27,7 @@ async def acknowledge(
 ) -> Stream | None:
     """Lowers the alarm, starts the detector anew and puts it on record, in one transaction.
 
-    Args:
-        database: the store.
-        stream_id: of the stream.
-        settings: of the drift detectors.
-        by: who says so.
-        reason: why.
-        accept_new_level: False keeps the reference, True makes the next audits the window of a new one.
-        client: network address.
+    `accept_new_level`: False keeps the reference, True makes the next audits the window of a new one.
 
     Returns: the stream after it; None when there is no such stream.
     Raises: ConflictError when no alarm stands: there is nothing to lower, and evidence would be lost.
@@ -76,14 +69,6 @@ async def restart(
     """Starts a stream again with the next audit, damaged or not, and puts it on record, in one transaction.
 
     Its estimate, reference, detector and alarm are gone; its measurements stay.
-
-    Args:
-        database: the store.
-        stream_id: of the stream.
-        settings: of the drift detectors.
-        by: who says so.
-        reason: why.
-        client: network address.
 
     Returns: the stream after it; None when there is no such stream.
     """

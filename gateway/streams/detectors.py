@@ -116,10 +116,7 @@ class Detectors(ShownDetector, frozen=True, kw_only=True):
 def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> ShownDetector:
     """The form of one stream's detector, without what a gateway adds.
 
-    Args:
-        stream: after its newest audit.
-        settings: that it is audited by.
-        n_streams: K, for the smallest change that is found.
+    `stream`: after its newest audit. `n_streams`: K, for the smallest change that is found.
     """
     state, detector, metric = stream.state, stream.state.detector, stream.key.metric
     rate = pace.per_day(state.pace)

@@ -136,13 +136,9 @@ def with_calibration(
 ) -> LiveEstimate:
     """The estimate of a stream with its share above 0, corrected.
 
-    Args:
-        shown: of the stream.
-        stream: a judge's.
-        rates: of that judge by group, never those of all groups together.
-        threshold: above which a score is positive in them.
-        used: where they come from.
-        drifted_since: when its judge was last found to have drifted; None: never.
+    `stream`: a judge's. `rates`: of that judge by group, never those of all groups together. `threshold`: above which a
+    score is positive in them. `used`: where they come from. `drifted_since`: when its judge was last found to have
+    drifted; None: never.
     """
     known = rates.get(stream.key.group) if stream.key.group else None
     above = stream.state.above or WeightedSums()
@@ -183,9 +179,7 @@ def _calibrated(stream: Stream, above: WeightedSums, known: KnownRates | None, t
 def with_most_normal(score: LiveEstimate, distances: Iterable[LiveEstimate]) -> LiveEstimate:
     """The estimate of an axis' score with its most normal identity.
 
-    Args:
-        score: of the axis.
-        distances: mean distances of the identities of that axis, by the same instrument.
+    `distances`: mean distances of the identities of that axis, by the same instrument.
     """
     by_group = {one.group: one for one in distances if one.group is not None}
     return msgspec.structs.replace(score, most_normal=most_normal(by_group))

@@ -95,13 +95,7 @@ def history_of(
 ) -> History:
     """The history as it is shown.
 
-    Args:
-        stream: whose it is.
-        read: its measurements; None when there are none.
-        window: as asked for.
-        settings: of the drift detectors.
-        n_streams: how many there are in the store, for the threshold.
-        changes: of its model.
+    `n_streams`: how many there are in the store, for the threshold.
     """
     key, detector = stream.key, stream.state.detector
     buckets = [] if read is None else [_bucket(stream, read.length, *one) for one in read.periods.items()]

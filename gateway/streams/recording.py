@@ -87,13 +87,8 @@ async def record_all(
     streams, the tables of followers, counters and the ledger in this order, and the rows of each in the order of their
     keys, so that none deadlocks.
 
-    Args:
-        database: the store.
-        recordings: what auditors made of exchanges.
-        settlings: exchanges to settle, as what is recorded of them says. One that is settled already stays as it is.
-        settings: of the drift detectors.
-        keep_text: whether settled exchanges keep theirs.
-        followers: called, in this order, with what is new.
+    `settlings`: exchanges to settle, as what is recorded of them says. One that is settled already stays as it is.
+    `keep_text`: whether settled exchanges keep theirs. `followers`: called, in this order, with what is new.
 
     Returns: of each recording, False when it had been recorded before, or the exchange is gone: it changed nothing.
     """

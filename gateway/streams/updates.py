@@ -135,12 +135,8 @@ async def write(
 ) -> None:
     """Puts streams back, with what is shown of them.
 
-    Args:
-        connection: the transaction that has locked them.
-        moved: the streams.
-        settings: of the drift detectors.
-        n_streams: how many there are in the store.
-        beside: distances and scores of axes that have not moved, but whose others have.
+    `connection`: the transaction that has locked them. `beside`: distances and scores of axes that have not moved, but
+    whose others have.
     """
     if not moved:
         return

@@ -9,11 +9,7 @@ MOST_CHARACTERS = 128
 def exemplar(request_id: str, trace_id: str, value: float, at: float) -> Exemplar | None:
     """None for a request whose id does not fit, or is no plain text.
 
-    Args:
-        request_id: by which the console and the logs find it.
-        trace_id: "" for none.
-        value: what was observed.
-        at: Unix seconds.
+    `request_id`: by which the console and the logs find it. `trace_id`: "" for none.
     """
     labels = {"request_id": request_id} | ({"trace_id": trace_id} if trace_id else {})
     if not (request_id.isascii() and request_id.isprintable()):

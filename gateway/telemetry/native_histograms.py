@@ -33,11 +33,7 @@ def native_histogram(
 ) -> NativeHistogram:
     """What a scraper is told.
 
-    Args:
-        buckets: observations by index of bucket.
-        count: of all observations. Those in no bucket are zeros, or of a version that had no such buckets.
-        total: sum of all observations.
-        exemplars: some of them.
+    `count`: of all observations. Those in no bucket are zeros, or of a version that had no such buckets.
     """
     spans: list[BucketSpan] = []
     deltas: list[int] = []

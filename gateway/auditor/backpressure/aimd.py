@@ -85,13 +85,9 @@ class AimdLimit:
     ) -> Reason | None:
         """One poll of the server.
 
-        Args:
-            load: what it says; None when it says nothing of the kind.
-            in_flight: our requests there now.
-            peak: the most of them since the poll before: its gauges may still count those that have ended.
-            now: the time.
-            latency: of live answers.
-            affordable: share of the audits in flight to which one that is "over" cuts them.
+        `load`: what it says; None when it says nothing of the kind. `peak`: the most of them since the poll before: its
+        gauges may still count those that have ended. `affordable`: share of the audits in flight to which one that is
+        "over" cuts them.
 
         Returns: why what is in flight above the limit is to be cut off; None when it may end by itself.
         """

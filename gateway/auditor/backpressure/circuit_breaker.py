@@ -76,11 +76,7 @@ class Attempt:
     ) -> None:
         """As the audit begins, at a Unix time.
 
-        Args:
-            auditor: its name.
-            exchange_id: what it audits.
-            began_at: Unix seconds.
-            blocked_by: a server that it needs and whose circuit is open: nothing is sent.
+        `blocked_by`: a server that it needs and whose circuit is open: nothing is sent.
         """
         self.auditor = auditor
         self.exchange_id = exchange_id
@@ -174,10 +170,7 @@ class FailureRun:
         It is the exchange's own failure, and none in the row, when the server has answered others in the meantime:
         since its first audit began or, where no exchange could have caused the fault, since it failed before.
 
-        Args:
-            fault: how.
-            began_at: when the audit did.
-            earlier: what is known of the exchange; None at its first failure.
+        `began_at`: when the audit did. `earlier`: what is known of the exchange; None at its first failure.
 
         Returns: the exchange's own failures so far; None once they are too many, and it has failed for good.
         """

@@ -11,9 +11,7 @@ SHORTEST_CHECK_SECONDS = 0.05
 async def time_limit(seconds: float, held_seconds: Callable[[], float]) -> AsyncIterator[None]:
     """As asyncio.timeout, on a clock that leaves out some time.
 
-    Args:
-        seconds: how long the block may take.
-        held_seconds: a total that grows with the clock while the block is held back.
+    `held_seconds`: a total that grows with the clock while the block is held back.
 
     Raises: TimeoutError when the block has taken longer.
     """

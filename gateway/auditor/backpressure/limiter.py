@@ -362,10 +362,7 @@ class ConcurrencyLimiters:
     def of(self, origin: str, name: str, api_key: str | None = None) -> ConcurrencyLimiter | None:
         """The limiter of a server, made when first asked for; None when `audits.adaptive_concurrency` is off.
 
-        Args:
-            origin: base URL without /v1.
-            name: what to call it in the metrics; the first name of an origin stays.
-            api_key: of that server.
+        `origin`: base URL without /v1. `name`: what to call it in the metrics; the first name of an origin stays.
         """
         if not self._settings.adaptive_concurrency:
             return None

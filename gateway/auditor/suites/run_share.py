@@ -40,15 +40,7 @@ class RunShare:
         servers: tuple[str | None, ...] = (),
         call: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """
-        Args:
-            database: the store.
-            run: as it was claimed.
-            log: into which replies of others are put.
-            is_own: whether this auditor has the run.
-            servers: part of the terms.
-            call: lets idle auditors know that there are ranges.
-        """
+        """`log`: into which replies of others are put. `call`: lets idle auditors know that there are ranges."""
         self._database = database
         self._run = run
         self._log = log
