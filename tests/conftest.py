@@ -51,6 +51,16 @@ async def database(store_url: str) -> AsyncIterator[Database]:
     await opened.close()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves out the databases of which a test says nothing: see the marker `stores`."""
+    items[:] = [item for item in items if _is_wanted(item)]
+
+
+def _is_wanted(item: pytest.Item) -> bool:
+    marker, params = item.get_closest_marker("stores"), getattr(getattr(item, "callspec", None), "params", {})
+    return marker is None or params.get("store_url", marker.args[0]) in marker.args
+
+
 def pytest_sessionfinish() -> None:
     """Ends the Chromium that tests share, where one of them has started it."""
     if (support := sys.modules.get("tests.support.browser")) is not None:

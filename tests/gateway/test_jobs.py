@@ -185,7 +185,7 @@ async def test_job_cut_off_by_a_stop_runs_again(queue: JobQueue, monkeypatch: py
         await eventually(lambda: seen == [7])
 
 
-@pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+@pytest.mark.stores("postgresql")
 async def test_stop_ends_a_worker_that_registers(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that is still waiting for its first connection when it is told to stop ends, though such a wait may
     swallow a cancellation: Python 3.11's asyncio.wait_for does when both come at once."""

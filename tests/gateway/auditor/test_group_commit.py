@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 import sqlalchemy as sa
 
 from auditors.types import Exchange, Measurement
@@ -14,6 +15,8 @@ from gateway.store.database import Database
 from gateway.store.measurements import Recording
 from gateway.streams.recording import Settling
 from tests.support.store.made import SETTINGS, exchange, measurement
+
+pytestmark = pytest.mark.stores("sqlite")
 
 
 async def recordings(database: Database, count: int) -> list[Recording]:
@@ -39,6 +42,7 @@ def commits(database: Database) -> Iterator[list[object]]:
         sa.event.remove(engine, "commit", listener)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_what_comes_meanwhile_shares_a_transaction(database: Database) -> None:
     """The first goes alone, all others together as far as one transaction takes them; then all are recorded."""
     group = GroupCommit(database, SETTINGS, keep_text=True)
@@ -56,6 +60,7 @@ async def test_what_comes_meanwhile_shares_a_transaction(database: Database) -> 
     assert await ledger.counts(database) == {("other", "audited"): len(planned)}
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_one_that_cannot_be_stored_fails_alone(database: Database) -> None:
     """Whoever recorded it hears why; the others of its transaction are recorded."""
     group = GroupCommit(database, SETTINGS, keep_text=True)

@@ -3,11 +3,15 @@
 import asyncio
 import time
 
+import pytest
+
 from gateway.auditor import maintenance
 from gateway.config.loading import validate
 from gateway.store import counters, exchanges, ledger
 from gateway.store.database import Database
 from tests.support.store.made import exchange
+
+pytestmark = pytest.mark.stores("sqlite")
 
 DAY = 86_400
 N = 2 * exchanges.IDS_AT_ONCE + 100
@@ -21,6 +25,7 @@ async def waiting(database: Database, days: float) -> list[str]:
     return [one.id for one in batch]
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_several_auditors_share_the_work(database: Database) -> None:
     """None takes what another has: what waited too long is counted once, and what is too old is gone."""
     await waiting(database, days=2)

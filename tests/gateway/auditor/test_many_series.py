@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import msgspec
+import pytest
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -16,6 +17,8 @@ from gateway.telemetry.exposition import Exposition
 from tests.gateway.auditor.test_metrics import stream
 from tests.support.store import many_streams
 from tests.support.store.made import exchange, measurement
+
+pytestmark = pytest.mark.stores("sqlite")
 
 ACCEPTS_OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 

@@ -13,6 +13,8 @@ from gateway.auditor.metrics_snapshot import MetricsRenewal, SnapshotReader
 from gateway.store.database import Database
 from tests.support.integration.auditing import sample
 
+pytestmark = pytest.mark.stores("sqlite")
+
 
 async def test_a_scrape_finds_what_the_store_has_now(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read a moment ago is not read again; what is older is."""

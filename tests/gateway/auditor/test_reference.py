@@ -16,6 +16,8 @@ from gateway.store import runs
 from gateway.store.database import Database
 from tests.gateway.store.test_runs import OPTIONS
 
+pytestmark = pytest.mark.stores("sqlite")
+
 
 def estimate(metric: str, lower: float | None, upper: float | None, **place: Any) -> Estimate:
     return Estimate(metric=metric, value=None, lower=lower, upper=upper, n=100, **{"axis": "gender", **place})

@@ -29,6 +29,8 @@ from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, 
 from tests.support.gateway.control_plane import control_plane
 from tests.support.store.made import exchange, measurement
 
+pytestmark = pytest.mark.stores("sqlite")
+
 SETTINGS = DriftSettings(average_run_length=100.0)
 
 

@@ -1,6 +1,7 @@
 """The log of a suite run in the store: what an auditor that takes the run over still knows of it."""
 
 import msgspec
+import pytest
 import sqlalchemy as sa
 
 from benchmarks.run.plan import Plan
@@ -11,6 +12,8 @@ from gateway.store.database import Database
 from gateway.store.store_log import StoreLog
 from gateway.store.tables import runs as table
 from tests.support.benchmarks.scripted import ScriptedCompleter, pick, plan
+
+pytestmark = pytest.mark.stores("sqlite")
 
 
 async def asked(database: Database, ready: Plan) -> Result:

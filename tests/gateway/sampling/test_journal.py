@@ -18,6 +18,8 @@ from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
 from tests.support.store.made import exchange
 
+pytestmark = pytest.mark.stores("sqlite")
+
 IN_FLIGHT = [("other", "sampled_out", 3), ("other", "failed", 2)]
 WAITING = [("other", "sampled_out", 5), ("vip", "failed", 1)]
 
@@ -44,6 +46,7 @@ def sink(database: Database) -> DirectSink:
     return DirectSink(database, open_queue(database))
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_a_dead_workers_counts_reach_the_ledger_once(
     tmp_path: Path, database: Database, sink: DirectSink
 ) -> None:

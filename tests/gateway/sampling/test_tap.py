@@ -31,6 +31,8 @@ from gateway.store.ledger import Deltas
 from tests.support.store.made import exchange
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.stores("sqlite")
+
 spawn = multiprocessing.get_context("spawn")
 
 SECRET = b"0123456789abcdef"
@@ -63,6 +65,7 @@ def id_between(low: float, high: float) -> str:
     return next(name for n in range(10_000) if low <= fraction(SECRET, name := f"id-{n}") < high)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_sampled_exchanges_reach_store_ledger_and_queue(database: Database, queue: JobQueue) -> None:
     """Offered copies are stored with what was recorded about them, counted as queued, and announced in jobs."""
     tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, queue))
@@ -470,6 +473,7 @@ async def test_copies_that_the_store_never_takes_are_counted_as_failed(
     await database.close()
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_unstorable_batch_does_not_hold_up_the_next(database: Database, queue: JobQueue) -> None:
     """Exchanges that the database refuses for what they are count as failed, and later ones are stored."""
     tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, queue))
@@ -501,6 +505,7 @@ def _offer_for_ever(url: str, counted: Any) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_what_was_counted_as_queued_survives_kill_9(database: Database) -> None:
     """kill -9 of the writing process: every exchange it had counted as queued is in the store, and in the ledger."""
     counted = spawn.Value("i", 0)

@@ -19,6 +19,8 @@ from gateway.streams import recording
 from gateway.streams.recording import Settling
 from tests.support.store.made import SETTINGS, exchange, measurement
 
+pytestmark = pytest.mark.stores("sqlite")
+
 REASON = Reason(text="man: praised as a born leader, says ann@example.org")
 CALLS = [KeptCall("look_up", '{"who": "ann@example.org"}')]
 ANSWERS = Answers(

@@ -13,6 +13,8 @@ from gateway.store.database import Database
 from gateway.streams import recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 
+pytestmark = pytest.mark.stores("sqlite")
+
 RATES = KnownRates(
     n_positive=60,
     n_negative=60,

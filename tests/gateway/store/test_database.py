@@ -210,7 +210,7 @@ async def test_postgresql_that_is_not_there_hides_the_password() -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+@pytest.mark.stores("postgresql")
 async def test_a_server_that_sends_text_without_an_encoding(store_url: str) -> None:
     """A PostgreSQL that was made in the locale C has the encoding SQL_ASCII, and its client gets UTF-8 all the same."""
     name = store_url.rpartition("/")[2]
@@ -238,16 +238,11 @@ async def test_whoever_only_looks_makes_no_store(tmp_path: Path) -> None:
     assert not missing.exists()
 
 
-@pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+@pytest.mark.stores("postgresql")
 async def test_queries_are_not_compiled(database: Database) -> None:
     """Over the partitions of many days PostgreSQL would compile for longer than it computes."""
     async with database.read() as connection:
         assert (await connection.execute(sa.text("SHOW jit"))).scalar() == "off"
-
-
-POSTGRESQL = pytest.mark.parametrize(
-    "store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
-)
 
 
 async def test_connections_that_are_all_in_use(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +263,7 @@ async def test_connections_that_are_all_in_use(store_url: str, monkeypatch: pyte
         await database.close()
 
 
-@POSTGRESQL
+@pytest.mark.stores("postgresql")
 async def test_a_server_that_may_only_be_read(database: Database) -> None:
     """As after a failover: it is the server's fault, and may be over in a moment."""
 
@@ -282,7 +277,7 @@ async def test_a_server_that_may_only_be_read(database: Database) -> None:
     await write(first="SET TRANSACTION READ WRITE")
 
 
-@POSTGRESQL
+@pytest.mark.stores("postgresql")
 async def test_a_server_that_ends_an_idle_transaction(database: Database) -> None:
     """Managed servers do so to a client that was cut off: the next transaction has a connection of its own."""
 
@@ -309,7 +304,7 @@ async def test_what_can_never_be_stored_is_no_fault_of_the_server(database: Data
         await store()
 
 
-@POSTGRESQL
+@pytest.mark.stores("postgresql")
 async def test_a_server_that_acknowledges_nothing_is_given_up(database: Database) -> None:
     """The kernel would ask it again after ever longer pauses, and not be heard when the network is back."""
     async with database.read() as connection:

@@ -16,6 +16,8 @@ from gateway.store.exchange_search import Criteria, Found
 from gateway.streams import recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 
+pytestmark = pytest.mark.stores("sqlite")
+
 
 async def stored(database: Database, number: int, *found: Measurement | AuditFailure, **given: Any) -> Exchange:
     """An exchange received at `number`, with what the judge made of it."""
@@ -33,6 +35,7 @@ async def found(database: Database, **criteria: Any) -> list[tuple[str, float | 
     return [(one.exchange.id, one.score.value if one.score else None) for one in rows]
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_each_criterion_finds_its_own(database: Database) -> None:
     """Request id, tag, key, model, state, auditor, metric, axis, group and bounds each leave out what differs."""
     about = {"group": "men", "axis": "religion", "metric": "refusal_rate"}
@@ -110,6 +113,7 @@ async def test_what_waits_for_a_server_says_so(database: Database) -> None:
     assert (waiting.auditor, waiting.outcome, waiting.server) == ("judge", "waiting", "auditors.judge")
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_pages_leave_out_and_repeat_nothing(database: Database) -> None:
     """Also where many exchanges came at the same instant, have several scores, and more arrive in between."""
     for number in range(12):
@@ -130,6 +134,7 @@ async def test_pages_leave_out_and_repeat_nothing(database: Database) -> None:
     assert times == sorted(times, reverse=True)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_a_page_ends_early_where_little_fits(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says how far it has looked, and from there on the rest is found: once, though many came at one instant."""
     monkeypatch.setattr(exchange_search, "FIRST_LOOK", 4)
@@ -146,6 +151,7 @@ async def test_a_page_ends_early_where_little_fits(database: Database, monkeypat
     assert parts > 5
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 @pytest.mark.parametrize("request_id", ["'; DROP TABLE exchanges; --", "x" * 200, "%", "\x00", "'", '"'])
 async def test_an_odd_request_id_is_only_a_text(database: Database, request_id: str) -> None:
     """What a client chose is compared as it was stored, and is no pattern."""
@@ -156,6 +162,7 @@ async def test_an_odd_request_id_is_only_a_text(database: Database, request_id: 
     assert not await exchange_search.has_request(database, request_id + "y" if len(request_id) < 200 else "y")
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_exchanges_of_a_stream_on_either_side_of_a_moment(database: Database) -> None:
     """Newest first; another stream's, those without a value and deleted ones are not among them."""
     start = time.time() - 60
@@ -180,6 +187,7 @@ async def test_deleted_exchanges_are_found_no_more(database: Database) -> None:
     assert await exchange_search.load(database, ["e1"]) == {}
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_a_long_tag_is_found_and_deleted_as_it_was_stored(database: Database) -> None:
     """Columns keep the beginning of a text that is too long for them."""
     await stored(database, 1, tag="t" * 100)
@@ -187,6 +195,7 @@ async def test_a_long_tag_is_found_and_deleted_as_it_was_stored(database: Databa
     assert (await exchanges.delete(database, tag="t" * 100)).exchanges == 1
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 @pytest.mark.parametrize(
     ("criteria", "index"),
     [

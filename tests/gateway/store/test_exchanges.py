@@ -22,7 +22,10 @@ from gateway.streams import recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 from tests.support.store.scored import scores_of
 
+pytestmark = pytest.mark.stores("sqlite")
 
+
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_exchange_comes_back_as_it_went_in(database: Database) -> None:
     """Every field survives, bytes that are no text included."""
     one = exchange(request_body=bytes(range(256)), response_body=b"", key_name="k", tag="t", stream=True)
@@ -49,6 +52,7 @@ async def test_a_request_that_is_no_json(database: Database, body: bytes, *, sea
     assert unopened.request_body == (b"" if seals else exchanges.NO_JSON)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_what_clients_send_fits_the_columns(database: Database) -> None:
     """Overlong names and NUL characters from clients are cut, not refused with the whole batch."""
     one = exchange(request_id="r" * 500, model="m\x00" * 300, endpoint="/v1/" + "x" * 100)
@@ -58,6 +62,7 @@ async def test_what_clients_send_fits_the_columns(database: Database) -> None:
     assert (stored.request_id, stored.model) == ("r" * 200, "m" * 200)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_repeating_a_committed_batch_changes_nothing(database: Database) -> None:
     """A sender that did not hear of a commit may send the batch again, with and without copies in it."""
     batch = [exchange(), exchange()]
@@ -68,6 +73,7 @@ async def test_repeating_a_committed_batch_changes_nothing(database: Database) -
     assert await exchanges.backlog(database) == (2, batch[0].received_at)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_repeating_a_batch_that_is_being_written_changes_nothing(database: Database) -> None:
     """Repetitions that overtake each other are one; those of another sender are another."""
     batch, other = [exchange(), exchange()], [exchange()]
@@ -81,6 +87,7 @@ async def test_repeating_a_batch_that_is_being_written_changes_nothing(database:
     assert await ledger.counts(database) == {("other", "queued"): 3}
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_an_error_of_the_store_quotes_no_text(database: Database) -> None:
     """What the database refuses ends up in a log; what was served may not."""
     one = exchange(request_body=b"a private question", response_body=b"a private answer")
@@ -90,6 +97,7 @@ async def test_an_error_of_the_store_quotes_no_text(database: Database) -> None:
     assert "private" not in str(refused.value)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_deliveries_are_forgotten_in_time(database: Database) -> None:
     """What tells repetitions apart goes with its sender; a sender that is still at work keeps its entry."""
     now = time.time()
@@ -109,6 +117,7 @@ async def test_decisions_without_copies_are_counted(database: Database) -> None:
     assert await ledger.counts(database) == {("a", "filtered"): 10, ("b", "sampled_out"): 20}
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_settling_moves_the_exchange_in_the_ledger_once(database: Database) -> None:
     """Of two processes that settle an exchange one does; the counts still sum to the requests."""
     one = exchange(stratum="vip")
@@ -124,6 +133,7 @@ async def test_settling_moves_the_exchange_in_the_ledger_once(database: Database
     assert await exchanges.load(database, [one.id]) == [one]
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_waiting_lists_the_oldest_first(database: Database) -> None:
     """The sweep sees exchanges that are queued and old enough, oldest first, and the backlog counts all."""
     now = time.time()
@@ -152,6 +162,7 @@ async def test_expired_exchanges_are_counted(database: Database) -> None:
     assert stored == msgspec.structs.replace(old, request_body=b"", response_body=b"")
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_retention_deletes_exchanges_and_keeps_measurements(database: Database) -> None:
     """Old settled exchanges go with their audits; streams, counters and the ledger keep what they meant."""
     old, waiting = exchange(received_at=time.time() - 100), exchange(received_at=time.time() - 100)
@@ -166,7 +177,7 @@ async def test_retention_deletes_exchanges_and_keeps_measurements(database: Data
     assert (await counters.read(database), await ledger.counts(database)) == before
 
 
-@pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+@pytest.mark.stores("postgresql")
 async def test_retention_waits_for_nobody(database: Database) -> None:
     """An exchange that somebody works on is left for the next pass; the others go at once."""
     held, free = exchange(received_at=time.time() - 100), exchange(received_at=time.time() - 99)

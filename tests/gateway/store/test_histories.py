@@ -18,6 +18,8 @@ from gateway.streams import recording, updates
 from gateway.streams.history import history_of
 from tests.support.store.made import SETTINGS, exchange, measurement
 
+pytestmark = pytest.mark.stores("sqlite")
+
 START = 1_767_225_600.0
 """2026-01-01 00:00 UTC."""
 
@@ -56,6 +58,7 @@ def shown(read: Read | None) -> dict[float, tuple[int, Any, dict[str, int]]]:
     }
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_measurements_lie_in_periods_of_equal_length(database: Database) -> None:
     """Each in the period in which it was recorded; one without any is absent, one without a value has no mean."""
     stream = ""
@@ -100,6 +103,7 @@ async def test_a_value_weighs_as_in_the_live_mean(database: Database) -> None:
     assert window_estimate(live.key, one.values, {}).value == pytest.approx((1.0 - 4.0 + 16.0) / 13.0)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_the_newest_are_read(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to a bound, and it is said that there are older ones; a window narrows it, by number or by time."""
     now = time.time()

@@ -8,6 +8,8 @@ from gateway.store.database import Database
 from gateway.streams import recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 
+pytestmark = pytest.mark.stores("sqlite")
+
 
 async def labelled(
     database: Database, judged: float | None, *people: float, version: str = "1", rate_factor: float = 1.0
@@ -26,6 +28,7 @@ async def labelled(
         )
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_pairs_are_on_the_unit_scale_and_weighted(database: Database) -> None:
     """A judge's 2 and people's -1 and 2 (mean .5) are 1 and .5; the audit stands for four exchanges."""
     await labelled(database, 2.0, -1.0, 2.0)

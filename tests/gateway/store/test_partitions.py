@@ -17,9 +17,6 @@ from gateway.streams import recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 
 TODAY = int(time.time()) // A_DAY * A_DAY
-on_postgres = pytest.mark.parametrize(
-    "store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
-)
 
 
 def row(at: float, exchange_id: str | None = None) -> dict[str, Any]:
@@ -50,7 +47,7 @@ async def bounds(database: Database) -> list[tuple[float, float]]:
         return [(one.start, one.end) for one in await partitions.listed(connection)]
 
 
-@on_postgres
+@pytest.mark.stores("postgresql")
 async def test_days_are_ready_ahead_of_time(database: Database) -> None:
     """Yesterday, today and the next week have a partition each, from midnight to midnight UTC; again adds none."""
     await partitions.prepare(database)
@@ -60,7 +57,7 @@ async def test_days_are_ready_ahead_of_time(database: Database) -> None:
     assert {(TODAY + n * A_DAY, TODAY + (n + 1) * A_DAY) for n in range(-1, DAYS_AHEAD + 1)} <= set(first)
 
 
-@on_postgres
+@pytest.mark.stores("postgresql")
 async def test_a_missing_partition_loses_no_row(database: Database) -> None:
     """Rows of a day that nobody made a partition for, at both ends of it, move into it when it is made; others stay."""
     day = TODAY + 3 * A_DAY
@@ -124,7 +121,7 @@ async def test_whoever_deletes_exchanges_unlinks_their_measurements(database: Da
     assert sorted(linked, key=str) == [None, None, None, "kept", "kept", "kept"]
 
 
-@on_postgres
+@pytest.mark.stores("postgresql")
 async def test_a_busy_partition_is_dropped_later(database: Database) -> None:
     """Whoever reads old measurements for long keeps them for the next pass, and nobody waits for more than a moment."""
     await partitions.prepare(database, since=TODAY - 5 * A_DAY)
@@ -139,7 +136,7 @@ async def test_a_busy_partition_is_dropped_later(database: Database) -> None:
     assert await times(database) == []
 
 
-@on_postgres
+@pytest.mark.stores("postgresql")
 async def test_audits_are_recorded_while_partitions_come_and_go(database: Database) -> None:
     """Through the path of the auditor, on a day whose partition is missing."""
     await drop(database, TODAY)
@@ -154,7 +151,7 @@ async def test_audits_are_recorded_while_partitions_come_and_go(database: Databa
     assert await times(database, "measurements_other") == []
 
 
-@on_postgres
+@pytest.mark.stores("postgresql")
 async def test_an_export_reads_in_the_order_of_ids_without_sorting(database: Database) -> None:
     """Over all days, by an index: what comes after an id is not the whole table."""
     await partitions.prepare(database)

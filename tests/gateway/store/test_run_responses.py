@@ -21,7 +21,7 @@ async def test_replies_to_some_items(database: Database) -> None:
     assert sorted(await run_responses.at(database, "r", [("a", 2), ("b", 0), ("none", 1)])) == ["a2", "b0"]
 
 
-@pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+@pytest.mark.stores("postgresql")
 async def test_replies_are_found_by_their_items_in_a_new_table(database: Database) -> None:
     """A plan that is made while nothing is known of the table, and kept, must not read the whole run for each range."""
     given = {"run_id": "r", "items": '["a", "b"]', "first": 0, "last": 5}

@@ -11,6 +11,8 @@ from gateway.store import catalogue, counters, run_responses, runs
 from gateway.store.database import Database
 from tests.support.integration.running_suites import kept_replies
 
+pytestmark = pytest.mark.stores("sqlite")
+
 OPTIONS = {"suite": "stereoset", "model": "m", "mode": "sample", "protocol": "corrected", "limit": 3}
 
 
@@ -37,6 +39,7 @@ async def test_new_run_is_queued(database: Database) -> None:
     assert await runs.get(database, "absent") is None
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_the_queue_is_counted_by_one_at_a_time(database: Database) -> None:
     """Of runs queued at the same time only those find room that there is room for; a set is queued whole or not."""
     sets = [{f"{number}-{part}": OPTIONS for part in "ab"} for number in range(6)]
@@ -50,6 +53,7 @@ async def test_the_queue_is_counted_by_one_at_a_time(database: Database) -> None
     assert "4 suite runs wait and 2 would be added; audits.max_queued is 5" in str(refused[-1])
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_one_claim_of_many_succeeds(database: Database) -> None:
     """Auditors that reach for the same run at once do not run it twice."""
     await runs.create(database, "r", OPTIONS)
@@ -57,6 +61,7 @@ async def test_one_claim_of_many_succeeds(database: Database) -> None:
     assert sum(claim is not None for claim in claims) == 1
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_run_of_a_dead_auditor_can_be_claimed(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """A running run is taken over only when its heartbeat is too old."""
     first = await running(database)
@@ -70,6 +75,7 @@ async def test_run_of_a_dead_auditor_can_be_claimed(database: Database, monkeypa
     assert second.started_at == first.started_at
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_later_reply_replaces_the_earlier(database: Database) -> None:
     """Replies are kept by item and sample, and every request is counted by status."""
     run = await running(database)
@@ -187,6 +193,7 @@ async def test_lists_are_filtered_and_newest_first(database: Database) -> None:
     assert [run.id for run in await runs.list_runs(database, limit=1)] == ["c"]
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_newest_finished_run_of_each_kind(database: Database) -> None:
     """Of several finished runs with the same options the newest counts; unfinished ones do not."""
     for run_id, model in (("a", "m"), ("b", "m"), ("c", "n"), ("d", "m")):

@@ -11,11 +11,14 @@ from gateway.errors import ConflictError, NotFoundError
 from gateway.store import runs, schedules, served
 from gateway.store.database import Database
 
+pytestmark = pytest.mark.stores("sqlite")
+
 REQUEST = AuditRequest(suites=["stereoset"], model="m")
 OPTIONS: dict[str, Any] = {"suite": "stereoset", "model": "m", "mode": "sample", "protocol": "corrected"}
 HOURLY = Timing.of(None, 3600)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_one_due_time_is_taken_once(store_url: str) -> None:
     """Of five auditors that find the same time due one queues the runs, also when they all try at once."""
     auditors = [await Database.open(store_url) for _ in range(5)]
@@ -60,6 +63,7 @@ async def test_runs_do_not_pile_up(database: Database) -> None:
     assert (await schedules.get(database, made.id)).last_error is None
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_names_are_unique(database: Database) -> None:
     """A second schedule of the same name is refused with what to do."""
     await schedules.create(database, "nightly", HOURLY, REQUEST)
@@ -67,6 +71,7 @@ async def test_names_are_unique(database: Database) -> None:
         await schedules.create(database, "nightly", HOURLY, REQUEST)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_the_configuration_is_adopted(database: Database) -> None:
     """Configured schedules come, change and go with the file; one that is as before keeps its next time."""
     await schedules.create(database, "mine", HOURLY, REQUEST)
@@ -100,6 +105,7 @@ async def seen(database: Database, fingerprints: dict[str, str], asked_at: float
     return await served.observe(database, "gpu0", fingerprints, asked_at=asked_at, runs_of=options_for)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_a_change_of_model_is_noticed_once(store_url: str) -> None:
     """The first look only learns; of four auditors that see a change one queues the runs."""
     auditors = [await Database.open(store_url) for _ in range(4)]

@@ -22,6 +22,8 @@ from gateway.streams import recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 from tests.support.store.scored import scores_of
 
+pytestmark = pytest.mark.stores("sqlite")
+
 ASKED = b'{"user": "ann", "messages": [{"role": "user", "content": "I am ann@example.org. Who leads better?"}]}'
 WHISPER = b"Who leads better"
 
@@ -161,6 +163,7 @@ async def _audited(database: Database, **given: object) -> str:
     return one.id
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_deletion_takes_the_text_and_leaves_the_numbers(database: Database) -> None:
     """Deleting by request id removes exchange and words; the stream keeps its sums, the measurement its value."""
     await _audited(database, request_id="gone")

@@ -25,6 +25,8 @@ from gateway.streams import recording
 from tests.support.gateway.control_plane import control_plane
 from tests.support.store.made import exchange, measurement
 
+pytestmark = pytest.mark.stores("sqlite")
+
 SETTINGS = DriftSettings(average_run_length=100.0, reference_window=10)
 WHO = {"by": "Ann", "reason": "a forged rate"}
 
@@ -155,6 +157,7 @@ async def test_the_others_move_on(database: Database) -> None:
         assert "1e160" in (await connection.execute(query)).scalar_one()
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_many_audits_in_one_transaction(database: Database) -> None:
     """The group commit writes all of them, and none fails alone."""
     await record(database)

@@ -11,6 +11,8 @@ from gateway.streams import alarms, recording
 from tests.support.store.made import SETTINGS, exchange, measurement
 from tests.support.store.scored import scores_of
 
+pytestmark = pytest.mark.stores("sqlite")
+
 
 async def record(database: Database, value: float | None, **fields: object) -> bool:
     """Stores a new exchange and one judge score on it."""
@@ -20,6 +22,7 @@ async def record(database: Database, value: float | None, **fields: object) -> b
     return await recording.record(database, one, "judge", found, 0.1, probability=0.5, settings=SETTINGS)
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_second_recording_changes_nothing(database: Database) -> None:
     """Ten processes record the same audit; one does, and every sum moves once."""
     one = exchange()
@@ -45,6 +48,7 @@ async def test_second_recording_changes_nothing(database: Database) -> None:
     assert scored[0].exchange == one
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_concurrent_audits_all_move_one_stream(database: Database) -> None:
     """Auditors of different exchanges that meet in one stream lose no update, the stream's first included."""
     await asyncio.gather(*(record(database, 1.0) for _ in range(12)))
@@ -74,6 +78,7 @@ async def test_refusal_is_excluded_not_scored(database: Database) -> None:
     assert await scores_of(database) == []
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_audit_of_a_deleted_exchange_is_not_recorded(database: Database) -> None:
     """An exchange that retention took away in the meantime leaves no trace."""
     found = [measurement(1.0)]
@@ -81,6 +86,7 @@ async def test_audit_of_a_deleted_exchange_is_not_recorded(database: Database) -
     assert await streams.list_streams(database) == []
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_measurements_that_cannot_be_stored_leave_nothing(database: Database) -> None:
     """When one row is refused the whole audit is undone, its guard included."""
     one = exchange()

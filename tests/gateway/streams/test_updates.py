@@ -26,6 +26,8 @@ from gateway.streams import recording
 from tests.support.store import recorder
 from tests.support.store.made import exchange, measurement
 
+pytestmark = pytest.mark.stores("sqlite")
+
 AUDITS = 120
 CALM = DriftSettings(
     average_run_length=1000.0,
@@ -92,6 +94,7 @@ def replayed() -> dict[tuple[str, str], StreamState]:
     return states
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 def test_kills_and_repeats_change_nothing(store_url: str) -> None:
     """A recorder killed with -9 halfway, then all of it again, twice: the end is that of one undisturbed replay.
 
@@ -235,6 +238,7 @@ async def test_a_missing_score_widens_the_gaps_of_its_axis(database: Database) -
         assert bounds_of(new).upper > bounds_of(old).upper
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_a_window_is_the_newest_audits_of_each_stream(database: Database) -> None:
     """By number, each stream has its own newest; weighted as all estimates are, with what had no value beside it."""
     for value in (2.0, 2.0, -1.0, None, 0.0):
