@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -24,7 +24,6 @@ from gateway.store.write_check import WriteCheck
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
 Dialect = Literal["sqlite", "postgresql"]
 
 BUSY_TIMEOUT_SECONDS = 10
@@ -84,21 +83,21 @@ class Connections:
         async with self._transaction(writes=False) as connection:
             yield connection
 
-    async def fetch_rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+    async def fetch_rows(self, query: sa.Executable) -> Sequence[sa.Row[Any]]:
         """Return the rows of a query that needs no other in its transaction."""
         async with self.read() as connection:
             return (await connection.execute(query)).all()
 
-    async def fetch_row(self, query: sa.Select[Any]) -> sa.Row[Any] | None:
+    async def fetch_row(self, query: sa.Executable) -> sa.Row[Any] | None:
         """Return the first row of such a query, or None."""
         async with self.read() as connection:
             return (await connection.execute(query)).first()
 
-    async def fetch_column(self, query: sa.Select[tuple[T]]) -> Sequence[T]:
+    async def fetch_column(self, query: sa.Executable) -> list[Any]:
         """Return the only column of such a query."""
         return [value for (value,) in await self.fetch_rows(query)]
 
-    async def fetch_value(self, query: sa.Select[tuple[T]]) -> T | None:
+    async def fetch_value(self, query: sa.Executable) -> Any | None:
         """Return the only value of such a query; None where it has no row."""
         row = await self.fetch_row(query)
         return None if row is None else row[0]
@@ -107,9 +106,7 @@ class Connections:
         """Return how many rows of a table there are of which all of this is true."""
         return await self.fetch_value(sa.select(sa.func.count()).select_from(table).where(*which)) or 0
 
-    async def change_rows(
-        self, statement: sa.Insert | sa.Update | sa.Delete, rows: Sequence[Mapping[str, Any]] | None = None
-    ) -> int:
+    async def change_rows(self, statement: sa.Executable, rows: Sequence[Mapping[str, Any]] | None = None) -> int:
         """Make a change that needs no other in its transaction, once or for each of `rows`; return how many changed."""
         async with self.begin() as connection:
             return (await connection.execute(statement, rows)).rowcount
@@ -140,8 +137,7 @@ class Connections:
 
     async def _write_nothing(self) -> None:
         """Write a row as it is, which takes the same locks and space as a change."""
-        async with self.begin() as connection:
-            await connection.execute(sa.text("UPDATE facts SET value = value WHERE name = 'user_salt'"))
+        await self.change_rows(sa.text("UPDATE facts SET value = value WHERE name = 'user_salt'"))
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

@@ -155,7 +155,7 @@ async def waiting(database: Database, *, received_before: float, limit: int) -> 
         .order_by(exchanges.c.received_at)
         .limit(limit)
     )
-    return list(await database.fetch_column(query))
+    return await database.fetch_column(query)
 
 
 async def backlog(database: Database) -> tuple[int, float | None]:

@@ -65,8 +65,7 @@ async def prepare(database: Connections, *, since: float | None = None) -> None:
         await connection.execute(sa.text(f"LOCK TABLE {_OTHER} IN ACCESS EXCLUSIVE MODE"))
         for start in _missing(days, await listed(connection)):
             await _make(connection, start)
-    async with database.begin() as connection:
-        await connection.execute(sa.text("ANALYZE measurements"))  # autovacuum only looks at single partitions
+    await database.change_rows(sa.text("ANALYZE measurements"))  # autovacuum only looks at single partitions
 
 
 async def retire(database: Connections, *, recorded_before: float) -> None:

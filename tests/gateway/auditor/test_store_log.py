@@ -30,8 +30,7 @@ async def test_run_taken_over_tells_the_same_as_one_in_one_piece(database: Datab
     await runs.create(database, "r", {"suite": "stereoset", "model": "m", "mode": "sample", "protocol": "corrected"})
     whole = await asked(database, ready)
     earlier = {"started_at": table.c.started_at - 64.0, "heartbeat_at": table.c.heartbeat_at - runs.STALE_SECONDS - 1.0}
-    async with database.begin() as connection:
-        await connection.execute(sa.update(table).values(earlier))
+    await database.change_rows(sa.update(table).values(earlier))
 
     taken_over = await asked(database, ready)
 

@@ -57,8 +57,7 @@ async def leave(database: Database, one: Exchange, *, keep_text: bool = True, se
 
 
 async def at_rest(database: Database) -> list[bytes]:
-    async with database.read() as connection:
-        return [bytes(row.body) for row in await connection.execute(sa.text("SELECT body FROM audit_texts"))]
+    return [bytes(row.body) for row in await database.fetch_rows(sa.text("SELECT body FROM audit_texts"))]
 
 
 async def test_what_was_left_comes_back_redacted(store_url: str) -> None:

@@ -71,19 +71,16 @@ def test_version_stands_for_these_tables() -> None:
 async def test_opening_again_changes_nothing(store_url: str) -> None:
     """A migrated store opens without migrating, and what it holds stays."""
     first = await Database.open(store_url)
-    async with first.begin() as connection:
-        await connection.execute(sa.text("INSERT INTO ledger VALUES ('other', 'queued', 3)"))
+    await first.change_rows(sa.text("INSERT INTO ledger VALUES ('other', 'queued', 3)"))
     await first.close()
     second = await Database.open(store_url, migrate=False)
-    async with second.read() as connection:
-        assert (await connection.execute(sa.text("SELECT count FROM ledger"))).scalar() == 3
+    assert await second.fetch_value(sa.text("SELECT count FROM ledger")) == 3
     await second.close()
 
 
 async def test_newer_schema_is_refused(store_url: str, database: Database) -> None:
     """A database ahead of the code is refused with both versions, whether or not migrating is wanted."""
-    async with database.begin() as connection:
-        await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    await database.change_rows(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     for migrate in (True, False):
         with pytest.raises(StoreError, match=rf"schema 9999, newer than the {schema.VERSION} .* upgrade biasgate"):
             await Database.open(store_url, migrate=migrate)
@@ -91,8 +88,7 @@ async def test_newer_schema_is_refused(store_url: str, database: Database) -> No
 
 async def test_an_unreleased_schema_is_refused(store_url: str, database: Database) -> None:
     """A database of a revision before the first that is kept is refused in one line that says what to do."""
-    async with database.begin() as connection:
-        await connection.execute(sa.text("UPDATE alembic_version SET version_num = '0024'"))
+    await database.change_rows(sa.text("UPDATE alembic_version SET version_num = '0024'"))
     with pytest.raises(StoreError, match=r"schema 0024, which was never released .* name another database"):
         await Database.open(store_url)
 
@@ -134,8 +130,7 @@ async def test_a_failed_transaction_leaves_nothing(database: Database) -> None:
 
     with pytest.raises(RuntimeError, match="stop"):
         await insert_and_fail()
-    async with database.read() as connection:
-        assert (await connection.execute(sa.text("SELECT COUNT(*) FROM ledger"))).scalar() == 0
+    assert await database.fetch_value(sa.text("SELECT COUNT(*) FROM ledger")) == 0
 
 
 async def test_concurrent_read_then_write_transactions_all_commit(database: Database) -> None:
@@ -152,8 +147,7 @@ async def test_concurrent_read_then_write_transactions_all_commit(database: Data
             )
 
     await asyncio.gather(*(add_one() for _ in range(20)))
-    async with database.read() as connection:
-        assert (await connection.execute(sa.text("SELECT count FROM ledger"))).scalar() == 20
+    assert await database.fetch_value(sa.text("SELECT count FROM ledger")) == 20
 
 
 async def test_directory_that_does_not_exist(tmp_path: Path) -> None:
@@ -189,8 +183,7 @@ async def test_locked_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(StoreError, match="is locked by another process"):
         async with database.begin():
             pass
-    async with database.read() as connection:
-        assert (await connection.execute(sa.text("SELECT COUNT(*) FROM ledger"))).scalar() == 0
+    assert await database.fetch_value(sa.text("SELECT COUNT(*) FROM ledger")) == 0
     other.close()
     await database.close()
 
@@ -216,8 +209,7 @@ async def test_a_server_that_sends_text_without_an_encoding(store_url: str) -> N
     name = store_url.rpartition("/")[2]
     first = await Database.open(store_url)
     try:
-        async with first.begin() as connection:
-            await connection.execute(sa.text(f"ALTER DATABASE {name} SET client_encoding = 'SQL_ASCII'"))
+        await first.change_rows(sa.text(f"ALTER DATABASE {name} SET client_encoding = 'SQL_ASCII'"))
         second = await Database.open(store_url)
         try:
             async with second.begin() as connection:
@@ -225,8 +217,7 @@ async def test_a_server_that_sends_text_without_an_encoding(store_url: str) -> N
         finally:
             await second.close()
     finally:
-        async with first.begin() as connection:
-            await connection.execute(sa.text(f"ALTER DATABASE {name} RESET client_encoding"))
+        await first.change_rows(sa.text(f"ALTER DATABASE {name} RESET client_encoding"))
         await first.close()
 
 
@@ -241,8 +232,7 @@ async def test_whoever_only_looks_makes_no_store(tmp_path: Path) -> None:
 @pytest.mark.stores("postgresql")
 async def test_queries_are_not_compiled(database: Database) -> None:
     """Over the partitions of many days PostgreSQL would compile for longer than it computes."""
-    async with database.read() as connection:
-        assert (await connection.execute(sa.text("SHOW jit"))).scalar() == "off"
+    assert await database.fetch_value(sa.text("SHOW jit")) == "off"
 
 
 async def test_connections_that_are_all_in_use(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,8 +286,7 @@ async def test_what_can_never_be_stored_is_no_fault_of_the_server(database: Data
     """It must not be tried for ever."""
 
     async def store() -> None:
-        async with database.begin() as connection:
-            await connection.execute(sa.insert(tables.facts), [{"name": "one", "value": b"1"}])
+        await database.change_rows(sa.insert(tables.facts), [{"name": "one", "value": b"1"}])
 
     await store()
     with pytest.raises(sa.exc.IntegrityError):

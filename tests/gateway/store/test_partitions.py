@@ -25,14 +25,11 @@ def row(at: float, exchange_id: str | None = None) -> dict[str, Any]:
 
 
 async def insert(database: Database, *rows: dict[str, Any]) -> None:
-    async with database.begin() as connection:
-        await connection.execute(sa.insert(measurements), list(rows))
+    await database.change_rows(sa.insert(measurements), list(rows))
 
 
 async def times(database: Database, table: str = "measurements") -> list[float]:
-    async with database.read() as connection:
-        found = await connection.execute(sa.text(f"SELECT created_at FROM {table} ORDER BY created_at"))
-        return list(found.scalars())
+    return await database.fetch_column(sa.text(f"SELECT created_at FROM {table} ORDER BY created_at"))
 
 
 async def drop(database: Database, start: int) -> None:
@@ -97,8 +94,7 @@ async def test_the_auditors_pass_keeps_measurements_unless_told_otherwise(databa
     await insert(database, row(now - 40 * A_DAY, "old"), row(now - 5.0))
 
     await maintenance.retire(database, validate({}), asyncio.Event())
-    async with database.read() as connection:
-        kept = (await connection.execute(sa.select(measurements.c.exchange_id, measurements.c.reason))).all()
+    kept = await database.fetch_rows(sa.select(measurements.c.exchange_id, measurements.c.reason))
     assert sorted(kept, key=str) == [(None, "some words"), (None, None)]
     assert await exchanges.get(database, "old") is None
 
@@ -114,10 +110,8 @@ async def test_whoever_deletes_exchanges_unlinks_their_measurements(database: Da
     await exchanges.insert_batch(database, made, {("other", "queued"): 2})
     for days in range(3):
         await insert(database, row(now - days * A_DAY, "gone"), row(now - days * A_DAY, "kept"))
-    async with database.begin() as connection:
-        await connection.execute(sa.text("DELETE FROM exchanges WHERE id = 'gone'"))
-    async with database.read() as connection:
-        linked = list((await connection.execute(sa.select(measurements.c.exchange_id))).scalars())
+    await database.change_rows(sa.text("DELETE FROM exchanges WHERE id = 'gone'"))
+    linked = await database.fetch_column(sa.select(measurements.c.exchange_id))
     assert sorted(linked, key=str) == [None, None, None, "kept", "kept", "kept"]
 
 

@@ -122,8 +122,7 @@ async def test_nothing_is_kept_of_a_run_that_is_anothers(
             await runs.resume(shared, "r")
         case _:  # as version 0017 claims a run
             values = {"status": "running", "heartbeat_at": time.time(), "error": None}
-            async with shared.begin() as connection:
-                await connection.execute(sa.update(runs_table).where(runs_table.c.id == "r").values(values))
+            await shared.change_rows(sa.update(runs_table).where(runs_table.c.id == "r").values(values))
     assert await run_ranges.terms(shared, run) is None
     assert await run_ranges.waiting(shared) == []
     assert await run_ranges.take(shared, run, "c") is None

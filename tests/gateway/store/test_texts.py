@@ -37,9 +37,8 @@ def new_key() -> str:
 
 
 async def raw_bodies(database: Database) -> list[bytes]:
-    async with database.read() as connection:
-        rows = await connection.execute(sa.text("SELECT request_body, response_body FROM exchanges"))
-        return [bytes(body) for row in rows for body in row if body is not None]
+    rows = await database.fetch_rows(sa.text("SELECT request_body, response_body FROM exchanges"))
+    return [bytes(body) for row in rows for body in row if body is not None]
 
 
 async def test_text_is_redacted_before_it_is_written(store_url: str) -> None:
@@ -52,8 +51,7 @@ async def test_text_is_redacted_before_it_is_written(store_url: str) -> None:
     assert stored is not None
     assert read_conversation(stored).prompt_text == "I am [email]. Who leads better?"
     assert await counters.read(database) == {("redactions", ("email",)): 1.0}
-    async with database.read() as connection:
-        assert (await connection.execute(sa.text("SELECT redactions FROM exchanges"))).scalar() == '{"email":1}'
+    assert await database.fetch_value(sa.text("SELECT redactions FROM exchanges")) == '{"email":1}'
     await database.close()
 
 
@@ -189,8 +187,7 @@ async def test_deletion_by_user_finds_all_of_theirs_and_keeps_no_name(database: 
     for number, user in enumerate(["ann", "ann", "bob"]):
         body = b'{"user": "%b", "messages": []}' % user.encode()
         await _audited(database, request_id=f"r{number}", request_body=body)
-    async with database.read() as connection:
-        digests = list((await connection.execute(sa.text("SELECT user_digest FROM exchanges"))).scalars())
+    digests = await database.fetch_column(sa.text("SELECT user_digest FROM exchanges"))
     assert "ann" not in digests
     assert (await exchanges.delete(database, user="ann", request_id="r2")).exchanges == 0
     assert (await exchanges.delete(database, user="ann")).exchanges == 2

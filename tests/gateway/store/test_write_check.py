@@ -20,18 +20,15 @@ from tests.support.waiting import eventually
 
 
 async def add_bytes(database: Database, name: str, n_bytes: int) -> None:
-    async with database.begin() as connection:
-        await connection.execute(sa.insert(tables.facts), [{"name": name, "value": bytes(n_bytes)}])
+    await database.change_rows(sa.insert(tables.facts), [{"name": name, "value": bytes(n_bytes)}])
 
 
 async def read_runs(database: Database) -> None:
-    async with database.read() as connection:
-        await connection.execute(sa.select(tables.runs))
+    await database.fetch_rows(sa.select(tables.runs))
 
 
 async def change_runs(database: Database) -> None:
-    async with database.begin() as connection:
-        await connection.execute(sa.update(tables.runs).values(model="m"))
+    await database.change_rows(sa.update(tables.runs).values(model="m"))
 
 
 async def make(path: Path) -> None:

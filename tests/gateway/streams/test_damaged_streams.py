@@ -124,8 +124,7 @@ async def damage(database: Database, text: str = '{"sums": {"n": 3, "w": 1e160, 
 
 
 async def count(database: Database, table: sa.Table) -> int:
-    async with database.read() as connection:
-        return (await connection.execute(sa.select(sa.func.count()).select_from(table))).scalar_one()
+    return await database.count(table)
 
 
 async def values_of(database: Database) -> dict[tuple[str, str], int]:
@@ -152,9 +151,8 @@ async def test_the_others_move_on(database: Database) -> None:
     [named] = await damaged_streams.list_damaged(database)
     assert (named.stream, named.key.group) == (broken, "women")
     assert "ww" in named.reason
-    async with database.read() as connection:
-        query = sa.select(tables.streams.c.state).where(tables.streams.c.key == broken)
-        assert "1e160" in (await connection.execute(query)).scalar_one()
+    query = sa.select(tables.streams.c.state).where(tables.streams.c.key == broken)
+    assert "1e160" in await database.fetch_value(query)
 
 
 @pytest.mark.stores("sqlite", "postgresql")

@@ -168,9 +168,8 @@ async def test_evidence_of_other_streams_counts_by_the_mean(database: Database) 
 
     assert detector.alarm
     assert settings.log_threshold(1) <= detector.log_evidence
-    async with database.read() as connection:
-        query = sa.select(tables.streams.c.log_evidence).where(tables.streams.c.axis == "gender")
-        assert (await connection.execute(query)).scalar() is None
+    query = sa.select(tables.streams.c.log_evidence).where(tables.streams.c.axis == "gender")
+    assert await database.fetch_value(query) is None
 
 
 async def detector_of(database: Database, axis: str) -> Detector:
@@ -181,8 +180,7 @@ async def detector_of(database: Database, axis: str) -> Detector:
 
 async def stored(database: Database, axis: str, **values: float) -> None:
     """Puts values into the rows of the streams of an axis."""
-    async with database.begin() as connection:
-        await connection.execute(sa.update(tables.streams).where(tables.streams.c.axis == axis).values(**values))
+    await database.change_rows(sa.update(tables.streams).where(tables.streams.c.axis == axis).values(**values))
 
 
 async def test_two_groups_of_an_axis_have_gap_streams(database: Database) -> None:
@@ -259,8 +257,7 @@ async def test_a_window_is_the_newest_audits_of_each_stream(database: Database) 
 async def test_a_window_in_time(database: Database) -> None:
     """By seconds, older measurements are left out, and a stream without newer ones is absent."""
     await audited(database, [measurement(2.0)])
-    async with database.begin() as connection:
-        await connection.execute(sa.update(tables.measurements).values(created_at=time.time() - 7200))
+    await database.change_rows(sa.update(tables.measurements).values(created_at=time.time() - 7200))
     await audited(database, [measurement(0.0, axis="age")])
     by_axis = {one.key.axis: one.id for one in await streams.list_streams(database)}
 

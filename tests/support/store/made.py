@@ -56,5 +56,4 @@ async def left_beside(database: Database, exchange_id: str, auditor: str, text: 
     """What an audit left in words of an exchange that is stored."""
     stored = entered(database.texts, text)
     row = {"exchange_id": exchange_id, "auditor": auditor, "body": stored.body, "is_sealed": stored.is_sealed}
-    async with database.begin() as connection:
-        await connection.execute(sa.insert(audit_texts).values(row))
+    await database.change_rows(sa.insert(audit_texts).values(row))

@@ -60,8 +60,7 @@ async def fill(database: Database, *, alarmed: bool = False, render: bool = True
         }
         for number, key in enumerate(keys)
     ]
-    async with database.begin() as connection:
-        await connection.execute(sa.insert(table), rows)
+    await database.change_rows(sa.insert(table), rows)
     while render and await updates.render(database, SETTINGS):
         pass
     return len(rows)
