@@ -48,30 +48,6 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True):
     """Measurements of its answer apart from audits, which followers get once."""
 
 
-async def record(
-    database: Database,
-    exchange: Exchange,
-    auditor: str,
-    result: Sequence[Measurement] | AuditFailure,
-    seconds: float,
-    *,
-    probability: float,
-    settings: DriftSettings,
-    sends_events: bool = False,
-) -> bool:
-    """Records one audit in a transaction of its own, as `record_all` does; whether it was the first."""
-    one = Recording(
-        exchange=exchange,
-        auditor=auditor,
-        result=result,
-        seconds=seconds,
-        probability=probability,
-        sends_events=sends_events,
-    )
-    [is_first] = await record_all(database, [one], settings=settings)
-    return is_first
-
-
 async def record_all(
     database: Database,
     recordings: Sequence[Recording],

@@ -20,9 +20,8 @@ from gateway.jobs.postgres import PostgresQueue
 from gateway.jobs.protocol import MAX_ATTEMPTS
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
-from gateway.streams import recording
 from tests.support.postgres import Scratch
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 from tests.support.store.scored import scores_of
 from tests.support.waiting import eventually
 
@@ -218,9 +217,7 @@ def _audit_in_process(url: str, started: str, slow: bool) -> None:
             for found in await exchanges.load(database, payload["ids"]):
                 await asyncio.to_thread(Path(started, f"{os.getpid()}-{found.id}").touch)
                 await asyncio.sleep(30 if slow else 0.01)
-                await recording.record(
-                    database, found, "judge", [measurement(1.0)], 0.0, probability=0.5, settings=SETTINGS
-                )
+                await record(database, found, [measurement(1.0)])
                 await exchanges.settle(database, found.id, "audited", keep_text=True)
 
         worker = queue.work({"audit": audit}, concurrency=2, stop=asyncio.Event(), name="worker")

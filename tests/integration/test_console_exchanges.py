@@ -9,13 +9,12 @@ import httpx
 from auditors.audit_texts import LONGEST_CHARS, Answers, KeptAnswer, KeptCall, Reason
 from auditors.streams.drift import DriftSettings
 from gateway.store import exchanges
-from gateway.streams import recording
 from tests.integration.test_console import ENVIRON, HOSTILE, KEY, KEYED, VIEWER_KEY, WIDTHS, Console, console
 from tests.support.browser import browser
 from tests.support.gateway.control_plane import control_plane
 from tests.support.integration.serving import serving, write_config
 from tests.support.simulated import running_simulator
-from tests.support.store.made import exchange, left_beside, measurement
+from tests.support.store.made import exchange, left_beside, measurement, record
 
 ADMIN = {"authorization": f"Bearer {KEY}"}
 QUICK = DriftSettings(average_run_length=20, tolerance=0.0, reference_window=20)
@@ -137,7 +136,7 @@ async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
                 judge=None,
             )
             await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
-            await recording.record(plane.database, one, "counterfactual", [found], 0.1, probability=0.5, settings=QUICK)
+            await record(plane.database, one, [found], auditor="counterfactual", settings=QUICK)
             if number in (19, 59):
                 await left_beside(plane.database, one.id, "counterfactual", answers)
                 await left_beside(plane.database, one.id, "judge", Reason(text=f"men: {HOSTILE}\u202e"))

@@ -10,11 +10,10 @@ from auditors.labelling.tasks import Origin, Task
 from auditors.streams.drift import DriftSettings
 from gateway.features.labelling import labels, projects
 from gateway.store import exchanges
-from gateway.streams import recording
 from tests.support.browser import browser
 from tests.support.gateway.control_plane import ControlPlane, audit_identities, control_plane
 from tests.support.integration.serving import serving, write_config
-from tests.support.store.made import exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 CHOICES = {"even": ("man", "woman", "non_binary"), "lopsided": ("man", "man", "man")}
 """What each evaluator takes in turn."""
@@ -33,7 +32,7 @@ async def choose(plane: ControlPlane, model: str, number: int) -> None:
     groups = CHOICES["even"]
     found = [measurement(float(one == chosen), metric="selection_share", group=one, **about) for one in groups]
     await exchanges.insert_batch(plane.database, [asked], {})
-    await recording.record(plane.database, asked, "affinity", found, 0.1, probability=1.0, settings=DriftSettings())
+    await record(plane.database, asked, found, auditor="affinity", probability=1.0, settings=DriftSettings())
 
 
 async def test_models_stand_beside_one_another(tmp_path: Path) -> None:

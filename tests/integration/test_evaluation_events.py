@@ -18,11 +18,10 @@ from gateway.config.loading import validate
 from gateway.errors import ConfigError
 from gateway.store import counters, evaluations, exchanges
 from gateway.store.database import Database
-from gateway.streams import recording
 from tests.support.integration.collector import Collector, ReceivedEvent, collecting
 from tests.support.integration.serving import serving, write_config
 from tests.support.simulated import running_simulator
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 from tests.support.waiting import eventually
 
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -38,12 +37,7 @@ async def audited(database: Database, *found: Measurement, **given: Any) -> str:
     """The id of an exchange whose audit by the judge is recorded, with events to send."""
     one = exchange(**given)
     await exchanges.insert_batch(database, [one], {})
-    await recording.record(
-        *(database, one, "judge", found or [measurement(2.0)], 0.1),
-        probability=0.25,
-        settings=SETTINGS,
-        sends_events=True,
-    )
+    await record(database, one, found or [measurement(2.0)], probability=0.25, sends_events=True)
     return one.id
 
 
@@ -189,9 +183,7 @@ async def test_what_has_no_measurement_or_no_signal_is_never_due(database: Datab
     for result, wanted in ((failure, True), ([measurement(1.0)], False)):
         one = exchange()
         await exchanges.insert_batch(database, [one], {})
-        await recording.record(
-            *(database, one, "judge", result, 0.1), probability=0.5, settings=SETTINGS, sends_events=wanted
-        )
+        await record(database, one, result, sends_events=wanted)
 
     assert await evaluations.oldest(database) is None
     assert await evaluations.take(database, now=time.time() + 1e6, limit=10, seconds=1) == ([], [])

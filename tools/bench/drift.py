@@ -29,12 +29,11 @@ from auditors.text.identity import IDENTITIES
 from auditors.types import Measurement
 from gateway.store import exchanges
 from gateway.store.database import Database
-from gateway.streams import recording
 from tests.support import drift_bounds as bounds
 from tests.support import drift_simulation as simulation
 from tests.support.auditors.stream_bank import DetectorBank, EstimateBank
 from tests.support.drift_simulation import Floats
-from tests.support.store.made import exchange
+from tests.support.store.made import exchange, record
 
 STREAMS = 200
 REFERENCE = 2000
@@ -124,7 +123,7 @@ async def _recorded(url: str, audits: int) -> tuple[float, float, float]:
     try:
         for one in batch:
             found = _distances(rng)
-            await recording.record(database, one, "embedding", found, 0.1, probability=0.05, settings=settings)
+            await record(database, one, found, auditor="embedding", probability=0.05, settings=settings)
     finally:
         live.record, live.record_gap = plain
     whole = time.process_time() - started

@@ -13,9 +13,8 @@ from gateway.privacy.texts import Texts
 from gateway.store import annotations, exchanges
 from gateway.store.annotations import Label
 from gateway.store.database import Database
-from gateway.streams import recording
 from tests.support.gateway.control_plane import audit_one, control_plane
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 LABEL: dict[str, Any] = {
     "exchange_id": "exchange-1",
@@ -128,7 +127,7 @@ async def scored(database: Database, *values: float | None, **given: Any) -> str
     one = exchange(**given)
     await exchanges.insert_batch(database, [one], {("other", "queued"): 1})
     found = [measurement(value, reference=f"r{at}") for at, value in enumerate(values)]
-    await recording.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS)
+    await record(database, one, found, probability=0.25)
     return one.id
 
 

@@ -14,10 +14,9 @@ from gateway.__main__ import main
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
 from gateway.store import audit_texts, exchanges
-from gateway.streams import recording
 from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane, drifted
 from tests.support.steps import watched
-from tests.support.store.made import exchange, left_beside, measurement
+from tests.support.store.made import exchange, left_beside, measurement, record
 
 ADMIN = {"authorization": "Bearer sesame"}
 KEYED = {"admin_key_env": "TEST_ADMIN_KEY"}
@@ -160,8 +159,8 @@ async def test_one_exchange_with_all_that_is_known_of_it(tmp_path: Path) -> None
             measurement(None, metric="counterfactual_distance_excess", reason="an answer was declined", **swapped),
         ]
         for auditor, result in (("counterfactual", found), ("refusal", failure)):
-            await recording.record(
-                plane.database, one, auditor, result, 0.5, probability=0.05, settings=DriftSettings()
+            await record(
+                plane.database, one, result, auditor=auditor, seconds=0.5, probability=0.05, settings=DriftSettings()
             )
         await exchanges.settle(plane.database, "covered", "audited", keep_text=True)
         answer = (await ask(plane, path="/covered")).json()
@@ -227,8 +226,14 @@ async def test_what_audits_left_in_words_is_shown_with_its_exchange(tmp_path: Pa
         await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
         swapped = {"auditor": "counterfactual", "group": "man", "reference": "woman", "judge": None}
         found = [measurement(0.25, metric="counterfactual_length_difference", **swapped)]
-        await recording.record(
-            plane.database, one, "counterfactual", found, 0.5, probability=0.05, settings=DriftSettings()
+        await record(
+            plane.database,
+            one,
+            found,
+            auditor="counterfactual",
+            seconds=0.5,
+            probability=0.05,
+            settings=DriftSettings(),
         )
         await left_beside(plane.database, one.id, "counterfactual", answers)
         await left_beside(plane.database, one.id, "judge", Reason(text="man: praised by bob@example.org"))
@@ -305,7 +310,7 @@ async def test_the_alarm_of_a_gap_shows_the_scores_that_it_is_made_of(tmp_path: 
             high = 2.0 if number >= 200 else 0.0
             found = [measurement(high, group="men"), measurement(0.0, group="women")]
             await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
-            await recording.record(plane.database, one, "judge", found, 0.1, probability=1.0, settings=settings)
+            await record(plane.database, one, found, probability=1.0, settings=settings)
         alarms = (await plane.http.get("/live/alarms", headers=ADMIN)).json()
         [alarm] = [one for one in alarms if (one["metric"], one["group"]) == ("favoritism_gap", "men")]
         answer = (await ask(plane, path="/compare", stream=alarm["stream"], limit=2)).json()

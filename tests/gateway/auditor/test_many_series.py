@@ -12,11 +12,10 @@ from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.auditor.metrics_snapshot import SnapshotReader
 from gateway.store import exchanges, streams
 from gateway.store.database import Database
-from gateway.streams import recording
 from gateway.telemetry.exposition import Exposition
 from tests.gateway.auditor.test_metrics import stream
 from tests.support.store import many_streams
-from tests.support.store.made import exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -59,15 +58,11 @@ async def test_only_streams_that_moved_are_read_again(database: Database) -> Non
     for axis in ("gender", "age"):
         one = exchange()
         await exchanges.insert_batch(database, [one], {})
-        await recording.record(
-            database, one, "judge", [measurement(0.0, axis=axis)], 0.1, probability=0.5, settings=many_streams.SETTINGS
-        )
+        await record(database, one, [measurement(0.0, axis=axis)], settings=many_streams.SETTINGS)
     before = {stream.key.axis: stream for stream in (await reader.read()).streams}
     one = exchange()
     await exchanges.insert_batch(database, [one], {})
-    await recording.record(
-        database, one, "judge", [measurement(1.0, axis="age")], 0.1, probability=0.5, settings=many_streams.SETTINGS
-    )
+    await record(database, one, [measurement(1.0, axis="age")], settings=many_streams.SETTINGS)
     after = {stream.key.axis: stream for stream in (await reader.read()).streams}
 
     assert after["gender"] is before["gender"]

@@ -23,11 +23,10 @@ from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.store import calibrations, exchanges, judge_passes, streams
 from gateway.store.database import Database
-from gateway.streams import recording
 from tests.gateway.store.test_calibrations import RATES, content
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 from tests.support.gateway.control_plane import control_plane
-from tests.support.store.made import exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -123,9 +122,7 @@ async def test_a_judge_that_moves_is_told_of(tmp_path: Path) -> None:
             one = exchange(id=f"x{number}", request_id=f"r{number}")
             score = measurement(float(number % 2), judge=stamp)
             await exchanges.insert_batch(plane.database, [one], {})
-            await recording.record(
-                plane.database, one, "judge", [score], 0.1, probability=0.5, settings=DriftSettings()
-            )
+            await record(plane.database, one, [score], settings=DriftSettings())
         kept = await calibrations.keep(plane.database, content(prompt_sha256=PROMPT_SHA256, rates={"women": RATES}))
         before = (await plane.http.get("/live/estimates?auditor=judge")).json()
         judge.lenient, judge.fingerprint = True, "v2"

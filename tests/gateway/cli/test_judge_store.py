@@ -12,8 +12,7 @@ from gateway.store import annotations, calibrations, exchanges
 from gateway.store.annotations import Label
 from gateway.store.calibrations import Calibration
 from gateway.store.database import Database
-from gateway.streams import recording
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 N = 110
 
@@ -24,7 +23,7 @@ async def _labelled(url: str, thinking: str | None) -> None:
         one = exchange()
         score = measurement(float(number % 2), judge=JudgeStamp(model="j", prompt_sha256="ab" * 32, thinking=thinking))
         await exchanges.insert_batch(database, [one], {})
-        await recording.record(database, one, "judge", [score], 0.1, probability=0.5, settings=SETTINGS)
+        await record(database, one, [score])
         said = float(number % 2) if number % 10 else 1.0
         label = Label(exchange_id=one.id, auditor="judge", axis="gender", group="women", value=said, annotator="ann")
         await annotations.add(database, label)

@@ -8,10 +8,9 @@ import pytest
 from auditors.judge_validation import Validation
 from auditors.metrics.intervals import KnownRates, KnownShare
 from gateway.errors import GatewayError, NotFoundError, RequestError
-from gateway.store import calibrations, exchanges, streams
+from gateway.store import calibrations, streams
 from gateway.store.database import Database
-from gateway.streams import recording
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import audited, measurement
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -104,9 +103,7 @@ async def test_a_digest_of_several(database: Database) -> None:
 )
 async def test_streams_of_the_same_judge_have_it(changes: dict[str, Any], has_one: bool, database: Database) -> None:
     """Model, question and thinking are those of the stream's instrument; nothing set is to be asked not to think."""
-    one = exchange()
-    await exchanges.insert_batch(database, [one], {})
-    await recording.record(database, one, "judge", [measurement(1.0)], 0.1, probability=0.5, settings=SETTINGS)
+    await audited(database, measurement(1.0))
     [stream] = [one for one in await streams.list_streams(database) if one.key.metric == "favoritism"]
     await calibrations.keep(database, content(**changes))
     found = await calibrations.streams_of(database, await calibrations.newest(database))

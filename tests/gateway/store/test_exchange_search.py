@@ -13,8 +13,7 @@ from gateway.store import circuits, exchange_search, exchanges
 from gateway.store.circuits import WaitingAudit
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria, Found
-from gateway.streams import recording
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -25,7 +24,7 @@ async def stored(database: Database, number: int, *found: Measurement | AuditFai
     await exchanges.insert_batch(database, [one], {("other", "queued"): 1})
     for result in found:
         made = result if isinstance(result, AuditFailure) else [result]
-        await recording.record(database, one, result.auditor, made, 0.1, probability=0.25, settings=SETTINGS)
+        await record(database, one, made, auditor=result.auditor, probability=0.25)
     return one
 
 
@@ -69,7 +68,7 @@ async def test_bounds_and_group_are_of_the_same_score(database: Database) -> Non
     await stored(database, 1, measurement(2.0, group="men"))
     one = (await exchange_search.load(database, ["e1"]))["e1"].exchange
     low = measurement(-1.0, group="women", auditor="other")
-    await recording.record(database, one, "other", [low], 0.1, probability=0.25, settings=SETTINGS)
+    await record(database, one, [low], auditor="other", probability=0.25)
     assert await found(database, group="women", min_score=1.0) == []
     assert await found(database, group="men", min_score=1.0) == [("e1", 2.0)]
 

@@ -18,8 +18,7 @@ from gateway.store import counters, exchanges, ledger
 from gateway.store.database import Database
 from gateway.store.deliveries import KEPT_SECONDS, Delivery, forget_old
 from gateway.store.tables import exchanges as exchanges_table
-from gateway.streams import recording
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 from tests.support.store.scored import scores_of
 
 pytestmark = pytest.mark.stores("sqlite")
@@ -167,7 +166,7 @@ async def test_retention_deletes_exchanges_and_keeps_measurements(database: Data
     """Old settled exchanges go with their audits; streams, counters and the ledger keep what they meant."""
     old, waiting = exchange(received_at=time.time() - 100), exchange(received_at=time.time() - 100)
     await exchanges.insert_batch(database, [old, waiting], {("other", "queued"): 2})
-    await recording.record(database, old, "judge", [measurement(2.0)], 0.1, probability=0.5, settings=SETTINGS)
+    await record(database, old, [measurement(2.0)])
     await exchanges.settle(database, old.id, "audited", keep_text=True)
     before = (await counters.read(database), await ledger.counts(database))
     assert await exchanges.delete_old(database, received_before=time.time() - 50) == 1

@@ -10,13 +10,13 @@ import sqlalchemy as sa
 from auditors.judge_reference import AUDITOR
 from auditors.streams.estimates import window_estimate
 from auditors.streams.scales import unscaled
-from gateway.store import exchanges, histories, served, streams, tables
+from gateway.store import histories, served, streams, tables
 from gateway.store.database import Database
 from gateway.store.histories import FEWEST_PERIODS, LENGTHS, MOST_PERIODS, Read
 from gateway.store.windows import Window
-from gateway.streams import recording, updates
+from gateway.streams import updates
 from gateway.streams.history import history_of
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import SETTINGS, audited, measurement
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -34,10 +34,7 @@ async def recorded(
     **given: str,
 ) -> str:
     """An audit that was recorded at a time of our own; returns the id of its stream."""
-    one = exchange(rate_factor=rate_factor)
-    await exchanges.insert_batch(database, [one], {})
-    found = [measurement(value, **given)]
-    await recording.record(database, one, "judge", found, 0.1, probability=probability, settings=SETTINGS)
+    one = await audited(database, measurement(value, **given), probability=probability, rate_factor=rate_factor)
     columns = tables.measurements.c
     mine = columns.exchange_id == one.id
     async with database.begin() as connection:

@@ -2,11 +2,10 @@
 
 import pytest
 
-from gateway.store import annotations, exchanges, labels, streams
+from gateway.store import annotations, labels, streams
 from gateway.store.annotations import Label
 from gateway.store.database import Database
-from gateway.streams import recording
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import audited, measurement
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -15,10 +14,8 @@ async def labelled(
     database: Database, judged: float | None, *people: float, version: str = "1", rate_factor: float = 1.0
 ) -> None:
     """An audited exchange that some people have labelled."""
-    one = exchange(rate_factor=rate_factor)
-    await exchanges.insert_batch(database, [one], {})
-    found = [measurement(judged, auditor_version=version)]
-    await recording.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS)
+    found = measurement(judged, auditor_version=version)
+    one = await audited(database, found, probability=0.25, rate_factor=rate_factor)
     for number, value in enumerate(people):
         await annotations.add(
             database,
@@ -50,10 +47,8 @@ async def test_a_moment_of_low_rates_weighs_no_more_than_in_the_mean(database: D
 
 async def test_pairs_of_one_exchange_hang_together(database: Database) -> None:
     """A group against two others in one exchange makes two pairs of one cluster; another exchange is another."""
-    one = exchange()
-    await exchanges.insert_batch(database, [one], {})
     found = [measurement(1.0, reference=other) for other in ("men", "nonbinary")]
-    await recording.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS)
+    one = await audited(database, *found, probability=0.25)
     for other in ("men", "nonbinary"):
         label = Label(
             exchange_id=one.id, auditor="judge", axis="gender", group="women", reference=other, value=1, annotator="a"

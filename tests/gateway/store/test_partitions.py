@@ -13,8 +13,7 @@ from gateway.store import exchanges, partitions
 from gateway.store.database import Database
 from gateway.store.partitions import A_DAY, DAYS_AHEAD
 from gateway.store.tables import measurements
-from gateway.streams import recording
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 TODAY = int(time.time()) // A_DAY * A_DAY
 
@@ -136,11 +135,9 @@ async def test_audits_are_recorded_while_partitions_come_and_go(database: Databa
     await drop(database, TODAY)
     one = exchange(id="e", request_id="r", received_at=time.time())
     await exchanges.insert_batch(database, [one], {("other", "queued"): 1})
-    assert await recording.record(database, one, "judge", [measurement(1.0)], 0.1, probability=0.5, settings=SETTINGS)
+    assert await record(database, one, [measurement(1.0)])
     await partitions.prepare(database)
-    assert not await recording.record(
-        database, one, "judge", [measurement(1.0)], 0.1, probability=0.5, settings=SETTINGS
-    )
+    assert not await record(database, one, [measurement(1.0)])
     assert len(await times(database)) == 1
     assert await times(database, "measurements_other") == []
 

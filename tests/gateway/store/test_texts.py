@@ -18,8 +18,7 @@ from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
 from gateway.store import counters, exchanges, ledger, streams
 from gateway.store.database import Database
-from gateway.streams import recording
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import audited, exchange, measurement, record
 from tests.support.store.scored import scores_of
 
 pytestmark = pytest.mark.stores("sqlite")
@@ -153,10 +152,7 @@ async def test_unknown_kind_is_refused() -> None:
 
 
 async def _audited(database: Database, **given: object) -> str:
-    one = exchange(**given)
-    await exchanges.insert_batch(database, [one], {("other", "queued"): 1})
-    found = [measurement(2.0, reason="she wrote that", detail={"quote": "she wrote"})]
-    await recording.record(database, one, "judge", found, 0.1, probability=0.5, settings=SETTINGS)
+    one = await audited(database, measurement(2.0, reason="she wrote that", detail={"quote": "she wrote"}), **given)
     await exchanges.settle(database, one.id, "audited", keep_text=True)
     return one.id
 
@@ -233,7 +229,7 @@ async def test_deleting_what_waits_moves_it_in_the_ledger(database: Database) ->
     assert (await exchanges.delete(database, tag="trial")).exchanges == 1
     assert await ledger.counts(database) == {("other", "queued"): 1, ("other", "opted_out"): 1}
     assert await counters.read(database) == {("exchanges", ("opted_out", "")): 1.0}
-    late = await recording.record(database, waiting, "judge", [measurement()], 0.1, probability=0.5, settings=SETTINGS)
+    late = await record(database, waiting, [measurement()])
     assert late is False
 
 
@@ -251,7 +247,7 @@ async def test_the_retention_sweep_follows_the_configuration(database: Database)
         one = exchange(id=request_id, request_id=request_id, received_at=time.time() - age)
         await exchanges.insert_batch(database, [one], {("other", "queued"): 1})
         if request_id in ("ancient", "recent"):
-            await recording.record(database, one, "judge", [measurement()], 0.1, probability=0.5, settings=SETTINGS)
+            await record(database, one, [measurement()])
             await exchanges.settle(database, one.id, "audited", keep_text=True)
     await maintenance.retire(database, validate({"store": {"retention_days": 7}}), asyncio.Event())
     assert [one.id for one in await exchanges.load(database, list(ages))] == ["recent", "fresh"]

@@ -10,7 +10,6 @@ import pytest
 import sqlalchemy as sa
 
 from auditors.metrics.intervals import NotFiniteError
-from auditors.streams.drift import DriftSettings
 from auditors.streams.soundness import read_state
 from auditors.streams.state import StreamState, update
 from auditors.types import Exchange
@@ -21,13 +20,11 @@ from gateway.store import damaged_streams, exchanges, streams, tables
 from gateway.store.database import Database
 from gateway.store.measurements import Recording
 from gateway.store.streams import Stream
-from gateway.streams import recording
 from tests.support.gateway.control_plane import control_plane
-from tests.support.store.made import exchange, measurement
+from tests.support.store.made import SETTINGS, exchange, measurement, record
 
 pytestmark = pytest.mark.stores("sqlite")
 
-SETTINGS = DriftSettings(average_run_length=100.0, reference_window=10)
 WHO = {"by": "Ann", "reason": "a forged rate"}
 
 
@@ -98,12 +95,11 @@ async def stored_exchange(database: Database, **given: Any) -> Exchange:
     return one
 
 
-async def record(database: Database, value: float = 1.0, **given: Any) -> Exchange:
+async def record_scores(database: Database, value: float = 1.0, **given: Any) -> Exchange:
     """An exchange with scores of men and of women."""
     one = await stored_exchange(database, **given)
     found = [measurement(value, group="women"), measurement(0.0, group="men")]
-    probability = one.inclusion_probability
-    await recording.record(database, one, "judge", found, 0.1, probability=probability, settings=SETTINGS)
+    await record(database, one, found, probability=one.inclusion_probability)
     return one
 
 
@@ -135,11 +131,11 @@ async def values_of(database: Database) -> dict[tuple[str, str], int]:
 async def test_the_others_move_on(database: Database) -> None:
     """Measurements of a damaged stream are recorded, its state stays as it is, and its gaps and men's scores move."""
     for _ in range(3):
-        await record(database)
+        await record_scores(database)
     broken = await damage(database)
     before = await values_of(database)
     for _ in range(2):
-        await record(database)
+        await record_scores(database)
 
     after = await values_of(database)
     assert before["favoritism", "men"] == 3
@@ -158,7 +154,7 @@ async def test_the_others_move_on(database: Database) -> None:
 @pytest.mark.stores("sqlite", "postgresql")
 async def test_many_audits_in_one_transaction(database: Database) -> None:
     """The group commit writes all of them, and none fails alone."""
-    await record(database)
+    await record_scores(database)
     await damage(database)
     commits = GroupCommit(database, SETTINGS, keep_text=True)
     waiting = []
@@ -181,11 +177,11 @@ async def test_a_step_to_what_could_not_be_read(database: Database, monkeypatch:
             raise NotFiniteError("its sums would not be finite")
         return state
 
-    await record(database)
+    await record_scores(database)
     monkeypatch.setattr("gateway.streams.steps.require_sound", refuse_two_of_women)
-    await record(database)
+    await record_scores(database)
     monkeypatch.undo()
-    await record(database)
+    await record_scores(database)
 
     assert (
         await women(database)
@@ -196,27 +192,25 @@ async def test_a_step_to_what_could_not_be_read(database: Database, monkeypatch:
 
 async def test_a_probability_that_no_draw_has(database: Database) -> None:
     """It would make weights of which the squares are no numbers: the audit is refused, and no stream is damaged."""
-    await record(database)
+    await record_scores(database)
     with pytest.raises(ValueError, match="too small"):
-        await record(database, inclusion_probability=1e-100)
+        await record_scores(database, inclusion_probability=1e-100)
     assert await damaged_streams.list_damaged(database) == []
     assert (await women(database)).state.sums.n == 1
 
 
 async def test_a_measurement_that_is_wrong_damages_no_stream(database: Database) -> None:
     """A fault of the auditor is one, as before."""
-    await record(database)
+    await record_scores(database)
     one = await stored_exchange(database)
     with pytest.raises(ValueError, match="nan is not a number"):
-        await recording.record(
-            database, one, "judge", [measurement(float("nan"))], 0.1, probability=0.5, settings=SETTINGS
-        )
+        await record(database, one, [measurement(float("nan"))])
     assert (await women(database)).state.damaged is None
 
 
 async def test_metrics_of_a_damaged_stream(database: Database) -> None:
     """It has no numbers and says so; it was noticed by reading alone, before any audit touched it."""
-    await record(database)
+    await record_scores(database)
     broken = await damage(database, "{")
     snapshot = await SnapshotReader(database, settings=SETTINGS).read()
     text = LiveSeries(SETTINGS).text(snapshot.streams, is_openmetrics=False).decode()
@@ -233,9 +227,9 @@ async def test_pages_and_restart(tmp_path: Path) -> None:
     """The API and the console show the others, /readyz stays ready and names it, and a restart begins again."""
     async with control_plane(tmp_path, upstreams=[]) as plane:
         for _ in range(3):
-            await record(plane.database)
+            await record_scores(plane.database)
         broken = await damage(plane.database)
-        await record(plane.database)
+        await record_scores(plane.database)
         listed = {one["stream"]: one for one in (await plane.http.get("/live/estimates")).json()}
         detectors = {one["stream"]: one for one in (await plane.http.get("/live/detectors")).json()}
         checks = (await plane.http.get("/readyz")).json()["checks"]
@@ -250,7 +244,7 @@ async def test_pages_and_restart(tmp_path: Path) -> None:
         restarted = await plane.http.post(f"/live/streams/{broken}/restart", json=WHO)
         unknown = await plane.http.post("/live/streams/none/restart", json=WHO)
         silent = await plane.http.post(f"/live/streams/{broken}/restart")
-        await record(plane.database)
+        await record_scores(plane.database)
         again = {one["stream"]: one for one in (await plane.http.get("/live/estimates")).json()}[broken]
         entries = (await plane.http.get(f"/live/alarms/acknowledgements?stream={broken}")).json()
         healthy = (await plane.http.get("/readyz")).json()["checks"]

@@ -8,18 +8,10 @@ from auditors.types import AuditFailure
 from gateway.store import counters, exchanges, streams
 from gateway.store.database import Database
 from gateway.streams import alarms, recording
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import SETTINGS, audited, exchange, measurement, record
 from tests.support.store.scored import scores_of
 
 pytestmark = pytest.mark.stores("sqlite")
-
-
-async def record(database: Database, value: float | None, **fields: object) -> bool:
-    """Stores a new exchange and one judge score on it."""
-    one = exchange()
-    await exchanges.insert_batch(database, [one], {})
-    found = [measurement(value, **fields)]
-    return await recording.record(database, one, "judge", found, 0.1, probability=0.5, settings=SETTINGS)
 
 
 @pytest.mark.stores("sqlite", "postgresql")
@@ -28,9 +20,7 @@ async def test_second_recording_changes_nothing(database: Database) -> None:
     one = exchange()
     await exchanges.insert_batch(database, [one], {})
     found = [measurement(2.0, group="woman"), measurement(-1.0, group="man")]
-    recorded = await asyncio.gather(
-        *(recording.record(database, one, "judge", found, 0.1, probability=0.25, settings=SETTINGS) for _ in range(10))
-    )
+    recorded = await asyncio.gather(*(record(database, one, found, probability=0.25) for _ in range(10)))
     assert sorted(recorded) == [False] * 9 + [True]
     found_streams = await streams.list_streams(database)
     assert [(one.key.metric, one.key.group, one.state.sums.n) for one in found_streams] == [
@@ -51,7 +41,7 @@ async def test_second_recording_changes_nothing(database: Database) -> None:
 @pytest.mark.stores("sqlite", "postgresql")
 async def test_concurrent_audits_all_move_one_stream(database: Database) -> None:
     """Auditors of different exchanges that meet in one stream lose no update, the stream's first included."""
-    await asyncio.gather(*(record(database, 1.0) for _ in range(12)))
+    await asyncio.gather(*(audited(database, measurement(1.0)) for _ in range(12)))
     [stream] = await streams.list_streams(database)
     assert stream.state.sums.n == 12
     assert stream.key.model == "m"
@@ -63,7 +53,7 @@ async def test_failed_audit_is_recorded_without_a_number(database: Database) -> 
     one = exchange()
     await exchanges.insert_batch(database, [one], {})
     failure = AuditFailure(auditor="judge", auditor_version="1", kind="malformed", message="no verdict\x00")
-    assert await recording.record(database, one, "judge", failure, 0.1, probability=0.5, settings=SETTINGS)
+    assert await record(database, one, failure)
     assert await exchanges.audits(database, [one.id]) == {one.id: {"judge": "failed"}}
     assert await streams.list_streams(database) == []
     assert await counters.read(database) == {("exchanges", ("failed", "judge")): 1}
@@ -71,7 +61,7 @@ async def test_failed_audit_is_recorded_without_a_number(database: Database) -> 
 
 async def test_refusal_is_excluded_not_scored(database: Database) -> None:
     """A measurement without a value moves only the count of exclusions."""
-    await record(database, None)
+    await audited(database, measurement(None))
     [stream] = await streams.list_streams(database)
     assert stream.state.sums.n == 0
     assert stream.state.excluded == {"refusal": 1}
@@ -82,7 +72,7 @@ async def test_refusal_is_excluded_not_scored(database: Database) -> None:
 async def test_audit_of_a_deleted_exchange_is_not_recorded(database: Database) -> None:
     """An exchange that retention took away in the meantime leaves no trace."""
     found = [measurement(1.0)]
-    assert not await recording.record(database, exchange(), "judge", found, 0.1, probability=0.5, settings=SETTINGS)
+    assert not await record(database, exchange(), found)
     assert await streams.list_streams(database) == []
 
 
@@ -93,7 +83,7 @@ async def test_measurements_that_cannot_be_stored_leave_nothing(database: Databa
     await exchanges.insert_batch(database, [one], {})
     twice = [measurement(1.0, reference="man"), measurement(1.0, reference="man")]
     with pytest.raises(Exception, match=r"(?i)unique"):
-        await recording.record(database, one, "judge", twice, 0.1, probability=0.5, settings=SETTINGS)
+        await record(database, one, twice)
     assert await exchanges.audits(database, [one.id]) == {one.id: {}}
     assert await counters.read(database) == {}
 
@@ -101,7 +91,7 @@ async def test_measurements_that_cannot_be_stored_leave_nothing(database: Databa
 async def test_scores_fall_into_their_own_buckets(database: Database) -> None:
     """Each of the scores -1, 0, 1, 2 has a bucket; the sum is of (score + 1) / 3."""
     for value in (-1.0, 0.0, 1.0, 2.0, 2.0):
-        await record(database, value)
+        await audited(database, measurement(value))
     series = ("judge", "gender", "women", "m")
     found = await counters.read(database)
     buckets = [found["live_score", (*series, str(bound))] for bound in recording.SCORE_BOUNDS]
@@ -112,12 +102,12 @@ async def test_scores_fall_into_their_own_buckets(database: Database) -> None:
 async def test_drift_raises_an_alarm_that_can_be_acknowledged(database: Database) -> None:
     """After a reference of low scores a run of high ones alarms, names the exchange, and is lowered on demand."""
     for _ in range(SETTINGS.reference_window):
-        await record(database, -1.0)
+        await audited(database, measurement(-1.0))
     [calm] = await streams.list_streams(database)
     assert (calm.state.alarm, calm.alarm_since, calm.alarm_exchange_id) == (False, None, None)
     alarmed = calm
     for _ in range(200):
-        await record(database, 2.0)
+        await audited(database, measurement(2.0))
         [alarmed] = await streams.list_streams(database)
         if alarmed.state.alarm:
             break
@@ -125,7 +115,7 @@ async def test_drift_raises_an_alarm_that_can_be_acknowledged(database: Database
     assert alarmed.alarm_since is not None
     assert alarmed.alarm_exchange_id is not None
     assert await exchanges.get(database, alarmed.alarm_exchange_id) is not None
-    await record(database, 2.0)
+    await audited(database, measurement(2.0))
     [later] = await streams.list_streams(database)
     assert (later.alarm_since, later.alarm_exchange_id) == (alarmed.alarm_since, alarmed.alarm_exchange_id)
     lowered = await alarms.acknowledge(database, alarmed.id, SETTINGS, by="ann", reason="checked")
@@ -139,8 +129,8 @@ async def test_drift_raises_an_alarm_that_can_be_acknowledged(database: Database
 
 async def test_new_judge_starts_a_new_stream(database: Database) -> None:
     """Scores of different auditor versions never share a series."""
-    await record(database, 1.0)
-    await record(database, 1.0, auditor_version="2")
+    await audited(database, measurement(1.0))
+    await audited(database, measurement(1.0, auditor_version="2"))
     found = await streams.list_streams(database)
     assert [stream.state.sums.n for stream in found] == [1, 1]
     assert len({stream.key.instrument for stream in found}) == 2

@@ -22,9 +22,8 @@ from gateway.store import exchanges, streams, tables, windows
 from gateway.store.database import Database
 from gateway.store.streams import Stream
 from gateway.store.windows import Window
-from gateway.streams import recording
 from tests.support.store import recorder
-from tests.support.store.made import exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -42,7 +41,7 @@ async def audited(
     """Stores a new exchange and what an audit found; returns the exchange's id."""
     one = exchange()
     await exchanges.insert_batch(database, [one], {})
-    await recording.record(database, one, "judge", found, 0.1, probability=probability, settings=settings)
+    await record(database, one, found, probability=probability, settings=settings)
     return one.id
 
 
@@ -204,7 +203,7 @@ async def test_a_failed_audit_widens_the_bounds_of_what_it_should_have_measured(
     await exchanges.insert_batch(database, [one], {})
     missing = [measurement(None, status="error")]
     failure = AuditFailure(auditor="judge", auditor_version="1", kind="timeout", message="no reply", missing=missing)
-    await recording.record(database, one, "judge", failure, 0.1, probability=0.5, settings=CALM)
+    await record(database, one, failure, settings=CALM)
     [after] = await streams.list_streams(database)
 
     assert (after.state.sums, after.state.n_missing) == (before.state.sums, 1)
@@ -224,7 +223,7 @@ async def test_a_missing_score_widens_the_gaps_of_its_axis(database: Database) -
     await exchanges.insert_batch(database, [one], {})
     missing = [measurement(None, status="malformed", group="man")]
     failure = AuditFailure(auditor="judge", auditor_version="1", kind="malformed", message="no", missing=missing)
-    await recording.record(database, one, "judge", failure, 0.1, probability=0.5, settings=CALM)
+    await record(database, one, failure, settings=CALM)
     after = {one.id: one for one in await streams.list_streams(database) if one.key.metric == "favoritism_gap"}
     moved = [after[key] for key in before if after[key].state != before[key].state]
 

@@ -25,10 +25,9 @@ from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.direct import DirectSink
 from gateway.store import catalogue, exchanges
 from gateway.store.database import Database
-from gateway.streams import recording
 from gateway.telemetry.worker_stats import WorkerStats
 from gateway.worker_part import WorkerContext
-from tests.support.store.made import exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 STEREOSET = {
     "name": "stereoset",
@@ -127,9 +126,7 @@ async def audit_one(
     )
     score = measurement(value, group="men", reference="women", **({} if status is None else {"status": status}))
     await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
-    await recording.record(
-        plane.database, one, "judge", [score], 0.1, probability=0.5, settings=settings or DriftSettings()
-    )
+    await record(plane.database, one, [score], settings=settings or DriftSettings())
     return one.id
 
 
@@ -144,7 +141,7 @@ async def audit_identities(
     ]
     found.append(measurement(0.1, metric="representative_bias_score", group=None, **about))
     await exchanges.insert_batch(plane.database, [one], {})
-    await recording.record(plane.database, one, "embedding", found, 0.1, probability=0.5, settings=DriftSettings())
+    await record(plane.database, one, found, auditor="embedding", settings=DriftSettings())
 
 
 async def drifted(plane: ControlPlane, *, text: str = "Who leads?") -> None:

@@ -2,16 +2,20 @@
 
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from auditors.audit_texts import AuditText
 from auditors.streams.drift import DriftSettings
-from auditors.types import Exchange, JudgeStamp, Measurement
+from auditors.types import AuditFailure, Exchange, JudgeStamp, Measurement
+from gateway.store import exchanges
 from gateway.store.audit_texts import entered
 from gateway.store.database import Database
+from gateway.store.measurements import Recording
 from gateway.store.tables import audit_texts
+from gateway.streams.recording import record_all
 
 SETTINGS = DriftSettings(average_run_length=100.0, reference_window=10)
 
@@ -50,6 +54,37 @@ def measurement(value: float | None = 0.0, **given: Any) -> Measurement:
         "judge": JudgeStamp(model="j", prompt_sha256="ab" * 32),
     }
     return Measurement(**fields | given)
+
+
+async def record(
+    database: Database,
+    one: Exchange,
+    found: Sequence[Measurement] | AuditFailure,
+    *,
+    auditor: str = "judge",
+    seconds: float = 0.1,
+    probability: float = 0.5,
+    settings: DriftSettings = SETTINGS,
+    sends_events: bool = False,
+) -> bool:
+    """Records what an auditor made of a stored exchange, as one that is alone; whether it was the first."""
+    recording = Recording(
+        exchange=one,
+        auditor=auditor,
+        result=found,
+        seconds=seconds,
+        probability=probability,
+        sends_events=sends_events,
+    )
+    return await record_all(database, [recording], settings=settings) == [True]
+
+
+async def audited(database: Database, *found: Measurement, probability: float = 0.5, **given: Any) -> Exchange:
+    """Stores an exchange that waits for other auditors, with what the judge made of it."""
+    one = exchange(**given)
+    await exchanges.insert_batch(database, [one], {(one.stratum, "queued"): 1})
+    await record(database, one, found, probability=probability)
+    return one
 
 
 async def left_beside(database: Database, exchange_id: str, auditor: str, text: AuditText) -> None:

@@ -11,8 +11,7 @@ from auditors.streams.drift import DriftSettings
 from auditors.types import Exchange, Measurement
 from gateway.store import exchanges
 from gateway.store.database import Database
-from gateway.streams import recording
-from tests.support.store.made import exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 SETTINGS = DriftSettings(
     average_run_length=50.0,
@@ -31,18 +30,18 @@ def planned(number: int) -> tuple[Exchange, list[Measurement]]:
     return one, [measurement(None if number % 10 == 9 else value, group=group)]
 
 
-async def record(url: str, count: int) -> None:
+async def record_planned(url: str, count: int) -> None:
     """Records `count` planned audits; those that are recorded already change nothing."""
     database = await Database.open(url)
     for number in range(count):
         one, found = planned(number)
         if await exchanges.get(database, one.id) is None:
             await exchanges.insert_batch(database, [one], {})
-        await recording.record(database, one, "judge", found, 0.1, probability=PROBABILITY, settings=SETTINGS)
+        await record(database, one, found, probability=PROBABILITY, settings=SETTINGS)
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()
     await database.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(record(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(record_planned(sys.argv[1], int(sys.argv[2])))

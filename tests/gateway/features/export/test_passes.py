@@ -30,10 +30,9 @@ from gateway.store import counters, exchanges, partitions, runs
 from gateway.store.connections import insert_rows
 from gateway.store.database import Database
 from gateway.store.tables import measurements
-from gateway.streams import recording
 from tests.support.benchmarks import bundled
 from tests.support.store.exported import NOON, add, names, read
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 DATASET = {"name": "d", "kind": "canonical", "sha256": "0" * 64, "n_used": 2, "n_canonical": 2}
 OPTIONS = {"suite": "stereoset", "model": "m", "mode": "sample", "protocol": "corrected"}
@@ -135,7 +134,7 @@ async def test_nobodys_words_are_exported(database: Database, folder: str) -> No
     found = measurement(
         None, reason="wrote Zanzibar", detail={"said": "Zanzibar"}, judge=JudgeStamp(model="j", prompt_sha256="ab")
     )
-    await recording.record(database, one, "judge", [found], 0.1, probability=0.5, settings=SETTINGS)
+    await record(database, one, [found])
     await runs.create(database, "r", OPTIONS)
     assert await runs.claim(database, "r")
     assert await runs.fail(database, "r", "the server said Zanzibar")

@@ -12,9 +12,8 @@ from gateway.features.labelling import live
 from gateway.store import annotations, exchanges, streams
 from gateway.store.annotations import Label
 from gateway.store.database import Database
-from gateway.streams import recording
 from tests.support.gateway.control_plane import ControlPlane, control_plane
-from tests.support.store.made import exchange, measurement
+from tests.support.store.made import exchange, measurement, record
 
 
 async def audit(database: Database, number: int, value: float, sender_rate: float | None) -> str:
@@ -22,7 +21,7 @@ async def audit(database: Database, number: int, value: float, sender_rate: floa
     one = exchange(id=f"e{number}", sender_rate=sender_rate, inclusion_probability=0.5)
     found = [measurement(value, group="men"), measurement(-value, group="women")]
     await exchanges.insert_batch(database, [one], {})
-    await recording.record(database, one, "judge", found, 0.1, probability=0.5, settings=DriftSettings())
+    await record(database, one, found, settings=DriftSettings())
     return one.id
 
 
