@@ -1,5 +1,7 @@
 """The rule by which audits give way: never above the cap, few while others wait or are slower, then all, never none."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,12 @@ def controller(cap: int, *, max_pause_seconds: float = 10.0) -> AimdLimit:
     return made
 
 
+def polled(one: AimdLimit, second: float, load: Load | None, in_flight: int, **given: Any) -> float:
+    """What is allowed after a poll at this time, with so many of ours in flight since the one before."""
+    one.update(load, in_flight=in_flight, peak=given.pop("peak", in_flight), now=float(second), **given)
+    return one.allowed
+
+
 @given(st.integers(1, 64), st.lists(st.tuples(events, st.integers(0, 64))))
 def test_never_above_the_cap_and_back_to_it(cap: int, story: list[tuple[Load | str | None, int]]) -> None:
     """Whatever happens, 0 to the cap are allowed; an idle server allows all again after so many polls."""
@@ -28,12 +36,12 @@ def test_never_above_the_cap_and_back_to_it(cap: int, story: list[tuple[Load | s
         if event == "503":
             one.on_overload(in_flight=in_flight, now=float(second))
         elif event == "slow":
-            one.update(IDLE, in_flight=in_flight, peak=in_flight, now=float(second), latency="over")
+            polled(one, second, IDLE, in_flight, latency="over")
         elif not isinstance(event, str):
-            one.update(event, in_flight=in_flight, peak=in_flight, now=float(second))
+            polled(one, second, event, in_flight)
         assert 0 <= one.allowed <= cap
     for more in range(CALM_POLLS + POLLS_TO_THE_CAP - 1):
-        one.update(IDLE, in_flight=0, peak=0, now=float(len(story) + more), latency="within")
+        polled(one, len(story) + more, IDLE, 0, latency="within")
     assert one.allowed == cap
 
 
@@ -41,69 +49,50 @@ def test_never_above_the_cap_and_back_to_it(cap: int, story: list[tuple[Load | s
 def test_own_requests_are_nobody_elses(cap: int, running: int, waiting: int) -> None:
     """A server that holds ours alone never gives a reason to hold back, however many of them wait."""
     one = controller(cap)
-    one.update(Load(running, waiting), in_flight=running + waiting, peak=running + waiting, now=1.0)
-    assert one.allowed == cap
+    assert polled(one, 1, Load(running, waiting), running + waiting) == cap
 
 
 def test_requests_that_have_just_ended_are_ours_too() -> None:
     """A gauge of the moment before still counts them; the peak since the last poll does as well."""
-    one = controller(8)
-    one.update(Load(running=4, waiting=4), in_flight=5, peak=8, now=1.0)
-    assert one.allowed == 8
+    assert polled(controller(8), 1, Load(running=4, waiting=4), 5, peak=8) == 8
 
 
 def test_others_in_the_queue_halve_what_is_in_flight() -> None:
     """Down to none, also when it is ours that run and theirs that wait."""
-    one = controller(16)
-    seen = []
-    for second, in_flight in enumerate((10, 5, 2, 1)):
-        one.update(Load(running=10, waiting=3), in_flight=in_flight, peak=in_flight, now=float(second))
-        seen.append(one.allowed)
-    assert seen == [5, 2, 1, 0]
+    one, load = controller(16), Load(running=10, waiting=3)
+    assert [polled(one, second, load, in_flight) for second, in_flight in enumerate((10, 5, 2, 1))] == [5, 2, 1, 0]
 
 
 @pytest.mark.parametrize(("kv_usage", "expected"), [(0.95, [2, 1, 1]), (0.9, [8, 8, 8])])
 def test_a_full_cache_leaves_one(kv_usage: float, expected: list[int]) -> None:
     """Above the limit half, down to one; at the limit nothing changes."""
-    one = controller(8)
-    seen = []
-    for second, in_flight in enumerate((4, 2, 1)):
-        one.update(Load(running=4, kv_usage=kv_usage), in_flight=in_flight, peak=4, now=float(second))
-        seen.append(one.allowed)
-    assert seen == expected
+    one, load = controller(8), Load(running=4, kv_usage=kv_usage)
+    assert [polled(one, second, load, in_flight, peak=4) for second, in_flight in enumerate((4, 2, 1))] == expected
 
 
 def test_slow_answers_halve_and_hold() -> None:
     """Down to none; nothing comes back until answers are known to be within the budget, then step by step."""
-    one = controller(16)
-    seen = []
+    one, load = controller(16), Load(running=12)
     story: list[tuple[int, Verdict]] = [
         (10, "over"), (5, "unknown"), (5, "over"), (2, "over"), (1, "over"), (0, "unknown"), (1, "within"),
     ]  # fmt: skip
-    for second, (in_flight, latency) in enumerate(story):
-        one.update(Load(running=12), in_flight=in_flight, peak=in_flight, now=float(second), latency=latency)
-        seen.append(one.allowed)
+    seen = [polled(one, second, load, in_flight, latency=found) for second, (in_flight, found) in enumerate(story)]
     assert seen == [5, 5, 2, 1, 0, 0, 0]
-    for second, allowed in ((7, 2), (8, 4)):
-        one.update(Load(running=12), in_flight=0, peak=0, now=float(second))
-        assert one.allowed == allowed
+    assert [polled(one, second, load, 0) for second in (7, 8)] == [2, 4]
 
 
 @pytest.mark.parametrize(("affordable", "expected"), [(0.5, 8), (0.25, 4), (0.025, 0)])
 def test_answers_that_are_much_too_slow_cut_at_once(affordable: float, expected: int) -> None:
     """As many stay as the budget affords, in one poll and not in one for every half."""
-    one = controller(16)
-    one.update(Load(running=20), in_flight=16, peak=16, now=0.0, latency="over", affordable=affordable)
-    assert one.allowed == expected
+    assert polled(controller(16), 0, Load(running=20), 16, latency="over", affordable=affordable) == expected
 
 
 def test_unknown_latency_is_no_reason() -> None:
     """An limiter that was never cut for latency grows as ever while nothing is known of it."""
     one = controller(16)
-    one.update(Load(running=10, waiting=3), in_flight=8, peak=8, now=0.0)
-    for second in range(1, 1 + CALM_POLLS):
-        one.update(Load(running=10), in_flight=4, peak=4, now=float(second), latency="unknown")
-    assert one.allowed == 6
+    polled(one, 0, Load(running=10, waiting=3), 8)
+    seen = [polled(one, second, Load(running=10), 4, latency="unknown") for second in range(1, 1 + CALM_POLLS)]
+    assert seen[-1] == 6
 
 
 def test_a_queue_that_comes_and_goes_is_one() -> None:
@@ -112,8 +101,7 @@ def test_a_queue_that_comes_and_goes_is_one() -> None:
     seen = []
     for second, waiting in enumerate((15, 15, 0, 13, 0, 0, 11, 8, 0, 12, 0, 0, 0)):
         load = Load(running=4 if waiting else 0, waiting=waiting)
-        one.update(load, in_flight=min(4, int(one.allowed)), peak=4, now=float(second))
-        seen.append(one.allowed)
+        seen.append(polled(one, second, load, min(4, int(one.allowed)), peak=4))
     assert seen == [2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]
 
 
@@ -127,15 +115,12 @@ def test_a_pause_lets_one_through_all_the_same() -> None:
 def test_a_burst_of_refusals_counts_once() -> None:
     """Eight answers of 503 in one moment halve once, and the next polls do not take it back."""
     one = controller(8)
-    one.update(None, in_flight=8, peak=8, now=0.0)
+    polled(one, 0, None, 8)
     for _ in range(8):
         one.on_overload(in_flight=8, now=0.5)
     assert one.allowed == 4
-    for second in range(1, CALM_POLLS):
-        one.update(None, in_flight=4, peak=8, now=float(second))
-        assert one.allowed == 4
-    one.update(None, in_flight=4, peak=4, now=float(CALM_POLLS))
-    assert one.allowed == 5
+    assert {polled(one, second, None, 4, peak=8) for second in range(1, CALM_POLLS)} == {4}
+    assert polled(one, CALM_POLLS, None, 4) == 5
 
 
 @given(st.lists(loads, min_size=20, max_size=60), st.floats(1, 5))
@@ -145,7 +130,7 @@ def test_nobody_starves(seen: list[Load], pause: float) -> None:
     in_flight, idle = 0, 0.0
     for second, load in enumerate(seen):
         queued = load._replace(running=load.running + 10, waiting=load.waiting + 1)
-        one.update(queued, in_flight=in_flight, peak=in_flight, now=float(second))
+        polled(one, second, queued, in_flight)
         idle = 0.0 if in_flight else idle + 1.0
         in_flight = int(one.may_send(in_flight=0, idle_seconds=idle))
         assert idle <= pause + 1.0
@@ -156,7 +141,7 @@ def test_whoever_comes_and_goes_moves_the_cap() -> None:
     one = controller(4)
     one.widen(16)
     assert (one.cap, one.allowed) == (20, 20)
-    one.update(Load(running=10, waiting=3), in_flight=6, peak=6, now=0.0)
+    polled(one, 0, Load(running=10, waiting=3), 6)
     one.widen(8)
     assert (one.cap, one.allowed) == (28, 3)
     one.widen(-28)

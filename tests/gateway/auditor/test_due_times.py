@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from gateway.auditor.scheduling import due_times
 from gateway.config.audit_request import AuditRequest
 from gateway.store.runs import Run
 from gateway.store.schedules import Schedule
+from tests.gateway.auditor.test_metrics import run
 from tests.support.gateway.control_plane import STEREOSET
 
 HOUR, DAY = 3600.0, 86400.0
@@ -32,25 +32,7 @@ def schedule(suites: Any = ("stereoset",), *, cron: str | None = None, every: fl
 
 
 def finished(at: float, suite: str = "stereoset", model: str = "m") -> Run:
-    return msgspec.convert(
-        {
-            "id": "r",
-            "suite": suite,
-            "model": model,
-            "mode": "sample",
-            "protocol": "corrected",
-            "options": {},
-            "status": "done",
-            "progress_done": 1,
-            "progress_total": 1,
-            "created_at": 0.0,
-            "started_at": 0.0,
-            "finished_at": at,
-            "heartbeat_at": None,
-            "error": None,
-        },
-        Run,
-    )
+    return run(suite=suite, model=model, finished_at=at)
 
 
 @pytest.mark.parametrize(

@@ -29,39 +29,25 @@ def test_fills_the_batch_and_no_more(slots: int) -> None:
 
 
 def test_grows_to_the_most_where_nothing_ever_waits() -> None:
-    """A server larger than the run's connections gets all of them, within four looks."""
+    """A server larger than the run's connections gets all of them, within four looks; none more beside others."""
     assert settled(10_000)[3] == 256
-
-
-def test_does_not_grow_beside_others() -> None:
-    """Requests of somebody else at the server: as many as at the start, for their answers would get slower."""
     assert set(settled(10_000, others=5)) == {32}
 
 
 def test_yields_until_little_is_left_while_others_queue() -> None:
     """Where others fill the queue by themselves the run goes down to its least, and never to none."""
     assert settled(64, others=500)[-1] == LEAST_IN_FLIGHT
+    small = FillingLimit(2)
+    small.on_overload()
+    assert small.allowed == 2
 
 
-def test_a_limit_below_the_least_stays() -> None:
-    """One that began with fewer than the least is not raised by being lowered."""
-    limit = FillingLimit(2)
-    limit.on_overload()
-    assert limit.allowed == 2
-
-
-def test_a_full_cache_takes_requests_away() -> None:
-    """A key-value cache nearly full: a quarter fewer at each look, though nothing waits."""
+@pytest.mark.parametrize(("load", "allowed"), [(Load(running=32, kv_usage=0.95), 24), (None, 32)])
+def test_one_look(load: Load | None, allowed: int) -> None:
+    """A cache nearly full takes a quarter, though nothing waits; a server that tells nothing changes nothing."""
     limit = FillingLimit(32)
-    limit.update(Load(running=32, kv_usage=0.95), peak=32)
-    assert limit.allowed == 24
-
-
-def test_without_gauges_nothing_changes() -> None:
-    """A server that tells nothing is asked as at the start."""
-    limit = FillingLimit(32)
-    limit.update(None, peak=32)
-    assert limit.allowed == 32
+    limit.update(load, peak=32)
+    assert limit.allowed == allowed
 
 
 class Told:
@@ -91,6 +77,11 @@ class Crowd:
         self._gate = gate
         self.tasks = [asyncio.create_task(self._one()) for _ in range(n)]
 
+    async def end(self) -> list[BaseException | None]:
+        """Lets them go; what each ended with."""
+        self.let_go.set()
+        return await asyncio.gather(*self.tasks, return_exceptions=True)
+
     async def _one(self) -> None:
         async with self._gate.slot(Turn(b"")):
             self.inside += 1
@@ -111,8 +102,7 @@ async def test_the_gate_lets_more_through_as_the_server_takes_them() -> None:
     await asyncio.sleep(0)
     assert crowd.inside == 4
     await eventually(lambda: crowd.inside == 16)
-    crowd.let_go.set()
-    await asyncio.gather(*crowd.tasks)
+    await crowd.end()
     await gate.aclose()
     assert (crowd.most, crowd.inside) == (16, 0)
 
@@ -122,8 +112,7 @@ async def test_a_silent_page_changes_nothing() -> None:
     gate = gate_of(LoadUnknownError("no"), LoadUnknownError("no"), Load(running=4))
     crowd = Crowd(gate, 40)
     await eventually(lambda: crowd.inside >= 8)
-    crowd.let_go.set()
-    await asyncio.gather(*crowd.tasks)
+    await crowd.end()
     await gate.aclose()
 
 
@@ -134,8 +123,7 @@ async def test_what_waits_when_the_run_is_stopped_is_not_sent() -> None:
     crowd = Crowd(gate, 6)
     await asyncio.sleep(0)
     stop.set()
-    crowd.let_go.set()
-    found = await asyncio.gather(*crowd.tasks, return_exceptions=True)
+    found = await crowd.end()
     await gate.aclose()
     assert [type(one) for one in found].count(InterruptedError) == 2
     assert crowd.most == 4
@@ -148,13 +136,11 @@ async def test_a_request_cancelled_while_it_waits_holds_no_slot() -> None:
     await asyncio.sleep(0)
     for task in crowd.tasks[4:6]:
         task.cancel()
-    crowd.let_go.set()
-    await asyncio.gather(*crowd.tasks, return_exceptions=True)
+    await crowd.end()
     again = Crowd(gate, 4)
     await asyncio.sleep(0)
     assert again.inside == 4
-    again.let_go.set()
-    await asyncio.gather(*again.tasks)
+    await again.end()
     await gate.aclose()
 
 

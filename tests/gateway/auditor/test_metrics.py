@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from auditors.streams import state as live
 from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Estimate
-from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, ConcurrencyLimiters
 from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.config.schema import AuditsConfig
 from gateway.store.runs import Run
@@ -141,24 +141,18 @@ def test_histogram_is_cumulative() -> None:
 
 def test_counters_keep_their_labels() -> None:
     """Counters of the store come out under their own families."""
-    found = samples(
-        counters={
-            ("exchanges", ("audited", "judge")): 3.0,
-            ("exchanges", ("expired", "")): 1.0,
-            ("judge_requests", ("ok",)): 5.0,
-            ("abstentions", ("counterfactual", "several groups")): 6.0,
-            ("audit_runs", ("stereoset", "m", "failed")): 2.0,
-            ("audit_requests", ("stereoset", "m", "ok")): 9.0,
-        },
-        queue_size=7,
-        oldest_seconds=1.5,
-    )
-    assert found[key("exchanges_total", outcome="audited", auditor="judge")] == 3
+    counted: dict[str, dict[str, str]] = {
+        "exchanges": {"outcome": "audited", "auditor": "judge"},
+        "judge_requests": {"outcome": "ok"},
+        "abstentions": {"auditor": "counterfactual", "reason": "several groups"},
+        "audit_runs": {"suite": "stereoset", "model": "m", "outcome": "failed"},
+        "audit_requests": {"suite": "stereoset", "model": "m", "outcome": "ok"},
+    }
+    counters = {(name, tuple(labels.values())): 3.0 for name, labels in counted.items()}
+    found = samples(counters=counters | {("exchanges", ("expired", "")): 1.0}, queue_size=7, oldest_seconds=1.5)
+    for name, labels in counted.items():
+        assert found[key(f"{name}_total", **labels)] == 3
     assert found[key("exchanges_total", outcome="expired", auditor="")] == 1
-    assert found[key("judge_requests_total", outcome="ok")] == 5
-    assert found[key("abstentions_total", auditor="counterfactual", reason="several groups")] == 6
-    assert found[key("audit_runs_total", suite="stereoset", model="m", outcome="failed")] == 2
-    assert found[key("audit_requests_total", suite="stereoset", model="m", outcome="ok")] == 9
     assert found[key("audit_queue_size")] == 7
     assert found[key("audit_lag_seconds")] == 1.5
 
@@ -198,42 +192,44 @@ def test_progress_of_a_running_run_goes_before_a_finished_one() -> None:
     assert found[key("audit_progress_ratio", suite="bbq", model="m")] == 0.0
 
 
+async def page(limiters: ConcurrencyLimiters) -> str:
+    return (await Exposition(AuditorMetrics(SETTINGS, limiters)).render(""))[0].decode()
+
+
+def limiters_of(*names: str) -> tuple[ConcurrencyLimiters, list[ConcurrencyLimiter]]:
+    """The limiters of servers with these names."""
+    limiters = ConcurrencyLimiters(AuditsConfig())
+    return limiters, [one for name in names if (one := limiters.of(f"http://{name}", name)) is not None]
+
+
 async def test_allowances_are_shown_by_upstream() -> None:
     """What may be in flight at each server; held back entirely is 0, not nothing."""
-    limiters = ConcurrencyLimiters(AuditsConfig())
-    for name, places in (("one", 8), ("auditors.judge", 0)):
-        limiter = limiters.of(f"http://{name}", name)
-        assert limiter is not None
-        limiter.widen(places)
-    metrics = AuditorMetrics(SETTINGS, limiters)
-    page = (await Exposition(metrics).render(""))[0].decode()
-    assert 'biasgate_audit_allowance{upstream="one"} 8.0' in page
-    assert 'biasgate_audit_allowance{upstream="auditors.judge"} 0.0' in page
+    limiters, [one, _] = limiters_of("one", "auditors.judge")
+    one.widen(8)
+    found = await page(limiters)
+    assert 'biasgate_audit_allowance{upstream="one"} 8.0' in found
+    assert 'biasgate_audit_allowance{upstream="auditors.judge"} 0.0' in found
 
 
 async def test_latency_is_shown_where_it_is_known() -> None:
     """A ratio by upstream; a server without one has no sample."""
-    limiters = ConcurrencyLimiters(AuditsConfig())
-    for name in ("one", "two"):
-        limiters.of(f"http://{name}", name)
-    known = limiters.of("http://one", "one")
-    assert known is not None
-    known._latency.ratio = 1.25
-    metrics = AuditorMetrics(SETTINGS, limiters)
-    page = (await Exposition(metrics).render(""))[0].decode()
-    assert 'biasgate_audit_live_latency_ratio{upstream="one"} 1.25' in page
-    assert 'biasgate_audit_live_latency_ratio{upstream="two"}' not in page
+    limiters, [one, _] = limiters_of("one", "two")
+    one._latency.ratio = 1.25
+    found = await page(limiters)
+    assert 'biasgate_audit_live_latency_ratio{upstream="one"} 1.25' in found
+    assert 'biasgate_audit_live_latency_ratio{upstream="two"}' not in found
 
 
 async def test_what_was_cut_off_is_shown_from_the_start() -> None:
     """By server and reason, with zeros, so that the first eviction is an increase."""
-    limiters = ConcurrencyLimiters(AuditsConfig())
-    limiter = limiters.of("http://one", "one")
-    assert limiter is not None
-    limiter.evictions["audits_evicted", "live_waiting"] += 2
-    limiter.evictions["audit_tokens_wasted", "prompt"] += 30
-    page = (await Exposition(AuditorMetrics(SETTINGS, limiters)).render(""))[0].decode()
-    assert 'biasgate_audits_evicted_total{reason="live_waiting",upstream="one"} 2.0' in page
-    assert 'biasgate_audits_evicted_total{reason="live_latency",upstream="one"} 0.0' in page
-    assert 'biasgate_audit_tokens_wasted_total{kind="prompt",upstream="one"} 30.0' in page
-    assert 'biasgate_audit_tokens_wasted_total{kind="generation",upstream="one"} 0.0' in page
+    limiters, [one] = limiters_of("one")
+    one.evictions["audits_evicted", "live_waiting"] += 2
+    one.evictions["audit_tokens_wasted", "prompt"] += 30
+    found = await page(limiters)
+    for line in (
+        'audits_evicted_total{reason="live_waiting",upstream="one"} 2.0',
+        'audits_evicted_total{reason="live_latency",upstream="one"} 0.0',
+        'audit_tokens_wasted_total{kind="prompt",upstream="one"} 30.0',
+        'audit_tokens_wasted_total{kind="generation",upstream="one"} 0.0',
+    ):
+        assert f"biasgate_{line}" in found

@@ -6,25 +6,11 @@ import pytest
 
 from gateway.auditor.metrics_snapshot import exported
 from gateway.store.runs import Run
+from tests.gateway.auditor.test_metrics import run as finished
 
 
 def run(run_id: str, finished_at: float, *, protocol: str = "corrected", mode: str = "sample", **options: Any) -> Run:
-    return Run(
-        id=run_id,
-        suite="stereoset",
-        model="m",
-        mode=mode,
-        protocol=protocol,
-        options=options,
-        status="done",
-        progress_done=1,
-        progress_total=1,
-        created_at=0.0,
-        started_at=0.0,
-        finished_at=finished_at,
-        heartbeat_at=None,
-        error=None,
-    )
+    return finished(id=run_id, finished_at=finished_at, protocol=protocol, mode=mode, options=options)
 
 
 def ids(*finished: Run) -> list[str]:
