@@ -42,8 +42,8 @@ def closed_loop(
     return counts
 
 
-@pytest.mark.parametrize("concurrency", [1, 2, 5, 32, 200])
-@pytest.mark.parametrize("weights", [(1, 1), (1, 1, 1), (1, 2), (1, 3, 4)], ids=str)
+@pytest.mark.parametrize("concurrency", [1, 32, 200])
+@pytest.mark.parametrize("weights", [(1, 1), (1, 2), (1, 3, 4)], ids=str)
 def test_shares_follow_the_weights(weights: tuple[float, ...], concurrency: int) -> None:
     """Over 10,000 requests each of equally fast upstreams gets its weight's share within 5 %, busy or idle."""
     counts = closed_loop(upstreams(*weights), concurrency)
