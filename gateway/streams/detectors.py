@@ -14,9 +14,10 @@ from auditors.metrics.intervals import Interval
 from auditors.streams import pace
 from auditors.streams import reference as learning
 from auditors.streams.drift import Detector, DriftSettings
-from auditors.streams.scales import scale_of, unscaled
+from auditors.streams.scales import unscaled
 from auditors.streams.state import StreamState
 from gateway.store.streams import Stream
+from gateway.streams.series import ShownSeries, labels_of
 
 State = Literal["learning", "watching", "alarm", "damaged"]
 
@@ -37,21 +38,12 @@ class Bounds(msgspec.Struct, frozen=True):
     upper: float
 
 
-class ShownDetector(msgspec.Struct, frozen=True, kw_only=True):
+class ShownDetector(ShownSeries, frozen=True, kw_only=True):
     """The detector of one stream. What is null has its reason under its name in `reasons`.
 
     Means and intervals are in the metric's own unit, `smallest_detectable_change` as `drift.smallest_change` on 0..1.
     """
 
-    stream: str
-    auditor: str
-    metric: str
-    axis: str | None
-    group: str | None
-    model: str
-    instrument: str
-    range: tuple[float, float]
-    """Lowest and highest value the metric can take: 0 and 1 of the scale of 0..1."""
     state: State
     """learning: the window of the reference is not full yet, nothing is monitored. alarm: until it is acknowledged.
     damaged: its stored state cannot be used, nothing is monitored until the stream is started again."""
@@ -138,7 +130,6 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
     if state.damaged:
         learning_words = f"damaged: {state.damaged}"
     change = smallest_change(detector, settings, n_streams) if detector else None
-    scale = scale_of(metric)
     if not (detector and detector.next_look):
         reasons["reference_next_at"] = "the reference is final" if detector else learning_words
     elif change is None or change > settings.smallest_change:
@@ -155,14 +146,7 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
         reasons["acknowledged_at"] = "nobody has acknowledged an alarm"
     evidence = detector.log_evidence if detector else None
     return ShownDetector(
-        stream=stream.id,
-        auditor=stream.key.auditor,
-        metric=metric,
-        axis=stream.key.axis or None,
-        group=stream.key.group or None,
-        model=stream.key.model,
-        instrument=stream.key.instrument,
-        range=scale.shown,
+        **labels_of(stream),
         state=_state_of(state),
         reference_n=n,
         reference_window=settings.reference_window,

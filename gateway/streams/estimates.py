@@ -17,6 +17,7 @@ from auditors.streams.state import MISSING
 from auditors.types import Estimate
 from gateway.store.streams import Stream
 from gateway.store.windows import WindowSums
+from gateway.streams.series import ShownSeries, labels_of
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,18 +63,9 @@ class CalibratedShare(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
 
 
-class LiveEstimate(msgspec.Struct, frozen=True, kw_only=True):
+class LiveEstimate(ShownSeries, frozen=True, kw_only=True):
     """The mean of one stream with its interval; `value` is null with a `reason` while no audit gave a number."""
 
-    stream: str
-    auditor: str
-    metric: str
-    axis: str | None
-    group: str | None
-    model: str
-    instrument: str
-    range: tuple[float, float]
-    """Lowest and highest value the metric can take."""
     value: float | None
     lower: float | None
     upper: float | None
@@ -243,16 +235,8 @@ def window_estimate_of(stream: Stream, sums: WindowSums, window: str) -> LiveEst
 
 
 def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str | None) -> LiveEstimate:
-    scale = scale_of(stream.key.metric)
     return LiveEstimate(
-        stream=stream.id,
-        auditor=stream.key.auditor,
-        metric=found.metric,
-        axis=found.axis,
-        group=found.group,
-        model=stream.key.model,
-        instrument=stream.key.instrument,
-        range=scale.shown,
+        **labels_of(stream),
         value=found.value,
         lower=found.lower,
         upper=found.upper,

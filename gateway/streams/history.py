@@ -8,13 +8,14 @@ import msgspec
 from auditors.judge_reference import AUDITOR as REFERENCE
 from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import WINDOW_METHOD, window_estimate
-from auditors.streams.scales import GAP_SUFFIX, scale_of
+from auditors.streams.scales import GAP_SUFFIX
 from auditors.streams.state import MISSING
 from gateway.store.histories import MOST_READ, Read
 from gateway.store.served import ModelChange
 from gateway.store.streams import Stream
 from gateway.store.windows import WindowSums
 from gateway.streams.detectors import Bounds, State, bounds_of
+from gateway.streams.series import ShownSeries, labels_of
 
 MOST_CHANGES = 20
 """Changes of the model that are shown: the newest."""
@@ -39,18 +40,9 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """Audits without a value, by status."""
 
 
-class History(msgspec.Struct, frozen=True, kw_only=True):
+class History(ShownSeries, frozen=True, kw_only=True):
     """One stream over time. Values are in the metric's own unit, times Unix seconds."""
 
-    stream: str
-    auditor: str
-    metric: str
-    axis: str | None
-    group: str | None
-    model: str
-    instrument: str
-    range: tuple[float, float]
-    """Lowest and highest value the metric can take."""
     window: str | None
     """As asked for; null for all measurements."""
     bucket_seconds: int | None
@@ -102,14 +94,7 @@ def history_of(
     first = buckets[0].start if buckets else math.inf
     evidence = -math.inf if detector is None else detector.log_evidence
     return History(
-        stream=stream.id,
-        auditor=key.auditor,
-        metric=key.metric,
-        axis=key.axis or None,
-        group=key.group or None,
-        model=key.model,
-        instrument=key.instrument,
-        range=scale_of(key.metric).shown,
+        **labels_of(stream),
         window=window,
         bucket_seconds=None if read is None else read.length,
         buckets=buckets,
