@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -24,25 +24,27 @@ from gateway.telemetry.worker_stats import (
     Snapshot,
 )
 
-Labels = TypeVar("Labels", bound=tuple[str, ...])
-
 SERIES_LABELS = ("upstream", "model", "endpoint", "outcome")
 LATENCIES = (
-    (
-        "duration",
-        DURATION_BUCKETS,
-        "biasgate_request_duration_seconds",
-        "Request headers complete to last byte handed on.",
-    ),
-    ("overhead", OVERHEAD_BUCKETS, "biasgate_overhead_seconds", "Part of the duration spent in the gateway."),
-    (
-        "first_chunk",
-        DURATION_BUCKETS,
-        "biasgate_time_to_first_chunk_seconds",
-        "Request headers complete to first body byte.",
-    ),
+    ("duration", DURATION_BUCKETS, "request_duration_seconds", "Request headers complete to last byte handed on."),
+    ("overhead", OVERHEAD_BUCKETS, "overhead_seconds", "Part of the duration spent in the gateway."),
+    ("first_chunk", DURATION_BUCKETS, "time_to_first_chunk_seconds", "Request headers complete to first body byte."),
 )
 """Field of `Series`, its bounds, name and help of the family."""
+LEDGER = "Sampling ledger: what became of each eligible exchange at the gateway."
+RELOADS = "Reloads of the configuration: applied, or refused with a log line."
+SPANS = "Spans: exported, failed (not taken by the collector) or dropped (too many waited)."
+IGNORED_RATES = "Recorded exchanges that stated a sampling rate which does not count."
+COUNTERS = (
+    ("exchanges", "exchanges", ("outcome",), LEDGER),
+    ("filtered", "filtered", ("reason",), "Requests with the outcome filtered, by why."),
+    ("reloads", "config_reloads", ("outcome",), RELOADS),
+    ("spans", "trace_spans", ("outcome",), SPANS),
+    ("mitigations_by_labels", "mitigations", ("policy", "action", "outcome"), "What policies did with requests."),
+    ("ingested_by_labels", "ingested", ("door", "outcome"), "What others recorded and sent, by what became of it."),
+    ("ignored_rates", "ingest_rates_ignored", ("door",), IGNORED_RATES),
+)
+"""Attribute of `Snapshot`, name, labels and help of the family."""
 PIECE = 8
 """Label sets of requests in one piece of a family: half a millisecond of work."""
 LIVE_WAITING = "live_waiting"
@@ -60,49 +62,15 @@ class GatewayCollector(Collector):
         """Families, large ones in pieces of the same name; with `native` latencies have their native part as well."""
         snapshots = self._shared.read()
         yield from _request_families(by_labels(snapshots), native=native)
-        yield _count_family(
-            "biasgate_exchanges",
-            "Sampling ledger: what became of each eligible exchange at the gateway.",
-            sum_by_key(snapshot.exchanges for snapshot in snapshots),
-        )
-        yield _labelled_family(
-            "biasgate_filtered",
-            "Requests with the outcome filtered, by why.",
-            ("reason",),
-            {(reason,): count for reason, count in sum_by_key(snapshot.filtered for snapshot in snapshots).items()},
-        )
-        yield _count_family(
-            "biasgate_config_reloads",
-            "Reloads of the configuration: applied, or refused with a log line.",
-            sum_by_key(snapshot.reloads for snapshot in snapshots),
-        )
-        yield _count_family(
-            "biasgate_trace_spans",
-            "Spans: exported, failed (not taken by the collector) or dropped (too many waited).",
-            sum_by_key(snapshot.spans for snapshot in snapshots),
-        )
+        for attribute, name, labels, words in COUNTERS:
+            counts = sum_by_key(getattr(snapshot, attribute) for snapshot in snapshots)
+            family = CounterMetricFamily(f"biasgate_{name}", words, labels=labels)
+            for values, count in sorted(counts.items()):
+                family.add_metric([values] if isinstance(values, str) else values, count)
+            yield family
         yield _lag_family(sum_histograms([snapshot.lag for snapshot in snapshots]), native=native)
         yield from _eviction_families(snapshots)
-        yield _labelled_family(
-            "biasgate_mitigations",
-            "What policies did with requests.",
-            ("policy", "action", "outcome"),
-            sum_by_key(snapshot.mitigations_by_labels for snapshot in snapshots),
-        )
         yield _mitigation_seconds_family(snapshots)
-        yield _labelled_family(
-            "biasgate_ingested",
-            "What others recorded and sent, by what became of it.",
-            ("door", "outcome"),
-            sum_by_key(snapshot.ingested_by_labels for snapshot in snapshots),
-        )
-        ignored = sum_by_key(snapshot.ignored_rates for snapshot in snapshots)
-        yield _labelled_family(
-            "biasgate_ingest_rates_ignored",
-            "Recorded exchanges that stated a sampling rate which does not count.",
-            ("door",),
-            {(door,): count for door, count in ignored.items()},
-        )
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
 
 
@@ -119,7 +87,7 @@ def _request_families(series: Sequence[Sequence[Series]], *, native: bool) -> It
         yield requests
     for of, bounds, name, documentation in LATENCIES:
         for piece in pieces:
-            family = HistogramMetricFamily(name, documentation, labels=SERIES_LABELS)
+            family = HistogramMetricFamily(f"biasgate_{name}", documentation, labels=SERIES_LABELS)
             for one in piece:
                 _add_latency(family, one, of, bounds, native=native)
             yield family
@@ -180,27 +148,16 @@ def _add_native(
     family.add_sample(family.name, labels, count, native_histogram=part)
 
 
-def _count_family(name: str, documentation: str, counts: Mapping[str, int]) -> Metric:
-    return _labelled_family(name, documentation, ("outcome",), {(outcome,): n for outcome, n in counts.items()})
-
-
-def _labelled_family(name: str, documentation: str, labels: Sequence[str], counts: Mapping[Labels, int]) -> Metric:
-    family = CounterMetricFamily(name, documentation, labels=labels)
-    for values, count in sorted(counts.items()):
-        family.add_metric(values, count)
-    return family
-
-
 def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:
     none = [dict.fromkeys(snapshot.gauges.upstream_up, 0) for snapshot in snapshots]
     evicted = CounterMetricFamily("biasgate_audits_evicted", EVICTED_HELP, labels=["upstream", "reason"])
     for upstream, count in sorted(sum_by_key([*none, *(snapshot.evicted for snapshot in snapshots)]).items()):
         evicted.add_metric([upstream, LIVE_WAITING], count)
     wasted = CounterMetricFamily("biasgate_audit_tokens_wasted", WASTED_HELP, labels=["upstream", "kind"])
-    for upstream, count in sorted(sum_by_key([*none, *(one.wasted_prompt_tokens for one in snapshots)]).items()):
-        wasted.add_metric([upstream, "prompt"], count)
-    for upstream, count in sorted(sum_by_key([*none, *(one.wasted_generation_tokens for one in snapshots)]).items()):
-        wasted.add_metric([upstream, "generation"], count)
+    for kind in ("prompt", "generation"):
+        tokens = sum_by_key([*none, *(getattr(one, f"wasted_{kind}_tokens") for one in snapshots)])
+        for upstream, count in sorted(tokens.items()):
+            wasted.add_metric([upstream, kind], count)
     yield from (evicted, wasted)
 
 
@@ -214,35 +171,15 @@ def _mitigation_seconds_family(snapshots: list[Snapshot]) -> Metric:
 
 
 def _gauge_families(living: list[Gauges]) -> Iterator[Metric]:
-    yield _gauge(
-        "biasgate_inflight_requests", "Requests being relayed.", "upstream", sum_by_key(g.inflight for g in living)
-    )
-    up = _collect_by_key(g.upstream_up for g in living)
-    yield _gauge(
-        "biasgate_upstream_up",
-        "1 when every worker's health check of the upstream passes.",
-        "upstream",
-        {name: float(min(seen)) for name, seen in up.items()},
-    )
-    yield _gauge(
-        "biasgate_upstream_share_ratio",
-        "Part of its weight that counts: 0 while ejected, below 1 while it comes back, mean of the workers.",
-        "upstream",
-        _mean_by_key(g.upstream_share for g in living),
-    )
-    yield _gauge(
-        "biasgate_sampling_rate",
-        "Sampling probability in force, mean of the workers.",
-        "stratum",
-        _mean_by_key(g.sampling_rate for g in living),
-    )
+    yield _gauge("inflight_requests", "Requests being relayed.", "upstream", sum_by_key(g.inflight for g in living))
+    up = {name: float(min(seen)) for name, seen in _collect_by_key(g.upstream_up for g in living).items()}
+    yield _gauge("upstream_up", "1 when every worker's health check of the upstream passes.", "upstream", up)
+    words = "Part of its weight that counts: 0 while ejected, below 1 while it comes back, mean of the workers."
+    yield _gauge("upstream_share_ratio", words, "upstream", _mean_by_key(g.upstream_share for g in living))
+    words = "Sampling probability in force, mean of the workers."
+    yield _gauge("sampling_rate", words, "stratum", _mean_by_key(g.sampling_rate for g in living))
     configs = Counter(g.config for g in living if g.config)
-    yield _gauge(
-        "biasgate_config_workers",
-        "Workers that serve by each configuration.",
-        "config",
-        {name: float(count) for name, count in configs.items()},
-    )
+    yield _gauge("config_workers", "Workers that serve by each configuration.", "config", configs)
     info = GaugeMetricFamily("biasgate_model_info", "Served models.", labels=["upstream", "model", "fingerprint"])
     for labels in sorted({labels for g in living for labels in g.model_info}):
         info.add_metric(labels, 1)
@@ -250,7 +187,7 @@ def _gauge_families(living: list[Gauges]) -> Iterator[Metric]:
 
 
 def _gauge(name: str, documentation: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, documentation, labels=[label])
+    family = GaugeMetricFamily(f"biasgate_{name}", documentation, labels=[label])
     for key, value in sorted(values.items()):
         family.add_metric([key], value)
     return family

@@ -3,11 +3,19 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gateway.telemetry.worker_stats import Ended, Gauges, Histogram, Series, Snapshot
 
 Key = TypeVar("Key")
+
+LATENCIES = ("duration", "overhead", "first_chunk")
+"""Histograms of a `Series`."""
+COUNTS = (
+    *("exchanges", "reloads", "spans", "filtered", "ignored_rates"),
+    *("evicted", "wasted_prompt_tokens", "wasted_generation_tokens"),
+)
+"""Counts of a `Snapshot` by one label."""
 
 
 def by_labels(snapshots: Iterable[Snapshot]) -> list[Sequence[Series]]:
@@ -22,24 +30,13 @@ def by_labels(snapshots: Iterable[Snapshot]) -> list[Sequence[Series]]:
 def sum_series(parts: Sequence[Series]) -> Series:
     """One series of several with the same labels; of each bucket the request that was counted last."""
     first = parts[0]
-    return Series(
-        first.upstream,
-        first.model,
-        first.endpoint,
-        first.outcome,
-        duration=_columns(one.duration for one in parts),
-        duration_sum=sum(one.duration_sum for one in parts),
-        overhead=_columns(one.overhead for one in parts),
-        overhead_sum=sum(one.overhead_sum for one in parts),
-        first_chunk=_columns(one.first_chunk for one in parts),
-        first_chunk_sum=sum(one.first_chunk_sum for one in parts),
-        duration_last=_newest(one.duration_last for one in parts),
-        overhead_last=_newest(one.overhead_last for one in parts),
-        first_chunk_last=_newest(one.first_chunk_last for one in parts),
-        duration_native=sum_by_key(one.duration_native for one in parts),
-        overhead_native=sum_by_key(one.overhead_native for one in parts),
-        first_chunk_native=sum_by_key(one.first_chunk_native for one in parts),
-    )
+    sums: dict[str, Any] = {}
+    for name in LATENCIES:
+        sums[name] = _columns(getattr(one, name) for one in parts)
+        sums[f"{name}_sum"] = sum(getattr(one, f"{name}_sum") for one in parts)
+        sums[f"{name}_last"] = _newest(getattr(one, f"{name}_last") for one in parts)
+        sums[f"{name}_native"] = sum_by_key(getattr(one, f"{name}_native") for one in parts)
+    return Series(first.upstream, first.model, first.endpoint, first.outcome, **sums)
 
 
 def sum_histograms(parts: Sequence[Histogram]) -> Histogram:
@@ -71,23 +68,17 @@ def sum_filters(snapshots: Iterable[Snapshot]) -> dict[tuple[str, str], tuple[li
 
 def sum_snapshots(snapshots: Sequence[Snapshot]) -> Snapshot:
     """All that was ever counted, as of one worker that is gone."""
+    counts: dict[str, Any] = {name: sum_by_key(getattr(one, name) for one in snapshots) for name in COUNTS}
     return Snapshot(
         pid=0,
         written_at=0.0,
         series=[*map(sum_series, by_labels(snapshots))],
-        exchanges=sum_by_key(one.exchanges for one in snapshots),
         gauges=Gauges(),
-        reloads=sum_by_key(one.reloads for one in snapshots),
-        spans=sum_by_key(one.spans for one in snapshots),
         lag=sum_histograms([one.lag for one in snapshots]),
-        evicted=sum_by_key(one.evicted for one in snapshots),
-        wasted_prompt_tokens=sum_by_key(one.wasted_prompt_tokens for one in snapshots),
-        wasted_generation_tokens=sum_by_key(one.wasted_generation_tokens for one in snapshots),
         mitigations=[(*key, n) for key, n in sum_by_key(one.mitigations_by_labels for one in snapshots).items()],
         mitigation_seconds=[(*key, *seen) for key, seen in sum_filters(snapshots).items()],
         ingested=[(*key, n) for key, n in sum_by_key(one.ingested_by_labels for one in snapshots).items()],
-        ignored_rates=sum_by_key(one.ignored_rates for one in snapshots),
-        filtered=sum_by_key(one.filtered for one in snapshots),
+        **counts,
     )
 
 
