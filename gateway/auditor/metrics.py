@@ -19,7 +19,7 @@ from gateway.auditor.backpressure.aimd import REASONS
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.backpressure.running import EVICTED, WASTED, Evictions
 from gateway.auditor.live_series import Labels, LiveSeries
-from gateway.auditor.part import counter, gauge, put
+from gateway.auditor.part import counter, gauge, interval, put
 from gateway.config.schema import AuditsConfig
 from gateway.proxy.trace_context import read_traceparent
 from gateway.proxy.wasted_tokens import WastedTokens
@@ -136,23 +136,17 @@ class AuditorMetrics(Collector):
         yield from _runs(snapshot)
         yield from snapshot.families
         yield from _run_estimates(snapshot.exported_runs)
-        yield _limiter(self._limiters.allowed())
-        yield _latency(self._limiters.live_latency_ratios())
+        words = "Audit requests that may be in flight at a server now."
+        yield _by_upstream("audit_allowance", words, self._limiters.allowed())
+        words = "Time between tokens while audits are in flight, in times of that without, where it is known."
+        yield _by_upstream("audit_live_latency_ratio", words, self._limiters.live_latency_ratios())
         yield from _evictions(self._limiters.evictions())
 
 
-def _limiter(allowed: Mapping[str, int]) -> Metric:
-    family = gauge("audit_allowance", "Audit requests that may be in flight at a server now.", ("upstream",))
-    for upstream, requests in allowed.items():
-        put(family, (upstream,), float(requests))
-    return family
-
-
-def _latency(ratios: Mapping[str, float]) -> Metric:
-    words = "Time between tokens while audits are in flight, in times of that without, where it is known."
-    family = gauge("audit_live_latency_ratio", words, ("upstream",))
-    for upstream, ratio in ratios.items():
-        put(family, (upstream,), ratio)
+def _by_upstream(name: str, words: str, values: Mapping[str, float]) -> Metric:
+    family = gauge(name, words, ("upstream",))
+    for upstream, value in values.items():
+        put(family, (upstream,), value)
     return family
 
 
@@ -234,9 +228,8 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
 
 
 def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]) -> Iterator[Metric]:
-    value = gauge("audit_estimate", "Newest estimate by the corrected protocol, unmitigated.", RUN_ESTIMATE)
-    lower = gauge("audit_estimate_lower", "Lower end of its interval.", RUN_ESTIMATE)
-    upper = gauge("audit_estimate_upper", "Upper end of its interval.", RUN_ESTIMATE)
+    words = "Newest estimate by the corrected protocol, unmitigated."
+    value, lower, upper = interval("audit_estimate", words, RUN_ESTIMATE)
     info = gauge("audit_estimate_info", "1; which data and protocol the estimates come from.", RUN_INFO)
     validated = gauge("audit_judge_validated", "1 where the judge behind the estimates was validated.", RUN_INFO[:4])
     for run, estimates, is_validated in newest:
@@ -255,14 +248,12 @@ def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]
 
 def data_kind(run: Run) -> str:
     """Canonical or embedded."""
-    kind: str = run.options.get("data", "canonical")
-    return kind
+    return str(run.options.get("data", "canonical"))
 
 
 def thinking_of(run: Run) -> str:
     """Whether its model was to think."""
-    setting: str = run.options.get("thinking", "default")
-    return setting
+    return str(run.options.get("thinking", "default"))
 
 
 def _of(counters: Mapping[tuple[str, Labels], float], name: str) -> dict[Labels, float]:

@@ -14,13 +14,13 @@ from gateway.errors import ConfigError
 from gateway.proxy.body import BodyLimit, RequestBody, read_body
 from gateway.proxy.headers import RequestHead
 from gateway.proxy.refusals import (
+    UNAUTHORIZED,
     Refusal,
     encoded_body,
     encoded_body_to_change,
     error_body,
     rate_limited,
     request_too_large,
-    unauthorized,
 )
 
 WINDOW_SECONDS = 60.0
@@ -162,7 +162,7 @@ class Admission:
         client = noted[1] if noted is not None and noted[0] is self else self._identify(head)
         head.identified = (self, client)
         if client is None:
-            return unauthorized()
+            return UNAUTHORIZED
         if _is_encoded(head):
             return encoded_body(head.content_encoding)
         if client.bucket is not None and (wait := client.bucket.take(now)):

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from gateway.proxy.refusals import Refusal, buffers_full
+from gateway.proxy.refusals import BUFFERS_FULL, Refusal
 
 
 class Buffered(Protocol):
@@ -43,7 +43,7 @@ class BufferedBodies:
         while self.held > self.most and self._growing:
             largest = max(self._growing, key=_held)
             self._growing.discard(largest)
-            largest.refuse(buffers_full())
+            largest.refuse(BUFFERS_FULL)
         return self.held <= self.most
 
     def completed(self, body: Buffered) -> None:

@@ -10,7 +10,7 @@ from gateway.proxy.connection import UpstreamConnection
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import RequestHead, ResponseHead, SentLines, without
 from gateway.proxy.pool import ConnectFailure
-from gateway.proxy.refusals import Refusal, audit_deferred, stream_error_event, upstream_error, upstream_timeout
+from gateway.proxy.refusals import AUDIT_DEFERRED, Refusal, stream_error_event, upstream_error, upstream_timeout
 from gateway.proxy.response import ClientResponse
 from gateway.proxy.sampled_copy import RelayedRequest
 from gateway.proxy.types import EndReason
@@ -326,7 +326,7 @@ class Forwarding:
 
     def cut_off(self) -> None:
         """An audit request makes way: see `gateway.proxy.live_waits.AuditExchange`."""
-        self._fail(audit_deferred(), "rejected")
+        self._fail(AUDIT_DEFERRED, "rejected")
 
     def on_drain_timeout(self) -> None:
         """The gateway stops."""

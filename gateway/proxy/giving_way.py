@@ -19,7 +19,7 @@ from time import perf_counter
 from gateway.config.schema import Config
 from gateway.proxy.live_waits import AuditExchange, Waits
 from gateway.proxy.patience import Patience
-from gateway.proxy.refusals import Refusal, audit_deferred
+from gateway.proxy.refusals import AUDIT_DEFERRED, Refusal
 from gateway.proxy.types import RequestStats
 from gateway.proxy.upstreams import Upstream
 from gateway.proxy.waits_board import LOOK_SECONDS, BoardFile, BoardReader
@@ -61,7 +61,7 @@ class GivingWay:
             place.busy_at = now
             place.spares_next = True
             return None
-        return audit_deferred()
+        return AUDIT_DEFERRED
 
     async def watch(self) -> None:
         """Looks until cancelled."""

@@ -50,16 +50,40 @@ class Refusal(msgspec.Struct, frozen=True):
         return lines
 
 
-def unauthorized() -> Refusal:
-    return Refusal(
-        401,
-        "unauthorized",
-        "missing or unknown API key: send a key of this gateway as Authorization: Bearer or x-api-key",
-    )
+UNAUTHORIZED = Refusal(
+    401, "unauthorized", "missing or unknown API key: send a key of this gateway as Authorization: Bearer or x-api-key"
+)
+AUDIT_DEFERRED = Refusal(
+    429,
+    "audit_deferred",
+    "live requests wait at the upstream, and this one asked to be sent behind them: try again in 1 s",
+    retry_after_seconds=1,
+)
+WEBSOCKET_REFUSED = Refusal(
+    426,
+    "websocket_not_supported",
+    "this gateway relays no WebSockets, as it could not audit them: send the request over HTTP (POST), streamed by "
+    "server-sent events",
+)
+"""On which clients that try a WebSocket first use HTTP at once (Codex: only on this status)."""
+BUFFERS_FULL = Refusal(
+    503,
+    "overloaded",
+    "this gateway holds as many bytes of request bodies as it may: try again in a moment",
+    retry_after_seconds=1,
+)
 
 
-def not_found(path: str) -> Refusal:
-    return Refusal(404, "not_found", f"no such path: {path}")
+def _unsupported_encoding(message: str) -> Refusal:
+    return Refusal(415, "unsupported_content_encoding", message)
+
+
+def _fields_too_large(message: str) -> Refusal:
+    return Refusal(431, "request_too_large", message)
+
+
+def _too_slow(message: str) -> Refusal:
+    return Refusal(408, "request_timeout", message)
 
 
 def request_too_large(limit_bytes: int) -> Refusal:
@@ -68,19 +92,15 @@ def request_too_large(limit_bytes: int) -> Refusal:
 
 def encoded_body(coding: bytes) -> Refusal:
     shown = coding.decode("latin-1")[:LONGEST_SHOWN]
-    return Refusal(
-        415,
-        "unsupported_content_encoding",
+    return _unsupported_encoding(
         f'a request body with Content-Encoding "{shown}" is not relayed, as nothing in it can be checked here: '
         "send it as gzip, or without one",
     )
 
 
 def encoded_body_to_change(what: str) -> Refusal:
-    return Refusal(
-        415,
-        "unsupported_content_encoding",
-        f"this compressed request has {what}, and a compressed body is relayed only as it is: send it uncompressed",
+    return _unsupported_encoding(
+        f"this compressed request has {what}, and a compressed body is relayed only as it is: send it uncompressed"
     )
 
 
@@ -93,37 +113,24 @@ def rate_limited(retry_after_seconds: int) -> Refusal:
     )
 
 
-def audit_deferred() -> Refusal:
-    return Refusal(
-        429,
-        "audit_deferred",
-        "live requests wait at the upstream, and this one asked to be sent behind them: try again in 1 s",
-        retry_after_seconds=1,
-    )
-
-
 def malformed_request(why: str) -> Refusal:
     return Refusal(400, "malformed_request", f"not a valid HTTP request: {why}")
 
 
 def head_too_large(limit_bytes: int) -> Refusal:
-    return Refusal(431, "request_too_large", f"request headers are larger than {limit_bytes} bytes")
+    return _fields_too_large(f"request headers are larger than {limit_bytes} bytes")
 
 
 def too_many_headers(limit: int) -> Refusal:
-    return Refusal(431, "request_too_large", f"the request has more than {limit} headers")
+    return _fields_too_large(f"the request has more than {limit} headers")
 
 
 def framing_too_large(limit_bytes: int) -> Refusal:
-    return Refusal(431, "request_too_large", f"chunk extensions and trailers are larger than {limit_bytes} bytes")
+    return _fields_too_large(f"chunk extensions and trailers are larger than {limit_bytes} bytes")
 
 
 def transfer_coding(coding: bytes) -> Refusal:
-    return Refusal(
-        400,
-        "malformed_request",
-        f'not a valid HTTP request: transfer-encoding "{coding.decode("latin-1")}": only chunked is read, in HTTP/1.1',
-    )
+    return malformed_request(f'transfer-encoding "{coding.decode("latin-1")}": only chunked is read, in HTTP/1.1')
 
 
 def version_not_supported(version: str) -> Refusal:
@@ -132,16 +139,6 @@ def version_not_supported(version: str) -> Refusal:
 
 def method_not_relayed(method: str) -> Refusal:
     return Refusal(405, "method_not_allowed", f"this gateway relays every method but {method}")
-
-
-def websocket_refused() -> Refusal:
-    """Return the answer on which clients that try a WebSocket first use HTTP at once (Codex: only on this status)."""
-    return Refusal(
-        426,
-        "websocket_not_supported",
-        "this gateway relays no WebSockets, as it could not audit them: send the request over HTTP (POST), streamed by "
-        "server-sent events",
-    )
 
 
 def origin_not_allowed(origin: str) -> Refusal:
@@ -165,15 +162,15 @@ def model_not_found(model: str, served: Sequence[str]) -> Refusal:
 
 
 def head_stalled(limit_seconds: float) -> Refusal:
-    return Refusal(408, "request_timeout", f"the request's headers did not come within {limit_seconds:g} s")
+    return _too_slow(f"the request's headers did not come within {limit_seconds:g} s")
 
 
 def request_too_slow(bytes_per_second: int) -> Refusal:
-    return Refusal(408, "request_timeout", f"the request body comes at less than {bytes_per_second} bytes a second")
+    return _too_slow(f"the request body comes at less than {bytes_per_second} bytes a second")
 
 
 def request_stalled(limit_seconds: float) -> Refusal:
-    return Refusal(408, "request_timeout", f"nothing of the request body came for {limit_seconds:g} s")
+    return _too_slow(f"nothing of the request body came for {limit_seconds:g} s")
 
 
 def invalid_json(why: str) -> Refusal:
@@ -181,11 +178,8 @@ def invalid_json(why: str) -> Refusal:
 
 
 def too_many_members(limit: int) -> Refusal:
-    return Refusal(
-        400,
-        "invalid_body",
-        f"the body has more than {limit} members, among which its model or priority would have to be found",
-    )
+    what = f"more than {limit} members, among which its model or priority would have to be found"
+    return Refusal(400, "invalid_body", f"the body has {what}")
 
 
 def too_many_values(after_bytes: int, limit: int) -> Refusal:
@@ -198,15 +192,6 @@ def too_many_values(after_bytes: int, limit: int) -> Refusal:
 
 def filter_failed(policy: str) -> Refusal:
     return Refusal(500, "mitigation_failed", f'a filter of policy "{policy}" of this gateway failed: see its log')
-
-
-def buffers_full() -> Refusal:
-    return Refusal(
-        503,
-        "overloaded",
-        "this gateway holds as many bytes of request bodies as it may: try again in a moment",
-        retry_after_seconds=1,
-    )
 
 
 def upstream_error(upstream: str, what: str) -> Refusal:

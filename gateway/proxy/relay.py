@@ -19,12 +19,12 @@ from gateway.proxy.forwarding import ClientSide, Forwarding
 from gateway.proxy.headers import RequestHead, ResponseHead
 from gateway.proxy.models import PATH as MODELS_PATH
 from gateway.proxy.refusals import (
+    BUFFERS_FULL,
+    WEBSOCKET_REFUSED,
     Refusal,
-    buffers_full,
     no_upstream,
     request_stalled,
     request_too_slow,
-    websocket_refused,
 )
 from gateway.proxy.response import ClientResponse
 from gateway.proxy.sampled_copy import SampledCopy, count_as_filtered, is_probe, start_copy
@@ -131,7 +131,7 @@ class Relay:
         if isinstance(admitted, Refusal):
             self._refuse(admitted)
         elif bodies.held > bodies.most and not bodies.make_room():
-            self._refuse(buffers_full())
+            self._refuse(BUFFERS_FULL)
         else:
             self.key = admitted
             self._answer()
@@ -146,7 +146,7 @@ class Relay:
         self.key = admitted
         if self.asks_websocket:
             count_as_filtered(self._plane.tap, self.head)
-            self._refusal = websocket_refused()
+            self._refusal = WEBSOCKET_REFUSED
 
     def _answers_preflight(self) -> bool:
         """Answer a browser's preflight where the gateway has a CORS policy; return whether this was done."""

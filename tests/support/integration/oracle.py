@@ -21,12 +21,12 @@ from gateway.proxy.cors import CorsPolicy, is_preflight, without_cors
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.headers import Header, RequestHead, ResponseHead, without
 from gateway.proxy.refusals import (
+    WEBSOCKET_REFUSED,
     Refusal,
     no_upstream,
     stream_error_event,
     upstream_error,
     upstream_timeout,
-    websocket_refused,
 )
 from gateway.proxy.sampled_copy import SampledCopy, count_as_filtered, start_copy
 from gateway.proxy.target import asks_websocket, relay_target
@@ -151,7 +151,7 @@ class _Exchange:
             raise _Refused(admitted)
         if self._asks_websocket:
             count_as_filtered(self._plane.tap, self.head)
-            raise _Refused(websocket_refused())
+            raise _Refused(WEBSOCKET_REFUSED)
         content = await self._read_request()
         body = self._plane.admission.read(content, admitted, self.head)
         if isinstance(body, Refusal):
