@@ -15,9 +15,9 @@ import pytest
 from procrastinate.exceptions import ConnectorException
 from procrastinate.manager import JobManager
 
-from gateway.jobs import Handler, JobQueue, open_queue
+from gateway.jobs import JobQueue, open_queue
 from gateway.jobs.postgres import PostgresQueue
-from gateway.jobs.protocol import MAX_ATTEMPTS
+from gateway.jobs.protocol import MAX_ATTEMPTS, Handler
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
 from tests.support.postgres import Scratch

@@ -126,23 +126,21 @@ class LazySink:
         self._texts = texts
         self._max_text_bytes = max_text_bytes
         self._opening = asyncio.Lock()
-        self._opened: tuple[Database, JobQueue] | None = None
+        self._opened: tuple[Database, JobQueue, DirectSink] | None = None
 
     async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
-        database, queue = await self._open()
-        return await DirectSink(database, queue, self._max_text_bytes).write(batch, deltas, delivery)
+        return await (await self._open()).write(batch, deltas, delivery)
 
     async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
-        database, queue = await self._open()
-        return await DirectSink(database, queue, self._max_text_bytes).ingest(batch, verdicts)
+        return await (await self._open()).ingest(batch, verdicts)
 
     async def close(self) -> None:
         if self._opened is not None:
-            database, queue = self._opened
+            database, queue, _ = self._opened
             await queue.close()
             await database.close()
 
-    async def _open(self) -> tuple[Database, JobQueue]:
+    async def _open(self) -> DirectSink:
         async with self._opening:
             if self._opened is None:
                 database = await Database.open(self._url, migrate=False, texts=self._texts)
@@ -151,5 +149,6 @@ class LazySink:
                 except StoreError:
                     await database.close()
                     raise
-                self._opened = (database, open_queue(database))
-            return self._opened
+                queue = open_queue(database)
+                self._opened = (database, queue, DirectSink(database, queue, self._max_text_bytes))
+            return self._opened[2]

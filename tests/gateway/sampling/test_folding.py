@@ -127,7 +127,7 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("count", [300, 1500, 20_000])
+@pytest.mark.parametrize("count", [300, 4000])
 @pytest.mark.parametrize("endpoint", STREAMS)
 def test_a_streamed_answer_is_stored_as_its_text(endpoint: str, count: int) -> None:
     """However long: the conversation is that of the events, in at most two bytes for a byte of its text."""
@@ -321,8 +321,8 @@ def test_31_megabytes_of_one_delta() -> None:
         folded(largest(31_000_000), 256 * 1024)
 
 
-def test_a_million_tiny_events() -> None:
+def test_very_many_tiny_events() -> None:
     """They are joined, or refused for their text; they cost a few seconds of the writer's processor, once."""
     event = b'data:{"choices":[{"delta":{"content":"a"}}]}\n\n'
-    stored = folded(exchange(ASKED, event * 200_000, stream=True), 256 * 1024)
-    assert len(read_conversation(stored).reply_text) == 200_000
+    stored = folded(exchange(ASKED, event * 50_000, stream=True), 256 * 1024)
+    assert len(read_conversation(stored).reply_text) == 50_000

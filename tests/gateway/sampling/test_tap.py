@@ -1,6 +1,7 @@
 """The tap: each request has one counted outcome, probabilities are recorded, nothing counted as queued is ever lost."""
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -8,7 +9,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from gateway.sampling.decision import fraction, probe_mark
 from gateway.sampling.folding import folded
 from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB, DirectSink
+from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
@@ -55,6 +57,13 @@ def decide(tap: SamplingTap, exchange_id: str, **given: Any) -> Sampled | None:
     return tap.decide(SamplingRequest(exchange_id, **request | given))
 
 
+async def started(database: Database, sink: ExchangeSink, **config: Any) -> SamplingTap:
+    """A tap that samples everything into a sink, and runs."""
+    tap = SamplingTap(SamplingConfig(**{"rate": 1.0} | config), SECRET, database, sink)
+    await tap.start()
+    return tap
+
+
 def unstored(config: SamplingConfig) -> SamplingTap:
     """A tap whose writer is never started: decisions and buffer only."""
     return SamplingTap(config, SECRET, Database.__new__(Database), None)  # type: ignore[arg-type] # never used
@@ -68,8 +77,7 @@ def id_between(low: float, high: float) -> str:
 @pytest.mark.stores("sqlite", "postgresql")
 async def test_sampled_exchanges_reach_store_ledger_and_queue(database: Database, queue: JobQueue) -> None:
     """Offered copies are stored with what was recorded about them, counted as queued, and announced in jobs."""
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, queue))
-    await tap.start()
+    tap = await started(database, DirectSink(database, queue))
     sampled = decide(tap, "r")
     assert sampled == Sampled("other", 1.0)
     batch = [exchange(inclusion_probability=sampled.inclusion_probability) for _ in range(IDS_PER_JOB + 1)]
@@ -86,14 +94,12 @@ async def test_sampled_exchanges_reach_store_ledger_and_queue(database: Database
 
 async def test_running_writer_needs_no_stop(database: Database, queue: JobQueue) -> None:
     """A copy is in the store soon after it was offered, and a decision without a copy in the ledger."""
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, queue))
-    await tap.start()
+    tap = await started(database, DirectSink(database, queue))
     tap.offer(exchange())
     decide(tap, "r", eligible=False)
-    deadline = time.monotonic() + 10
-    while await ledger.counts(database) != {("other", "queued"): 1, ("unclassified", "filtered"): 1}:
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.05)
+    async with asyncio.timeout(10):
+        while await ledger.counts(database) != {("other", "queued"): 1, ("unclassified", "filtered"): 1}:
+            await asyncio.sleep(0.05)
     await tap.stop()
 
 
@@ -260,8 +266,7 @@ async def test_the_backlog_in_the_store_is_heeded(
     monkeypatch.setattr("gateway.sampling.tap.BACKLOG_SECONDS", 0.05)
     batch = [exchange() for _ in range(5)]
     await exchanges.insert_batch(database, batch, {("other", "queued"): 5})
-    tap = SamplingTap(SamplingConfig(rate=1.0, max_backlog=2), SECRET, database, DirectSink(database, queue))
-    await tap.start()
+    tap = await started(database, DirectSink(database, queue), max_backlog=2)
     await eventually(lambda: tap.rates["other"] == 2 / 5)
     for one in batch:
         await exchanges.settle(database, one.id, "audited", keep_text=True)
@@ -345,8 +350,7 @@ def test_copies_in_the_making_fill_the_buffer_too(monkeypatch: pytest.MonkeyPatc
 
 async def test_too_much_text_is_truncated_in_tap_and_ledger(database: Database, queue: JobQueue) -> None:
     """Whoever stores a copy knows its text: what has too much is counted as truncated, once, and not as queued."""
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, queue, max_text_bytes=100))
-    await tap.start()
+    tap = await started(database, DirectSink(database, queue, max_text_bytes=100))
     long = b'{"messages": [{"role": "user", "content": "%b"}]}' % (b"a" * 101)
     stored = exchange()
     for one in (exchange(request_body=long), stored, exchange(response_body=long, stratum="vip")):
@@ -362,8 +366,7 @@ async def test_a_copy_that_cannot_be_folded_takes_no_other_with_it(
     database: Database, queue: JobQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is counted as failed, and the log says where, without a word of it."""
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, queue))
-    await tap.start()
+    tap = await started(database, DirectSink(database, queue))
     tap.offer(exchange(endpoint="/v1/secret-words", stream=True, response_body=b"data: 1"))
     tap.offer(exchange())
     await tap.stop()
@@ -396,9 +399,8 @@ def test_outcomes_sum_to_requests(tmp_path_factory: pytest.TempPathFactory, requ
 
 async def _drive(url: str, requests: list[dict[str, Any]], buffer: int) -> None:
     database = await Database.open(url)
-    config = SamplingConfig(rate=0.5, strata=STRATA, tags=["vip"], buffer_exchanges=buffer)
-    tap = SamplingTap(config, SECRET, database, DirectSink(database, open_queue(database)))
-    await tap.start()
+    sink = DirectSink(database, open_queue(database))
+    tap = await started(database, sink, rate=0.5, strata=STRATA, tags=["vip"], buffer_exchanges=buffer)
     for number, request in enumerate(requests):
         asked = dict(request)
         end = asked.pop("end")
@@ -417,21 +419,22 @@ async def _drive(url: str, requests: list[dict[str, Any]], buffer: int) -> None:
     await database.close()
 
 
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Another process writes to the store for as long as the block."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
 async def test_copies_wait_for_a_store_that_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """While the store is locked copies stay in the buffer, and are written when it is free."""
     database = await Database.open(f"sqlite:///{tmp_path}/store.db")
-    async with database.read():
-        pass
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, open_queue(database)))
-    other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    await tap.start()
-    tap.offer(exchange())
-    await asyncio.sleep(0.6)
-    assert tap.pending == 1
-    assert tap.counts == {}
-    other.execute("ROLLBACK")
-    other.close()
+    with locked(tmp_path / "store.db"):
+        tap = await started(database, DirectSink(database, open_queue(database)))
+        tap.offer(exchange())
+        await asyncio.sleep(0.3)
+        assert (tap.pending, tap.counts) == (1, {})
     await tap.stop(stall_seconds=20)
     assert tap.counts == {"queued": 1}
     assert await ledger.counts(database) == {("other", "queued"): 1}
@@ -443,14 +446,13 @@ async def test_a_stop_waits_for_a_slow_store(database: Database, queue: JobQueue
 
     class Slow(DirectSink):
         async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
-            await asyncio.sleep(0.8)
+            await asyncio.sleep(0.3)
             return await super().write(batch, deltas, delivery)
 
-    tap = SamplingTap(SamplingConfig(rate=1.0, max_copy_bytes=2**21), SECRET, database, Slow(database, queue))
-    await tap.start()
+    tap = await started(database, Slow(database, queue), max_copy_bytes=2**21)
     for _ in range(4):  # a batch each
         tap.offer(exchange(response_body=b"a" * 2**20))
-    await tap.stop(stall_seconds=2.5)
+    await tap.stop(stall_seconds=1.5)
     assert tap.counts == {"queued": 4}
 
 
@@ -460,14 +462,11 @@ async def test_copies_that_the_store_never_takes_are_counted_as_failed(
     """A stop does not wait for ever: what could not be written is counted as failed and logged."""
     monkeypatch.setattr("gateway.store.connections.BUSY_TIMEOUT_SECONDS", 0.1)
     database = await Database.open(f"sqlite:///{tmp_path}/store.db")
-    tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, open_queue(database)))
-    other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    await tap.start()
-    for _ in range(3):
-        tap.offer(exchange())
-    await tap.stop(stall_seconds=0.5)
-    other.close()
+    with locked(tmp_path / "store.db"):
+        tap = await started(database, DirectSink(database, open_queue(database)))
+        for _ in range(3):
+            tap.offer(exchange())
+        await tap.stop(stall_seconds=0.5)
     assert tap.counts == {"failed": 3}
     assert "3 sampled exchanges were lost" in caplog.text
     await database.close()
@@ -494,8 +493,7 @@ def _offer_for_ever(url: str, counted: Any) -> None:
 
     async def run() -> None:
         database = await Database.open(url)
-        tap = SamplingTap(SamplingConfig(rate=1.0), SECRET, database, DirectSink(database, open_queue(database)))
-        await tap.start()
+        tap = await started(database, DirectSink(database, open_queue(database)))
         while True:
             for _ in range(20):
                 tap.offer(exchange())
