@@ -97,9 +97,8 @@ async def test_running_writer_needs_no_stop(database: Database, queue: JobQueue)
     tap = await started(database, DirectSink(database, queue))
     tap.offer(exchange())
     decide(tap, "r", eligible=False)
-    async with asyncio.timeout(10):
-        while await ledger.counts(database) != {("other", "queued"): 1, ("unclassified", "filtered"): 1}:
-            await asyncio.sleep(0.05)
+    await eventually(lambda: tap.counts == {"queued": 1, "filtered": 1} and not tap.pending)
+    assert await ledger.counts(database) == {("other", "queued"): 1, ("unclassified", "filtered"): 1}
     await tap.stop()
 
 
@@ -430,6 +429,7 @@ def locked(path: Path) -> Iterator[None]:
 async def test_copies_wait_for_a_store_that_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """While the store is locked copies stay in the buffer, and are written when it is free."""
     database = await Database.open(f"sqlite:///{tmp_path}/store.db")
+    await database.ping()
     with locked(tmp_path / "store.db"):
         tap = await started(database, DirectSink(database, open_queue(database)))
         tap.offer(exchange())
