@@ -83,12 +83,12 @@ class Connections:
         async with self._transaction(writes=False) as connection:
             yield connection
 
-    async def fetch_rows(self, query: sa.Executable) -> Sequence[sa.Row[Any]]:
+    async def fetch_rows(self, query: sa.Executable) -> Sequence[Any]:
         """Return the rows of a query that needs no other in its transaction."""
         async with self.read() as connection:
             return (await connection.execute(query)).all()
 
-    async def fetch_row(self, query: sa.Executable) -> sa.Row[Any] | None:
+    async def fetch_row(self, query: sa.Executable) -> Any | None:
         """Return the first row of such a query, or None."""
         async with self.read() as connection:
             return (await connection.execute(query)).first()

@@ -4,6 +4,7 @@ import asyncio
 import re
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -151,7 +152,7 @@ async def test_unknown_kind_is_refused() -> None:
         validate({"store": {"redact": ["emial"]}})
 
 
-async def _audited(database: Database, **given: object) -> str:
+async def _audited(database: Database, **given: Any) -> str:
     one = await audited(database, measurement(2.0, reason="she wrote that", detail={"quote": "she wrote"}), **given)
     await exchanges.settle(database, one.id, "audited", keep_text=True)
     return one.id

@@ -103,7 +103,7 @@ def test_kills_and_repeats_change_nothing(store_url: str) -> None:
         read_until(process, AUDITS // 2)
         process.kill()
     for _ in range(2):
-        asyncio.run(recorder.record(store_url, AUDITS))
+        asyncio.run(recorder.record_planned(store_url, AUDITS))
 
     found = {(one.key.metric, one.key.group): one for one in _listed(store_url)}
 
