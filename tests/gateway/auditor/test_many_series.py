@@ -23,7 +23,7 @@ ACCEPTS_OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 async def test_a_scrape_of_5000_series_is_quick(tmp_path: Path) -> None:
-    """Under 500 ms of processor time, and the same samples in both formats; before: more than a second."""
+    """Under 500 ms of processor time, and the same samples in both formats, whose parsers are slow."""
     database = await Database.open(f"sqlite:///{tmp_path}/store.db")
     metrics = AuditorMetrics(many_streams.SETTINGS)
     try:
@@ -38,13 +38,16 @@ async def test_a_scrape_of_5000_series_is_quick(tmp_path: Path) -> None:
         page, _ = await exposition.render("")
         spent.append(time.thread_time() - started)
 
+    assert page.count(b"\nbiasgate_live_estimate{") == 5000
+    await metrics.renew(Snapshot(streams=metrics.snapshot.streams[:200]))
+    page, _ = await exposition.render("")
     text = {sample for family in text_string_to_metric_families(page.decode()) for sample in _samples(family)}
     body, content_type = await exposition.render(ACCEPTS_OPENMETRICS)
     parsed = openmetrics.text_string_to_metric_families(body.decode())  # type: ignore[no-untyped-call]
     other = {sample for family in parsed for sample in _samples(family)}
     assert content_type.startswith("application/openmetrics-text")
     assert text == other
-    assert sum(name == "biasgate_live_estimate" for name, _, _ in text) == 5000
+    assert sum(name == "biasgate_live_estimate" for name, _, _ in text) == 200
     assert min(spent) < 0.5
 
 
