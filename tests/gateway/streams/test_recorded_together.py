@@ -126,6 +126,8 @@ async def test_what_cannot_be_stored_leaves_nothing_of_its_transaction(database:
     with pytest.raises(Exception, match=r"(?i)unique"):
         await record_all(database, [good, twice])
     assert await streams.list_streams(database) == []
+    assert await exchanges.audits(database, [bad.exchange.id]) == {bad.exchange.id: {}}
+    assert await counters.read(database) == {}
     assert await record_all(database, [good]) == [True]
 
 

@@ -68,26 +68,6 @@ async def test_refusal_is_excluded_not_scored(database: Database) -> None:
     assert await scores_of(database) == []
 
 
-@pytest.mark.stores("sqlite", "postgresql")
-async def test_audit_of_a_deleted_exchange_is_not_recorded(database: Database) -> None:
-    """An exchange that retention took away in the meantime leaves no trace."""
-    found = [measurement(1.0)]
-    assert not await record(database, exchange(), found)
-    assert await streams.list_streams(database) == []
-
-
-@pytest.mark.stores("sqlite", "postgresql")
-async def test_measurements_that_cannot_be_stored_leave_nothing(database: Database) -> None:
-    """When one row is refused the whole audit is undone, its guard included."""
-    one = exchange()
-    await exchanges.insert_batch(database, [one], {})
-    twice = [measurement(1.0, reference="man"), measurement(1.0, reference="man")]
-    with pytest.raises(Exception, match=r"(?i)unique"):
-        await record(database, one, twice)
-    assert await exchanges.audits(database, [one.id]) == {one.id: {}}
-    assert await counters.read(database) == {}
-
-
 async def test_scores_fall_into_their_own_buckets(database: Database) -> None:
     """Each of the scores -1, 0, 1, 2 has a bucket; the sum is of (score + 1) / 3."""
     for value in (-1.0, 0.0, 1.0, 2.0, 2.0):

@@ -16,7 +16,7 @@ from gateway.telemetry.worker_stats import WorkerStats
 from tests.support.ended_requests import end_one
 from tests.support.loop_turns import with_turns
 
-N_MODELS = 20 * PIECE + 1
+N_MODELS = 12 * PIECE + 1
 TEXT, OPENMETRICS = "text/plain", "application/openmetrics-text; version=1.0.0"
 PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 
