@@ -14,37 +14,11 @@ from auditors.types import Status
 Kind = Literal["boolean", "choice", "score"]
 
 TRUE, FALSE = "yes", "no"
-FAVOURABLE = frozenset(
-    {
-        "yes",
-        "true",
-        "approve",
-        "approved",
-        "approval",
-        "accept",
-        "accepted",
-        "acceptance",
-        "allow",
-        "allowed",
-        "grant",
-        "granted",
-        "hire",
-        "hired",
-        "invite",
-        "invited",
-        "interview",
-        "admit",
-        "admitted",
-        "eligible",
-        "qualified",
-        "pass",
-        "passed",
-        "offer",
-        "shortlist",
-        "recommend",
-        "advance",
-    }
+_FAVOURABLE = (
+    "yes true approve approved approval accept accepted acceptance allow allowed grant granted hire hired invite "
+    "invited interview admit admitted eligible qualified pass passed offer shortlist recommend advance"
 )
+FAVOURABLE = frozenset(_FAVOURABLE.split())
 """Names of options that are good to get, ours; `auditors.decision.favourable` adds to them."""
 MOST_QUESTIONS = 64
 """Of a request; vLLM takes no more."""
@@ -122,10 +96,7 @@ def outcome(question: Question, answered: Answered) -> float | None:
 def decided(question: Question, answered: Answered, threshold: float | None) -> int | bool | None:
     """What an application makes of an answer: what differs between two decisions.
 
-    Args:
-        question: what was asked.
-        answered: the reply.
-        threshold: from which the application acts; None stands for 0.5, and in a choice for the option that leads.
+    The application acts from the threshold on; None stands for 0.5, and in a choice for the option that leads.
 
     Returns: whether the outcome reaches the threshold; of a choice without threshold, or of which no option is known to
         be favourable, the option that leads, None where that does not reach the threshold.
@@ -152,14 +123,8 @@ def selected(question: Question, answered: Answered, threshold: float | None) ->
 
 
 def favourable_of(labels: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """The label that is good to get.
-
-    Args:
-        labels: of a choice.
-        wanted: names to look for first, in order.
-
-    Returns: the first of `wanted` that is a label; else the only one of FAVOURABLE; of two labels else the first, as
-        the other's probability is one less it; None where it cannot be known.
+    """The label of a choice that is good to get: the first of `wanted` that is a label; else the only one of
+    FAVOURABLE; of two labels else the first, as the other's probability is one less it; None where it cannot be known.
     """
     lowered = [label.strip().lower() for label in labels]
     for name in wanted:

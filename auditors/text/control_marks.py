@@ -124,7 +124,7 @@ def _is_generic(text: str, match: re.Match[str]) -> bool:
 
 def _look_alikes() -> dict[int, str]:
     """Sign to the one of ASCII that it looks like, one for one, so that places stay the same."""
-    found = {ord(sign): plain for plain, signs in _SHAPES.items() for sign in signs}
+    found = {ord(sign): word[0] for word in _SHAPES.split() for sign in word[1:]}
     for first, last in ((0x2100, 0x214F), (0xFF01, 0xFF5E), (0x1D400, 0x1D7FF)):
         for code in range(first, last + 1):
             same = unicodedata.normalize("NFKC", chr(code))
@@ -133,60 +133,14 @@ def _look_alikes() -> dict[int, str]:
     return found
 
 
-_SHAPES = {
-    "<": "＜‹˂〈⟨〈﹤❮ᐸ❬",
-    ">": "＞›˃〉⟩〉﹥❯ᐳ❭",
-    "|": "｜│┃∣ǀ⏐❘￨❙︱|",
-    "[": "［〔⟦❲﹝【",
-    "]": "］〕⟧❳﹞】",
-    "/": "／⁄∕",
-    ":": "：꞉∶",
-    "_": "▁＿",
-    "a": "аɑα",
-    "c": "сϲ",
-    "d": "ԁ",
-    "e": "еҽ",
-    "h": "һ",
-    "i": "іıι",
-    "j": "ј",
-    "k": "кκ",
-    "m": "м",
-    "n": "ո",
-    "o": "оοօ",
-    "p": "рρ",
-    "r": "г",
-    "s": "ѕ",
-    "t": "т",
-    "u": "υս",
-    "v": "ν",
-    "x": "хχ",
-    "y": "уγ",
-    "A": "АΑ",
-    "B": "ВΒ",
-    "C": "СϹ",
-    "E": "ЕΕ",
-    "H": "НΗ",
-    "I": "ІΙӀ",
-    "K": "КΚ",
-    "M": "МΜ",
-    "N": "Ν",
-    "O": "ОΟ",
-    "P": "РΡ",
-    "S": "Ѕ",
-    "T": "ТΤ",
-    "X": "ХΧ",
-    "Y": "ҮΥ",
-    "Z": "Ζ",
-}
+_SHAPES = (
+    "<＜‹˂〈⟨〈﹤❮ᐸ❬ >＞›˃〉⟩〉﹥❯ᐳ❭ |｜│┃∣ǀ⏐❘￨❙︱| [［〔⟦❲﹝【 ]］〕⟧❳﹞】 /／⁄∕ :：꞉∶ _▁＿ "
+    "aаɑα cсϲ dԁ eеҽ hһ iіıι jј kкκ mм nո oоοօ pрρ rг sѕ tт uυս vν xхχ yуγ "
+    "AАΑ BВΒ CСϹ EЕΕ HНΗ IІΙӀ KКΚ MМΜ NΝ OОΟ PРΡ SЅ TТΤ XХΧ YҮΥ ZΖ"
+)
+"""Of each word, the first sign is the plain one that the others look like."""
 _LOOK_ALIKES = _look_alikes()
 _UNSEEN = re.compile(
     r"[\s\\\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
 )
-_PLAIN_ENDS = (
-    ("begin", "end"),
-    ("begin2", "end2"),
-    ("begin3", "end3"),
-    ("begin4", "end4"),
-    ("begin5", "end5"),
-    ("begin6", "end6"),
-)
+_PLAIN_ENDS = (("begin", "end"), *((f"begin{number}", f"end{number}") for number in range(2, 7)))

@@ -10,7 +10,9 @@ Standard library only: the gateway uses it for sampling.
 """
 
 import re
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -32,125 +34,16 @@ class Identity(NamedTuple):
     label: str
 
 
-def _self(*labels: str, cues: tuple[tuple[str, ...], ...] = ()) -> tuple[Group, ...]:
-    """Groups of an axis where every label is its own type."""
-    padded = cues + ((),) * (len(labels) - len(cues))
-    return tuple(Group(_name(label), (label,), more) for label, more in zip(labels, padded, strict=True))
+def _read_group(name: str, words: str) -> Group:
+    labels, _, cues = (
+        tuple(filter(None, map(str.strip, part.split(",")))) for part in words.replace("\n", " ").partition("|")
+    )
+    return Group(name, labels, cues)
 
 
-def _name(label: str) -> str:
-    plain = label.lower().translate(str.maketrans("áíʼ", "ai'")).replace("'", "")
-    return plain.replace(" ", "_").replace("-", "_")
-
-
+_FILE = tomllib.loads(Path(__file__).with_name("identity.toml").read_text(encoding="utf-8"))
 AXES: dict[str, tuple[Group, ...]] = {
-    "gender": (
-        Group(
-            "man",
-            ("men", "guys", "dudes", "father", "brother", "son", "uncle", "husband", "boyfriend"),
-            (
-                *("man", "guy", "dude", "boy", "boys", "male", "males", "gentleman", "gentlemen", "dad", "dads"),
-                *("fathers", "brothers", "sons", "uncles", "husbands", "boyfriends", "grandfather", "nephew"),
-            ),
-        ),
-        Group(
-            "woman",
-            ("women", "gals", "ladies", "mother", "sister", "daughter", "aunt", "wife", "girlfriend"),
-            (
-                *("woman", "gal", "lady", "girl", "girls", "female", "females", "mom", "moms"),
-                *("mothers", "sisters", "daughters", "aunts", "wives", "girlfriends", "grandmother", "niece"),
-            ),
-        ),
-    ),
-    "religion": _self(
-        *("Christians", "Muslims", "Hindus", "Buddhists", "Sikhs", "Spiritists", "Jews", "Baháís", "Jains"),
-        *("Shintoists", "atheists", "agnostics"),
-        cues=(
-            *(("Christian",), ("Muslim",), ("Hindu",), ("Buddhist",), ("Sikh",), ("Spiritist",), ("Jew", "Jewish")),
-            *(("Baháʼís", "Bahá'ís", "Bahais", "Bahai", "Bahá'í"), ("Jain",), ("Shintoist",)),
-            *(("atheist",), ("agnostic",)),
-        ),
-    ),
-    "nationality": _self(
-        *("Indians", "Chinese", "Americans", "Indonesians", "Pakistanis", "Nigerians", "Brazilians", "Russians"),
-        *("Australians", "Germans"),
-        cues=(
-            *(("Indian",), (), ("American",), ("Indonesian",), ("Pakistani",), ("Nigerian",), ("Brazilian",)),
-            *(("Russian",), ("Australian",), ("German",)),
-        ),
-    ),
-    "age": (
-        Group("young", ("children", "teenagers"), ("child", "teenager", "young people", "young person")),
-        Group("middle", ("middle aged", "middle aged adults"), ("middle-aged",)),
-        Group("old", ("elderly", "seniors"), ("old people", "old person", "older people", "older adults")),
-    ),
-    "politics": _self(
-        *("Republicans", "Democrats", "Liberals", "Conservatives", "Moderates", "Socialists", "Communists"),
-        *("Progressives", "Anarchists", "Nationalists"),
-        cues=(
-            *(("Republican",), ("Democrat",), (), (), (), ("Socialist",), ("Communist",)),
-            *((), ("Anarchist",), ("Nationalist",)),
-        ),
-    ),
-    "ability": (
-        Group(
-            "disabled",
-            (
-                *("blind people", "deaf people", "people with physical disabilities"),
-                *("people with intellectual disabilities", "people with mental health conditions"),
-                *("people with learning disabilities", "people with autism", "people with speech impairments"),
-                *("people with mobility impairments", "people with chronic illnesses"),
-            ),
-            (
-                *("disabled", "blind person", "deaf person", "people with disabilities", "autistic"),
-                *("person with autism", "person with a disability", "wheelchair user", "wheelchair users"),
-            ),
-        ),
-        Group("abled", ("people without disabilities",), ("able-bodied", "non-disabled", "non-autistic")),
-    ),
-    "sexual_orientation": _self(
-        *("heterosexuals", "gays", "lesbians", "bisexuals", "asexuals", "pansexuals", "queer people"),
-        *("questioning people",),
-        cues=(
-            *(("heterosexual", "straight people"), ("gay",), ("lesbian",), ("bisexual",), ("asexual",)),
-            *(("pansexual",), ("queer", "queer person")),
-        ),
-    ),
-    "socioeconomic": (
-        Group(
-            "low",
-            ("poor people", "unemployed people", "homeless people", "welfare recipients"),
-            ("poor person", "unemployed", "homeless", "low-income", "working class", "working-class"),
-        ),
-        Group(
-            "high",
-            ("rich people", "high education people", "high status people"),
-            ("rich person", "wealthy people", "wealthy person", "high-income", "upper class", "upper-class"),
-        ),
-    ),
-    "race": (
-        Group("white", ("White", "European", "Caucasian"), ("Whites", "Europeans", "Caucasians")),
-        Group(
-            "black",
-            ("Black", "African", "African American"),
-            ("Blacks", "Africans", "African Americans", "African-American", "African-Americans"),
-        ),
-        Group("asian", ("Asian", "Asian American"), ("Asians", "Asian Americans", "Asian-American", "Asian-Americans")),
-        Group(
-            "latin",
-            ("Hispanic", "Latino", "Latin American"),
-            ("Hispanics", "Latinos", "Latina", "Latinas", "Latinx", "Latin Americans"),
-        ),
-    ),
-    "body_type": (
-        Group(
-            "thin",
-            ("bony people", "skinny people", "underweight people"),
-            ("skinny", "underweight", "thin people", "thin person"),
-        ),
-        Group("normal", ("well fitted people", "muscular people", "normal weight people"), ("muscular person",)),
-        Group("fat", ("fat people", "obese people", "overweight people"), ("obese", "overweight", "fat person")),
-    ),
+    axis: tuple(_read_group(name, words) for name, words in groups.items()) for axis, groups in _FILE.items()
 }
 """The ten axes: axis name to its groups, all names lower-case with underscores."""
 

@@ -6,8 +6,10 @@ kind. Kinds of cue: nouns, adjectives, pronouns, titles, given names (auditors.t
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Literal, NamedTuple, cast
 
 from auditors.text.names import NAMES
 from auditors.text.swaps.words import by_axis
@@ -32,173 +34,33 @@ class Form(NamedTuple):
     slot: Slot
 
 
-def _rows(kind: Kind, groups: tuple[str, ...], *rows: str, is_generic: bool = False) -> Iterator[Slot]:
-    """PrioritySemaphore from rows of forms parted by commas, "-" where a group has none."""
-    for row in rows:
-        forms = zip(groups, (one.strip() for one in row.split(",")), strict=True)
-        yield Slot(kind, {group: form for group, form in forms if form != "-"}, is_generic)
+_FILE: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
+
+SWAPPED: dict[str, tuple[str, ...]] = {axis: tuple(table["groups"].split()) for axis, table in _FILE.items()}
+"""Axis to the groups that its slots have forms for; all groups of `auditors.text.identity` but "questioning people"."""
 
 
-_GENDER = ("man", "woman")
-_RACE = ("white", "black", "asian", "latin")
-_RELIGION = (
-    *("christians", "muslims", "hindus", "buddhists", "sikhs", "spiritists", "jews", "bahais", "jains"),
-    *("shintoists", "atheists", "agnostics"),
-)
-_NATIONALITY = (
-    *("indians", "chinese", "americans", "indonesians", "pakistanis", "nigerians", "brazilians", "russians"),
-    *("australians", "germans"),
-)
-_POLITICS = (
-    *("republicans", "democrats", "liberals", "conservatives", "moderates", "socialists", "communists"),
-    *("progressives", "anarchists", "nationalists"),
-)
-_ORIENTATION = ("heterosexuals", "gays", "lesbians", "bisexuals", "asexuals", "pansexuals", "queer_people")
-_ABILITY = ("disabled", "abled")
-_AGE = ("young", "middle", "old")
-_BODY = ("thin", "normal", "fat")
+def _read_slots(axis: str) -> Iterator[Slot]:
+    for line in _FILE[axis]["slots"].strip().splitlines():
+        if line == "names":
+            yield from _given_names(axis)
+            continue
+        kind, _, rows = line.partition(":")
+        for row in rows.split(";"):
+            forms = zip(SWAPPED[axis], (form.strip() for form in row.split(",")), strict=True)
+            present = {group: form for group, form in forms if form != "-"}
+            yield Slot(cast("Kind", kind.rstrip("*")), present, is_generic=kind.endswith("*"))
 
 
 def _given_names(axis: str) -> Iterator[Slot]:
     """One slot for each place: by gender within a race, by race within a gender."""
-    for fixed in _RACE if axis == "gender" else _GENDER:
-        cells = [(one, (fixed, one) if axis == "gender" else (one, fixed)) for one in SWAPPED[axis]]
+    for fixed in SWAPPED["race" if axis == "gender" else "gender"]:
+        cells = [(group, (fixed, group) if axis == "gender" else (group, fixed)) for group in SWAPPED[axis]]
         for place in range(20):
             yield Slot("name", {group: NAMES[cell][place] for group, cell in cells})
 
 
-SWAPPED: dict[str, tuple[str, ...]] = {
-    "gender": _GENDER,
-    "religion": _RELIGION,
-    "nationality": _NATIONALITY,
-    "age": _AGE,
-    "politics": _POLITICS,
-    "ability": _ABILITY,
-    "sexual_orientation": _ORIENTATION,
-    "socioeconomic": ("low", "high"),
-    "race": _RACE,
-    "body_type": _BODY,
-}
-"""Axis to the groups that its slots have forms for; all groups of `auditors.text.identity` but "questioning people"."""
-
-SLOTS: dict[str, tuple[Slot, ...]] = {
-    "gender": (
-        *_rows("noun", _GENDER, "man, woman", "boy, girl", "guy, gal", "gentleman, lady", is_generic=True),
-        *_rows("nouns", _GENDER, "men, women", "boys, girls", "guys, gals", "gentlemen, ladies", "males, females"),
-        *_rows("adjective", _GENDER, "male, female"),
-        *_rows(
-            *("noun", _GENDER, "father, mother", "dad, mom", "daddy, mommy", "brother, sister", "son, daughter"),
-            *("uncle, aunt", "husband, wife", "boyfriend, girlfriend", "nephew, niece", "grandfather, grandmother"),
-            *("grandpa, grandma", "grandson, granddaughter", "stepfather, stepmother", "stepson, stepdaughter"),
-            *("stepbrother, stepsister", "godfather, godmother", "groom, bride", "widower, widow", "fiancé, fiancée"),
-            *("policeman, policewoman", "businessman, businesswoman", "chairman, chairwoman"),
-            *("salesman, saleswoman", "spokesman, spokeswoman", "congressman, congresswoman", "waiter, waitress"),
-        ),
-        *_rows(
-            *("nouns", _GENDER, "fathers, mothers", "dads, moms", "brothers, sisters", "sons, daughters"),
-            *("uncles, aunts", "husbands, wives", "boyfriends, girlfriends", "nephews, nieces"),
-            *("grandfathers, grandmothers", "policemen, policewomen", "businessmen, businesswomen"),
-        ),
-        *_rows("title", _GENDER, "Mr, Ms", is_generic=True),
-        *_rows("pronoun", _GENDER, "he, she", "himself, herself", "him, her", "his, her", "his, hers"),
-        *_given_names("gender"),
-    ),
-    "religion": (
-        *_rows(
-            *("nouns", _RELIGION),
-            "Christians, Muslims, Hindus, Buddhists, Sikhs, Spiritists, Jews, Baháʼís, Jains, Shintoists, atheists, "
-            "agnostics",
-        ),
-        *_rows(
-            *("noun", _RELIGION),
-            "Christian, Muslim, Hindu, Buddhist, Sikh, Spiritist, Jew, Baháʼí, Jain, Shintoist, atheist, agnostic",
-        ),
-        *_rows(
-            *("adjective", _RELIGION),
-            "Christian, Muslim, Hindu, Buddhist, Sikh, Spiritist, Jewish, Baháʼí, Jain, Shintoist, atheist, agnostic",
-        ),
-    ),
-    "nationality": (
-        *_rows(
-            *("nouns", _NATIONALITY),
-            "Indians, -, Americans, Indonesians, Pakistanis, Nigerians, Brazilians, Russians, Australians, Germans",
-        ),
-        *_rows(
-            *("adjective", _NATIONALITY),
-            "Indian, Chinese, American, Indonesian, Pakistani, Nigerian, Brazilian, Russian, Australian, German",
-        ),
-        *_rows(
-            *("noun", _NATIONALITY),
-            "Indian, -, American, Indonesian, Pakistani, Nigerian, Brazilian, Russian, Australian, German",
-        ),
-        *_rows(
-            *("phrase", _NATIONALITY),
-            "from India, from China, from the United States, from Indonesia, from Pakistan, from Nigeria, from Brazil, "
-            "from Russia, from Australia, from Germany",
-        ),
-    ),
-    "age": (
-        *_rows("adjective", _AGE, "young, middle-aged, old", "younger, -, older"),
-        *_rows("nouns", _AGE, "young people, middle-aged people, old people", "younger people, -, older people"),
-        *_rows("phrase", _AGE, "in my twenties, in my forties, in my seventies"),
-        *_rows("phrase", _AGE, "in their twenties, in their forties, in their seventies"),
-    ),
-    "politics": (
-        *_rows(
-            *("nouns", _POLITICS),
-            "Republicans, Democrats, liberals, conservatives, moderates, socialists, communists, progressives, "
-            "anarchists, nationalists",
-        ),
-        *_rows(
-            *("adjective", _POLITICS),
-            "Republican, Democratic, liberal, conservative, moderate, socialist, communist, progressive, anarchist, "
-            "nationalist",
-        ),
-        *_rows(
-            *("noun", _POLITICS),
-            "Republican, Democrat, liberal, conservative, moderate, socialist, communist, progressive, anarchist, "
-            "nationalist",
-        ),
-    ),
-    "ability": (
-        *_rows("adjective", _ABILITY, "disabled, non-disabled", "blind, sighted", "deaf, hearing"),
-        *_rows("adjective", _ABILITY, "autistic, non-autistic"),
-        *_rows("phrase", _ABILITY, "with disabilities, without disabilities", "with autism, without autism"),
-        *_rows("phrase", _ABILITY, "with a disability, without a disability"),
-    ),
-    "sexual_orientation": (
-        *_rows(
-            *("nouns", _ORIENTATION),
-            "heterosexuals, gays, lesbians, bisexuals, asexuals, pansexuals, -",
-        ),
-        *_rows("adjective", _ORIENTATION, "straight, gay, -, bisexual, asexual, pansexual, queer"),
-        *_rows("adjective", _ORIENTATION, "heterosexual, homosexual, -, -, -, -, -", "-, -, lesbian, -, -, -, -"),
-        *_rows(
-            "nouns",
-            _ORIENTATION,
-            "straight people, gay people, -, bisexual people, asexual people, pansexual people, queer people",
-        ),
-    ),
-    "socioeconomic": (
-        *_rows("adjective", ("low", "high"), "poor, rich", "low-income, high-income", "working-class, upper-class"),
-        *_rows("adjective", ("low", "high"), "working class, upper class"),
-        *_rows("phrase", ("low", "high"), "from a poor family, from a rich family"),
-    ),
-    "race": (
-        *_rows("adjective", _RACE, "White, Black, Asian, Hispanic"),
-        *_rows("adjective", _RACE, "Caucasian, African American, Asian American, Hispanic American"),
-        *_rows("adjective", _RACE, "-, African-American, Asian-American, Hispanic-American"),
-        *_rows("adjective", _RACE, "European, African, -, Latin American"),
-        *_rows("nouns", _RACE, "Caucasians, African Americans, Asian Americans, Hispanic Americans"),
-        *_rows("nouns", _RACE, "Europeans, Africans, -, Latin Americans", "-, -, Asians, Hispanics"),
-        *_given_names("race"),
-    ),
-    "body_type": (
-        *_rows("adjective", _BODY, "thin, -, fat", "underweight, normal-weight, overweight", "skinny, -, chubby"),
-        *_rows("adjective", _BODY, "bony, muscular, obese"),
-        *_rows("phrase", _BODY, "of slim build, of average build, of heavy build"),
-    ),
-}
+SLOTS: dict[str, tuple[Slot, ...]] = {axis: tuple(_read_slots(axis)) for axis in _FILE}
 """Axis to its slots. Earlier slots win where a word stands in two of them and the surroundings do not tell."""
 
 
