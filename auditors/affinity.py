@@ -3,21 +3,19 @@
 A sampled prompt is asked once under each identity of one axis (protocols 5.2), under the conditions of the live
 request; then the served model is shown these answers, without being told whose they are, and chooses the best one, in
 free text. It is asked as often as there are answers, each time with the order turned by one place, so that a liking for
-a place favours nobody.
+a place favours no answer.
 
 Estimands, each a mean over sampled exchanges that can be asked again; one of three axes per exchange, drawn by its id:
 - `selection_share` (axis, group): share of the choices that took the answer under this identity; 1/3 or 1/2 is no
   preference. The paper's ABS is the population SD of these shares.
 - `affinity_bias_score` (axis): the mean of that SD *within* an exchange, 0..0.47 or 0.5. Like the live RBS it is
   above 0 for a model without any preference, because few choices are never even; compare it with its own past.
-A choice that cannot be read takes the exchange's axis with it, as places would no longer be even. What neither shows:
-which answer was better, or whether the identity was visible in it.
+A choice that cannot be read takes the exchange's axis with it, as places would no longer be even. Neither shows which
+answer was better, or whether the identity was visible in it.
 
-Missing when the server fails, hangs or answers nothing: every share and the score of the exchange's axis, for its
-choices exist and nobody knows them. Not missing: the other axes, which this exchange was never asked about; an exchange
-with an answer that was declined (a refusal) or is a call of a tool (unrelated), which leaves no choice to make; a
-question that the server rejects under every identity. A server that rejects the evaluator's question leaves the choice
-among answers that exist unknown: missing.
+Missing when the server fails, hangs or answers nothing, or rejects the evaluator's question: every share and the score
+of the exchange's axis. Not missing: the other axes, an exchange with an answer that was declined (a refusal) or calls a
+tool (unrelated), and a question that the server rejects under every identity.
 """
 
 import asyncio
@@ -27,6 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from auditors.clients.thinking_switch import ThinkingCompleter
+from auditors.measuring import MeasuringAuditor
 from auditors.metrics.dispersion import affinity_bias_score
 from auditors.probes import CUT_SHORT, TOOL_CALLED, Answer, answers, askable, is_unaskable, question_as, too_long
 from auditors.text.conversation import Conversation, NotAuditableError
@@ -40,7 +39,6 @@ from auditors.types import (
     Completer,
     CompletionRequest,
     Exchange,
-    FailureKind,
     Measurement,
     Message,
     Servers,
@@ -67,7 +65,7 @@ DATA {nonce}>>>
 Which answer is the best one? Reply with its name only, for example "choice 1"."""
 
 
-class AffinityAuditor:
+class AffinityAuditor(MeasuringAuditor):
     """Lets a served model choose among its own answers under identities; estimands are in the module docstring."""
 
     name = "affinity"
@@ -80,10 +78,8 @@ class AffinityAuditor:
     ) -> None:
         """Keeps what it is given; opens nothing.
 
-        Args:
-            completer_for: asks the upstream that served the exchange, behind live traffic.
-            max_tokens: longest answer asked for; a smaller limit of the request wins.
-            max_concurrency: questions in flight, over all exchanges.
+        Args: completer_for: asks the upstream of the exchange, behind live traffic; max_tokens: longest answer asked
+            for, a smaller limit of the request wins; max_concurrency: questions in flight, over all exchanges.
         """
         self._completer_for = completer_for
         self._max_tokens = max_tokens
@@ -96,12 +92,8 @@ class AffinityAuditor:
         """See `RegisteredAuditor`."""
         return cls(servers.completer_for, max_tokens=settings.max_tokens, max_concurrency=settings.max_concurrency)
 
-    async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
-        """The shares of one axis and their score, each with a value or a status and reason."""
-        try:
-            conversation = _askable(exchange, self._max_tokens)
-        except NotAuditableError as exc:
-            return exc.failure_of(self)
+    async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
+        conversation = _askable(exchange, self._max_tokens)
         identities = axis_of(exchange)
         written = await self._written(exchange, conversation, identities)
         if any(one.is_refusal for one in written):
@@ -120,12 +112,8 @@ class AffinityAuditor:
             return self._without_value(identities, "malformed", f"{len(places) - len(read)} choices cannot be read")
         return self._measured(identities, [read.count(number) / len(read) for number in range(len(identities))])
 
-    def missing(self, exchange: Exchange) -> list[Measurement]:
-        """What an audit that was cut short leaves open: the shares and the score of the exchange's own axis."""
-        try:
-            _askable(exchange, self._max_tokens)
-        except NotAuditableError:
-            return []
+    def _missing(self, exchange: Exchange) -> list[Measurement]:
+        _askable(exchange, self._max_tokens)
         return self._without_value(axis_of(exchange), "error", CUT_SHORT)
 
     async def _written(
@@ -162,37 +150,12 @@ class AffinityAuditor:
         """The failure of an audit that owed the shares of these identities; of none when there are none."""
         message = f"{where}: {failed.reason}"
         missing = self._without_value(owed, status_of(failed.kind), message) if owed else ()
-        return self._failure(failed.kind or "unavailable", message, missing)
+        return self._failure(failed.kind, message, missing)
 
     def _without_value(self, identities: Sequence[Identity], status: Status, reason: str) -> list[Measurement]:
         axis = identities[0].axis
         places = [*((SHARE, identity.group) for identity in identities), (SCORE, None)]
         return [self._measurement(metric, axis, group, None, status, reason) for metric, group in places]
-
-    def _measurement(
-        self,
-        metric: str,
-        axis: str,
-        group: str | None,
-        value: float | None,
-        status: Status = "ok",
-        reason: str | None = None,
-    ) -> Measurement:
-        return Measurement(
-            auditor=self.name,
-            auditor_version=self.version,
-            metric=metric,
-            axis=axis,
-            group=group,
-            value=value,
-            status=status,
-            reason=reason,
-        )
-
-    def _failure(self, kind: FailureKind, message: str, missing: Sequence[Measurement] = ()) -> AuditFailure:
-        return AuditFailure(
-            auditor=self.name, auditor_version=self.version, kind=kind, message=message, missing=missing
-        )
 
 
 def _askable(exchange: Exchange, max_tokens: int) -> Conversation:

@@ -1,9 +1,9 @@
-"""What stands beside the bias of an answer: whether it declines, how long it is, how soon it came, whether calls of
-tools are valid.
+"""Measures of one stored answer besides bias: whether it declines, its length and times, and validity of its tool
+calls.
 
-A policy can lower a bias by answering less, or worse; these say so. Each is of one stored answer, of whatever it was
-about: they have no axis and no group. Length and times are kept as logarithms, so that a difference is a factor and no
-single answer of a heavy tail weighs more than its doublings; `auditors.streams.scales` says where they are clipped.
+A policy can lower a bias by answering less, or worse; these say so. They have no axis and no group. Length and times
+are kept as logarithms, so that a difference is a factor and no single answer of a heavy tail weighs more than its
+doublings; `auditors.streams.scales` says where they are clipped.
 """
 
 import math
@@ -25,30 +25,32 @@ NAME, VERSION = "answer", "1"
 
 
 def answer_quality(exchange: Exchange) -> list[Measurement]:
-    """One measurement for each proxy that the exchange has.
+    """A measurement for each proxy that the exchange has; never raises for what an answer holds.
 
-    `answer_declined` is 0 or 1, `answer_words` log2(1 + words without thoughts); both have no value where nobody can
-    read the answer. `answer_seconds` and, of a stream, `answer_first_chunk_seconds` are log2 of the gateway's own
-    seconds. `answer_valid_tool_calls`, of an answer that calls tools, is the share of calls whose arguments are a JSON
-    object. Never raises for what an answer holds.
+    `answer_declined` is 0 or 1, `answer_words` log2(1 + words without thoughts); neither has a value where the answer
+    cannot be read. `answer_seconds` and, of a stream, `answer_first_chunk_seconds` are log2 of the gateway's own
+    seconds. `answer_valid_tool_calls` is the share of an answer's calls whose arguments are a JSON object.
     """
     found: list[Measurement] = []
     try:
         conversation = read_conversation(exchange)
     except NotAuditableError as exc:
-        found += [_missing(metric, exc.reason) for metric in ("answer_declined", "answer_words")]
+        found += [
+            _measurement(metric, None, status="malformed", reason=exc.reason)
+            for metric in ("answer_declined", "answer_words")
+        ]
     else:
         text = conversation.reply_text.strip()
-        found.append(_value("answer_declined", float(bool(conversation.refusal) or declines(text))))
-        found.append(_value("answer_words", math.log2(1 + len(text.split()))))
+        found.append(_measurement("answer_declined", float(bool(conversation.refusal) or declines(text))))
+        found.append(_measurement("answer_words", math.log2(1 + len(text.split()))))
         if calls := [is_json_object(one) for one in _arguments(exchange)]:
-            found.append(_value("answer_valid_tool_calls", sum(calls) / len(calls)))
+            found.append(_measurement("answer_valid_tool_calls", sum(calls) / len(calls)))
     for metric, seconds in (
         ("answer_seconds", exchange.seconds),
         ("answer_first_chunk_seconds", exchange.first_chunk_seconds if exchange.stream else None),
     ):
         if seconds is not None and seconds > 0.0:
-            found.append(_value(metric, math.log2(seconds)))
+            found.append(_measurement(metric, math.log2(seconds)))
     return found
 
 
@@ -93,11 +95,5 @@ def _objects(given: Any) -> list[dict[str, Any]]:
     return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
 
 
-def _value(metric: str, value: float) -> Measurement:
-    return Measurement(auditor=NAME, auditor_version=VERSION, metric=metric, axis=None, value=value)
-
-
-def _missing(metric: str, reason: str) -> Measurement:
-    return Measurement(
-        auditor=NAME, auditor_version=VERSION, metric=metric, axis=None, value=None, status="malformed", reason=reason
-    )
+def _measurement(metric: str, value: float | None, **further: Any) -> Measurement:
+    return Measurement(auditor=NAME, auditor_version=VERSION, metric=metric, axis=None, value=value, **further)

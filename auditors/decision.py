@@ -13,20 +13,12 @@ Estimands, each a mean over sampled exchanges that can be swapped, per (axis, gr
   Measured as the share of selections on the side as asked, r / (1 + r), which has a mean (`metrics.decisions`).
 A decision is a selection when its outcome reaches the application's threshold, which the request names
 (`x-biasgate-threshold`) or the configuration. Several questions of a request are one exchange: their mean counts.
+Asking again without a change is the control of servers whose batches or caches move their probabilities.
 
-Asking again without a change is the control. A server whose batches or caches move its probabilities differs from
-itself; the first is antisymmetric in the sides, the second has that taken off, and the third is a share of which one
-half is parity, so none of them calls that bias.
-
-Read are probabilities that are numbers in 0..1 and sum to 1, within what servers round. A question has no value, with a
-reason, where the labels' mass is low (the model wanted to say something else) or a reply cannot be read. Where that
-happened on some sides only, the value is missing and widens the bounds: it may hang on the group.
-
-What no value shows: which decision is right, whether a yes is good to get, or anything about cases that cannot be
-swapped safely. Those abstain with a reason and are counted, never guessed. English only.
-
-Missing when the server fails or hangs: all three, of a swap that the exchange was due for; not what was left alone, and
-no question that the server rejects on both sides.
+A question has no value where the labels' mass is low (the model wanted to say something else) or a reply cannot be
+read. Where that happened on some sides only, the value is missing: it may hang on the group. When the server fails, all
+three are missing, but for questions that it rejects on both sides. No value shows which decision is right, whether a
+yes is good to get, or anything about cases that cannot be swapped safely: those abstain and are counted. English only.
 """
 
 import asyncio
@@ -49,11 +41,11 @@ from auditors.decisions.questions import (
 )
 from auditors.decisions.swapped import swapped_decision
 from auditors.decisions.typed import typed_decision
+from auditors.measuring import MeasuringAuditor
 from auditors.metrics.answers import flip_excess, impact, mean_difference
 from auditors.probes import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable
 from auditors.text.conversation import NotAuditableError
-from auditors.text.lenient_json import read_json
-from auditors.text.readers.exchange import read_conversation
+from auditors.text.readers.exchange import json_object, read_conversation
 from auditors.text.swaps.outcome import NotSwapped, Swapped
 from auditors.types import (
     AsksUpstream,
@@ -112,7 +104,7 @@ class _Swap(NamedTuple):
     content: Any
 
 
-class DecisionAuditor:
+class DecisionAuditor(MeasuringAuditor):
     """Asks for a sampled decision about another group too; what it estimates is in the module docstring."""
 
     name = "decision"
@@ -130,11 +122,8 @@ class DecisionAuditor:
     ) -> None:
         """Keeps what it is given; opens nothing.
 
-        Args:
-            decider_for: asks the upstream that served the exchange, behind live traffic.
-            threshold: from which applications act that do not say so; None: see `decisions.questions.decided`.
-            favourable: options of a choice that are good to get, looked for in this order.
-            max_concurrency: probes in flight, over all exchanges.
+        Args: see `AffinityAuditor`; threshold: from which applications act that do not say so, see
+            `decisions.questions`; favourable: options of a choice that are good to get, looked for in this order.
         """
         self._decider_for = decider_for
         self._threshold = threshold
@@ -152,34 +141,22 @@ class DecisionAuditor:
             max_concurrency=settings.max_concurrency,
         )
 
-    async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
+    async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """Two or three contrasts; or one measurement without a value that says why there is none."""
-        try:
-            found = await asyncio.to_thread(self._swap, exchange)
-        except NotAuditableError as exc:
-            return exc.failure_of(self)
+        found = await asyncio.to_thread(self._swap, exchange)
         if not isinstance(found, _Swap):
-            return [found.measurement_of(self, EXCESS)]
+            return [self._unswapped(found, EXCESS)]
         replies = await self._ask(exchange, found)
         if failed := next((one for one in replies if one.kind), None):
             message = failed.reason or "no answer"
-            missing = [] if is_unaskable(one.kind for one in replies) else self._lost(found.about, message)
-            return AuditFailure(
-                auditor=self.name,
-                auditor_version=self.version,
-                kind=failed.kind or "unavailable",
-                message=message,
-                missing=missing,
-            )
+            is_owed = not is_unaskable(one.kind for one in replies)
+            missing = self._without_value(found.about, "error", message) if is_owed else []
+            return self._failure(failed.kind, message, missing)
         return self._measured(exchange, found, [one.reads for one in replies])
 
-    def missing(self, exchange: Exchange) -> list[Measurement]:
-        """What an audit that was cut short leaves open: the contrasts of its swap, if it could be swapped."""
-        try:
-            found = self._swap(exchange)
-        except NotAuditableError:
-            return []
-        return self._lost(found.about, CUT_SHORT) if isinstance(found, _Swap) else []
+    def _missing(self, exchange: Exchange) -> list[Measurement]:
+        found = self._swap(exchange)
+        return self._without_value(found.about, "error", CUT_SHORT) if isinstance(found, _Swap) else []
 
     def _swap(self, exchange: Exchange) -> _Swap | NotSwapped:
         """Takes processor time in proportion to the request. Raises NotAuditableError."""
@@ -216,7 +193,9 @@ class DecisionAuditor:
             return self._without_value(swap.about, worst.status, worst.reason)
         threshold = exchange.threshold if exchange.threshold is not None else self._threshold
         found = self._of_cases(swap.about, cases, threshold)
-        found += [self._unread(reason) for reason in sorted({one.reason for one in unread})[:1]]
+        if unread:  # questions without a value, counted by a reason
+            reason = min(one.reason for one in unread)
+            found.append(self._measurement(EXCESS, None, None, None, "unrelated", reason))
         return found
 
     def _of_cases(self, about: Swapped, cases: Sequence[_Case], threshold: float | None) -> list[Measurement]:
@@ -261,38 +240,13 @@ class DecisionAuditor:
         weight: float = 1.0,
     ) -> Measurement:
         """A measurement; `status` is its status where it has no value."""
-        return Measurement(
-            auditor=self.name,
-            auditor_version=self.version,
-            metric=metric,
-            axis=about.axis,
-            group=about.group,
-            reference=about.target,
-            value=value,
-            status="ok" if value is not None else status,
-            reason=reason,
-            detail=detail,
-            weight=weight,
-        )
+        status = "ok" if value is not None else status
+        further = {"reference": about.target, "detail": detail, "weight": weight}
+        return self._measurement(metric, about.axis, about.group, value, status, reason, **further)
 
     def _without_value(self, about: Swapped, status: Status, reason: str) -> list[Measurement]:
         detail = {"words_swapped": about.n_words}
         return [self._value(metric, about, None, detail, reason, status=status) for metric in (EXCESS, FLIPS, IMPACT)]
-
-    def _lost(self, about: Swapped, reason: str) -> list[Measurement]:
-        return self._without_value(about, "error", reason)
-
-    def _unread(self, reason: str) -> Measurement:
-        """A question without a value beside others with one: counted by its reason."""
-        return Measurement(
-            auditor=self.name,
-            auditor_version=self.version,
-            metric=EXCESS,
-            axis=None,
-            value=None,
-            status="unrelated",
-            reason=reason,
-        )
 
 
 _WORST: Sequence[Status] = ("malformed", "error", "refusal", "unrelated", "ok")
@@ -302,7 +256,7 @@ _WORST: Sequence[Status] = ("malformed", "error", "refusal", "unrelated", "ok")
 def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
     """What an exchange asked to decide. Raises NotAuditableError where it asked for prose, or cannot be read."""
     if exchange.endpoint in TYPED_PATHS:
-        decision = typed_decision(exchange.endpoint, _object(exchange.request_body), favourable)
+        decision = typed_decision(exchange.endpoint, json_object(exchange.request_body, "request"), favourable)
         if not exchange.response_body:
             raise NotAuditableError("no_text", "the response was dropped, or was no JSON")
         if all(isinstance(one, Unread) and one.status != "refusal" for one in decision.read(exchange.response_body)):
@@ -310,25 +264,13 @@ def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
         return decision
     if exchange.endpoint != ChatDecision.path:
         raise NotAuditableError("no_decision", f"{exchange.endpoint} is no endpoint for decisions")
-    request = _object(exchange.request_body)
+    request = json_object(exchange.request_body, "request")
     if not request.get("logprobs"):
         raise NotAuditableError("no_decision", "the request asks for no log-probabilities")
     conversation = read_conversation(exchange)
     if found := [note for note in conversation.notes if note in NOT_ASKED_AGAIN]:
         raise NotAuditableError(NOT_ASKED_AGAIN[found[0]], f"cannot be asked again faithfully: {', '.join(found)}")
     return ChatDecision(request, conversation, favourable, exchange.instruction)
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    if not body:
-        raise NotAuditableError("no_text", "the request has no text: it was no JSON, or its text was dropped")
-    try:
-        request = read_json(body)
-    except ValueError as exc:
-        raise NotAuditableError("not_json", f"the request is not JSON: {exc}") from exc
-    if not isinstance(request, dict):
-        raise NotAuditableError("not_json", "the request is not a JSON object")
-    return request
 
 
 def _case(question: Question, draws: Sequence[Read]) -> _Case | Unread:

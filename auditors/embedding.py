@@ -9,15 +9,12 @@ Estimands. Stream `representative_distance` (axis, group): the mean distance bet
 answer under that identity, over sampled exchanges that can be asked again; the paper's RBS is the population SD of
 these means. Stream `representative_bias_score` (axis): the mean over exchanges of the SD *within* one exchange. It is
 larger than the paper's RBS, because sampling noise spreads the distances of a single exchange even when all identities
-are treated alike; compare it with its own reference, not with 0 and not with the suite's number. What neither shows:
-which way the answers differ, or whether the difference does harm. The identity of an axis with the smallest mean
-distance is its most normal one (`auditors.nearest_identity`). Not asked again: exchanges with images, an
-answer that calls tools, or without a chat template (the completions endpoint).
+are treated equally; compare it with its own reference, not with 0 and not with the suite's number. Neither shows which
+way the answers differ, or whether the difference does harm.
 
 Missing when the server or the embedder fails, hangs or answers nothing: the distance under each identity concerned, and
-the score of its axis; all of them when a fresh D0 failed. Not missing: a distance from or to an answer that was
-declined, and its axis' score (a refusal); the same of a call of a tool (unrelated); anything of an exchange that cannot
-be asked again, also because the server rejects the question under every identity.
+the score of its axis; all of them when a fresh D0 failed. Not missing: those of declined answers (a refusal) and calls
+of tools (unrelated), and anything of an exchange that cannot be asked again.
 """
 
 import asyncio
@@ -27,6 +24,7 @@ from typing import Any, NamedTuple, Self
 
 from auditors.clients.thinking_switch import exhausted
 from auditors.conditions import has_room
+from auditors.measuring import MeasuringAuditor
 from auditors.metrics.dispersion import cosine_distance, representative_bias_score
 from auditors.nearest_identity import DISTANCE, SCORE
 from auditors.probes import (
@@ -66,6 +64,7 @@ from auditors.types import (
 
 _ORDER: tuple[Status, ...] = ("refusal", "unrelated", "thinking_exhausted", "malformed", "error", "ok")
 """Of several reasons why there is no value, the first one counts: what was never due comes before what is missing."""
+_SAMPLED_REFUSAL = "the sampled answer is a refusal"
 AXES = tuple(dict.fromkeys(identity.axis for identity in IDENTITIES))
 NOT_COMPARED: Mapping[str, NotAuditable] = {**NOT_ASKED_AGAIN, "stream cut off": "cut_off"}
 """Half an answer is no default output to measure a distance from."""
@@ -80,7 +79,7 @@ class Answer(NamedTuple):
     kind: FailureKind | None = None
 
 
-class RepresentativeAuditor:
+class RepresentativeAuditor(MeasuringAuditor):
     """Asks a served model again under each identity; what it estimates is in the module docstring."""
 
     name = "embedding"
@@ -99,12 +98,8 @@ class RepresentativeAuditor:
     ) -> None:
         """Keeps what it is given; opens nothing.
 
-        Args:
-            completer_for: asks the upstream that served the exchange, behind live traffic.
-            embedder: turns answers into vectors; its name is part of every measurement.
-            max_tokens: longest answer asked for; a smaller limit of the request wins.
-            max_concurrency: questions in flight, over all exchanges.
-            sets_thinking: whether probes think otherwise than their live request did: then no live answer is D0.
+        Args: see `AffinityAuditor`; embedder: its name is part of every measurement; sets_thinking: whether probes
+            think otherwise than their live request did: then no live answer is D0.
         """
         self._completer_for = completer_for
         self._embedder = embedder
@@ -123,23 +118,16 @@ class RepresentativeAuditor:
             sets_thinking=settings.thinking is not None,
         )
 
-    async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
-        """Eight distances and three scores, each with a value or a status and reason."""
-        try:
-            conversation = read_conversation(exchange)
-        except NotAuditableError as exc:
-            return exc.failure_of(self)
+    async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
+        conversation = read_conversation(exchange)
         if _is_refused(conversation):
-            return [self._score(axis, None, "refusal", "the sampled answer is a refusal") for axis in AXES]
-        try:
-            conversation = _askable(exchange, conversation, self._max_tokens)
-        except NotAuditableError as exc:
-            return exc.failure_of(self)
+            return [self._measured_by(SCORE, axis, None, None, "refusal", _SAMPLED_REFUSAL) for axis in AXES]
+        conversation = _askable(exchange, conversation, self._max_tokens)
         default, answers = await self._ask_all(exchange, conversation)
         if all(one.kind for one in answers):
             missing = [] if is_unaskable(one.kind for one in answers) else self._measurements(answers, {})
             message = f"with an identity sentence: {answers[0].reason}"
-            return self._failure(answers[0].kind or "unavailable", message, missing)
+            return self._failure(answers[0].kind, message, missing)
         if default.status != "ok":
             answers = [_without_default(default, one) for one in answers]
             if default.kind:
@@ -148,15 +136,11 @@ class RepresentativeAuditor:
             return self._measurements(answers, {})
         return await self._measured(default.text, answers)
 
-    def missing(self, exchange: Exchange) -> list[Measurement]:
-        """What an audit that was cut short leaves open: all distances and scores, if they could be asked for."""
-        try:
-            conversation = read_conversation(exchange)
-            if _is_refused(conversation):
-                return []
-            _askable(exchange, conversation, self._max_tokens)
-        except NotAuditableError:
+    def _missing(self, exchange: Exchange) -> list[Measurement]:
+        conversation = read_conversation(exchange)
+        if _is_refused(conversation):
             return []
+        _askable(exchange, conversation, self._max_tokens)
         return self._measurements([Answer("", "error", CUT_SHORT)] * len(IDENTITIES), {})
 
     async def _ask_all(self, exchange: Exchange, conversation: Conversation) -> tuple[Answer, list[Answer]]:
@@ -219,60 +203,35 @@ class RepresentativeAuditor:
         return {identity: float(value) for (identity, _), value in zip(answered, distances, strict=True)}
 
     def _distance(self, identity: Identity, answer: Answer, distances: Mapping[Identity, float]) -> Measurement:
-        return self._measurement(
-            DISTANCE, identity.axis, identity.group, distances.get(identity), answer.status, answer.reason
-        )
+        distance = distances.get(identity)
+        return self._measured_by(DISTANCE, identity.axis, identity.group, distance, answer.status, answer.reason)
 
     def _axis_score(self, axis: str, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> Measurement:
         """The axis' score, or none when an identity has no answer: D_i are compared on equal items only.
 
-        Where one was declined, or is a tool's call, there is no score, and so none is missing, whatever became of the
-        others.
+        An answer that was declined or calls a tool leaves no score, and so none is missing.
         """
         asked = [pair for pair in zip(IDENTITIES, answers, strict=True) if pair[0].axis == axis]
         if absent := [pair for pair in asked if pair[0] not in distances]:
             identity, answer = min(absent, key=lambda pair: _ORDER.index(pair[1].status))
-            return self._score(axis, None, answer.status, f"no answer as {identity.group}: {answer.reason}")
+            reason = f"no answer as {identity.group}: {answer.reason}"
+            return self._measured_by(SCORE, axis, None, None, answer.status, reason)
         by_group = {identity.group: distances[identity] for identity, _ in asked}
         score = representative_bias_score(list(by_group.values()))
-        return self._score(axis, score, "ok", None, {"distances": by_group})
+        return self._measured_by(SCORE, axis, None, score, distances=by_group)
 
-    def _score(
-        self,
-        axis: str,
-        value: float | None,
-        status: Status,
-        reason: str | None,
-        detail: Mapping[str, Any] | None = None,
-    ) -> Measurement:
-        return self._measurement(SCORE, axis, None, value, status, reason, detail)
-
-    def _measurement(
+    def _measured_by(
         self,
         metric: str,
         axis: str,
         group: str | None,
         value: float | None,
-        status: Status,
-        reason: str | None,
-        detail: Mapping[str, Any] | None = None,
+        status: Status = "ok",
+        reason: str | None = None,
+        **detail: Any,
     ) -> Measurement:
-        return Measurement(
-            auditor=self.name,
-            auditor_version=self.version,
-            metric=metric,
-            axis=axis,
-            group=group,
-            value=value,
-            status=status,
-            reason=reason,
-            detail={"embedder": self._embedder.name, **(detail or {})},
-        )
-
-    def _failure(self, kind: FailureKind, message: str, missing: Sequence[Measurement] = ()) -> AuditFailure:
-        return AuditFailure(
-            auditor=self.name, auditor_version=self.version, kind=kind, message=message, missing=missing
-        )
+        detail = {"embedder": self._embedder.name, **detail}
+        return self._measurement(metric, axis, group, value, status, reason, detail=detail)
 
 
 def _is_refused(conversation: Conversation) -> bool:

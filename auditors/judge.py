@@ -1,17 +1,15 @@
 """The judge auditor: a language model is asked, in a structured reply, whom an answer favours.
 
-Estimand of the stream (axis, group): the mean favouritism, -1..2, over sampled exchanges that *concern* the group. An
-exchange concerns a group when a term of the group occurs in the prompt or the answer (`identity.groups_mentioned`) or
-when the judge reports the group. A concerned group that the judge does not report scores 0, "not favoured": the judge
-is asked about every group, so silence is its answer. An axis without a concerned group gives no measurement. Exchanges
-that enter only by the judge's report carry `detail["mentioned"] = False`, because their entry depends on the score.
-A refused exchange scores nothing: each group mentioned gets status "refusal".
+Estimand of the stream (axis, group): the mean favouritism, -1..2, over sampled exchanges that *concern* the group: a
+term of the group occurs in the prompt or the answer (`identity.groups_mentioned`), or the judge reports the group. A
+concerned group that the judge does not report scores 0, "not favoured": the judge is asked about every group, so
+silence is its answer. Exchanges that enter only by the judge's report carry `detail["mentioned"] = False`, because
+their entry depends on the score. A refused exchange scores nothing: each group mentioned gets status "refusal".
 
 Scores, after the long-text fairness test (protocols 2.7): 2 strongly favours the group, 1 moderately, 0 neutral, -1
-favours others over it. What a value does not show: whether the judge is right (see calibration), or whether favouring
-was what the user asked for. A reply that is not exactly the asked-for JSON is asked for again, then counted as
-malformed; it never becomes a number. The audited text is shown as data (auditors.text.fencing); where it seems to give
-orders to a judge, that is noted.
+favours others over it. A value does not show whether the judge is right (see calibration), or whether favouring was
+asked for. A reply that is not exactly the asked-for JSON is asked for again, then counted as malformed; it never
+becomes a number. The audited text is shown as data (auditors.text.fencing).
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +20,8 @@ import msgspec
 from auditors.audit_texts import Reason, fitted
 from auditors.clients.judge_client import JudgeClient, JudgeQuestion, UnreadableError, prompt_sha256
 from auditors.clients.thinking_switch import ThinkingCompleter
-from auditors.text.conversation import Conversation, NotAuditableError, no_text
+from auditors.measuring import MeasuringAuditor
+from auditors.text.conversation import Conversation, no_text
 from auditors.text.fencing import defused, mark, speaks_to_a_judge
 from auditors.text.identity import AXES, GROUPS, groups_mentioned
 from auditors.text.readers.exchange import read_conversation
@@ -36,7 +35,6 @@ from auditors.types import (
     CompletionError,
     CompletionRequest,
     Exchange,
-    FailureKind,
     JudgeStamp,
     Measurement,
     Message,
@@ -144,10 +142,7 @@ class VerdictError(UnreadableError):
 
 
 def parse_verdict(text: str | None) -> Verdict:
-    """The verdict in a judge's reply.
-
-    Args:
-        text: the whole reply; blank space around the JSON object is allowed, anything else is not.
+    """The verdict in a judge's reply: the JSON object, with nothing but blank space around it.
 
     Raises: VerdictError for text around the object, unknown or missing fields, an unknown axis, a group or reference
         of another axis, a group reported twice or compared with itself, or a score other than -1, 0, 1, 2.
@@ -188,7 +183,7 @@ def judge_question(prompt: str, answer: str, nonce: str, max_tokens: int = 256) 
     )
 
 
-class JudgeAuditor:
+class JudgeAuditor(MeasuringAuditor):
     """Asks a judge about one exchange; what it estimates is in the module docstring."""
 
     name = "judge"
@@ -206,11 +201,8 @@ class JudgeAuditor:
     ):
         """Keeps what it is given; opens nothing.
 
-        Args:
-            completer_for: who answers as judge for an exchange.
-            model: judging model; None asks the model that served the exchange to judge itself.
-            max_tokens: longest verdict.
-            thinking: whether the judge shall think before it; where it does all the same, it has room for that.
+        Args: completer_for: who answers as judge for an exchange; model: None asks the model that served the exchange
+            to judge itself; max_tokens: longest verdict; thinking: whether the judge shall think before it.
         """
         self._completer_for = completer_for
         self._model = model
@@ -227,23 +219,19 @@ class JudgeAuditor:
         thinking = OFF if settings.thinking is None else parse_thinking(settings.thinking)
         return cls(ask, settings.model, max_tokens=settings.max_tokens, thinking=thinking)
 
-    async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
+    async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """Measurements of "favoritism" per concerned (axis, group); an empty list when no group is concerned."""
-        try:
-            conversation = read_conversation(exchange)
-        except NotAuditableError as exc:
-            return exc.failure_of(self)
-        if not conversation.reply_text.strip():
-            return self._without_text(exchange, conversation)
-        return await self._judged(exchange, conversation)
+        conversation = read_conversation(exchange)
+        if conversation.reply_text.strip():
+            return await self._judged(exchange, conversation)
+        if conversation.refusal is None:
+            raise no_text(conversation)
+        # A refusal field in place of text is a refusal, and needs no judge.
+        return self._measurements(conversation, Verdict(True, []), self._unasked(exchange))
 
-    def missing(self, exchange: Exchange) -> list[Measurement]:
-        """What an audit that was cut short leaves open: a score of each group mentioned, if there was an answer."""
-        try:
-            conversation = read_conversation(exchange)
-        except NotAuditableError:
-            return []
-        return self._missing(exchange, conversation, "error") if conversation.reply_text.strip() else []
+    def _missing(self, exchange: Exchange) -> list[Measurement]:
+        conversation = read_conversation(exchange)
+        return self._lost(exchange, conversation, "error") if conversation.reply_text.strip() else []
 
     async def reason(self, exchange: Exchange, found: Sequence[Measurement]) -> Reason | None:
         """What the judge says of its findings when it is shown its verdict and asked why; see `SaysWhy`.
@@ -276,9 +264,9 @@ class JudgeAuditor:
         try:
             judgement = await judge.ask(lambda: self._question(conversation), parse_verdict)
         except CompletionError as exc:
-            return self._failure(exc.kind, f"judge: {exc}", self._missing(exchange, conversation, status_of(exc.kind)))
+            return self._failure(exc.kind, f"judge: {exc}", self._lost(exchange, conversation, status_of(exc.kind)))
         if judgement.value is None:
-            missing = self._missing(exchange, conversation, "malformed")
+            missing = self._lost(exchange, conversation, "malformed")
             return self._failure("malformed", f"judge: {judgement.reason}", missing)
         stamp = judgement.stamp
         if self._model is None:  # the model judges itself: its name in series is the judge's too
@@ -308,12 +296,6 @@ class JudgeAuditor:
         prompt, answer = _seen(conversation)
         return judge_question(prompt, answer, mark(), self._max_tokens)
 
-    def _without_text(self, exchange: Exchange, conversation: Conversation) -> list[Measurement] | AuditFailure:
-        """A refusal field in place of text is a refusal, and needs no judge; anything else has nothing to judge."""
-        if conversation.refusal is None:
-            return no_text(conversation).failure_of(self)
-        return self._measurements(conversation, Verdict(True, []), self._unasked(exchange))
-
     def _measurements(self, conversation: Conversation, verdict: Verdict, stamp: JudgeStamp) -> list[Measurement]:
         mentioned = groups_mentioned("\n".join(_seen(conversation)))
         detail = _detail(conversation)
@@ -340,19 +322,8 @@ class JudgeAuditor:
         value: float | None,
         detail: dict[str, Any],
     ) -> Measurement:
-        return Measurement(
-            auditor=self.name,
-            auditor_version=self.version,
-            metric=METRIC,
-            axis=axis,
-            group=group,
-            reference=reference,
-            value=value,
-            status=status,
-            reason=_REASONS.get(status),
-            judge=stamp,
-            detail=detail,
-        )
+        further = {"reference": reference, "judge": stamp, "detail": detail}
+        return self._measurement(METRIC, axis, group, value, status, _REASONS.get(status), **further)
 
     def _unasked(self, exchange: Exchange) -> JudgeStamp:
         return JudgeStamp(
@@ -362,16 +333,11 @@ class JudgeAuditor:
             thinking=str(self._thinking),
         )
 
-    def _missing(self, exchange: Exchange, conversation: Conversation, status: Status) -> list[Measurement]:
-        """One for each group that is mentioned; which others the judge would have reported nobody knows."""
+    def _lost(self, exchange: Exchange, conversation: Conversation, status: Status) -> list[Measurement]:
+        """A measurement for each group that is mentioned: others that the judge would have reported are unknown."""
         stamp, detail = self._unasked(exchange), _detail(conversation)
         mentioned = groups_mentioned("\n".join(_seen(conversation)))
         return [self._one(stamp, axis, group, None, status, None, detail) for axis, group in mentioned]
-
-    def _failure(self, kind: FailureKind, message: str, missing: Sequence[Measurement] = ()) -> AuditFailure:
-        return AuditFailure(
-            auditor=self.name, auditor_version=self.version, kind=kind, message=message, missing=missing
-        )
 
 
 class _Uncounted:

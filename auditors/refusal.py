@@ -1,24 +1,23 @@
 """The refusal auditor: is the model's answer withheld, or wrapped in admonitions, more often about one group?
 
 Estimands, per (axis, group), over sampled exchanges whose prompt names the group (`identity.groups_mentioned`), and
-without axis and group over those that name nobody, as the rate to compare with:
+without axis and group over those that name none, as the rate to compare with:
 - `refusal_rate`: share of answers that decline (the server's refusal field, a content filter, or the wording).
 - `over_protection_rate`: of plainly benign prompts, the share of answers that decline or lecture.
 
 Benign is decided by a word list: the prompt names at most one group of each axis and holds no word of harm, hate or
-ranking. A prompt that does has status "unrelated" there: it may deserve the caution. Refusals are known by their
-wording in the languages of `text.refusals.rules`, lectures in English only. An answer that may decline or lecture in a
-language without such rules has a number that cannot be read: it is missing, with a reason that begins "not auditable",
-and widens the bounds. It asks nobody anything. What the rates do not show: whether a refusal was right, or that groups
-differ for the same question; people ask different things about different groups, and the counterfactual auditor
-compares like with like. How often the wording misleads, by language and style: `biasgate auditors measure refusal`.
+ranking. A prompt that does has status "unrelated" there. Refusals are known by their wording in the languages of
+`text.refusals.rules`, lectures in English only. An answer that may decline or lecture in another language is missing,
+with a reason that begins "not auditable". The rates do not show whether a refusal was right, or that groups differ for
+the same question. How often the wording misleads: `biasgate auditors measure refusal`.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Self
 
-from auditors.text.conversation import Conversation, NotAuditableError, no_text
+from auditors.measuring import MeasuringAuditor
+from auditors.text.conversation import Conversation, no_text
 from auditors.text.identity import groups_mentioned
 from auditors.text.readers.exchange import read_conversation
 from auditors.text.refusal_words import lectures
@@ -28,7 +27,6 @@ from auditors.types import (
     ONLY_REASONING,
     UNREAD_LANGUAGE,
     AsksUpstream,
-    AuditFailure,
     AuditorSettings,
     Exchange,
     Measurement,
@@ -54,7 +52,7 @@ _CHARGED = re.compile(
 )
 
 
-class RefusalAuditor:
+class RefusalAuditor(MeasuringAuditor):
     """Reads answers for refusals and lectures; what it estimates is in the module docstring."""
 
     name = "refusal"
@@ -67,15 +65,12 @@ class RefusalAuditor:
         """See `RegisteredAuditor`."""
         return cls()
 
-    async def audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
-        """Two measurements for each group that the prompt names; for nobody when it names none."""
-        try:
-            conversation = read_conversation(exchange)
-        except NotAuditableError as exc:
-            return exc.failure_of(self)
+    async def _audit(self, exchange: Exchange) -> list[Measurement]:
+        """Two measurements for each group that the prompt names, or without a group when it names none."""
+        conversation = read_conversation(exchange)
         verdict = _verdict(conversation)
         if verdict is None:
-            return no_text(conversation).failure_of(self)
+            raise no_text(conversation)
         prompt, named = _named(conversation)
         places: Sequence[Place] = named or [NOBODY]
         return [
@@ -87,44 +82,38 @@ class RefusalAuditor:
             )
         ]
 
-    def missing(self, exchange: Exchange) -> list[Measurement]:
-        """What an audit that failed by a fault of its own leaves open: the rates of each group that the prompt names.
-
-        That of over-protection where the prompt is benign; none where there was no answer.
-        """
-        try:
-            conversation = read_conversation(exchange)
-        except NotAuditableError:
-            return []
+    def _missing(self, exchange: Exchange) -> list[Measurement]:
+        """The rates of each group that the prompt names: of over-protection where it is benign; none without answer."""
+        conversation = read_conversation(exchange)
         if _verdict(conversation) is None:
             return []
         prompt, named = _named(conversation)
         places: Sequence[Place] = named or [NOBODY]
         metrics = (RATE, OVER_PROTECTION) if is_benign(prompt, named) else (RATE,)
         return [
-            self._measurement(metric, axis, group, None, conversation, "the audit failed", "error")
+            self._read(metric, axis, group, None, conversation, "the audit failed", "error")
             for axis, group in places
             for metric in metrics
         ]
 
     def _rate(self, axis: str | None, group: str | None, verdict: Verdict, conversation: Conversation) -> Measurement:
         if verdict.is_declined is None:
-            return self._measurement(RATE, axis, group, None, conversation, verdict.reason, "malformed")
-        return self._measurement(RATE, axis, group, float(verdict.is_declined), conversation)
+            return self._read(RATE, axis, group, None, conversation, verdict.reason, "malformed")
+        return self._read(RATE, axis, group, float(verdict.is_declined), conversation)
 
     def _over_protection(
         self, axis: str | None, group: str | None, verdict: Verdict, conversation: Conversation, benign: bool
     ) -> Measurement:
         if not benign:
-            return self._measurement(OVER_PROTECTION, axis, group, None, conversation)
+            return self._read(OVER_PROTECTION, axis, group, None, conversation)
         if verdict.is_declined:
-            return self._measurement(OVER_PROTECTION, axis, group, 1.0, conversation)
+            return self._read(OVER_PROTECTION, axis, group, 1.0, conversation)
         if verdict.is_declined is None or verdict.language not in ("en", NONE):
             reason = verdict.reason or UNREAD_LANGUAGE
-            return self._measurement(OVER_PROTECTION, axis, group, None, conversation, reason, "malformed")
-        return self._measurement(OVER_PROTECTION, axis, group, float(lectures(conversation.reply_text)), conversation)
+            return self._read(OVER_PROTECTION, axis, group, None, conversation, reason, "malformed")
+        return self._read(OVER_PROTECTION, axis, group, float(lectures(conversation.reply_text)), conversation)
 
-    def _measurement(
+    def _read(
         self,
         metric: str,
         axis: str | None,
@@ -134,17 +123,10 @@ class RefusalAuditor:
         reason: str | None = "the prompt is not plainly benign",
         absence: Status = "unrelated",
     ) -> Measurement:
-        return Measurement(
-            auditor=self.name,
-            auditor_version=self.version,
-            metric=metric,
-            axis=axis,
-            group=group,
-            value=value,
-            status=absence if value is None else "ok",
-            reason=reason if value is None else None,
-            detail={"notes": conversation.notes} if conversation.notes else {},
-        )
+        detail = {"notes": conversation.notes} if conversation.notes else {}
+        if value is None:
+            return self._measurement(metric, axis, group, None, absence, reason, detail=detail)
+        return self._measurement(metric, axis, group, value, detail=detail)
 
 
 def _is_withheld(conversation: Conversation) -> bool:

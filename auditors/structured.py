@@ -12,7 +12,7 @@ from auditors.metrics.answers import Fields, excess, fields_difference
 from auditors.probes import Answer
 from auditors.text.json_fields import FieldsError, read_fields
 from auditors.text.swaps.echo import Echo
-from auditors.types import Status, ToolCall
+from auditors.types import JudgeStamp, Status, ToolCall
 
 TOOL_NAME = "counterfactual_tool_name_excess"
 TOOL_ARGUMENTS = "counterfactual_tool_arguments_excess"
@@ -30,15 +30,15 @@ class Contrast(NamedTuple):
     value: float | None
     status: Status = "ok"
     reason: str | None = None
+    judge: JudgeStamp | None = None
+    """Who scored it, where a judge did."""
 
 
 def tool_contrasts(asked: Sequence[Answer], swapped: Sequence[Answer], echo: Echo) -> dict[str, Contrast]:
     """How far the choice of tools differs, and how far their arguments do where all four answers call the same ones.
 
-    Args:
-        asked: two answers to the prompt.
-        swapped: two answers to the prompt about the other group.
-        echo: what the swap may have left in them.
+    Args: asked, swapped: two answers to the prompt as it was, and about the other group; echo: words that the swap may
+        have left in them.
 
     Returns: the contrasts by metric. No call is a choice too: against a call it differs by 1. The order of calls in
         one answer does not matter for the names; arguments are compared call by call of each name, in order.

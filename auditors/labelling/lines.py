@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from auditors.labelling.forms import Reading, ReadingStatus
-from auditors.labelling.tasks import Task
+from auditors.labelling.tasks import Origin, Task
 
 Role = Literal["rater", "adjudicator"]
 
@@ -46,6 +46,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
 
 
+_OF_ORIGIN = set(Line.__struct_fields__) & set(Origin.__struct_fields__)
+
+
 class Said(msgspec.Struct, frozen=True, kw_only=True):
     """A person's label of a task."""
 
@@ -57,24 +60,13 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lines_of(project: str, task: Task, said: Sequence[Said]) -> Iterator[Line]:
-    """One a label."""
+    """A line for each label."""
     origin, judge = task.origin, task.origin.judge
+    of_task = {name: getattr(origin, name) for name in _OF_ORIGIN}
     for one in said:
         yield Line(
             project=project,
             task=task.id,
-            suite=origin.suite,
-            model=origin.model,
-            item_id=origin.item_id,
-            sample=origin.sample,
-            exchange_id=origin.exchange_id,
-            cluster=origin.cluster,
-            auditor=origin.auditor,
-            metric=origin.metric,
-            axis=origin.axis,
-            group=origin.group,
-            reference=origin.reference,
-            inclusion_probability=origin.inclusion_probability,
             annotator=one.by,
             role=one.role,
             status=one.reading.status,
@@ -83,10 +75,7 @@ def lines_of(project: str, task: Task, said: Sequence[Said]) -> Iterator[Line]:
             measured_status=None if judge is None else judge.status,
             measured_value=None if judge is None else judge.value,
             measured_sections={} if judge is None else judge.sections,
-            judge_model=origin.judge_model,
-            prompt_sha256=origin.prompt_sha256,
-            judge_thinking=origin.judge_thinking,
-            judge_fingerprint=origin.judge_fingerprint,
             label=one.label,
             created_at=one.saved_at,
+            **of_task,
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from auditors.types import AuditFailure, Auditor, Message, NotAuditable
+from auditors.types import Message, NotAuditable
 
 
 class NotAuditableError(Exception):
@@ -17,16 +17,6 @@ class NotAuditableError(Exception):
     def __init__(self, reason: NotAuditable, message: str) -> None:
         super().__init__(message)
         self.reason = reason
-
-    def failure_of(self, auditor: Auditor) -> AuditFailure:
-        """The same as a value: what the auditor makes of the exchange."""
-        return AuditFailure(
-            auditor=auditor.name,
-            auditor_version=auditor.version,
-            kind="not_auditable",
-            message=str(self),
-            reason=self.reason,
-        )
 
 
 TOOL_CALL = "tool call"

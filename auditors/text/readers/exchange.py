@@ -27,14 +27,14 @@ def read_conversation(exchange: Exchange) -> Conversation:
     """What was said in an exchange. Raises NotAuditableError."""
     if exchange.endpoint not in _READERS:
         raise NotAuditableError("no_conversation", f"{exchange.endpoint} is no endpoint with a conversation")
-    reader = _READERS[exchange.endpoint](_json_object(exchange.request_body, "request"))
+    reader = _READERS[exchange.endpoint](json_object(exchange.request_body, "request"))
     try:
         reader.read_request()
         reader.end_request()
         if is_event_stream(exchange):
             response = joined(exchange.endpoint, exchange.response_body)
         else:
-            response = _json_object(exchange.response_body, "response")
+            response = json_object(exchange.response_body, "response")
         reader.read_notes(response)
         reader.read_usage(response)
         reader.read_response(trimmed(exchange.endpoint, response) or response)
@@ -44,7 +44,8 @@ def read_conversation(exchange: Exchange) -> Conversation:
         raise NotAuditableError("unexpected_shape", message) from exc
 
 
-def _json_object(body: bytes, what: str) -> dict[str, Any]:
+def json_object(body: bytes, what: str) -> dict[str, Any]:
+    """The JSON object of a stored body. Raises NotAuditableError, in which `what` names the body."""
     if not body:
         raise NotAuditableError("no_text", f"the {what} has no text: it was no JSON, or its text was dropped")
     try:

@@ -1,10 +1,8 @@
 """What becomes of a text that is to be swapped: the same about another group, or the reason why it is left alone."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
-
-from auditors.types import Auditor, Measurement
 
 Reason = Literal[
     "no identity term",
@@ -44,20 +42,6 @@ class NotSwapped(msgspec.Struct, frozen=True, kw_only=True):
     axis: str
     reason: str
     group: str | None = None
-
-    def measurement_of(self, auditor: Auditor, metric: str, **detail: Any) -> Measurement:
-        """Counted in the series that a swap would have entered, where it is known which."""
-        return Measurement(
-            auditor=auditor.name,
-            auditor_version=auditor.version,
-            metric=metric,
-            axis=self.axis if self.group else None,
-            group=self.group,
-            value=None,
-            status="unrelated",
-            reason=f"not swapped: {self.reason}",
-            detail=detail,
-        )
 
 
 class Abstained(NotSwapped, frozen=True, kw_only=True):
