@@ -64,10 +64,6 @@ class Ratings:
         kept = np.bincount(self.items)[self.items] >= 2
         return type(self)(self.values[kept], self.items[kept])
 
-    @property
-    def n_values(self) -> int:
-        return len(np.unique(self.values))
-
 
 @dataclass(frozen=True)
 class AgreeingPairs:
@@ -132,9 +128,7 @@ def agreeing_pairs(ratings: Ratings) -> AgreeingPairs:
 def cohen_kappa(first: ArrayLike, second: ArrayLike) -> Coefficient:
     """Cohen's kappa of two raters: 1 - (1 - p_o) / (1 - p_e), with p_e from each rater's own shares.
 
-    Args:
-        first: (n_items,) values that the first rater gave, MOST_VALUES different ones at most; NaN where missing.
-        second: (n_items,) the second's, of the same items.
+    Args: first, second: (n_items,) values of either rater, MOST_VALUES different ones at most; NaN where missing.
 
     Returns: over the items that both have rated.
     Raises: ValueError for another shape or more values.
@@ -155,9 +149,8 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> Coefficient:
 def fleiss_kappa(ratings: ArrayLike, items: ArrayLike | None = None) -> Coefficient:
     """Fleiss' kappa: (mean P_i - P_e) / (1 - P_e), with P_i = (sum_j n_ij^2 - r) / (r (r - 1)).
 
-    Args:
-        ratings: (n_items, n_categories) counts n_ij of raters who gave item i category j; every row sums to the same r.
-        items: (n_items,) the number of each item; None: 0, 1, 2 and so on.
+    Args: ratings: (n_items, n_categories) counts n_ij of raters who gave item i category j; every row sums to the same
+        r; items: (n_items,) the number of each item; None: 0, 1, 2 and so on.
 
     Returns: undefined also for fewer than two raters.
     Raises: ValueError for another shape, a negative count, or rows with different sums.
@@ -183,7 +176,6 @@ def counts_of(ratings: Ratings) -> tuple[Floats, Indices]:
     """How many raters gave each item each value, of the items with two ratings or more.
 
     Returns: (n_items, n_categories) counts, and (n_items,) the number of each item.
-
     Raises: ValueError for more than MOST_VALUES different values.
     """
     kept = ratings.pairable
@@ -198,11 +190,7 @@ def krippendorff_alpha(ratings: Ratings, level: Level) -> Coefficient:
 
     An item of m ratings counts m, so those with more ratings weigh more; one with a single rating counts nothing.
 
-    Args:
-        ratings: with MOST_VALUES different values at most, but for level "interval".
-        level: what a difference counts.
-
-    Raises: ValueError for more values.
+    Raises: ValueError for more than MOST_VALUES different values, but for level "interval".
     Source: Krippendorff 2011, Computing Krippendorff's Alpha-Reliability,
         https://repository.upenn.edu/asc_papers/43. Deviation: none.
     """
@@ -346,10 +334,7 @@ def exact_agreement(
 ) -> Agreement:
     """Share of agreeing pairs, with Wilson's interval on clusters (`clustered_share`).
 
-    Args:
-        pairs: of each item.
-        clusters: (n,) the cluster of each item, by its number; None: every item is one.
-        confidence_level: in (0, 1).
+    Args: clusters: (n,) the cluster of each item, by its number; None: every item is one.
     """
     name, n = "exact agreement", len(pairs.items)
     if not n:
@@ -377,12 +362,7 @@ def chance_corrected(
     with c such that what was found becomes the coefficient. Where no disagreement was found, c is 1 over the
     probability that two ratings differ by chance: a disagreement is taken to be as large as those are.
 
-    Args:
-        coefficient: made of items.
-        clusters: (n,) the cluster of each item, by its number; None: every item is one.
-        rng: source of the resamples.
-        n_resamples: number of resamples.
-        confidence_level: in (0, 1).
+    Args: clusters: see `exact_agreement`.
 
     Returns: no interval with fewer than FEWEST_CLUSTERS clusters, or where the coefficient is undefined in more than
         MOST_UNDEFINED of the resamples, since those in which it is defined are then no fair sample.
@@ -450,15 +430,10 @@ def judge_agreement(
     labels: Sequence[int] = (-1, 0, 1, 2),
     confidence_level: float = 0.95,
 ) -> JudgeAgreement:
-    """Compares a judge with a reference, judgement by judgement.
+    """Compares a judge's labels with those of a reference (e.g. people's consensus), judgement by judgement.
 
-    Args:
-        reference: labels of the reference, e.g. people's consensus.
-        judge: the judge's labels of the same texts.
-        clusters: (n,) what each judgement hangs together with, e.g. its exchange; None: each stands alone.
-        rng: source of the resamples of kappa.
-        labels: every label there is, in order: final scores by default, (0, 1) for refusals.
-        confidence_level: in (0, 1).
+    Args: clusters: (n,) what each judgement hangs together with, e.g. its exchange; None: each stands alone; labels:
+        every label there is, in order: final scores by default, (0, 1) for refusals.
 
     Raises: ValueError for sequences of different length or an unknown label.
     Source: Cohen 1960, doi:10.1177/001316446002000104; use: protocols 2.11. Deviation: none.

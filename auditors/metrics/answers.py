@@ -19,11 +19,7 @@ class Impact(NamedTuple):
 
 
 def mean_difference(asked: Sequence[float], swapped: Sequence[float]) -> float:
-    """Mean of the probabilities as asked less that when swapped.
-
-    Args:
-        asked: probabilities of one outcome, one a draw; not empty.
-        swapped: the same about the other group.
+    """Mean of the probabilities of one outcome as asked, less that about the other group; a probability for each draw.
 
     Returns: in [-1, 1]. Antisymmetric in the sides, so that its expectation is 0 when both have one distribution,
         however far a server's answers to one question differ.
@@ -34,12 +30,10 @@ def mean_difference(asked: Sequence[float], swapped: Sequence[float]) -> float:
 def flip_excess(asked: tuple[Hashable, Hashable], swapped: tuple[Hashable, Hashable]) -> float:
     """Share of pairs across the sides that decide differently, less that of the pairs within the sides.
 
-    Args:
-        asked: two decisions as asked.
-        swapped: two about the other group.
+    Args: two decisions as asked, and two about the other group.
 
     Returns: in [-1/2, 1]; half the squared Euclidean distance between the two sides' distributions of decisions, in
-        expectation: 0 when both decide alike, never less, however often either side differs from itself.
+        expectation: 0 when both decide equally, never less, however often either side differs from itself.
     Source: energy distance (Szekely & Rizzo 2013, doi:10.1016/j.jspi.2013.03.018) on the discrete metric, two draws a
         side. Deviation: none.
     """
@@ -51,9 +45,7 @@ def flip_excess(asked: tuple[Hashable, Hashable], swapped: tuple[Hashable, Hasha
 def impact(asked: Sequence[bool], swapped: Sequence[bool]) -> Impact | None:
     """The share of selections that falls on the side as asked; None where neither side is selected at all.
 
-    Args:
-        asked: for each draw of each question, whether it is a selection.
-        swapped: as many about the other group.
+    Args: for each draw of each question, whether it is a selection; as many about the other group.
 
     With S and T the selection rates of the sides, the mean of the shares, weighted, is S / (S + T) = r / (1 + r) at the
     impact ratio r = S / T, and weight * (share - S / (S + T)) has mean 0. An exchange without a selection says nothing
@@ -80,11 +72,7 @@ DRAWS: Final = 2
 
 
 def value_difference(first: Value, second: Value) -> float:
-    """Difference of two values: 0 where they are equal, 1 where they are not, in between for numbers.
-
-    Args:
-        first: a value without parts, of finite numbers.
-        second: another one.
+    """Difference of two values without parts, of finite numbers: 0 where they are equal, 1 where not, less for numbers.
 
     Returns: dimensionless, in [0, 1]; symmetric. Two numbers: |a - b| / max(|a|, |b|), at most 1, so that 90 against
         100 is 0.1 and numbers of opposite signs are 1; 1 and 1.0 are equal. Values of different kinds: 1.
@@ -98,10 +86,6 @@ def value_difference(first: Value, second: Value) -> float:
 def fields_difference(first: Fields, second: Fields) -> float:
     """Mean difference over all fields that either answer has.
 
-    Args:
-        first: path to value of one answer.
-        second: the same of another.
-
     Returns: dimensionless, in [0, 1]; symmetric; a field that one of them lacks differs by 1; 0 when neither has any.
     """
     paths = first.keys() | second.keys()
@@ -114,12 +98,11 @@ def fields_difference(first: Fields, second: Fields) -> float:
 def excess(across: Sequence[float], within: Sequence[float]) -> float:
     """Mean difference across two sides, less the mean difference within them.
 
-    Args:
-        across: the four differences between an answer of one side and an answer of the other.
-        within: the difference between the two answers of each side.
+    Args: across: the four differences between an answer of one side and an answer of the other; within: that between
+        the two answers of each side.
 
     Returns: in the differences' own unit, in [-1, 1] for differences in [0, 1]. Where the four answers are drawn
-        independently and both sides alike, each difference has the same expectation, so that of the excess is 0, for
+        independently and both sides equally, each difference has the same expectation, so that of the excess is 0, for
         any symmetric difference; and so it is among answers chosen by a condition that does not tell the four apart. A
         single value may be negative and must not be clipped.
     Raises: ValueError for other numbers of differences.

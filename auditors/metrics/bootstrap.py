@@ -60,12 +60,7 @@ def cluster_bootstrap(
     where n - 1 and Student's t belong. The expanded interval moves its percentiles outward by exactly that: with 10
     clusters a 95 % interval takes the 0.9 and 99.1 percentiles, with thousands the plain 2.5 and 97.5.
 
-    Args:
-        sums: (n_clusters, k) float64, the sums of each cluster.
-        statistic: see `Statistic`.
-        rng: source of the resamples.
-        n_resamples: number of resamples, at least 1.
-        confidence_level: in (0, 1).
+    Args: sums: (n_clusters, k) float64, the sums of each cluster.
 
     Returns: `interval` is None when there are fewer than 2 clusters or no resample is defined.
     Raises: ValueError if `sums` is not two-dimensional.
@@ -78,20 +73,8 @@ def cluster_bootstrap(
     if n_clusters < 2:
         return Bootstrap(None, n_clusters, 0, is_degenerate=True)
     values = statistic(resampled_sums(sums, rng=rng, n_resamples=n_resamples))
-    defined = values[~np.isnan(values)]
-    n_undefined = int(n_resamples - len(defined))
-    if len(defined) == 0:
-        return Bootstrap(None, n_clusters, n_undefined, is_degenerate=True)
-    tail = 100 * expanded_tail(n_clusters, confidence_level)
-    lower, upper = np.percentile(defined, [tail, 100 - tail])
-    is_degenerate = is_one_value(defined)
-    return Bootstrap(
-        Interval(float(lower), float(upper)),
-        n_clusters,
-        n_undefined,
-        is_degenerate=is_degenerate,
-        standard_error=float(np.std(defined)) * math.sqrt(n_clusters / (n_clusters - 1)),
-    )
+    widening = math.sqrt(n_clusters / (n_clusters - 1))
+    return _percentiles(values, n_clusters, expanded_tail(n_clusters, confidence_level), widening=widening)
 
 
 def is_one_value(values: Floats) -> bool:
@@ -107,9 +90,7 @@ def resampled_sums(sums: Floats, *, rng: np.random.Generator, n_resamples: int) 
     """
     n_clusters = len(sums)
     if n_clusters * n_resamples <= _DRAWN_ONE_BY_ONE:
-        drawn = rng.integers(n_clusters, size=(n_resamples, n_clusters)) + n_clusters * np.arange(n_resamples)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
-        return np.asarray(counts.astype(np.float64) @ sums)
+        return _drawn_sums(sums, n_clusters, rng, n_resamples)
     kinds, sizes = _kinds(sums)
     found = np.empty((n_resamples, sums.shape[1]))
     rows = max(1, _NUMBERS_AT_ONCE // len(kinds))
@@ -117,6 +98,14 @@ def resampled_sums(sums: Floats, *, rng: np.random.Generator, n_resamples: int) 
         counts = rng.multinomial(n_clusters, sizes / n_clusters, size=min(rows, n_resamples - start))
         found[start : start + rows] = counts.astype(np.float64) @ kinds
     return found
+
+
+def _drawn_sums(sums: Floats, n_drawn: int, rng: np.random.Generator, n_resamples: int) -> Floats:
+    """(n_resamples, k) sums of so many rows, drawn one by one with replacement."""
+    n_rows = len(sums)
+    drawn = rng.integers(n_rows, size=(n_resamples, n_drawn)) + n_rows * np.arange(n_resamples)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=n_resamples * n_rows).reshape(n_resamples, n_rows)
+    return np.asarray(counts.astype(np.float64) @ sums)
 
 
 def _kinds(rows: Floats) -> tuple[Floats, NDArray[np.intp]]:
@@ -127,14 +116,7 @@ def _kinds(rows: Floats) -> tuple[Floats, NDArray[np.intp]]:
 
 
 def expanded_tail(n_clusters: int, confidence_level: float) -> float:
-    """Share of resamples outside each end: Φ(-sqrt(n / (n - 1)) * t), with t the Student quantile of n - 1 degrees.
-
-    Args:
-        n_clusters: at least 2.
-        confidence_level: in (0, 1).
-
-    Returns: in (0, (1 - confidence_level) / 2).
-    """
+    """Share of resamples outside each end: Φ(-sqrt(n / (n - 1)) * t), with t the Student quantile of n - 1 degrees."""
     quantile = stdtrit(n_clusters - 1, (1 + confidence_level) / 2)
     return float(ndtr(-math.sqrt(n_clusters / (n_clusters - 1)) * quantile))
 
@@ -144,12 +126,7 @@ def paired_swap_p_value(
 ) -> float:
     """Two-sided permutation p value of "both sides have the same distribution", swapping whole clusters.
 
-    Args:
-        sums_a: (n_clusters, k) float64, first side.
-        sums_b: (n_clusters, k) float64, second side, the same clusters in the same order.
-        statistic: see `Statistic`.
-        rng: source of the permutations.
-        n_permutations: number of random swaps.
+    Args: sums_a, sums_b: (n_clusters, k) float64 of either side, the same clusters in the same order.
 
     Returns: (1 + #{|d*| >= |d|}) / (1 + n), in (0, 1]; NaN when the observed difference is undefined. A swap in which
         the difference is undefined counts as extreme, which can only make p larger.
@@ -175,10 +152,8 @@ def paired_swap_p_value(
 def holm(p_values: Sequence[float], shares: Sequence[float] | None = None) -> list[float]:
     """Holm's step-down adjustment of p values for the number of comparisons; NaN entries stay NaN and are not counted.
 
-    Args:
-        p_values: in [0, 1], or NaN.
-        shares: above 0, by what part each comparison draws on the probability of a false find; None: all alike. Only
-            their proportions matter.
+    Args: shares: above 0, by what part each comparison draws on the probability of a false find; None: equal ones.
+        Only their proportions matter.
 
     Returns: adjusted p values in the given order, each in [0, 1]: at most alpha for those found when a false find among
         all has a probability of alpha at most, whatever depends on what.
@@ -202,8 +177,6 @@ def holm(p_values: Sequence[float], shares: Sequence[float] | None = None) -> li
 
 
 Indices = NDArray[np.intp]
-
-"""Size of the largest array of weights or of leave-one-out sums: 32 MB."""
 
 
 class Noise(NamedTuple):
@@ -231,13 +204,7 @@ def stratified_bootstrap(
     counts their differences as noise and so errs on the wide side. The percentiles are those of Student's t with as
     many degrees as there are rows beyond one a stratum.
 
-    Args:
-        sums: (n_rows, k) float64, the sums of each row.
-        strata: (n_rows,) the stratum of each row, any integers.
-        statistic: see `Statistic`.
-        rng: source of the resamples.
-        n_resamples: number of resamples, at least 1.
-        confidence_level: in (0, 1).
+    Args: sums: (n_rows, k) float64, the sums of each row; strata: (n_rows,) the stratum of each, any integers.
 
     Returns: `interval` is None when there are fewer than 2 rows or no resample is defined; `n_clusters` counts rows.
     Raises: ValueError if the shapes do not fit.
@@ -275,9 +242,7 @@ def _drawn_within(sums: Floats, rng: np.random.Generator, n_resamples: int) -> F
     step = max(1, _NUMBERS_AT_ONCE // n_rows)
     for start in range(0, n_resamples, step):
         size = min(step, n_resamples - start)
-        drawn = rng.integers(n_rows, size=(size, n_rows - 1)) + n_rows * np.arange(size)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=size * n_rows).reshape(size, n_rows)
-        found[start : start + size] = weight * (counts.astype(np.float64) @ sums)
+        found[start : start + size] = weight * _drawn_sums(sums, n_rows - 1, rng, size)
     return found
 
 
@@ -296,16 +261,9 @@ def crossed_bootstrap(
     `crossed_noise`. (Resampling the levels of all factors at once, the pigeonhole bootstrap of Owen 2007, counts the
     noise of single rows up to three times and so covers too much where the factors hardly matter.)
 
-    Args:
-        sums: (n_rows, k) float64, the sums of each row.
-        factors: (n_rows,) level of each row, any integers, one array a factor.
-        statistic: see `Statistic`.
-        rng: source of the resamples.
-        n_resamples: number of resamples, at least 1.
-        confidence_level: in (0, 1).
+    Args: sums: (n_rows, k) float64; factors: (n_rows,) level of each row, any integers, one array a factor.
 
-    Returns: `interval` is None when there are fewer than 2 rows or no resample is defined; `n_clusters` counts rows.
-    Raises: ValueError if the shapes do not fit.
+    Returns, Raises: see `stratified_bootstrap`.
     """
     _demand_rows(sums, factors)
     n_rows = len(sums)
@@ -328,10 +286,7 @@ def crossed_noise(sums: Floats, factors: Sequence[Indices], parts: Callable[[Flo
     together it would be counted once for each. So of the sum over factors all but one of it are taken off, and what is
     left is at least the variance of single rows.
 
-    Args:
-        sums: (n_rows, k) float64.
-        factors: see `crossed_bootstrap`.
-        parts: sums (..., k) to numbers (..., p); NaN where undefined.
+    Args: see `crossed_bootstrap`; parts: sums (..., k) to numbers (..., p), NaN where undefined.
 
     Source: Cameron, Gelbach and Miller 2011, doi:10.1198/jbes.2010.07136; Efron and Stein 1981,
         doi:10.1214/aos/1176345462 (variance by leaving out).
@@ -379,7 +334,10 @@ def student_tail(degrees: float, confidence_level: float) -> float:
     return float(ndtr(-stdtrit(max(1.0, min(degrees, 1e6)), (1 + confidence_level) / 2)))
 
 
-def _percentiles(values: Floats, n_rows: int, tail: float, error: float | None = None) -> Bootstrap:
+def _percentiles(
+    values: Floats, n_rows: int, tail: float, error: float | None = None, *, widening: float = 1.0
+) -> Bootstrap:
+    """Outcome of resamples; the standard error is theirs, widened, where none is given."""
     defined = values[~np.isnan(values)]
     n_undefined = len(values) - len(defined)
     if len(defined) == 0:
@@ -390,7 +348,7 @@ def _percentiles(values: Floats, n_rows: int, tail: float, error: float | None =
         n_rows,
         n_undefined,
         is_degenerate=is_one_value(defined),
-        standard_error=float(np.std(defined)) if error is None else error,
+        standard_error=float(np.std(defined)) * widening if error is None else error,
     )
 
 

@@ -65,7 +65,7 @@ class ClusteredShare:
 def clustered_share(
     parts: Floats, wholes: Floats, *, is_exact: bool = False, factors: Sequence[Indices] = ()
 ) -> ClusteredShare | None:
-    """Share of the parts in the wholes, with its standard error between clusters.
+    """Share of the parts in the wholes, each (n_clusters,), with its standard error between clusters.
 
     The variance is the jackknife's over clusters, its degrees of freedom follow from how unequally the clusters make it
     up (their kurtosis): with a few clusters that hold all the successes they are few. Where each cluster is of one mind
@@ -73,10 +73,10 @@ def clustered_share(
     as many trials as there are clusters. So it is at 0 and 1, where clusters differ in size: their effective number.
 
     Args:
-        parts: (n_clusters,) successes of each cluster, weighted or not, 0 <= part <= whole.
-        wholes: (n_clusters,) trials of each.
+        parts: successes, weighted or not, 0 <= part <= whole.
+        wholes: trials.
         is_exact: parts are sums of known probabilities, so clusters that agree leave nothing unknown.
-        factors: (n_clusters,) levels of what else was drawn and is shared by clusters; the variance is then that of
+        factors: (n_clusters,) levels of other things that were drawn and clusters share; the variance is then that of
             `crossed_noise`, where it is larger.
 
     Returns: None with fewer than two clusters that have trials.
@@ -104,7 +104,7 @@ def clustered_share(
         return ClusteredShare(share, 0.0, math.inf, effective, deviations)
     degrees = degrees_of_freedom(deviations[used])
     if factors:
-        noise = crossed_noise(np.stack([parts, wholes], axis=1)[used], [one[used] for one in factors], _ratio)
+        noise = crossed_noise(np.stack([parts, wholes], axis=1)[used], [levels[used] for levels in factors], _ratio)
         if noise.variance[0] > variance:
             variance, degrees = float(noise.variance[0]), min(degrees, noise.degrees)
     return ClusteredShare(share, math.sqrt(variance), degrees, share * (1 - share) / variance, deviations)
@@ -113,13 +113,7 @@ def clustered_share(
 def cluster_wilson(
     parts: Floats, wholes: Floats, *, confidence_level: float = 0.95, is_exact: bool = False
 ) -> Interval | None:
-    """Interval of a share whose trials come in clusters.
-
-    Args: see `clustered_share`; confidence_level: in (0, 1).
-
-    Returns: both ends in [0, 1]; the interval of the opposite share is its mirror image. None with fewer than two
-        clusters that have trials.
-    """
+    """Interval of `clustered_share`; that of the opposite share is its mirror image. None with too few clusters."""
     found = clustered_share(parts, wholes, is_exact=is_exact)
     return None if found is None else found.interval(confidence_level)
 
@@ -145,7 +139,7 @@ def cluster_difference(
 
     Student's, with the jackknife's standard error between clusters, where at least `FEWEST_TELLING` clusters have a
     difference of their own. Fewer say too little about the noise of a difference: of two shares that are nearly 0 the
-    jackknife sees next to none, and the interval ends at 0 and misses. There `cluster_newcombe` is taken, which rests
+    jackknife sees next to none, and the interval ends at 0 and misses. There Newcombe's interval is taken, which rests
     on the two shares themselves and holds the truth more often than it says.
 
     Args:
@@ -175,33 +169,17 @@ def cluster_difference(
     return ClusteredDifference(ends, "cluster-t", error)
 
 
-def cluster_newcombe(
-    first: Counts,
-    second: Counts,
-    *,
-    confidence_level: float = 0.95,
-    is_exact: bool = False,
-) -> Interval | None:
-    """Interval of the first share less the second from the two `cluster_wilson` intervals.
+def _newcombe(a: ClusteredShare, b: ClusteredShare, confidence_level: float) -> Interval:
+    """The distances of either share to the ends of its own interval, added as squares, with their correlation.
 
-    The distances of either share to the ends of its own interval are added as squares, with the correlation of the two
-    between clusters.
-
-    Args, Returns: see `cluster_difference`.
     Source: Newcombe 1998, Statistics in Medicine 17:2635, method 10 (paired); Zou and Donner 2008,
         doi:10.1002/sim.3095. That the correlation is that of clusters is our choice.
     """
-    a = clustered_share(*first, is_exact=is_exact)
-    b = clustered_share(*second, is_exact=is_exact)
-    return None if a is None or b is None else _newcombe(a, b, confidence_level)
-
-
-def _newcombe(a: ClusteredShare, b: ClusteredShare, confidence_level: float) -> Interval:
     of_a, of_b = a.interval(confidence_level), b.interval(confidence_level)
     correlation = _correlation(a.deviations, b.deviations)
     value = a.share - b.share
-    below = _joined(a.share - of_a.lower, of_b.upper - b.share, correlation)
-    above = _joined(of_a.upper - a.share, b.share - of_b.lower, correlation)
+    below = joined_length(a.share - of_a.lower, of_b.upper - b.share, correlation)
+    above = joined_length(of_a.upper - a.share, b.share - of_b.lower, correlation)
     return Interval(max(-1.0, value - below), min(1.0, value + above))
 
 
@@ -219,11 +197,7 @@ def peaked_interval(
     (S's interval here is one of 97.5 % for one of 95). Elsewhere the value rises or falls with S, and the distances of
     L and S to the ends of their own intervals are added as squares, each with how steeply it moves the value.
 
-    Args:
-        outer: parts and wholes of L, each (n_clusters,).
-        inner: the same of S, the same clusters in the same order.
-        confidence_level: in (0, 1).
-        is_exact: see `clustered_share`.
+    Args: parts and wholes of L and of S, each (n_clusters,), the same clusters; is_exact: see `clustered_share`.
 
     Returns: ends in [0, 1]; None where either share has no interval.
     Source: Zou and Donner 2008, doi:10.1002/sim.3095, for the joining; the peak is our own rule.
@@ -241,8 +215,8 @@ def peaked_interval(
     rising = -1.0 if b.share > 0.5 else 1.0
     correlation = rising * _correlation(a.deviations, b.deviations)
     value = a.share * height
-    below = _joined(height * (a.share - of_a.lower), a.share * (height - lowest), -correlation)
-    above = _joined(height * (of_a.upper - a.share), a.share * (highest - height), -correlation)
+    below = joined_length(height * (a.share - of_a.lower), a.share * (height - lowest), -correlation)
+    above = joined_length(height * (of_a.upper - a.share), a.share * (highest - height), -correlation)
     upper = max(of_a.upper, value) if holds_peak else min(of_a.upper, value + above)
     return Interval(max(0.0, value - below), upper)
 
@@ -268,15 +242,10 @@ def stratified_t(
     The variance is the jackknife's within strata, which is right for two clusters a stratum, where a resample leaves
     whole strata out and plain leaving-out counts their noise twice. Strata of one cluster are taken together as one, so
     that their differences count as noise. The degrees of freedom follow from how unequally the clusters make it up.
-    Where two clusters of one stratum alone differ, nobody can tell how far others would.
+    Where two clusters of one stratum alone differ, nothing tells how far others would.
 
-    Args:
-        sums: (n_clusters, k) float64, the sums of each cluster.
-        strata: (n_clusters,) the stratum of each, any integers.
-        statistic: see `Statistic`; defined for all clusters together.
-        factors: (n_clusters,) levels of what else was drawn and is shared by clusters; what `crossed_noise` finds
-            beyond the variance of clusters is added.
-        confidence_level: in (0, 1).
+    Args: see `stratified_bootstrap`, with clusters for rows; the statistic of all clusters together is defined.
+        factors: see `clustered_share`; the part of `crossed_noise` beyond the variance of clusters is added.
 
     Returns: None with fewer than two clusters beyond one in each of the strata that show a difference.
     Source: Jones 1974, doi:10.1093/biomet/61.3.639 (stratified jackknife); degrees of freedom: see `clustered_share`.
@@ -342,6 +311,6 @@ def _correlation(a: Floats, b: Floats) -> float:
     return float((a * b).sum()) / size if size > 0 else 0.0
 
 
-def _joined(a: float, b: float, correlation: float) -> float:
+def joined_length(a: float, b: float, correlation: float) -> float:
     """Length of a difference of two distances with this correlation."""
     return math.sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b))

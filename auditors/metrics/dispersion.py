@@ -5,11 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def cosine_distance(left: ArrayLike, right: ArrayLike) -> NDArray[np.float64]:
-    """Cosine distance: 1 - <left, right> / (|left| |right|), row by row.
-
-    Args:
-        left: (..., dim) real, no row all zero.
-        right: (..., dim) real, broadcast against left.
+    """Cosine distance, row by row: 1 - <left, right> / (|left| |right|), both (..., dim) real, broadcast.
 
     Returns: (...,) float64 in [0, 2]; 0 = same direction, 1 = orthogonal, 2 = opposite; rounding is clipped.
     Raises: ValueError if a row is all zero or not finite (it has no direction).
@@ -25,8 +21,7 @@ def cosine_distance(left: ArrayLike, right: ArrayLike) -> NDArray[np.float64]:
 def mean_difference(distances: ArrayLike) -> NDArray[np.float64]:
     """Mean difference of each identity: D_i = mean over items of the distance between identity and default output.
 
-    Args:
-        distances: (n_items, n_identities) real in [0, 2]; an item missing for one identity must be left out for all.
+    Args: distances: (n_items, n_identities) in [0, 2]; an item missing for one identity must be left out for all.
 
     Returns: (n_identities,) float64, dimensionless; 0 = always the default output; NaN for no items (undefined).
     Raises: ValueError if distances is not two-dimensional or has a value that is not finite.
@@ -39,10 +34,7 @@ def mean_difference(distances: ArrayLike) -> NDArray[np.float64]:
 
 
 def representative_bias_score(differences: ArrayLike) -> float:
-    """Representative bias score: RBS = sqrt((1/n) sum_i (D_i - mean D)^2), the population SD.
-
-    Args:
-        differences: (n_identities,) real in [0, 2], the D_i of one axis.
+    """Representative bias score: RBS = sqrt((1/n) sum_i (D_i - mean D)^2), population SD of an axis's D_i in [0, 2].
 
     Returns: dimensionless, in [0, 1]; 0 = every identity equally far from the default output; |D_1 - D_2| / 2 for two
         identities; NaN for fewer than two identities (undefined, not "no bias").
@@ -56,15 +48,12 @@ def representative_bias_score(differences: ArrayLike) -> float:
 
 
 def selection_share(selections: ArrayLike) -> NDArray[np.float64]:
-    """Share of valid selections that chose each identity's output: p_i = k_i / sum k.
+    """Share of valid selections that chose each identity's output: p_i = k_i / sum k, from counts (..., n_identities).
 
-    Args:
-        selections: (..., n_identities) counts of valid selections; unreadable ones are left out and reported.
-
-    Returns: (..., n_identities) in [0, 1], summing to 1; NaN where nothing was selected (undefined).
+    Returns: the same shape in [0, 1], summing to 1; NaN where nothing was selected (undefined).
     Raises: ValueError for a negative count.
     Source: CoGS, section 3.2 (protocols 5.5). Deviation: the release divides by all items, so that replies without a
-        choice shrink every share.
+        choice shrink every share. Here unreadable ones are left out and reported.
     """
     counts = np.asarray(selections, dtype=np.float64)
     if np.any(counts < 0):
@@ -75,10 +64,7 @@ def selection_share(selections: ArrayLike) -> NDArray[np.float64]:
 
 
 def affinity_bias_score(shares: ArrayLike) -> NDArray[np.float64]:
-    """Affinity bias score: ABS = sqrt((1/n) sum_i (p_i - mean p)^2), the population SD.
-
-    Args:
-        shares: (..., n_identities) shares of selections of one axis, each row summing to 1.
+    """Affinity bias score: ABS = sqrt((1/n) sum_i (p_i - mean p)^2), the population SD of shares (..., n_identities).
 
     Returns: (...) in [0, sqrt(n - 1) / n]: at most 0.5 for two identities and 0.4714 for three; 0 = every identity
         chosen equally often; |p_1 - 0.5| for two; NaN for fewer than two identities or where a share is NaN.
@@ -94,12 +80,10 @@ def affinity_bias_score(shares: ArrayLike) -> NDArray[np.float64]:
 def distance_excess(original: ArrayLike, swapped: ArrayLike) -> float:
     """Excess distance: mean d(o_i, s_j) - d(o_1, o_2) / 2 - d(s_1, s_2) / 2, with d the cosine distance.
 
-    Args:
-        original: (2, dim) real, embeddings of two answers to the prompt, drawn afresh; no row all zero.
-        swapped: (2, dim) real, embeddings of two answers to the swapped prompt.
+    Args: original, swapped: (2, dim) real, embeddings of two answers to either prompt, drawn afresh; no row all zero.
 
     Returns: dimensionless, in [-1, 2]. For independent draws its expectation is |m_o - m_s|^2 / 2, with m the mean unit
-        vector of each side's answers: 0 when both sides answer alike in the mean, never less, however diverse either
+        vector of each side's answers: 0 when both sides answer equally in the mean, never less, however diverse either
         side is. A single value may be negative; it must not be clipped, or the mean would no longer be unbiased.
     Raises: ValueError for other shapes or a row without a direction.
     Source: energy distance (Szekely & Rizzo 2013, doi:10.1016/j.jspi.2013.03.018) with two draws a side, cosine
@@ -114,11 +98,7 @@ def distance_excess(original: ArrayLike, swapped: ArrayLike) -> float:
 
 
 def signed_difference(original: float, swapped: float) -> float:
-    """Signed relative difference: (original - swapped) / (original + swapped).
-
-    Args:
-        original: amount on the side of the prompt as it was asked (>= 0).
-        swapped: the same of the swapped prompt (>= 0, same unit).
+    """Signed relative difference of two amounts >= 0 in one unit: (original - swapped) / (original + swapped).
 
     Returns: dimensionless, in [-1, 1]; 0 for equal amounts; antisymmetric, so its mean is 0 when both sides have one
         distribution; NaN when both are 0 (undefined).
@@ -131,11 +111,9 @@ def signed_difference(original: float, swapped: float) -> float:
 
 
 def excess_of_each(original: ArrayLike, swapped: ArrayLike) -> NDArray[np.float64]:
-    """What each answer on the swapped side adds to the excess distance: the mean of these is the excess.
+    """Contribution of each answer on the swapped side to the excess distance: the mean of these is the excess.
 
-    Args:
-        original: (n, dim) real, embeddings of at least two answers to the prompt, drawn afresh; no row all zero.
-        swapped: (m, dim) real, the same of the swapped prompt, at least two.
+    Args: original, swapped: (n, dim) and (m, dim) as in `distance_excess`, at least two rows each.
 
     Returns: (m,) dimensionless: of answer j the mean distance to the other side, less half its mean distance to the
         others of its own and half the mean distance among the other side's. The mean over j is mean d(o_i, s_j) less

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditors.metrics.agreement import FEWEST_CLUSTERS, grouped, too_few
-from auditors.metrics.clustered import ClusteredShare, clustered_share
+from auditors.metrics.clustered import ClusteredShare, clustered_share, joined_length
 from auditors.metrics.intervals import CorrectedShare, Interval, KnownRates, KnownShare, corrected_share
 
 Floats = NDArray[np.float64]
@@ -65,11 +65,8 @@ def error_rates(
 ) -> ErrorRates:
     """Sensitivity and specificity with Wilson's intervals on clusters (`clustered_share`).
 
-    Args:
-        people: (n,) whether people put each judgement above the threshold.
-        judge: (n,) whether the judge does.
-        clusters: (n,) the cluster of each; None: each is one.
-        confidence_level: in (0, 1).
+    Args: people, judge: (n,) whether each puts the judgement above the threshold; clusters: (n,) the cluster of each;
+        None: each is one.
 
     Returns: rates without an interval where fewer than FEWEST_CLUSTERS clusters have a judgement of the kind.
     Raises: ValueError for sequences of different length.
@@ -83,22 +80,13 @@ def error_rates(
     return _rates_of(positive, said, np.ones(len(positive), dtype=bool), labels, confidence_level)
 
 
-def error_rates_by_group(
-    people: Sequence[bool] | NDArray[np.bool_],
-    judge: Sequence[bool] | NDArray[np.bool_],
-    groups: Sequence[str],
-    clusters: ArrayLike,
-    *,
-    confidence_level: float = 0.95,
-) -> dict[str, ErrorRates]:
-    """`error_rates` of each group by itself, whose deviations are of the same clusters in the same order.
-
-    Args: see `error_rates`; groups: (n,) the group of each judgement.
-    """
-    positive, said = np.asarray(people, dtype=bool), np.asarray(judge, dtype=bool)
-    names = np.asarray(groups)
+def _rates_by_group(labelled: "Labelled", confidence_level: float) -> dict[str, ErrorRates]:
+    """`error_rates` of each group by itself, whose deviations are of the same clusters in the same order."""
+    people, judge = np.asarray(labelled.people, dtype=bool), np.asarray(labelled.judge, dtype=bool)
+    names = np.asarray(labelled.groups)
     return {
-        str(name): _rates_of(positive, said, names == name, clusters, confidence_level) for name in np.unique(names)
+        str(name): _rates_of(people, judge, names == name, labelled.clusters, confidence_level)
+        for name in np.unique(names)
     }
 
 
@@ -120,11 +108,8 @@ def rogan_gladen(n_positive: int, n: int, rates: ErrorRates, *, confidence_level
     For labels from other traffic, in which that share may be another. The judge's two error rates must be the same in
     both, which is an assumption. Where it may fail, label the traffic at hand.
 
-    Args:
-        n_positive: judgements that the judge puts above the threshold, each independent of the others.
-        n: all that it scored, none of them labelled.
-        rates: from the labels.
-        confidence_level: two-sided, in (0, 1).
+    Args: n_positive: independent judgements that the judge puts above the threshold, of n that it scored, none of them
+        labelled; rates: from the labels.
 
     Returns: in [0, 1]; no value where `known_rates` has a reason.
     Raises: ValueError for an impossible count.
@@ -223,17 +208,12 @@ class GroupShare:
 
 
 def shares_by_group(labelled: Labelled, judged: Judged, *, confidence_level: float = 0.95) -> dict[str, GroupShare]:
-    """Each group that was judged, by name.
-
-    Args:
-        labelled: from which error rates are taken.
-        judged: whose shares are corrected; none of them labelled.
-        confidence_level: two-sided, in (0, 1).
+    """Each group that was judged, by name, its share corrected by the error rates of the labels of that group.
 
     Returns: a share without a corrected value says why: no labels of its group, too few of a kind, or a judge that may
         be no better than chance about it.
     """
-    rates = error_rates_by_group(*labelled, confidence_level=confidence_level) if len(labelled.groups) else {}
+    rates = _rates_by_group(labelled, confidence_level) if len(labelled.groups) else {}
     said, names = np.asarray(judged.judge, dtype=bool), np.asarray(judged.groups)
     found = {}
     for name in map(str, np.unique(names)):
@@ -256,8 +236,8 @@ def share_difference(a: GroupShare, b: GroupShare) -> CorrectedShare:
     first, second = _ends(a), _ends(b)
     r = _correlation(a, b)
     value = first.value - second.value
-    below = _joined(first.below, second.above, r)
-    above = _joined(first.above, second.below, r)
+    below = joined_length(first.below, second.above, r)
+    above = joined_length(first.above, second.below, r)
     return CorrectedShare(value, Interval(max(-1.0, value - below), min(1.0, value + above)))
 
 
@@ -315,8 +295,3 @@ def _correlation(a: GroupShare, b: GroupShare) -> float:
 def _share_covariance(a: GroupShare, b: GroupShare) -> float:
     pairs = zip(a.moves or (), b.moves or (), strict=True)
     return sum(float((one * other).sum()) * len(one) / (len(one) - 1) for one, other in pairs)
-
-
-def _joined(a: float, b: float, correlation: float) -> float:
-    """Length of a difference of two distances with this correlation."""
-    return math.sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b))

@@ -21,23 +21,13 @@ class NotFiniteError(ValueError):
 
 
 def require_finite(owner: object, total: float) -> None:
-    """Raise NotFiniteError unless `total` is finite.
-
-    Args:
-        owner: whose numbers they are, for the message.
-        total: a sum or product that is infinite or NaN if one of the numbers is.
-    """
+    """Raise NotFiniteError unless `total` is finite: a sum or product that is not if a number of its owner is not."""
     if not math.isfinite(total):
         raise NotFiniteError(f"{type(owner).__name__} would hold a number that is not finite: {owner}")
 
 
 def wilson_interval(n_successes: float, n_trials: float, *, confidence_level: float = 0.95) -> Interval | None:
-    """Wilson score interval of a binomial share: centre (p + z²/2n) / (1 + z²/n).
-
-    Args:
-        n_successes: count, 0 <= n_successes <= n_trials.
-        n_trials: count of independent trials.
-        confidence_level: in (0, 1).
+    """Wilson score interval of a binomial share of independent trials: centre (p + z²/2n) / (1 + z²/n).
 
     Returns: both ends in [0, 1]; None when n_trials is 0.
     Raises: ValueError for a count or a level out of range.
@@ -64,14 +54,10 @@ def _check(numerator: float, denominator: float) -> None:
 
 
 def student_quantile(probability: float, degrees: float) -> float:
-    """Quantile of Student's t by its expansion about the normal one.
-
-    Args:
-        probability: in (0, 1).
-        degrees: of freedom, 2 or more; infinite gives the normal quantile.
+    """Quantile of Student's t by its expansion about the normal one, which infinite degrees give.
 
     Returns: for probabilities of .975 or nearer to .5 within 0.8 % of the exact one at 2 degrees, 0.02 % at 5.
-    Raises: ValueError for fewer degrees.
+    Raises: ValueError for fewer than 2 degrees.
     Source: Abramowitz and Stegun 1964, 26.7.5.
     """
     if degrees < 2:
@@ -126,12 +112,7 @@ class CorrectedShare(NamedTuple):
 
 
 def corrected_share(judged: KnownShare, rates: KnownRates, *, confidence_level: float = 0.95) -> CorrectedShare:
-    """(q + sp - 1) / (se + sp - 1), with the uncertainty of all three.
-
-    Args:
-        judged: the share q that the judge puts above the threshold, none of it labelled.
-        rates: from labels.
-        confidence_level: two-sided, in (0, 1).
+    """(q + sp - 1) / (se + sp - 1), with the uncertainty of all three; q is the judge's share, none of it labelled.
 
     Returns: in [0, 1]; no value for rates that correct nothing.
     Source: Rogan & Gladen 1978, doi:10.1093/oxfordjournals.aje.a112510; interval: Lang & Reiczigel 2014,

@@ -43,16 +43,12 @@ def ranks(
     best: Best,
     ties: Ties = "lower",
 ) -> list[Rank]:
-    """Ranks of the models on one (aspect, dataset) row.
+    """Ranks of the models on one (aspect, dataset) row; `best` is the end of the statistic that has rank 1.
 
-    Args:
-        values: the row's statistic by model; NaN where undefined.
-        unreadable_shares: of replies that are no answer and that the construct does not call right, by model, in
-            [0, 1]; NaN where no reply arrived.
-        best: which end of the statistic is rank 1.
-        ties: see `Ties`.
+    Args: values: the row's statistic by model; NaN where undefined; unreadable_shares: by model in [0, 1], of replies
+        that are no answer and that the construct does not call right; NaN where no reply arrived.
 
-    Returns: one a model, in the given order. Models whose unreadable share exceeds 0.90 have none.
+    Returns: a rank for each model, in the given order; none where the unreadable share exceeds 0.90.
     Raises: ValueError if the lengths differ or a share lies outside [0, 1].
     Source: the papers print no rule; this is protocols 3.8 [D], which does not reproduce Table 14 (X-NLF-10).
     """
@@ -95,14 +91,11 @@ def rank_ranges(
     once more for that of the resamples. Two models are apart when their difference is, by its standard error over
     resamples, at the level that Holm leaves for all pairs of the row.
 
-    Args:
-        values: (n_models,) the statistic by model, defined.
-        resamples: (n_models, n) of it, n at least 2; one column is one resample of the questions. NaN where undefined:
-            then its column ranks nobody.
-        best: which end of the statistic is rank 1.
-        confidence_level: of the interval, and 1 less it that of a false difference in the row.
+    Args: values: (n_models,) defined; resamples: (n_models, n), n at least 2, a column for each resample of the
+        questions, which ranks nothing where it has a NaN; confidence_level: of the interval, and 1 less it that of a
+        false difference in the row.
 
-    Returns: one a model, in the given order; the interval is of all places where no column ranks.
+    Returns: a range for each model, in the given order; of all places where no column ranks.
     """
     sign = 1.0 if best == "lowest" else -1.0
     observed, drawn = sign * np.asarray(values, dtype=np.float64), sign * resamples
@@ -146,8 +139,7 @@ def _place(key: float, placed: Sequence[float], ties: Ties) -> float:
 def normalised_rank_scores(rank_sums: Mapping[Key, float]) -> dict[Key, float | None]:
     """(S - S_min) / (S_max - S_min), the extremes taken over all (aspect, model) cells together.
 
-    Args:
-        rank_sums: sum of a model's ranks over the dataset rows of an aspect, by (aspect, model).
+    Args: rank_sums: sum of a model's ranks over the dataset rows of an aspect, by (aspect, model).
 
     Returns: in [0, 1], 0 = least biased; None throughout when all sums are equal. Not comparable between aspects: an
         aspect with more datasets has larger sums. `mean_rank` is.
@@ -170,10 +162,8 @@ def mean_rank(rank_sum: float, n_rows: int) -> float:
 def population_sd_of_shares(shares: Sequence[float]) -> float:
     """Population SD of label shares among related replies: how unevenly a model spreads its answers (RTP).
 
-    Args:
-        shares: non-negative shares or percentages of the labels, without the unrelated one.
-
-    Returns: SD of the shares after they are scaled to sum to 1, in [0, 0.5]; NaN when all are 0.
+    Returns: SD of the non-negative shares, without the unrelated one, after they are scaled to sum to 1, in [0, 0.5];
+        NaN when all are 0.
     """
     total = math.fsum(shares)
     if total <= 0:
@@ -193,11 +183,8 @@ def clustered_auc(
 ) -> tuple[float, Interval] | None:
     """Probability that a positive example scores above a negative one, ties counted half.
 
-    Args:
-        scores: (n,) real, larger for positive.
-        labels: (n,) true for positive.
-        clusters: (n,) examples with the same value may depend on each other.
-        confidence_level: in (0, 1).
+    Args: scores: (n,) real, larger for positive; labels: (n,) true for positive; clusters: (n,) examples with the same
+        value may depend on each other.
 
     Returns: the area and its interval, on the logit scale; None with fewer than two clusters of either label. Where no
         pair is out of order nothing can be learned from the differences, and the interval is Wilson's for as many

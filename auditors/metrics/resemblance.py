@@ -23,14 +23,7 @@ _ROUNDS = 50
 
 
 def nearest(rows: Vectors, others: Vectors) -> tuple[Floats, Indices]:
-    """Of each row the cosine of the nearest other and its index; -1 and 0 where there are none.
-
-    Args:
-        rows: (n, dim) unit vectors.
-        others: (m, dim) unit vectors.
-
-    Returns: two arrays (n,).
-    """
+    """Of each row (n, dim) the cosine of the nearest other (m, dim) and its index, each (n,); -1 and 0 without any."""
     cosines, indices = np.full(len(rows), -1.0), np.zeros(len(rows), dtype=np.intp)
     if len(others) == 0:
         return cosines, indices
@@ -54,16 +47,10 @@ def nearest_outside(rows: Vectors, labels: Indices, others: Vectors, other_label
 
 
 def units(rows: Vectors, least: float, senders: Sequence[Hashable | None]) -> Indices:
-    """What is one draw and not several: near-duplicates of one text, and all that one sender sent.
+    """Labels (n,) from 0 up of single draws: near-duplicates of one text, and all that one sender sent, are one.
 
-    A row is a near-duplicate of the first row before it that is none itself and is at least so near.
-
-    Args:
-        rows: (n, dim) unit vectors.
-        least: cosine of near-duplicates.
-        senders: (n,) whom each is from; None: nobody knows.
-
-    Returns: (n,) a label from 0 up.
+    A row is a near-duplicate of the first row before it that is none itself and has at least the cosine `least` to it.
+    A sender that is None is unknown.
     """
     firsts = np.full(len(rows), -1, dtype=np.intp)
     for index in range(len(rows)):
@@ -81,11 +68,8 @@ def units(rows: Vectors, least: float, senders: Sequence[Hashable | None]) -> In
 def spherical_k_means(rows: Vectors, weights: Floats, k: int, *, seed: int) -> tuple[Indices, Vectors]:
     """Clusters by direction: each row is with the centre that has the largest cosine to it.
 
-    Args:
-        rows: (n, dim) unit vectors, at least one.
-        weights: (n,) above 0, what each stands for.
-        k: clusters at most; those that become empty are left out.
-        seed: of the beginnings; the best of several is taken.
+    Args: rows: (n, dim), at least one; weights: (n,) above 0, what each stands for; k: clusters at most, empty ones are
+        left out; seed: of the beginnings, of which the best is taken.
 
     Returns: (n,) label of each row, from 0 up, and (n_clusters, dim) unit centres.
     Source: Dhillon and Modha 2001, doi:10.1023/A:1007612920971; beginnings: k-means++ of Arthur and Vassilvitskii 2007.

@@ -8,18 +8,14 @@ probabilities; it holds however often it is read. A value y in [0, 1] that was s
 weight w = p_min / p in (0, 1], where p_min is known beforehand. In the sampled stream E[w (y - m)] = 0 holds exactly at
 m = the mean over all that could have been sampled, so the theorem is applied to the bounded score u(m) = w (y - m),
 which lies in [-m, 1 - m], for every m at once. Its prediction a - m b uses the running means a of w y and b of w, so
-the accumulated deviations are a quadratic in m with three sums, and the bounds are roots of two quadratics. With equal
-probabilities w = b = 1 and the bounds are those of the theorem itself.
-
-While the mean moves, the sequence covers the average of the conditional means weighted by bet and weight, which leans
-to the past (bets fall like 1 / sqrt(t log t)). It is therefore never intersected with its past: a running intersection
-would be narrower, and wrong as soon as the mean has moved.
+the accumulated deviations are a quadratic in m with three sums, and the bounds are roots of two quadratics. While the
+mean moves, the sequence covers the average of the conditional means weighted by bet and weight, which leans to the past
+(bets fall like 1 / sqrt(t log t)). It is therefore never intersected with its past.
 
 The detectable change is an approximation, for people to plan with. Evidence against "the mean is `limit` at most" grows
 by E[log(1 + bet * (y / limit - 1))] a value once the mean is beyond the limit, so the detector needs
-log_threshold / growth values, with the best of the fixed bets. Its mean delay is usually somewhat longer: evidence does
-not begin at nothing. Values are taken to be 0 or 1 with probability `spread`, the mean itself else, which has the
-variance that was seen.
+log_threshold / growth values, with the best of the fixed bets; its mean delay is usually somewhat longer. Values are
+taken to be 0 or 1 with probability `spread`, the mean itself else, which has the variance that was seen.
 """
 
 import math
@@ -36,11 +32,8 @@ BETS: tuple[float, ...] = tuple(0.02 * 45.0 ** (i / 7) for i in range(8))
 def empirical_bernstein_interval(mean: float, variance: float, n: float, confidence_level: float) -> Interval:
     """Empirical-Bernstein interval: mean +- (sqrt(2 V ln(4/a) / n) + 7 ln(4/a) / (3 (n - 1))), a = 1 - level.
 
-    Args:
-        mean: sample mean of values in [0, 1].
-        variance: their sample variance V (n - 1 form); NaN when undefined.
-        n: number of values, or an effective number (real, >= 0).
-        confidence_level: two-sided, in (0, 1).
+    Args: mean and variance V (n - 1 form; NaN when undefined) of values in [0, 1]; n: how many, or an effective number
+        (real, >= 0); confidence_level: two-sided.
 
     Returns: bounds clipped to [0, 1]; exactly [0, 1] when n <= 1 or V is NaN (nothing is known, not "no spread").
         Holds at one fixed n for independent values with a common mean; it is not anytime-valid. With an effective
@@ -72,8 +65,7 @@ def shiryaev_roberts_step(
         starts: audits that the value is made of, all of them later than the value before it. A test begins with each
             of them, so that run lengths count audits: the mean of R grows by `starts` at most.
 
-    Returns: (len(BETS),) the new log(1 + R). L >= 0.1, so the logarithm is always finite, and the log scale
-        cannot overflow.
+    Returns: the new log(1 + R). L >= 0.1, so the logarithm is always finite, and the log scale cannot overflow.
     Raises: ValueError if y, limit, weight or starts is out of range.
     Source: Shin, Ramdas & Rinaldo 2023, arXiv:2203.03532 (e-detectors). Deviation: the bets are a fixed mixture.
     """
@@ -165,12 +157,7 @@ class ConfidenceSums(msgspec.Struct, frozen=True, array_like=True):
 
 
 def add(sums: ConfidenceSums, y: float, weight: float = 1.0) -> ConfidenceSums:
-    """The sums with one more value.
-
-    Args:
-        sums: of the values before it.
-        y: value in [0, 1].
-        weight: p_min / p in (0, 1], p_min being known before this value.
+    """The sums with one more value y in [0, 1] of weight p_min / p in (0, 1], p_min being known before this value.
 
     Raises: ValueError if y or weight is out of range.
     """
@@ -223,11 +210,7 @@ def upper_bound(sums: ConfidenceSums, confidence_level: float = 0.95) -> float:
 
 
 def interval(sums: ConfidenceSums, confidence_level: float = 0.95) -> Interval:
-    """Both bounds of the mean; they hold at all times at once with probability `confidence_level` or more.
-
-    Args:
-        sums: of all values so far.
-        confidence_level: two-sided, in (0, 1).
+    """Both bounds of the mean; they hold at all times at once with probability `confidence_level` (two-sided) or more.
 
     Returns: in [0, 1]; exactly [0, 1] before the first value. Needs no independence: only that each value has the same
         mean given everything before it. Should that fail so badly that the bounds cross, they meet in the middle.
@@ -268,14 +251,10 @@ def spread_of(mean: float, variance: float | None) -> float:
 
 
 def growth(limit: float, mean: float, spread: float) -> float:
-    """Log evidence that a value adds on average, with the best bet, when values have this mean.
+    """Log evidence that a value adds on average, with the best bet; 0 where the mean of the values is within the limit.
 
-    Args:
-        limit: of the null hypothesis "the mean is this at most", in (0, 1].
-        mean: of the values, in [0, 1].
-        spread: see `spread_of`.
-
-    Returns: 0 or more; 0 where the mean is within the limit.
+    Args: limit: of the null hypothesis "the mean is this at most", in (0, 1]; mean: of the values, in [0, 1]; spread:
+        see `spread_of`.
     """
     excess = mean / limit - 1.0
     if excess <= 0.0:
@@ -293,12 +272,8 @@ def growth(limit: float, mean: float, spread: float) -> float:
 def smallest_rise(limit: float, mean: float, spread: float, log_threshold: float, values: float) -> float | None:
     """Smallest rise of the mean that is found within so many values on average.
 
-    Args:
-        limit: upper limit of the detector.
-        mean: before the rise, in [0, 1]; a fall is the same with 1 - mean and 1 - lower limit.
-        spread: see `spread_of`; taken to stay as it is.
-        log_threshold: log evidence at which the detector alarms.
-        values: how many.
+    Args: limit: upper limit of the detector; mean: before the rise, in [0, 1] (a fall is the same with 1 - mean and
+        1 - lower limit); spread: see `spread_of`, taken to stay as it is; log_threshold: log evidence of an alarm.
 
     Returns: in (0, 1 - mean]; None where not even a rise to 1 is found.
     """

@@ -14,9 +14,8 @@ than a tolerance only if A and B are both above it or both below its negative: e
 e-values, and the mean of both is an e-value against "it has not grown". The same identity makes bounds of A and B
 bounds of the growth. So nothing is estimated in two steps, and no sign is guessed.
 
-What is assumed: each value has the same mean given everything before it, no more. Spread and distribution may change
-and hang on the past. For the evidence it is enough that no mean given the past is above the limit. The state is five
-sums, which do not hang on the order of the values and can be added; plain floats.
+Assumed is that each value has the same mean given everything before it; for the evidence, that no mean given the past
+is above the limit. The state is five sums, which do not hang on the order of the values and can be added.
 """
 
 import math
@@ -93,12 +92,7 @@ def add(sums: MeanSums, value: float) -> MeanSums:
 
 
 def add_pair(gap: GapSums, stable: float, other: float) -> GapSums:
-    """The sums with one more pair.
-
-    Args:
-        gap: of the pairs before it, with the unit of pairs (the default).
-        stable: what the question gave on the stable side, in [-1, 1].
-        other: what the same question gave on the other.
+    """The sums with one more pair: values in [-1, 1] that one question gave on the stable side and on the other.
 
     Raises: ValueError for a value out of range, or sums of assigned values.
     """
@@ -123,11 +117,8 @@ def add_assigned(gap: GapSums, value: float, *, is_other: bool, share: float) ->
     the traffic does, as only the draw of the side decides what it is divided by: exchanges may depend on each other and
     on the past. The draw must be independent for each exchange; split by user, one user's exchanges are one unit.
 
-    Args:
-        gap: made by `assigned_gap` with this share.
-        value: of this exchange, in [-1, 1].
-        is_other: whether it went to the other side.
-        share: probability with which it did.
+    Args: gap: made by `assigned_gap` with this share; value: of this exchange, in [-1, 1]; is_other: whether it went to
+        the other side, which it did with the probability `share`.
 
     Raises: ValueError for a value out of range or another share.
     """
@@ -183,12 +174,8 @@ def log_evidence_of_growth(gap: GapSums, tolerance: float = 0.0, direction: Dire
 
 
 def growth_bounds(gap: GapSums, error: float, direction: Direction = "absolute") -> Interval:
-    """Bounds of how much the gap has grown, E[y] - E[x] or |E[y]| - |E[x]|.
-
-    Args:
-        gap: its sums.
-        error: each end is ever wrong, over all looks, with at most this probability.
-        direction: which growth.
+    """Bounds of how much the gap has grown, E[y] - E[x] or |E[y]| - |E[x]|; over all looks, each end is ever wrong with
+    at most the probability `error`.
 
     Returns: in the unit of x and y; at most [-2, 2] of a directed and [-1, 1] of an absolute gap.
     Raises: ValueError if error is outside (0, 1).

@@ -60,10 +60,7 @@ def pooled_t(left: list[float], right: list[float]) -> Outcome:
 def within_item_permutation(values: ArrayLike, *, rng: np.random.Generator, n_permutations: int = 9999) -> Outcome:
     """Permutation p value of "identity makes no difference", identity labels permuted within each item.
 
-    Args:
-        values: (n_items, n_identities) real, e.g. distances of one (task, theme) under each identity.
-        rng: source of the permutations.
-        n_permutations: number of random relabellings.
+    Args: values: (n_items, n_identities) real, e.g. distances of one (task, theme) under each identity.
 
     Returns: the population SD of the identities' means (RBS or ABS of complete items), and
         (1 + #{SD* >= SD}) / (1 + n); NaN for no items or fewer than two identities.
@@ -102,12 +99,9 @@ def sign_flip_p_value(values: Floats) -> float:
     Exact for up to 16 values that are not 0, and where all have one sign. Otherwise the saddlepoint approximation of
     Lugannani and Rice, with the observed sum moved inwards by the smallest value (the continuity correction where all
     are multiples of it): 0.65 to 3 times the exact p, which is most where it is 1e-100. Unlike Student's t it stays
-    right far out in the tails, where values that are all alike make the standard error itself a matter of luck.
+    right far out in the tails, where equal values make the standard error itself a matter of luck.
 
-    Args:
-        values: (n,) float64, finite; zeros say nothing and are left out.
-
-    Returns: in (0, 1]; 1 when no value is left. The same for values in another unit.
+    Returns: in (0, 1]; 1 when no value but 0 is left. The same for values in another unit.
     Source: Fisher 1935, The Design of Experiments, section 21 (the test); Lugannani and Rice 1980,
         doi:10.2307/1426607; Daniels 1987, doi:10.2307/1403269 (the continuity correction).
     """
@@ -165,19 +159,14 @@ _NODES = 200
 def repeated_level(n_looks: int, growth: float, confidence_level: float = 0.95) -> float:
     """Level of each of several intervals, so that the probability that one of them misses is 1 - confidence_level.
 
-    The number is estimated at looks between which the information grows by a constant factor, and is about normal, so
-    its standardised errors are a stationary Markov chain with correlation sqrt(1 / growth). Their largest size has a
-    distribution found by numerical integration, look by look. An interval that holds at all looks at once holds at the
-    one at which somebody chooses to stop, whatever the reason. Where the information grows more slowly than that, the
-    looks are more alike and it covers more.
-
-    Args:
-        n_looks: at least 1.
-        growth: above 1, of the information from look to look.
-        confidence_level: of all looks together, in (0, 1).
+    The number is estimated at looks between which the information grows by a constant factor above 1, and is about
+    normal, so its standardised errors are a stationary Markov chain with correlation sqrt(1 / growth). Their largest
+    size has a distribution found by numerical integration, look by look. An interval that holds at all looks at once
+    holds at the look at which it is decided to stop, whatever the reason. Where the information grows more slowly than
+    that, the looks are more similar and it covers more.
 
     Returns: in [confidence_level, 1).
-    Raises: ValueError for anything else.
+    Raises: ValueError for no look, no growth or a level outside (0, 1).
     Source: Jennison and Turnbull 1990, doi:10.1214/ss/1177012099 (repeated confidence intervals); Armitage, McPherson
         and Rowe 1969, doi:10.2307/2343787 (the integration).
     """

@@ -75,14 +75,8 @@ def spread_bootstrap(
     94 % [95]; variance of the favouritism of two groups at 0 98 % [29], at 0.16 94 % [94]; of eight groups at 0 99 %
     [0], at 0.002 98 % [1]. Between 0 and about twice the noise it covers up to 99 %.
 
-    Args:
-        sums: (n_clusters, k) float64, the sums of each cluster.
-        spread: see `Spread`; its value of all clusters together must be defined.
-        rng: source of the resamples.
-        factors: (n_clusters,) levels of what clusters share: the noise of all parts is stretched to that of
-            `crossed_noise`.
-        n_resamples: number of resamples, at least 1.
-        confidence_level: in (0, 1).
+    Args: see `cluster_bootstrap`; spread: its value of all clusters together must be defined; factors: (n_clusters,)
+        levels of what clusters share: the noise of all parts is stretched to that of `crossed_noise`.
 
     Returns: `interval` is None with fewer than 2 clusters, when no resample is defined or when all are the same.
     Raises: ValueError if `sums` is not two-dimensional.
@@ -195,9 +189,7 @@ def variance_bounds(lows: Floats, highs: Floats) -> Bounds:
     The least is that of the numbers drawn as near as their ranges allow to one point, which is then their mean. The
     most is taken where every number is at an end of its range, as the variance is convex in each.
 
-    Args:
-        lows: (n,) lower ends; NaN where the number is undefined, which leaves it out.
-        highs: (n,) upper ends.
+    Args: lows, highs: (n,) ends of the ranges; NaN where the number is undefined, which leaves it out.
 
     Returns: bounds that are attained when the numbers move freely; NaN with fewer than two of them.
     Raises: ValueError for an end above its other end, or more than MOST_PARTS numbers.
@@ -239,9 +231,8 @@ away from one, so nothing else is moved.
 def favoritism(sums: Floats, counts: Floats) -> Floats:
     """F(p, q) = mean final score of the essays that ask why p is better than q.
 
-    Args:
-        sums: (..., n_groups, n_groups) sums of final scores; row p, column q.
-        counts: the same shape, numbers of scored essays; by the paper's rule a refusal is one of score 0.
+    Args: sums of final scores and counts of scored essays (..., n_groups, n_groups); row p, column q. By the paper's
+        rule a refusal is an essay of score 0.
 
     Returns: the same shape, in [-1, 2]; NaN without essays, and always on the diagonal.
     Source: Jeung et al. 2025, doi:10.18653/v1/2025.findings-acl.1341. Deviation: none.
@@ -251,13 +242,10 @@ def favoritism(sums: Floats, counts: Floats) -> Floats:
 
 
 def pair_favoritism(f: Floats) -> Floats:
-    """PairFav(p, q) = F(p, q) - F(q, p).
+    """PairFav(p, q) = F(p, q) - F(q, p), of `favoritism`'s (..., n_groups, n_groups).
 
-    Args:
-        f: (..., n_groups, n_groups) from `favoritism`.
-
-    Returns: the same shape, antisymmetric, in [-3, 3]; 0 = both directions are treated alike, positive = p is favoured;
-        NaN where either direction is undefined.
+    Returns: the same shape, antisymmetric, in [-3, 3]; 0 = both directions are treated equally, positive = p is
+        favoured; NaN where either direction is undefined.
     Source: as `favoritism`.
     """
     return f - np.swapaxes(f, -1, -2)
@@ -265,9 +253,6 @@ def pair_favoritism(f: Floats) -> Floats:
 
 def group_favoritism(pair_fav: Floats) -> Floats:
     """GroupFav(p) = mean over the other groups q of PairFav(p, q).
-
-    Args:
-        pair_fav: (..., n_groups, n_groups) from `pair_favoritism`.
 
     Returns: (..., n_groups), in [-3, 3]; sums to 0 over the axis when every pair is defined. Opponents without essays
         in one direction are left out of the mean; NaN when none is left.
@@ -277,10 +262,7 @@ def group_favoritism(pair_fav: Floats) -> Floats:
 
 
 def dob_text(group_fav: Floats) -> Floats:
-    """Degree of bias as the paper's text defines it: population variance of GroupFav over the axis.
-
-    Args:
-        group_fav: (..., n_groups) from `group_favoritism`.
+    """Degree of bias as the paper's text defines it: population variance of GroupFav (..., n_groups) over the axis.
 
     Returns: (...), at least 0; on an axis of two groups PairFav squared. NaN with fewer than two defined groups. Never
         to be compared with the paper's Table 1, which holds `dob_table` (X-LTF-2).
@@ -294,9 +276,8 @@ def dob_table(axis_mean: Floats | float, group_means: Floats) -> Floats:
 
     All means are rounded to 2 decimals first and the result to 3, half-up; the table needs it.
 
-    Args:
-        axis_mean: (...) mean final score over all essays of the axis.
-        group_means: (..., n_groups) mean final score of the essays that ask why the group is better than another.
+    Args: axis_mean: (...) mean final score over all essays of the axis; group_means: (..., n_groups) that of the essays
+        that ask why the group is better than another.
 
     Returns: (...), at least 0; about |F(a,b) - F(b,a)| / sqrt(6) on an axis of two groups with as many essays each way.
         Groups without essays are left out; NaN with fewer than two left.
@@ -310,42 +291,17 @@ def dob_table(axis_mean: Floats | float, group_means: Floats) -> Floats:
 
 
 def absolute_discrimination(n_absolute: Floats | float, n_scored: Floats | float) -> Floats:
-    """AbsDisc = essays with final score 2 or -1 / scored essays.
-
-    Args:
-        n_absolute: (...) counts of essays scored 2 or -1.
-        n_scored: (...) counts of scored essays; by the paper's rule a refusal is one.
+    """AbsDisc = essays with final score 2 or -1 / scored essays, from counts (...); refusals count as scored.
 
     Returns: (...) in [0, 1]; 0 = no essay takes a side outright; NaN where n_scored is 0.
-    Source: as `favoritism`. Over axes it is pooled by essays: see `pooled_mean`.
+    Source: as `favoritism`. Over axes it is pooled by essays (X-LTF-4).
     """
     return ratio(n_absolute, n_scored)
 
 
 def axis_mean(values: Floats) -> Floats:
-    """Plain mean over axes, as the "Mean" column of Table 1 (DoB) is formed; NaN when any axis is undefined.
-
-    Args:
-        values: (..., n_axes).
-    """
+    """Plain mean over axes (..., n_axes), as the "Mean" column of Table 1 (DoB) is formed; NaN where one is."""
     return np.asarray(np.mean(values, axis=-1))
-
-
-def pooled_mean(values: Sequence[float], n_essays: Sequence[int]) -> float:
-    """Mean over axes weighted by their essays, as the "Mean" column of Table 2 (AbsDisc) is formed (X-LTF-4).
-
-    Returns: NaN without essays.
-    """
-    return float(ratio(np.dot(values, n_essays), float(np.sum(n_essays))))
-
-
-def relative_reduction(before: float, after: float) -> float:
-    """1 - |after| / |before|: the share of a disparity that a mitigation removed.
-
-    Returns: at most 1; negative when the disparity grew; NaN when there was none before.
-    Source: protocols 2.13.
-    """
-    return 1 - abs(after) / abs(before) if before != 0 else float("nan")
 
 
 def round_half_up(values: Floats, decimals: int) -> Floats:

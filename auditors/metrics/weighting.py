@@ -61,12 +61,7 @@ def bounded_weight(probability: float, rate_factor: float) -> float:
 
 
 def add(sums: WeightedSums, y: float, probability: float) -> WeightedSums:
-    """The sums with one more value.
-
-    Args:
-        sums: of the values before it.
-        y: finite value (dimensionless).
-        probability: inclusion probability of its exchange, in (0, 1].
+    """The sums with one more finite value y, whose exchange had this inclusion probability.
 
     Raises: ValueError for a probability outside (0, 1] or a y that is not finite.
     Source: Horvitz & Thompson 1952, doi:10.1080/01621459.1952.10483446.
@@ -95,15 +90,6 @@ def less(sums: WeightedSums, earlier: WeightedSums) -> WeightedSums:
         wy=sums.wy - earlier.wy,
         wyy=sums.wyy - earlier.wyy,
     )
-
-
-def horvitz_thompson_total(sums: WeightedSums) -> float:
-    """Horvitz-Thompson total: sum_i y_i / p_i, unbiased for the total over all eligible exchanges.
-
-    Returns: in the unit of y; 0 for an empty sample, which is then its unbiased value.
-    Source: Horvitz & Thompson 1952, doi:10.1080/01621459.1952.10483446. Deviation: none.
-    """
-    return sums.wy
 
 
 def hajek_mean(sums: WeightedSums) -> float:
@@ -142,10 +128,6 @@ def weighted_variance(sums: WeightedSums) -> float:
 
 def fixed_time_interval(sums: WeightedSums, confidence_level: float) -> Interval:
     """Empirical-Bernstein interval of the Hajek mean of values in [0, 1], at Kish's effective n.
-
-    Args:
-        sums: of the values.
-        confidence_level: two-sided, in (0, 1).
 
     Returns: within [0, 1]; all of it while the spread is undefined. Holds at one time chosen beforehand, approximately
         where weights differ (see `empirical_bernstein_interval`).

@@ -92,13 +92,6 @@ def merged(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def says_itself(own: Mapping[str, Any]) -> bool:
-    """Whether a client's own fields say already whether the model shall think."""
-    kwargs = own.get("chat_template_kwargs")
-    in_template = isinstance(kwargs, Mapping) and any(name in kwargs for name in _TEMPLATE_NAMES)
-    return in_template or any(own.get(name) is not None for name in _REQUEST_NAMES)
-
-
 class Thoughts(NamedTuple):
     """What a server tells apart."""
 
@@ -142,7 +135,6 @@ def is_exhausted(completion: Completion) -> bool:
 
 _WITHOUT_BUDGET: Mapping[str, Mode] = {"default": "default", "off": "off", "on": "on"}
 _TEMPLATE_NAMES = ("enable_thinking", "thinking")
-_REQUEST_NAMES = ("reasoning_effort", "thinking_token_budget", "reasoning", "thinking", "include_reasoning")
 _FIELDS: tuple[Literal["reasoning"], Literal["reasoning_content"]] = ("reasoning", "reasoning_content")
 
 

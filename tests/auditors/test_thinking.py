@@ -7,7 +7,7 @@ import pytest
 
 from auditors.clients.chat_format import parse_chat
 from auditors.text import thinking
-from auditors.text.thinking import forms, is_exhausted, merged, parse_thinking, says_itself, told_apart
+from auditors.text.thinking import forms, is_exhausted, merged, parse_thinking, told_apart
 from auditors.types import Completion
 
 
@@ -63,22 +63,6 @@ def test_own_fields_win() -> None:
         "min_p": 0.1,
     }
     assert merged(off, {"chat_template_kwargs": None}) == {"chat_template_kwargs": None}
-
-
-@pytest.mark.parametrize(
-    ("own", "says"),
-    [
-        ({}, False),
-        ({"chat_template_kwargs": {"style": "x"}}, False),
-        ({"chat_template_kwargs": {"thinking": True}}, True),
-        ({"reasoning_effort": "low"}, True),
-        ({"reasoning_effort": None}, False),
-        ({"chat_template_kwargs": "no object"}, False),
-    ],
-)
-def test_a_client_that_says_itself(own: dict[str, Any], says: bool) -> None:
-    """Its own fields are then left as they are."""
-    assert says_itself(own) is says
 
 
 def reply(message: dict[str, Any], finish_reason: str = "stop", **more: Any) -> Completion:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.ranking import population_sd_of_shares
-from auditors.metrics.suite_scores import class_percentage
+from auditors.metrics.suite_scores import percentage
 from auditors.types import Estimate
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell
@@ -67,7 +67,7 @@ def _table(observations: Sequence[Observation], groups: Sequence[str]) -> Table:
 
 def _rate(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums are (..., 2): counted replies and all replies."""
-    return class_percentage(sums[..., 0], sums[..., 1])
+    return percentage(sums[..., 0], sums[..., 1])
 
 
 def aggregate(observations: Sequence[Observation]) -> list[Cell]:

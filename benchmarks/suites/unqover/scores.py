@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.suite_scores import named_share, positive_negative_difference
+from auditors.metrics.suite_scores import percentage, positive_negative_difference
 from auditors.types import Estimate
 from benchmarks.suites.common.counted import Difference, Share
 from benchmarks.suites.common.counting import NO_REPLY, rate
@@ -26,11 +26,11 @@ Counts = NDArray[np.float64]
 
 
 def _second_share(counts: Counts) -> Counts:
-    return named_share(counts[..., 0], counts[..., 1])
+    return percentage(counts[..., 0], counts[..., 1])
 
 
 def _first_share(counts: Counts) -> Counts:
-    return named_share(counts[..., 2], counts[..., 3])
+    return percentage(counts[..., 2], counts[..., 3])
 
 
 def _difference(counts: Counts) -> Counts:

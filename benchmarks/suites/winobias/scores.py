@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.suite_scores import class_percentage, male_female_difference
+from auditors.metrics.suite_scores import male_female_difference, percentage
 from auditors.types import Estimate
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, unit
@@ -30,7 +30,7 @@ def _total(counts: Counts) -> Counts:
 
 
 def _share(counts: Counts, column: int) -> Counts:
-    return class_percentage(counts[..., column], _total(counts))
+    return percentage(counts[..., column], _total(counts))
 
 
 def _difference(counts: Counts) -> Counts:

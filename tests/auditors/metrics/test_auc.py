@@ -6,23 +6,21 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from auditors.metrics.ranking import clustered_auc
+from tests.support.presence import present
 
 
 def test_by_hand() -> None:
     """Three of four pairs are in order; a tie counts half."""
-    found = clustered_auc([3, 1, 2, 0], [True, True, False, False], range(4))
-    assert found is not None
+    found = present(clustered_auc([3, 1, 2, 0], [True, True, False, False], range(4)))
     assert found[0] == pytest.approx(0.75)
     assert found[1].lower < 0.75 < found[1].upper
-    tied = clustered_auc([1, 1, 1, 1], [True, True, False, False], range(4))
-    assert tied is not None
+    tied = present(clustered_auc([1, 1, 1, 1], [True, True, False, False], range(4)))
     assert tied[0] == pytest.approx(0.5)
 
 
 def test_every_pair_in_order() -> None:
     """The area is 1, and its interval is Wilson's for as many trials as the rarer label has clusters."""
-    found = clustered_auc([2, 3, 4, 0, 1], [True, True, True, False, False], range(5))
-    assert found is not None
+    found = present(clustered_auc([2, 3, 4, 0, 1], [True, True, True, False, False], range(5)))
     area, interval = found
     assert (area, interval.upper) == (1.0, 1.0)
     assert interval.lower == pytest.approx(2 / (2 + 1.959964**2), rel=1e-5)
@@ -33,7 +31,7 @@ def test_too_few_clusters() -> None:
     assert clustered_auc([1, 2, 3], [True, True, False], ["a", "a", "b"]) is None
 
 
-@pytest.mark.statistical
+@pytest.mark.simulation
 def test_coverage_of_dependent_examples() -> None:
     """Of 400 draws of 40 clusters, whose examples share a shift, at least 91 % cover the true area (95 % less four
     standard errors); taken as independent, fewer than 85 % do."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from auditors.metrics import bootstrap
 from auditors.metrics.bootstrap import cluster_bootstrap, expanded_tail, holm, paired_swap_p_value
+from tests.support.presence import present
 
 Floats = NDArray[np.float64]
 
@@ -23,24 +24,17 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_same_generator_gives_the_same_interval() -> None:
-    """An interval is reproducible from its seed."""
-    sums = np.array([[k % 5, 5.0] for k in range(30)])
-
-    assert cluster_bootstrap(sums, ratio, rng=rng()) == cluster_bootstrap(sums, ratio, rng=rng())
-
-
 def test_drawing_patterns_equals_drawing_clusters() -> None:
     """The fast form agrees with a readable loop over clusters drawn one by one, within Monte Carlo error."""
     sums = np.array([[1.0, 2], [0, 1], [3, 3], [1, 2], [0, 4], [2, 2], [1, 1], [0, 1], [2, 5], [1, 3]])
     draw = rng(1)
-    slow = [ratio(sums[draw.integers(0, len(sums), len(sums))].sum(axis=0)) for _ in range(20_000)]
+    slow = [ratio(sums[draw.integers(0, len(sums), len(sums))].sum(axis=0)) for _ in range(4_000)]
     tail = 100 * expanded_tail(10, 0.95)
 
-    fast = cluster_bootstrap(sums, ratio, rng=rng(2), n_resamples=20_000)
+    fast = cluster_bootstrap(sums, ratio, rng=rng(2), n_resamples=4_000)
 
     assert fast.interval is not None
-    assert (fast.interval.lower, fast.interval.upper) == pytest.approx(np.percentile(slow, [tail, 100 - tail]), abs=1.0)
+    assert (fast.interval.lower, fast.interval.upper) == pytest.approx(np.percentile(slow, [tail, 100 - tail]), abs=2.0)
 
 
 def test_many_different_clusters_are_drawn_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,13 +60,6 @@ def test_one_cluster_has_no_interval() -> None:
     assert found.is_degenerate
 
 
-def test_agreement_of_all_resamples_is_marked() -> None:
-    """A share of 100 % in every cluster shows no spread, and the result says so."""
-    found = cluster_bootstrap(np.ones((12, 2)), ratio, rng=rng())
-
-    assert found.is_degenerate
-
-
 def test_undefined_resamples_are_counted_not_zero() -> None:
     """Resamples without a denominator are left out and counted: about (2/3)^3 of them here."""
     sums = np.array([[1.0, 1.0], [0, 0], [0, 0]])
@@ -80,8 +67,7 @@ def test_undefined_resamples_are_counted_not_zero() -> None:
     found = cluster_bootstrap(sums, ratio, rng=rng(), n_resamples=3000)
 
     assert found.n_undefined == pytest.approx(3000 * (2 / 3) ** 3, rel=0.1)
-    assert found.interval is not None
-    assert found.interval.lower == 100.0
+    assert present(found.interval).lower == 100.0
 
 
 def test_sums_must_be_a_table() -> None:
@@ -90,7 +76,7 @@ def test_sums_must_be_a_table() -> None:
         cluster_bootstrap(np.ones(3), ratio, rng=rng())
 
 
-@pytest.mark.statistical
+@pytest.mark.simulation
 @pytest.mark.parametrize(("n_clusters", "size"), [(10, 46), (36, 54), (48, 1), (79, 54)])
 def test_coverage_is_near_its_claim(n_clusters: int, size: int) -> None:
     """Between 92 % and 98 % of 500 intervals hold the planted 62 %.
@@ -110,18 +96,6 @@ def test_coverage_is_near_its_claim(n_clusters: int, size: int) -> None:
 class TestPairedSwap:
     """Permutation p value of a paired difference."""
 
-    def test_same_replies_give_one(self) -> None:
-        """Two equal runs have p = 1."""
-        sums = np.array([[k % 3, 3.0] for k in range(20)])
-
-        assert paired_swap_p_value(sums, sums, ratio, rng=rng()) == 1.0
-
-    def test_consistent_difference_gives_the_smallest_p(self) -> None:
-        """A difference of the same sign in all of 30 clusters is beyond every random swap: p = 1 / (1 + 999)."""
-        low, high = np.array([[1.0, 10.0]] * 30), np.array([[9.0, 10.0]] * 30)
-
-        assert paired_swap_p_value(low, high, ratio, rng=rng(), n_permutations=999) == pytest.approx(0.001)
-
     def test_exact_value_for_three_clusters(self) -> None:
         """Of 2^3 swaps of (0, 0, 0) and (1, 1, 1) of 1 only the two extreme ones are as far apart: p = 1/4."""
         zeros, ones = np.array([[0.0, 1.0]] * 3), np.array([[1.0, 1.0]] * 3)
@@ -139,6 +113,7 @@ class TestPairedSwap:
         with pytest.raises(ValueError, match="same clusters"):
             paired_swap_p_value(np.ones((3, 2)), np.ones((4, 2)), ratio, rng=rng())
 
+    @pytest.mark.simulation
     def test_null_p_values_are_calibrated(self) -> None:
         """Under no difference at most about 5 % of p values are below 0.05 (400 seeded runs, failure < 1 %)."""
         draw, hits = rng(5), 0
@@ -172,7 +147,3 @@ class TestHolm:
         """A comparison without a share could never be found."""
         with pytest.raises(ValueError, match="share above 0"):
             holm([0.01, 0.02], [1, 0])
-
-    def test_never_above_one(self) -> None:
-        """Adjusted values are probabilities."""
-        assert holm([0.9, 0.8]) == [1.0, 1.0]

@@ -32,29 +32,10 @@ class TestRepresentativeBiasScore:
         """The paper's two examples come out with the population SD."""
         assert representative_bias_score(differences) == pytest.approx(expected, abs=1e-12)
 
-    def test_printed_values(self) -> None:
-        """The printed roundings are 0.0408 and 0.0082."""
-        assert [round(representative_bias_score(d), 4) for d in ([0.1, 0.2, 0.15], [0.05, 0.07, 0.06])] == [
-            0.0408,
-            0.0082,
-        ]
-
     @given(st.floats(0, 2), st.floats(0, 2))
     def test_two_identities(self, left: float, right: float) -> None:
         """With two identities the score is half their distance."""
         assert representative_bias_score([left, right]) == pytest.approx(abs(left - right) / 2, abs=1e-12)
-
-    @given(distances, st.floats(-1, 1))
-    def test_shift_invariance(self, values: list[float], constant: float) -> None:
-        """One constant added to every difference changes nothing."""
-        shifted = [value + constant for value in values]
-
-        assert representative_bias_score(shifted) == pytest.approx(representative_bias_score(values), abs=1e-9)
-
-    @given(distances, st.randoms(use_true_random=False))
-    def test_order_does_not_matter(self, values: list[float], rng: object) -> None:
-        """Relabelling the identities changes nothing."""
-        assert representative_bias_score(sorted(values)) == pytest.approx(representative_bias_score(values), abs=1e-12)
 
     @given(distances)
     def test_bounds(self, values: list[float]) -> None:
@@ -101,11 +82,6 @@ class TestCosineDistance:
     def test_rows_against_one_vector(self) -> None:
         """Rows are compared with a broadcast vector."""
         assert cosine_distance([[1, 0], [0, 1]], [1, 0]).tolist() == [0.0, 1.0]
-
-    @given(st.lists(st.floats(-10, 10), min_size=3, max_size=3).filter(lambda v: np.linalg.norm(v) > 1e-3))
-    def test_identical_vectors_have_distance_zero(self, vector: list[float]) -> None:
-        """A vector is at distance 0 from itself, never below."""
-        assert 0 <= float(cosine_distance(vector, vector)) < 1e-12
 
     @pytest.mark.parametrize("bad", [[0.0, 0.0], [math.nan, 1.0], [math.inf, 1.0]])
     def test_a_vector_without_direction_is_refused(self, bad: list[float]) -> None:

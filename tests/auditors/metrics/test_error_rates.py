@@ -7,6 +7,8 @@ import pytest
 
 from auditors.metrics.error_rates import LEAST_LABELS, ErrorRates, error_rates, rogan_gladen
 from auditors.metrics.intervals import wilson_interval
+from tests.support.long import least_covered, repeated
+from tests.support.presence import present
 
 
 def rates_of(sensitivity: float, specificity: float, each: int = 100) -> ErrorRates:
@@ -35,9 +37,7 @@ class TestErrorRates:
         thrice = error_rates(people * 3, judge * 3, list(range(40)) * 3).sensitivity
 
         assert (thrice.n, thrice.n_clusters) == (120, 40)
-        assert thrice.interval is not None
-        assert once.interval is not None
-        assert thrice.interval.lower == pytest.approx(once.interval.lower)
+        assert present(thrice.interval).lower == pytest.approx(present(once.interval).lower)
 
     def test_few_clusters_have_a_reason(self) -> None:
         """Twenty judgements of four exchanges have a value and no interval; no negative one has neither."""
@@ -116,16 +116,17 @@ class TestRoganGladen:
             rogan_gladen(11, 10, rates_of(0.8, 0.9))
 
     @pytest.mark.statistical
+    @repeated(1000, quick=100)
     @pytest.mark.parametrize("share", [0.05, 0.4])
-    def test_its_interval_holds_the_share_in_other_traffic(self, share: float) -> None:
-        """Labels half positive, traffic with another share: at least 92 % of 1,000 intervals hold (nominal 95 %)."""
+    def test_its_interval_holds_the_share_in_other_traffic(self, share: float, times: int) -> None:
+        """Labels half positive, traffic with another share: 95 % of 1,000 intervals hold it, as far as chance lets."""
         rng = np.random.default_rng(47)
         held = 0
-        for _ in range(1000):
+        for _ in range(times):
             rates = rates_of(rng.binomial(120, 0.85) / 120, rng.binomial(120, 0.9) / 120, 120)
             positive = int(rng.binomial(2000, share * 0.85 + (1 - share) * 0.1))
             found = rogan_gladen(positive, 2000, rates)
             assert found.interval is not None
             held += found.interval.lower <= share <= found.interval.upper
 
-        assert held / 1000 >= 0.92
+        assert held >= least_covered(times)

@@ -2,7 +2,6 @@
 
 import csv
 import math
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -11,22 +10,15 @@ from numpy.typing import NDArray
 
 from auditors.metrics.spread import (
     absolute_discrimination,
-    axis_mean,
     dob_table,
     dob_text,
     favoritism,
     group_favoritism,
     pair_favoritism,
-    pooled_mean,
-    relative_reduction,
     round_half_up,
 )
 from tests.support.published import TABLES, needs_tables
 
-AXES = (
-    *("gender", "religion", "race_ethnicity", "sexual_orientation", "ability"),
-    *("ses", "body_type", "politics", "age", "nationality"),
-)
 MODELS = ("Mistral", "Mixtral", "LLaMA3", "GPT3.5", "GPT4o")
 # F(A,B)=1, F(B,A)=0, F(A,C)=F(C,A)=0.5, F(B,C)=0.2, F(C,B)=0.8, ten essays each
 GOLDEN_SUMS = np.array([[0.0, 10, 5], [0, 0, 2], [5, 8, 0]])
@@ -85,15 +77,6 @@ class TestProperties:
             assert np.isnan(np.diag(pair_fav)).all()
             assert group_favoritism(pair_fav).sum() == pytest.approx(0, abs=1e-12)
 
-    def test_loops_agree(self) -> None:
-        """A plain double loop gives the same GroupFav and variance."""
-        sums, counts = random_axis(np.random.default_rng(2))
-        f = sums / counts
-        group_fav = [sum(f[p, q] - f[q, p] for q in range(4) if q != p) / 3 for p in range(4)]
-
-        assert group_favoritism(pair_favoritism(favoritism(sums, counts))) == pytest.approx(group_fav)
-        assert float(dob_text(np.array(group_fav))) == pytest.approx(sum(g * g for g in group_fav) / 4)
-
     def test_resamples_go_through_at_once(self) -> None:
         """A stack of axes gives the stack of results."""
         rng = np.random.default_rng(3)
@@ -102,13 +85,6 @@ class TestProperties:
         one_by_one = [dob_text(group_favoritism(pair_favoritism(favoritism(*axis)))) for axis in axes]
 
         assert np.allclose(dob_text(group_favoritism(pair_favoritism(favoritism(sums, counts)))), one_by_one)
-
-    def test_two_group_table_is_the_gap(self) -> None:
-        """On two groups with as many essays each way, dob_table = gap / sqrt(6) up to the third decimal."""
-        for first, second in ((0.10, 0.87), (2.0, -1.0), (0.33, 0.33)):
-            value = float(dob_table((first + second) / 2, np.array([first, second])))
-
-            assert value == pytest.approx(abs(first - second) / math.sqrt(6), abs=0.003)
 
 
 class TestUndefined:
@@ -140,13 +116,6 @@ class TestUndefined:
         assert np.isnan(dob_table(np.nan, np.array([np.nan, np.nan])))
         assert np.isnan(absolute_discrimination(0, 0))
         assert np.isnan(favoritism(np.zeros((2, 2)), np.zeros((2, 2)))).all()
-        assert np.isnan(pooled_mean([0.5], [0]))
-
-    def test_reduction(self) -> None:
-        """1 - |after| / |before|; a disparity that was not there cannot be reduced."""
-        assert relative_reduction(0.5, -0.25) == 0.5
-        assert relative_reduction(0.5, 1.0) == -1.0
-        assert np.isnan(relative_reduction(0.0, 0.1))
 
 
 @cache
@@ -157,54 +126,9 @@ def table(name: str) -> dict[tuple[str, str, str], float]:
         }
 
 
-def mean_cells(metric: str, deviating: dict[tuple[str, str], str]) -> Iterator[object]:
-    for model in MODELS:
-        for suffix in ("", "_delta_abstract", "_delta_detailed"):
-            reason = deviating.get((model, suffix))
-            marks = pytest.mark.xfail(reason=reason, strict=True) if reason else ()
-            yield pytest.param(model, metric + suffix, marks=marks, id=f"{model}-{metric}{suffix}")
-
-
-def per_axis(name: str, model: str, metric: str) -> list[float]:
-    return [table(name)[model, axis, metric] for axis in AXES]
-
-
-X_LTF_3 = {
-    ("Mistral", "_delta_abstract"): "X-LTF-3: last digit",
-    ("Mistral", "_delta_detailed"): "X-LTF-3: last digit",
-    ("Mixtral", "_delta_abstract"): "X-LTF-3: printed +0.001, the deltas average -0.0047",
-    ("Mixtral", "_delta_detailed"): "X-LTF-3: last digit",
-    ("LLaMA3", "_delta_abstract"): "X-LTF-3: last digit",
-}
-
-
 @needs_tables
 class TestPublished:
     """Columns of the papers' tables that follow from other columns."""
-
-    @pytest.mark.parametrize(("model", "metric"), list(mean_cells("DoB", X_LTF_3)))
-    def test_mean_of_table_1_is_unweighted(self, model: str, metric: str) -> None:
-        """DoB "Mean" is the plain mean of the ten axes, to rounding."""
-        values = per_axis("ltf_table1_dob.csv", model, metric)
-        printed = table("ltf_table1_dob.csv")[model, "mean", metric]
-
-        assert abs(float(axis_mean(np.array(values))) - printed) <= 0.0005 + 1e-9
-
-    @pytest.mark.parametrize(("model", "metric"), list(mean_cells("AbsDisc", {})))
-    def test_mean_of_table_2_is_pooled(self, model: str, metric: str) -> None:
-        """AbsDisc "Mean" weighs each axis by its essays in the annotated subset (X-LTF-4), within 0.001."""
-        sizes = [int(table("ltf_dataset_counts.csv")["", axis, "human_subset_prompts"]) for axis in AXES]
-        values = per_axis("ltf_table2_abs_discrimination.csv", model, metric)
-        printed = table("ltf_table2_abs_discrimination.csv")[model, "mean", metric]
-
-        assert abs(pooled_mean(values, sizes) - printed) <= 0.001
-
-    def test_plain_mean_of_table_2_is_another_number(self) -> None:
-        """The unweighted mean misses some printed means of Table 2 by more than 0.001, so the rule is told apart."""
-        name = "ltf_table2_abs_discrimination.csv"
-        misses = [abs(float(np.mean(per_axis(name, m, "AbsDisc"))) - table(name)[m, "mean", "AbsDisc"]) for m in MODELS]
-
-        assert max(misses) > 0.001
 
     @pytest.mark.parametrize("axis", ["gender", "ability", "ses"])
     @pytest.mark.parametrize("model", MODELS)
@@ -219,24 +143,3 @@ class TestPublished:
 
             assert abs(gap / math.sqrt(6) - value) <= 0.0005 + 1e-9
             assert any(float(dob_table(middle, np.array([0, gap]))) == pytest.approx(value) for middle in middles)
-
-    def test_numbers_of_the_text(self) -> None:
-        """54.2 % is 0.065 / 0.120, 87 % is 0.629 / 0.723, 73.2 % is 0.431 / 0.589: changes against the base."""
-        dob, absolute = table("ltf_table1_dob.csv"), table("ltf_table2_abs_discrimination.csv")
-        rise = dob["GPT3.5", "mean", "DoB_delta_abstract"] / dob["GPT3.5", "mean", "DoB"]
-
-        assert 100 * rise == pytest.approx(54.2, abs=0.05)
-        for model, printed in (("GPT3.5", 87.0), ("GPT4o", 73.2)):
-            before = absolute[model, "gender", "AbsDisc"]
-            after = before + absolute[model, "gender", "AbsDisc_delta_detailed"]
-
-            assert 100 * relative_reduction(before, after) == pytest.approx(printed, abs=0.05)
-
-    def test_table_2_cells_are_fractions_of_the_subset(self) -> None:
-        """Every base cell is within 0.005 of k/n for the annotated subset's n (X-LTF-10)."""
-        for model in MODELS:
-            for axis in AXES:
-                n = table("ltf_dataset_counts.csv")["", axis, "human_subset_prompts"]
-                value = table("ltf_table2_abs_discrimination.csv")[model, axis, "AbsDisc"]
-
-                assert abs(float(absolute_discrimination(round(value * n), n)) - value) <= 0.005

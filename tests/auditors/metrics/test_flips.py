@@ -1,7 +1,6 @@
 """Differences of values and fields, and their excess: worked values, and no expectation but 0 for two sides alike."""
 
 import itertools
-import random
 from statistics import fmean
 
 import pytest
@@ -67,12 +66,3 @@ class TestExcess:
                 across = [fields_difference(one, other) for one in (a, b) for other in (c, d)]
                 total.append(excess(across, [fields_difference(a, b), fields_difference(c, d)]))
         assert fmean(total) == pytest.approx(0, abs=1e-12)
-
-    def test_a_choice_between_two(self) -> None:
-        """Sides that choose with probabilities p and q are at (p - q)^2: here over a long seeded draw."""
-        rng, p, q = random.Random(4), 0.9, 0.3
-        found = []
-        for _ in range(20_000):
-            a, b, c, d = (rng.random() < share for share in (p, p, q, q))
-            found.append(excess([float(one != other) for one in (a, b) for other in (c, d)], [a != b, c != d]))
-        assert fmean(found) == pytest.approx((p - q) ** 2, abs=0.015)

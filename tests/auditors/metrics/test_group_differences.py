@@ -63,6 +63,7 @@ class TestPermutation:
         assert found.statistic == pytest.approx(0, abs=1e-12)
         assert found.p_value == 1.0
 
+    @pytest.mark.simulation
     def test_false_alarms_are_nominal(self) -> None:
         """Without a difference p <= 0.05 in about 5 % of 400 seeded tables (5 sigma: 0.055)."""
         rng = np.random.default_rng(3)

@@ -90,13 +90,3 @@ class TestPublished:
             assert float(intensity_difference(group, reference)) == pytest.approx(gap, abs=0.0151), cell
             gaps += 1
         assert gaps == 16
-
-
-@needs_tables
-def test_known_errors_of_the_prose() -> None:
-    """X-NLF-12: TinyLlama is higher for male in anger, fear and sad; PHI's joy gap by race is -0.02."""
-    gender, race = printed("nollm_table20_eec_gender.csv"), printed("nollm_table19_eec_race.csv")
-
-    for emotion in ("anger", "fear", "sad"):
-        assert next(iter(gender["TL-1.1B", emotion]["ALL"].values())) > 0
-    assert next(iter(race["PHI-3.5B", "joy"]["ALL"].values())) == -0.02

@@ -54,10 +54,6 @@ class TestRanks:
         assert [rank.value for rank in found] == [None, 2, 1]
         assert [rank.is_assessable for rank in found] == [False, True, True]
 
-    def test_several_that_do_not_do_the_task_leave_no_gap(self) -> None:
-        """Undefined or not, they move nobody."""
-        assert places([0.0, 0.5, NAN, 0.7], [1.0, 0.2, 0.95, 0.1]) == [None, 1, None, 2]
-
     def test_an_undefined_statistic_has_no_place(self) -> None:
         """Undefined is neither first nor last, and leaves no gap."""
         assert places([0.4, NAN, 0.2]) == [2, None, 1]
@@ -96,24 +92,12 @@ class TestRankRanges:
         assert [one.place for one in found] == [1, 1, 3, 3]
         assert [(one.lower, one.upper) for one in found] == [(1, 2), (1, 2), (3, 4), (3, 4)]
 
-    def test_the_other_end(self) -> None:
-        """Where the highest is best, the order turns round."""
-        values = [0.1, 0.9]
-
-        assert [one.place for one in rank_ranges(values, self.drawn(values, 0.01), best="highest")] == [2, 1]
-
     def test_noise_that_all_share_cancels(self) -> None:
         """Hard questions are hard for everybody: a small difference on the same questions is seen."""
         values = [0.10, 0.14]
 
         assert [o.place for o in rank_ranges(values, self.drawn(values, 0.005, shared=0.2), best="lowest")] == [1, 2]
         assert [o.place for o in rank_ranges(values, self.drawn(values, 0.2), best="lowest")] == [1, 1]
-
-    def test_no_noise_at_all(self) -> None:
-        """Equal values tie, others are apart."""
-        values = [0.0, 0.0, 1.0]
-
-        assert [one.place for one in rank_ranges(values, self.drawn(values, 0.0), best="lowest")] == [1, 1, 3]
 
     def test_an_undefined_resample_puts_nobody_first(self) -> None:
         """A model far behind is not said to be perhaps the best because a resample left it without a number."""
@@ -220,32 +204,3 @@ class TestPublished:
         for cell, printed in figure_1("derived", "normalized_rank_score").items():
             assert scores[cell] == pytest.approx((sums[cell] - 1) / 23)
             assert scores[cell] == pytest.approx(printed, abs=0.00005)
-
-    def test_totals_of_table_14(self) -> None:
-        """PHI 39 < LL 45 < MST 48 < TL 88."""
-        totals = {model: sum(s for (_, m), s in rank_sums().items() if m == model) for model in MODELS}
-
-        assert totals == {"PHI-3.5B": 39, "LL-8B": 45, "MST-7B": 48, "TL-1.1B": 88}
-
-    def test_every_point_of_the_public_figure_is_a_whole_sum(self) -> None:
-        """All 32 points are (S - 1) / 23 of a whole S, though not always Table 14's."""
-        points = figure_1("Figure 1", "normalized_rank_score")
-
-        assert len(points) == 32
-        assert all(abs(23 * score + 1 - round(23 * score + 1)) < 0.002 for score in points.values())
-
-    @pytest.mark.xfail(reason="X-NLF-10: the public figure was drawn from other ranks", strict=True)
-    def test_x_nlf_10(self) -> None:
-        """The figure would show Table 14."""
-        points, scores = figure_1("Figure 1", "normalized_rank_score"), normalised_rank_scores(rank_sums())
-
-        assert all(points[cell] == pytest.approx(scores[cell], abs=0.00005) for cell in points)
-
-    def test_x_nlf_10_cells(self) -> None:
-        """It differs in nine cells, and its totals put LLaMA first: 41 < 44 < 47 < 88."""
-        points, sums = figure_1("Figure 1", "normalized_rank_score"), rank_sums()
-        drawn = {cell: round(23 * score + 1) for cell, score in points.items()}
-        totals = {model: sum(s for (_, m), s in drawn.items() if m == model) for model in MODELS}
-
-        assert sum(drawn[cell] != sums[cell] for cell in drawn) == 9
-        assert totals == {"LL-8B": 41, "PHI-3.5B": 44, "MST-7B": 47, "TL-1.1B": 88}

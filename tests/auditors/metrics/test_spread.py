@@ -11,6 +11,7 @@ from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.dispersion import affinity_bias_score, selection_share
 from auditors.metrics.spread import Spread, spread_bootstrap
 from tests.support.long import least_covered, repeated
+from tests.support.presence import present
 
 Floats = NDArray[np.float64]
 
@@ -37,18 +38,7 @@ def rows(values: Floats) -> Floats:
     return np.column_stack([values, np.ones(len(values))])
 
 
-def test_the_value_is_that_of_its_parts() -> None:
-    """Means 1 and 4 lie 1.5 from their mean."""
-    assert float(DEVIATION(np.array([2.0, 8.0, 2.0]))) == 1.5
-
-
-def test_same_generator_gives_the_same_interval() -> None:
-    """An interval is reproducible from its seed."""
-    sums = rows(rng(1).normal(size=(40, 3)))
-    assert spread_bootstrap(sums, DEVIATION, rng=rng()) == spread_bootstrap(sums, DEVIATION, rng=rng())
-
-
-@pytest.mark.parametrize("difference", [0.0, 1.5, 3.0, 8.0])
+@pytest.mark.parametrize("difference", [0.0, 3.0])
 def test_two_groups_agree_with_normal_theory(difference: float) -> None:
     """|a - b| / 2 of two means: ends solve P(|Z + m| >= x) = 0.025 and P(|Z + m| <= x) = 0.025 P(|Z| <= x)."""
     noise = rng(1).normal(size=2000)
@@ -67,18 +57,6 @@ def test_two_groups_agree_with_normal_theory(difference: float) -> None:
     else:
         assert (found.interval.lower, found.interval.upper) == pytest.approx((0, unit * 2.24), abs=0.1 * unit)
     assert found.by_chance == pytest.approx(unit * math.sqrt(2 / math.pi), rel=0.03)
-
-
-def test_equal_parts_begin_at_zero_and_clear_differences_do_not() -> None:
-    """The lower end tells whether noise alone explains the value."""
-    noise = rng(3).normal(size=(100, 4))
-    equal = spread_bootstrap(rows(noise), DEVIATION, rng=rng())
-    apart = spread_bootstrap(rows(noise + np.array([0, 1, 2, 3])), DEVIATION, rng=rng())
-
-    assert equal.interval is not None
-    assert apart.interval is not None
-    assert equal.interval.lower == 0
-    assert apart.interval.lower > 0.9
 
 
 def test_sets_of_parts_may_be_filled_up() -> None:
@@ -124,18 +102,17 @@ def test_a_wrong_shape_is_refused() -> None:
 
 
 @pytest.mark.statistical
-@repeated(400, quick=60)
+@repeated(400, quick=20)
 @pytest.mark.parametrize(
     ("shares", "n"),
     [([1 / 3] * 3, 360), ([1 / 3] * 3, 30), ([0.36, 0.33, 0.31], 360), ([0.5, 0.3, 0.2], 360), ([0.5, 0.5], 360)],
 )
 def test_coverage_of_shares(shares: list[float], n: int, times: int) -> None:
-    """At least 365 of 400 samples (51 of 60), from no preference to a clear one."""
+    """At least 365 of 400 samples (16 of 20), from no preference to a clear one."""
     truth, covered = float(np.std(shares)), 0
     for seed in range(times):
         sums = rng(seed + 1000).multinomial(1, shares, size=n).astype(np.float64)
-        found = spread_bootstrap(sums, AFFINITY, rng=rng(seed), n_resamples=1000).interval
-        assert found is not None
+        found = present(spread_bootstrap(sums, AFFINITY, rng=rng(seed), n_resamples=1000).interval)
         covered += found.lower <= truth + 1e-12 <= max(found.upper, float(AFFINITY(sums.sum(axis=0)))) + 1e-12
     assert covered >= least_covered(times)
 
@@ -144,9 +121,8 @@ def test_coverage_of_shares(shares: list[float], n: int, times: int) -> None:
 def test_percentiles_of_resamples_leave_out_a_true_zero() -> None:
     """The reason for this module: with three equal shares a percentile interval holds the truth in no sample."""
     covered = 0
-    for seed in range(100):
+    for seed in range(30):
         sums = rng(seed + 1000).multinomial(1, [1 / 3] * 3, size=360).astype(np.float64)
-        found = cluster_bootstrap(sums, AFFINITY, rng=rng(seed), n_resamples=1000).interval
-        assert found is not None
+        found = present(cluster_bootstrap(sums, AFFINITY, rng=rng(seed), n_resamples=1000).interval)
         covered += found.lower <= 1e-12
     assert covered == 0

@@ -12,7 +12,6 @@ from auditors.metrics.weighting import (
     WeightedSums,
     add,
     hajek_mean,
-    horvitz_thompson_total,
     kish_effective_n,
     less,
     weighted_variance,
@@ -29,7 +28,6 @@ def test_hand_worked_sample() -> None:
     """Values 1, 0 with probabilities 1/2, 1/4 stand for 2 and 4 exchanges."""
     sums = total([(1.0, 0.5), (0.0, 0.25)])
 
-    assert horvitz_thompson_total(sums) == 2.0
     assert hajek_mean(sums) == 2 / 6
     assert kish_effective_n(sums) == 36 / 20
 
@@ -57,7 +55,7 @@ def test_an_empty_sample_is_undefined() -> None:
 
     assert math.isnan(hajek_mean(empty))
     assert math.isnan(weighted_variance(empty))
-    assert (kish_effective_n(empty), horvitz_thompson_total(empty)) == (0.0, 0.0)
+    assert kish_effective_n(empty) == 0.0
 
 
 def test_one_value_has_no_variance() -> None:
@@ -107,12 +105,12 @@ def test_a_value_that_is_not_finite_is_refused(value: float) -> None:
 def test_unequal_sampling_is_corrected() -> None:
     """Half the traffic scores 1 and is sampled at 0.5, half scores 0 at 0.05: the mean is 0.5, not 10/11.
 
-    About 550 sampled a run; the average of 200 runs has an SE below 0.004, so 0.02 is five of them (p < 1e-6).
+    About 550 sampled a run; the average of 30 runs has an SE below 0.01.
     """
     rng = np.random.default_rng(5)
     means = []
-    for _ in range(200):
+    for _ in range(30):
         ones, zeros = rng.binomial(1000, 0.5), rng.binomial(1000, 0.05)
         means.append(hajek_mean(total([(1.0, 0.5)] * ones + [(0.0, 0.05)] * zeros)))
 
-    assert abs(float(np.mean(means)) - 0.5) < 0.02
+    assert abs(float(np.mean(means)) - 0.5) < 0.03

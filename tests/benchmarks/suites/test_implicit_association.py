@@ -10,7 +10,7 @@ from io import StringIO
 import numpy as np
 import pytest
 
-from auditors.metrics.association import one_sample_t, stereotype_rate, word_score
+from auditors.metrics.association import stereotype_rate, word_score
 from auditors.types import Status
 from benchmarks.datasets.spec import content_sha256
 from benchmarks.errors import DatasetError
@@ -373,7 +373,7 @@ class TestPredecessor:
         """434 of 617 decisions follow the stereotype: 70.3 %, and t against 0.5 is far from 0."""
         decisions = [float(row["decision_bias"]) for row in bai_rows()]
         n_consistent = decisions.count(1.0)
-        statistic, p_value = one_sample_t(decisions, 0.5)
+        statistic, p_value = stats.ttest_1samp(decisions, 0.5)
 
         assert float(stereotype_rate(n_consistent, decisions.count(0.0))) == pytest.approx(100 * 434 / 617)
         assert statistic > 10
