@@ -81,12 +81,10 @@ _JSON_FORMATS = ("json_object", "json_schema")
 
 
 def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
-    """What a probe of this request carries beside its messages, temperature, top_p and limit of tokens.
+    """The fields that a probe of this request carries beside its messages, temperature, top_p and limit of tokens.
 
-    Args:
-        endpoint: path of the live request, which says how its fields are to be read.
-        request: its body.
-        max_tokens: the probe's own limit, which `min_tokens` must not exceed.
+    Args: endpoint: path of the live request, which says how its fields are to be read; max_tokens: the probe's own
+        limit, which `min_tokens` must not exceed.
 
     Raises: NotAuditableError for a field that cannot be carried.
     """

@@ -34,9 +34,7 @@ class Registered(Mapping[str, T], Generic[T]):
     def __init__(self, group: str, usable: Callable[[str, object], T]) -> None:
         """Loads nothing.
 
-        Args:
-            group: the entry point group.
-            usable: from a name and what is registered under it to what is wanted. Raises ValueError with the reason.
+        Args: usable: makes of a name and the object registered under it what is wanted, or raises ValueError.
         """
         self._group = group
         self._usable = usable

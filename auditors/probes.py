@@ -1,15 +1,10 @@
 """Probes: the question of a sampled exchange, sent to its model again, also in changed form, and the answers.
 
-A question asked again holds the messages as text, with calls and results of tools, the temperature, top_p, a bounded
-number of tokens and every other field that shapes the answer (`auditors.conditions`), and nothing else: no client's
-credentials, user, metadata or conversation id, no seed (each answer is drawn afresh), no streaming. A tool that an
-answer calls is read, never run. It goes straight to the upstream behind live traffic, marked so that no gateway samples
-it.
-
-Calls and results of tools are sent again as they came, in the form of chat completions. What the reader could not put
-into that form (`text.tool_calls`), what was redacted before it was stored, and what is larger than other conditions of
-a probe may be (`conditions`) raises NotAuditableError `tool_calls`: a question with another history is another
-question.
+A question asked again holds the messages as text, with calls and results of tools as they came, the temperature, top_p,
+a bounded number of tokens and every other field that shapes the answer (`auditors.conditions`), and nothing else: no
+client's credentials, user, metadata or conversation id, no seed (each answer is drawn afresh), no streaming. A tool
+that an answer calls is read, never run. It goes straight to the upstream behind live traffic, marked so that no gateway
+samples it. A history of tools that cannot be sent again as it was raises NotAuditableError `tool_calls`.
 """
 
 import asyncio
@@ -109,10 +104,8 @@ class Answer(NamedTuple):
 def askable(exchange: Exchange, max_tokens: int, *, takes_calls: bool = False) -> Conversation:
     """The conversation of an exchange whose question can be asked again, with the conditions to ask it under.
 
-    Args:
-        exchange: the live one.
-        max_tokens: longest answer that is to be asked for.
-        takes_calls: whether an exchange whose answer calls a tool is of use too.
+    Args: max_tokens: longest answer that is to be asked for; takes_calls: whether an answer that calls a tool is of
+        use.
 
     Raises: NotAuditableError.
     """
@@ -130,10 +123,8 @@ def check_repeatable(
 ) -> None:
     """Raises NotAuditableError for a conversation that no question in words can repeat.
 
-    Args:
-        conversation: the live one.
-        reasons: notes of what cannot be repeated, with the reason that each makes.
-        with_answer: whether what is noted of the answer counts too.
+    Args: reasons: notes of things that cannot be repeated, with the reason that each makes; with_answer: whether notes
+        of the answer count too.
     """
     noted = [note for note in conversation.asked_notes if note != TOOL_CALL]
     noted += conversation.answer_notes if with_answer else []

@@ -28,12 +28,7 @@ AUDITORS: Mapping[str, type[RegisteredAuditor]] = Registered("biasgate.auditors"
 
 
 def build(name: str, settings: AuditorSettings, servers: Servers) -> Auditor:
-    """The auditor of that name, ready to audit.
-
-    Args:
-        name: a key of AUDITORS.
-        settings: its section of the configuration.
-        servers: whom it may ask.
+    """The auditor of that name (a key of AUDITORS) with its section of the configuration, asking these servers.
 
     Raises: ValueError for an unknown name or a missing embedder.
     """

@@ -20,12 +20,7 @@ class BoundedBody:
     """A body as it comes off the wire, decoded, of at most `limit` bytes."""
 
     def __init__(self, content_encoding: str, limit: int) -> None:
-        """Raises BodyError for an encoding that was not asked for.
-
-        Args:
-            content_encoding: the reply's header; empty when it has none.
-            limit: most bytes of the decoded body.
-        """
+        """Raises BodyError for a content encoding that was not asked for; empty when the reply has none."""
         self._limit = limit
         self._body = bytearray()
         encoding = content_encoding.strip().lower()

@@ -73,15 +73,10 @@ _object_decoder = msgspec.json.Decoder(dict[str, Any] | None)
 
 
 def chat_body(request: CompletionRequest, priority: int | None = None) -> bytes:
-    """JSON body of POST /v1/chat/completions.
+    """JSON body of POST /v1/chat/completions; fields that are None are left out.
 
-    Args:
-        request: what to ask; fields that are None are left out.
-        priority: vLLM scheduling priority (larger is later); None leaves the field out, as servers without
-            priority scheduling refuse it.
-
-    Returns: the body; `response_schema` becomes a strict `response_format` named by the schema's "title";
-        `request.extra` is merged last.
+    A `response_schema` becomes a strict `response_format` named by the schema's "title"; `extra` is merged last. The
+    priority is vLLM's (larger is later); None leaves it out, as servers without priority scheduling refuse it.
     """
     body: dict[str, Any] = {
         "model": request.model,

@@ -9,11 +9,7 @@ if TYPE_CHECKING:
 
 
 def move_to_cuda(model: "SentenceTransformer", device: str = "cuda") -> None:
-    """Moves it to the first GPU that the process may see (CUDA_VISIBLE_DEVICES).
-
-    Args:
-        model: on the processor; it is changed.
-        device: torch's name of it.
+    """Changes the model: moves it to the first GPU that the process may see (CUDA_VISIBLE_DEVICES).
 
     Raises: ConversionError when there is no GPU, it cannot be used, or the model's distances change on it.
     """

@@ -22,10 +22,6 @@ def minilm_folder() -> Path:
 def require_packages(name: str = "minilm", backend: str = "torch") -> None:
     """Check what `load_embedder` needs on this machine; a model that only a hub or a cache has is not looked for.
 
-    Args:
-        name: "minilm", a directory, or a name that a hub knows.
-        backend: "torch", "openvino" or "cuda".
-
     Raises: EmbedderError for a missing package, or a directory that does not exist.
     """
     if not name.strip():

@@ -43,12 +43,9 @@ HUB_SECONDS = 10.0
 def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = "torch") -> Embedder:
     """A local embedder, loaded now.
 
-    Args:
-        name: "minilm" for the packaged all-MiniLM-L6-v2, else a directory or a model name that Sentence-Transformers
-            knows (in the local cache, else on the hub unless HF_HUB_OFFLINE is set).
-        threads: CPU threads it may use.
-        backend: what computes it: torch or OpenVINO on the processor, or torch on an NVIDIA GPU ("cuda"). One that is
-            not torch is part of the embedder's name.
+    Args: name: "minilm" for the packaged all-MiniLM-L6-v2, else a directory or a model name that Sentence-Transformers
+        knows (in the local cache, else on the hub unless HF_HUB_OFFLINE is set); backend: torch or OpenVINO on the
+        processor, or torch on an NVIDIA GPU ("cuda"); another than torch is part of the embedder's name.
 
     Raises: EmbedderError when the package or model is missing, its weights are not the published ones, or the backend
         gives other distances than torch.
@@ -89,12 +86,8 @@ def verify_sha256(file: Path, expected: str) -> None:
 
 
 def normalised(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Rows scaled to length 1.
+    """Rows (n, dim) scaled to length 1, as float32.
 
-    Args:
-        vectors: (n, dim) real.
-
-    Returns: (n, dim) float32, rows L2-normalised.
     Raises: ValueError if a row is not finite or all zero: it has no direction.
     """
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)

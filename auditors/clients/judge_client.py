@@ -83,12 +83,9 @@ class JudgeClient:
     """
 
     def __init__(self, completer: Completer, model: str, *, form: JudgeForm | None = None) -> None:
-        """Keeps what it is given; opens nothing.
+        """Keeps what it is given; opens nothing, and closes nothing.
 
-        Args:
-            completer: asks the judge's server; the caller closes it. Whether it asks the judge to think is stamped.
-            model: judging model.
-            form: the form that earlier judgements of the same run took; None tries a schema first.
+        Args: form: the form that earlier judgements of the same run took; None tries a schema first.
         """
         self.model = model
         self._completer = completer
@@ -96,12 +93,8 @@ class JudgeClient:
         self._thinking = str(completer.thinking if isinstance(completer, ThinkingCompleter) else DEFAULT)
 
     async def ask(self, question: Callable[[], JudgeQuestion], read: Callable[[str | None], T]) -> Judgement[T]:
-        """Asks up to ATTEMPTS times, until `read` accepts a reply; the later times in another draw and, where a reply
-        was cut off, with more tokens, if the server has them.
-
-        Args:
-            question: makes the question, anew for every attempt.
-            read: value of a reply's text; raises UnreadableError.
+        """Asks up to ATTEMPTS times, until `read` accepts a reply (raises no UnreadableError); each time in another
+        draw with a new question and, where a reply was cut off, with more tokens, if the server has them.
 
         Raises: CompletionError when the judge's server gives no reply.
         """

@@ -32,14 +32,10 @@ def without_telemetry() -> Any:
 
 
 def move_to_openvino(model: "SentenceTransformer", threads: int) -> None:
-    """Replaces the forward pass of the model's encoder.
+    """Changes the model: replaces the forward pass of its encoder, with so many threads.
 
     To be called in any thread but the main one, to which the kernel hands signals: OpenVINO 2026 leaves the calling
     thread with an alternate stack for them (sigaltstack) that may be unmapped later.
-
-    Args:
-        model: on the processor; it is changed.
-        threads: that OpenVINO may use.
 
     Raises: ConversionError when the package is missing, the model cannot be converted, or its distances change.
     """

@@ -66,16 +66,9 @@ async def request(
 ) -> Answer:
     """Send one request on a connection of its own and return the answer, whatever its status.
 
-    Args:
-        method: for example "POST".
-        url: with its scheme, http or https.
-        seconds: limit for the whole exchange.
-        longest: most bytes of a 2xx answer's decoded body; 0 reads no body. Of other answers the first
-            `LONGEST_ERROR_BYTES` are read.
-        content: body of the request.
-        headers: further headers of the request.
-        tls: which certificates are trusted; the default is httpx's.
-        is_cut: read the first `longest` bytes of a longer body instead of raising UnusableAnswerError.
+    Args: seconds: limit for the whole exchange; longest: most bytes of a 2xx answer's decoded body, 0 reads none (of
+        other answers the first `LONGEST_ERROR_BYTES` are read); tls: which certificates are trusted, httpx's by
+        default; is_cut: read the first `longest` bytes of a longer body instead of raising UnusableAnswerError.
 
     Raises: TooSlowError, UnusableAnswerError, or NoAnswerError for every other failure.
     """

@@ -35,10 +35,8 @@ class ThinkingSwitch:
     def __init__(self, thinking: Thinking, *, expects_whole: bool = False) -> None:
         """Knows nothing of the server yet.
 
-        Args:
-            thinking: what is set.
-            expects_whole: whether a reply that its limit cuts off is of no use, as a judge's is. The first such reply
-                in a form is then asked for again with room, which shows whether it was a thought.
+        Args: expects_whole: whether a reply that its limit cuts off is of no use, as a judge's is. The first such
+            reply in a form is then asked for again with room, which shows whether it was a thought.
         """
         self.thinking = thinking
         self._forms = forms(thinking)
@@ -59,10 +57,8 @@ class ThinkingSwitch:
     async def ask(self, send: Send, request: CompletionRequest, note: Note = lambda _: None) -> Completion:
         """The reply, which has an answer apart from its thoughts, if any.
 
-        Args:
-            send: sends one request.
-            request: its `max_tokens` are the answer's own; its `extra` wins over what says whether to think.
-            note: told what came of each request but the last.
+        Args: request: its `max_tokens` are the answer's own; its `extra` wins over words about thinking; note: called
+            with the result of each request but the last.
 
         Raises: CompletionError as `send` does, and of kind "thinking_exhausted" when the reply ended within its
             thoughts.

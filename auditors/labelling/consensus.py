@@ -24,12 +24,7 @@ class Consensus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def consensus(labels: Sequence[Reading], adjudication: Reading | None, n_asked: int) -> Consensus:
-    """
-    Args:
-        labels: of different raters.
-        adjudication: decides whatever they say; None where nobody has.
-        n_asked: how many raters a task has, at least 1.
-    """
+    """The consensus of the labels of different raters, of n_asked (at least 1); an adjudication decides before them."""
     if adjudication is not None:
         return Consensus(state="adjudicated", reading=adjudication)
     if len(labels) < n_asked:

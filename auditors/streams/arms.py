@@ -90,12 +90,8 @@ def add_exchange(
 ) -> ArmsState:
     """The state with one more exchange; but for `repeated` the same where its conversation was counted.
 
-    Args:
-        state: before it.
-        arm: in which it was.
-        values: what was measured of it, on [0, 1]; several count as their mean, as they share one draw.
-        n_missing: measurements of it that have no value.
-        unit: as `unit_of` returns it.
+    Args: values: measured of it, on [0, 1]; several count as their mean, as they share one draw; n_missing:
+        measurements of it that have no value; unit: as `unit_of` returns it.
 
     Raises: ValueError for a value outside [0, 1].
     """

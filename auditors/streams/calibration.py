@@ -67,12 +67,8 @@ def prediction_powered(
 ) -> Corrected:
     """Prediction-powered mean: trust * (mean of all judged) + mean of (person - trust * judge) over the labelled.
 
-    Args:
-        judged: sums of the judge's scores over all audited exchanges, the labelled ones among them.
-        pairs: the labelled ones, on the same scale.
-        confidence_level: two-sided, in (0, 1).
-        low: smallest value there is.
-        high: largest one; the result is clipped to them.
+    Args: judged: sums of the judge's scores over all audited exchanges, the labelled ones (pairs) among them, all on
+        one scale from low to high, to which the result is clipped.
 
     Returns: the estimate, in the unit of the scores. `trust` is chosen to make the variance least; that the labelled
         are few among the judged is assumed, and where they are many the interval is a little too wide. No value with
@@ -109,10 +105,7 @@ def prediction_powered(
 def error_rates(pairs: Sequence[Pair], threshold: float, confidence_level: float = 0.95) -> ErrorRates:
     """Sensitivity and specificity of a judge over exchanges with one judgement each, as those of a stream are.
 
-    Args:
-        pairs: labelled exchanges; weights play no part, since both rates are given what people said.
-        threshold: a score above it is positive.
-        confidence_level: of Wilson's intervals.
+    A score above the threshold is positive. Weights play no part, since both rates are given what people said.
     """
     positive = [one.judge > threshold for one in pairs if one.person > threshold]
     negative = [one.judge <= threshold for one in pairs if one.person <= threshold]

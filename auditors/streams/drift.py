@@ -1,18 +1,16 @@
 """A drift alarm with a stated false-alarm rate: Shiryaev-Roberts e-detectors on both sides of a reference.
 
-What is exact: while the conditional mean of the audited scores stays within the limits, the mean number of audits
-until an alarm is at least `average_run_length`, for any dependence between audits. Limits may close in while it runs,
-as long as those of an audit are made of earlier ones (`streams.reference`): each factor then has mean 1 at most given
-the past, whatever the limits were before. The same holds from an acknowledgement on, since evidence begins at nothing
-again and what lowers S below is no gain of it. What is not: the limits come from a
+Exact: while the conditional mean of the audited scores stays within the limits, the mean number of audits until an
+alarm is at least `average_run_length`, for any dependence between audits. Limits may close in while it runs, as long as
+those of an audit are made of earlier ones (`streams.reference`): each factor then has mean 1 at most given the past.
+The same holds from an acknowledgement on, since evidence begins at nothing again. Not exact: the limits come from a
 finite reference, so the statement holds given that they cover the truth (they add a tolerance to a conservative
 interval), and an audit whose inclusion probability is below every earlier one is counted with weight 1 instead of more.
 
 With K streams the statement is about all of them together, counted in audited exchanges, each of which moves a stream
 at most once. A gap moves once a block, and then begins as many tests as the block has exchanges. So S = (sum of all
 R) / K grows by at most 1 an exchange in expectation, also when K grows, since that only lowers S; both rules of
-`multiplicity` alarm only where S >= A. So the bound holds for a K that grows and never shrinks,
-whatever the dependence between streams. Streams with an active alarm count in K and no longer in the sum.
+`multiplicity` alarm only where S >= A. Streams with an active alarm count in K and no longer in the sum.
 """
 
 import math
@@ -198,13 +196,9 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
 def start(
     reference: Interval, settings: DriftSettings, run: str | None = None, window: WeightedSums | None = None
 ) -> Detector:
-    """A detector of departures from a reference.
+    """A detector of departures from a reference interval on the 0..1 scale, made of no audit that is still to come.
 
-    Args:
-        reference: interval of the reference mean on the 0..1 scale, made of no audit that is still to come.
-        settings: gives the tolerance added on both sides.
-        run: the suite run that the reference comes from.
-        window: the audits that it comes from, where it is the stream's own.
+    The run is the suite run that it comes from, the window the stream's own audits.
     """
     limits = limits_of(reference, settings)
     return Detector(
@@ -251,7 +245,7 @@ def step(
     at: float | None = None,
     inverse: float = 1.0,
 ) -> Detector:
-    """The detector after one value.
+    """The detector after one value y in [0, 1].
 
     Args:
         detector: state before this value.
@@ -260,7 +254,7 @@ def step(
         settings: gives the threshold.
         starts: audits that the value is made of: more than one for a block of a gap.
         others: the other streams, at this moment.
-        exchange_id: what was audited, kept when it speaks for a change; empty keeps nothing.
+        exchange_id: kept when it speaks for a change; empty keeps nothing.
         falling_id: kept instead when it speaks for a fall; None when the value is of a single exchange.
         at: time of the exchange, Unix seconds: since when audits speak for a change.
         inverse: of the value's probability: its weight in the means before and since.

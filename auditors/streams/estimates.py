@@ -47,11 +47,8 @@ def window_estimate(
 ) -> Estimate:
     """Mean over a window of a stream, with an interval that holds at one time chosen beforehand: for display.
 
-    Args:
-        key: of the stream.
-        sums: of y on [0, 1] over the window's audits with a value.
-        excluded: its audits without one, by status; they do not widen this interval.
-        confidence_level: two-sided, in (0, 1).
+    Args: sums: of y on [0, 1] over the window's audits with a value; excluded: those without, by status, which do not
+        widen this interval.
     """
     return _estimate(key, sums, excluded, fixed_time_interval(sums, confidence_level), confidence_level, WINDOW_METHOD)
 

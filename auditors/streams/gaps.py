@@ -12,14 +12,12 @@ Unequal probabilities (those that `state` calls q): within a block the weighted 
 with the product of its sides' mean inverse probabilities (the inverse probability itself when paired), relative to the
 largest it could be. Then E[weight * (d - gap)] = 0 exactly when exchanges are sampled independently.
 
-An exchange whose score is missing is no part of a block: for the bounds it counts as a block of its own with the worst
-difference there is. That is enough, as a block holds one exchange of each side or more: of the exchanges of one side,
-let a share p miss; then their known mean is off by p / (1 - p) at most, and so many such blocks a block move the
-bound by as much or more.
+An exchange whose score is missing counts, for the bounds, as a block of its own with the worst difference there is.
+That is enough, as a block holds one exchange of each side or more: of the exchanges of one side, let a share p miss;
+then their known mean is off by p / (1 - p) at most, and so many such blocks a block move the bound by as much or more.
 
-A block names two exchanges: the one that speaks most for a larger difference, and the one for a smaller. That is the
-one whose score is farthest, in that direction, from the mean of its side over all earlier blocks: which of the two
-sides moved cannot be told within a block. Names change no value.
+A block names two exchanges, which speak most for a larger and for a smaller difference: those whose score is farthest,
+in that direction, from the mean of its side over all earlier blocks. Names change no value.
 """
 
 import math
@@ -111,12 +109,8 @@ def add(
 ) -> tuple[Block, Difference | None]:
     """The block after one exchange, and its difference when that closed it.
 
-    Args:
-        block: before the exchange.
-        group: scores of the group in this exchange, in [0, 1]; several count as their mean, none is usual.
-        others: scores of the other groups of the axis, the same way.
-        probability: with which the exchange reached the auditor, over the factor of its moment; positive.
-        exchange_id: of the exchange, for the names of the difference; empty names nothing.
+    Args: group, others: its scores of the group and of the other groups of the axis, in [0, 1]; several count as their
+        mean, none is usual; probability: as `miss`; exchange_id: for the names of the difference; empty names nothing.
 
     Raises: ValueError for a probability that is not positive.
     """
@@ -142,11 +136,8 @@ def add(
 def miss(block: Block, probability: float, *, has_group: bool, has_others: bool) -> tuple[Block, float]:
     """The block after an exchange that lacks a score, and the weight of that exchange for the bounds.
 
-    Args:
-        block: before the exchange.
-        probability: with which the exchange reached the auditor, over the factor of its moment; positive.
-        has_group: whether the exchange concerns the group, with a score or without.
-        has_others: whether it concerns another group of the axis; at least one of the two.
+    Args: probability: with which it reached the auditor, over the factor of its moment; has_group, has_others: whether
+        it concerns the group, another group of the axis, or both, with a score or without.
 
     Returns: a weight in (0, 1], the largest of any block that the exchange could have closed.
     Raises: ValueError for a probability that is not positive.

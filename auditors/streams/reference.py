@@ -2,17 +2,13 @@
 
 The reference is looked at at fixed numbers of audits: the window N, then 2 N, 4 N and so on, LOOKS times at most. The
 interval of the first look holds with probability 96 %, that of each later one with 99.75 %, so that all of them hold
-together with 95 % whenever one stops: when to stop may depend on what was seen. The reference is their intersection. So
-limits only ever close in. A drift that comes while the reference goes on learning can therefore not widen the limits
-that it has to cross: it is found as if the window had been final, or sooner.
+together with 95 % whenever one stops: when to stop may depend on what was seen. The reference is their intersection, so
+limits only ever close in: a drift that comes while the reference goes on learning is found as if the window had been
+final, or sooner. The detector watches from the first look on; its evidence goes on when limits close in.
 
-The detector watches from the first look on. Its limits at each audit are made of earlier ones, which is all that the
-promise of `auditors.streams.drift` asks of them; its evidence goes on when they close in.
-
-What is lost: a change within the first N audits is part of the reference. It is not silent: `has_moved` compares the
-halves of the window, and at each later look the audits of the one before with the new ones. After a rise that has not
-raised an alarm yet, a later look may lift the lower limit, so that a return to the old level counts as a fall from the
-mean of both.
+A change within the first N audits is part of the reference. It is not silent: `has_moved` compares the halves of the
+window, and at each later look the audits of the one before with the new ones. After a rise that has not raised an alarm
+yet, a later look may lift the lower limit, so that a return to the old level counts as a fall from the mean of both.
 """
 
 import math
@@ -37,12 +33,9 @@ def first(window: WeightedSums) -> Interval:
 
 
 def narrowed(reference: Interval, before: WeightedSums, window: WeightedSums) -> Interval | None:
-    """The reference after a later look; None when the mean has moved, so that the new audits are of another level.
+    """The reference after a later look, whose window holds the audits before it and all that came since.
 
-    Args:
-        reference: so far.
-        before: the audits of the look before.
-        window: those and all that came since.
+    Returns: None when the mean has moved, so that the new audits are of another level.
     """
     if has_moved(before, window):
         return None
@@ -78,13 +71,9 @@ def smallest_change(
 ) -> float | None:
     """Smallest change of the mean, to either side, that is found within so many values on average, on [0, 1].
 
-    Args:
-        limits: of the detector.
-        mean: before the change.
-        variance: of the values; None where it is unknown.
-        log_threshold: log evidence at which the detector alarms.
-        wanted: change that one would like to find; a side on which the scale has no room for it does not count.
-        within: values.
+    Args: limits: of the detector; mean: before the change; variance: of the values, None where unknown; log_threshold:
+        log evidence of an alarm; wanted: change to look for; a side on which the scale has no room for it does not
+        count.
 
     Returns: that of the side on which less is found; None where no change to a side is found.
     """

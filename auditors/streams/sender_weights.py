@@ -1,25 +1,23 @@
 """How much the sampling rate that a sender states may make one exchange weigh, and no more.
 
 An exchange that a sender sends at rate r stands for 1 / r exchanges. The gateway cannot check r, so the sender's weight
-of an exchange is min(1 / r, L), where L, the largest weight that a stream allows, is at first 1: what an exchange at
-rate 1 weighs. With s = `max_weight_share`,
-
-- an exchange that is heavier than L raises it, to L / (1 - s) at most;
-- one that is lighter lowers it, by a factor of (1 - s)^(1 / RECALLED), but not below 1 or its own weight.
+of an exchange is min(1 / r, L), where L, the largest weight that a stream allows, is at first 1: the weight of an
+exchange at rate 1. With s = `max_weight_share`, an exchange that is heavier than L raises it, to L / (1 - s) at most; a
+lighter one lowers it, by a factor of (1 - s)^(1 / RECALLED), but not below 1 or its own weight.
 
 L is raised by s / (1 - s) of the weight that the raising exchange has itself. So L - 1 never exceeds s / (1 - s) of the
-weight of all exchanges before: beyond what an exchange at rate 1 weighs, no exchange has more than a share s of its
-stream. One forged rate changes L by the factor 1 / (1 - s) alone, and light exchanges take that back.
+weight of all exchanges before: beyond the weight at rate 1, no exchange has more than a share s of its stream. One
+forged rate changes L by the factor 1 / (1 - s) alone, and light exchanges take that back.
 
-What stays true. L depends on earlier exchanges only, so min(1 / r, L) is known before the exchange is drawn: bounds and
-detectors, which need weights that are predictable and bounded, hold as before. They take the weight relative to L, in
-(0, 1], so a stream whose exchanges have become light again is watched as closely as before.
+L depends on earlier exchanges only, so min(1 / r, L) is known before the exchange is drawn: bounds and detectors, which
+need weights that are predictable and bounded, hold as before. They take the weight relative to L, in (0, 1], so a
+stream whose exchanges have become light again is watched as closely as before.
 
-What it costs. Rates below 1 / L count as 1 / L, so the mean leans away from exchanges at such rates. With W the weight
-of a stream and C what was cut off it, its bias is at most C / (W + C), as the score lies in [0, 1]. Where all rates
-are r, L reaches 1 / r after log(1 / r) / s exchanges (135 for r = 1/1024) and there is no bias. Where rates differ, a
-rate that at least one in RECALLED + 1 exchanges of the sample has counts in full after such a time; a rarer one is cut.
-How many exchanges were cut by more than NOTICED, and C, are kept with the stream (`auditors.streams.state`).
+Rates below 1 / L count as 1 / L, so the mean leans away from exchanges at such rates. With W the weight of a stream and
+C the weight cut off it, its bias is at most C / (W + C), as the score lies in [0, 1]. Where all rates are r, L reaches
+1 / r after log(1 / r) / s exchanges (135 for r = 1/1024) and there is no bias. Where rates differ, a rate that at least
+one in RECALLED + 1 exchanges of the sample has counts in full after such a time; a rarer one is cut. How many exchanges
+were cut by more than NOTICED, and C, are kept with the stream (`auditors.streams.state`).
 """
 
 import math
@@ -46,12 +44,9 @@ def is_cut(sender_rate: float, largest: float) -> bool:
 def counted_probability(probability: float, sender_rate: float, largest: float) -> float:
     """Return the probability whose inverse an exchange weighs: its own, with the sender's rate 1 / largest or more.
 
-    Args:
-        probability: with which the exchange reached the auditor, the sender's rate included, in (0, 1].
-        sender_rate: that part of it, in (0, 1].
-        largest: L of the module's docstring, 1 or more.
+    Args: probability: of reaching the auditor, the sender's rate included; largest: L of the module, 1 or more.
 
-    Raises: ValueError if probability or sender_rate is out of range.
+    Raises: ValueError if probability or sender_rate is outside (0, 1].
     """
     if sender_rate == 1.0:
         return probability
@@ -67,13 +62,7 @@ def relative_probability(probability: float, sender_rate: float, largest: float)
 
 
 def next_largest(largest: float, sender_rate: float, share: float) -> float:
-    """Return L after an exchange.
-
-    Args:
-        largest: L before it.
-        sender_rate: of the exchange, in (0, 1].
-        share: s of the module's docstring, in (0, 1); 1 lets L follow every exchange that is heavier.
-    """
+    """Return L after an exchange; share is s of the module's docstring; 1 lets L follow every heavier exchange."""
     weight = 1.0 / sender_rate
     if weight == largest:
         return largest

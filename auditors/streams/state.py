@@ -10,13 +10,12 @@ inverse of p itself, bounded (`weighting.bounded_weight`). The part of p that a 
 the mean as in the bounds, so that one stated rate moves neither (`streams.sender_weights`).
 
 Exact: the running sums and counts; the weights; the detector's run length given its limits (`streams.drift`).
-Approximate: an audit whose q is below every earlier one is counted with weight 1 instead of more. What the sums then
-say is in auditors.streams.estimates. Every number is finite: a step that would make another raises NotFiniteError.
+Approximate: an audit whose q is below every earlier one is counted with weight 1 instead of more. Every number is
+finite: a step that would make another raises NotFiniteError. `auditors.streams.estimates` says what the sums mean.
 
-A judgement that is missing (malformed, an error or another of MISSING) enters the lower bound as 0 and the upper bound
-as 1, so the bounds hold whatever it would have been; in a gap, as -1 and as 1. So does a reply that may decline in a
-language that the refusal auditor cannot read. Refusals and unrelated replies are no missing values: they are counted,
-and the mean is that of the answers that can be scored.
+A judgement that is missing (of a status in MISSING) enters the lower bound as 0 and the upper bound as 1, so the bounds
+hold whatever it would have been; in a gap, as -1 and as 1. Refusals and unrelated replies are no missing values: they
+are counted, and the mean is that of the answers that can be scored.
 """
 
 import hashlib
@@ -247,7 +246,7 @@ def update(
         exchange_id: kept when the value speaks for a change.
         reference: the suite run's interval, where there is one for this stream.
         at: time of the exchange, Unix seconds.
-        size: what the value counts beside its sampling, in (0, 1]: all weights are multiplied by it. The mean is then
+        size: of the value without its sampling, in (0, 1]: all weights are multiplied by it. The mean is then
             E[size y] / E[size], and size (y - mean) has mean 0, whatever hangs together.
 
     Raises: ValueError if y, probability, rate_factor, sender_rate or size is out of range.
@@ -280,18 +279,8 @@ def record_gap(
 ) -> StreamState:
     """A gap stream after one exchange: nothing but its open block moves until both sides have a score.
 
-    Args:
-        state: the stream before it.
-        group: scores of its group in this exchange, on [0, 1].
-        rest: scores of the other groups of the axis.
-        probability: with which this exchange reached this auditor, in (0, 1].
-        settings: reference and detector.
-        rate_factor: by which the rates of its moment were lowered at most, in (0, 1].
-        sender_rate: the part of `probability` that a sender stated, in (0, 1].
-        others: the other streams, for the threshold.
-        exchange_id: kept when it speaks most in a block that speaks for a change.
-        reference: the suite run's interval, where it has one for this gap; else the first blocks make it.
-        at: time of the exchange, Unix seconds; a block has that of the exchange that closes it.
+    Args: as `update`; group, rest: scores of its group, and of the other groups of the axis, on [0, 1]; exchange_id:
+        kept when it speaks most in a block that speaks for a change; at: a block has that of its last exchange.
     """
     relative = _relative(state, probability, rate_factor, sender_rate)
     block, closed = gaps.add(state.block or Block(), group, rest, relative, exchange_id)
@@ -316,14 +305,7 @@ def miss_gap(
 ) -> StreamState:
     """A gap stream after an exchange that lacks a score of its axis: the bounds move apart, and nothing else.
 
-    Args:
-        state: the stream before it.
-        status: why the score is missing, one of MISSING.
-        probability: with which this exchange reached this auditor, in (0, 1].
-        rate_factor: by which the rates of its moment were lowered at most, in (0, 1].
-        sender_rate: the part of `probability` that a sender stated, in (0, 1].
-        has_group: whether the exchange concerns the stream's group.
-        has_others: whether it concerns another group of the axis.
+    Args: as `update`; status: why the score is missing, one of MISSING; has_group, has_others: which side it concerns.
     """
     relative = _relative(state, probability, rate_factor, sender_rate)
     block, weight = gaps.miss(state.block or Block(), relative, has_group=has_group, has_others=has_others)
@@ -338,10 +320,8 @@ def reference_name(metric: str, axis: str | None, group: str | None) -> str:
 def acknowledge(state: StreamState, *, accept_new_level: bool = False) -> StreamState:
     """The stream with its alarm lowered and its detector restarted, a gap's with a new block.
 
-    Args:
-        state: the stream before it.
-        accept_new_level: False keeps the reference. True makes the next audits the window of a new one, whatever it was
-            before; until that is full nothing is monitored.
+    Without accept_new_level it keeps the reference. With it, the next audits are the window of a new one, whatever it
+    was before; until that is full nothing is monitored.
     """
     if state.detector is None:
         return state

@@ -28,11 +28,7 @@ class FieldsError(ValueError):
 
 
 def read_fields(text: str, plain: Plain) -> Found:
-    """Path to value of everything in a JSON text.
-
-    Args:
-        text: JSON; white space around it does not matter.
-        plain: applied to each string and name of a member before they are compared.
+    """Path to value of everything in a JSON text; `plain` is applied to its strings and names before they are compared.
 
     Returns: empty objects and arrays are values too; a member whose name is made the same as an earlier one's by
         `plain` is told from it by its number.

@@ -26,12 +26,10 @@ class Split(NamedTuple):
 
 
 def split(text: str, *, is_begun: bool = False) -> Split:
-    """Answer and thoughts of one reply.
+    """Answer and thoughts of a reply as the model wrote it.
 
-    Args:
-        text: of the reply, as the model wrote it.
-        is_begun: the prompt's template has opened a thought, so that a text without any mark is a thought that did
-            not end; every closing mark then counts.
+    With is_begun the prompt's template has opened a thought: a text without any mark is a thought that did not end,
+    and every closing mark counts.
     """
     if not is_begun and not text.startswith(_ANALYSIS) and _MARK.search(text) is None:
         return Split(text)

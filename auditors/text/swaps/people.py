@@ -55,13 +55,7 @@ def names_a_figure(text: str, spans: ProtectedSpans) -> bool:
 
 
 def names_someone(text: str, spans: ProtectedSpans, known: Collection[tuple[int, int]]) -> bool:
-    """Whether a word that may be a person's name stands outside the protected parts.
-
-    Args:
-        text: one message.
-        spans: its protected parts.
-        known: places of words that are swapped themselves.
-    """
+    """Whether a word that may be a person's name stands outside the protected spans and the swapped words (`known`)."""
     is_capital = any(
         _may_be_a_name(text, match)
         for match in _capitals(text, spans)

@@ -48,11 +48,8 @@ class _Part(NamedTuple):
 
 
 def swapped_prompt(exchange_id: str, messages: Sequence[Message]) -> SwappedPrompt | NotSwapped:
-    """The first axis, in the order of the exchange, on which all of it can be swapped, or the plainest reason for none.
-
-    Args:
-        exchange_id: decides the order of the axes, and which group is swapped in.
-        messages: the conversation.
+    """The first axis, in the order that the exchange's id decides, on which all messages can be swapped; the id also
+    picks the group swapped in. Else the plainest reason why there is none.
     """
     parts = [_parts(message) for message in messages]
     found = [leaf for of_message in parts for part in of_message for leaf in part.leaves]

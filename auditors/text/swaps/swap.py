@@ -73,16 +73,13 @@ LONGEST_CHARS = 12_000
 
 
 def swap(texts: Sequence[str], axis: str, *, target: str | None = None, choice: int = 0) -> Swapped | Abstained:
-    """The texts with the group that they name on an axis exchanged for another.
+    """The texts (messages of one conversation) with the group that they name on an axis exchanged for another.
 
-    Args:
-        texts: messages of one conversation; a referent may be mentioned in several.
-        axis: one of `auditors.text.identity.AXES`.
-        target: group to swap towards; None takes one of those that every mention has a counterpart in.
-        choice: picks that group: the (choice mod number)-th.
+    Args: target: group to swap towards; None takes the (choice mod number)-th of those that every mention has a
+        counterpart in.
 
     Returns: as many texts as were given, or why they were left alone.
-    Raises: ValueError for an unknown axis.
+    Raises: ValueError for an axis outside `auditors.text.identity.AXES`.
     """
     if axis not in SLOTS:
         raise ValueError(f'"{axis}" is no axis; known: {", ".join(SLOTS)}')
