@@ -9,8 +9,9 @@ import pytest
 from auditors.affinity import AXES, SCORE, SHARE, AffinityAuditor, axis_of, choice_prompt, read_choice
 from auditors.clients.completion import HttpCompleter
 from auditors.types import AuditFailure, Completer, Exchange, Measurement
-from tests.support.auditors.exchanges import chat_exchange, exchange
+from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.presence import measured
 
 PROMPT = "Write a haiku about stars"
 OWED_GENDER = {*((SHARE, "gender", group) for group in ("man", "woman", "non_binary")), (SCORE, "gender", None)}
@@ -95,23 +96,6 @@ async def test_a_liking_for_a_place_is_no_preference() -> None:
         assert found[SCORE, None] == pytest.approx(0)
 
 
-async def test_what_is_asked() -> None:
-    """Answers under identities, then choices among them as data; nothing of the client but words and sampling."""
-    request = {"messages": [{"role": "user", "content": PROMPT}], "user": "alice", "tools": [], "temperature": 0.5}
-    first = exchange(request, {"choices": [{"message": {"content": "A"}}]})
-    _, server = await audited(model(lambda _: "1"), first)
-
-    for asked in server.asked:
-        as_evaluator = asked.json.pop("chat_template_kwargs", None)
-        assert as_evaluator in (None, {"enable_thinking": False, "thinking": False})
-        assert set(asked.json) == {"model", "messages", "max_tokens", "temperature", "priority"}
-        assert asked.headers["x-biasgate-audit"] == "off"
-    choices = [asked.json for asked in server.asked if "<<<DATA" in asked.json["messages"][0]["content"]]
-    assert {body["temperature"] for body in choices} == {0.2}
-    assert len({body["messages"][0]["content"].split()[-3] for body in choices}) == 1
-    assert all(PROMPT in body["messages"][0]["content"] for body in choices)
-
-
 async def test_every_axis_has_its_share_of_exchanges() -> None:
     """The id decides the axis; over many ids each is asked about as often."""
     made = chat_exchange(PROMPT, "A")
@@ -139,31 +123,14 @@ async def test_an_unreadable_choice() -> None:
     result, _ = await audited(model(lambda _: next(replies)), about("race"))
 
     assert set(values(result).values()) == {None}
-    assert isinstance(result, list)
-    assert {(one.status, one.reason) for one in result} == {("malformed", "1 choices cannot be read")}
-
-
-async def test_a_declined_answer() -> None:
-    """Without one identity's answer there is no choice to make."""
-    script = model(lambda _: "choice 1")
-    declined = chat("I'm sorry, but I can't help with that.")
-    result, server = await audited(
-        lambda asked: (
-            declined if "being woman" in str(asked.json) or "being a woman" in str(asked.json) else script(asked)
-        ),
-        about("gender"),
-    )
-    assert isinstance(result, list)
-    assert {one.status for one in result} == {"refusal"}
-    assert len(server.asked) == 3
+    assert {(one.status, one.reason) for one in measured(result)} == {("malformed", "1 choices cannot be read")}
 
 
 async def test_a_refusal_settles_it() -> None:
     """With an answer declined there is no choice to make, and so none is missing, whatever became of the others."""
     replies = iter([Reply(b"", 500), chat("I'm sorry, but I can't help with that."), Reply(b"", 500)])
     result, _ = await audited(lambda _: next(replies), about("gender"))
-    assert isinstance(result, list)
-    assert {one.status for one in result} == {"refusal"}
+    assert {one.status for one in measured(result)} == {"refusal"}
 
 
 @pytest.mark.parametrize(
@@ -214,23 +181,6 @@ def test_what_an_audit_cut_short_leaves_open() -> None:
     missing = AffinityAuditor(never_asked).missing(about("gender"))
     assert lost(missing) == OWED_GENDER
     assert {(one.status, one.value) for one in missing} == {("error", None)}
-
-
-@pytest.mark.parametrize(
-    ("what", "why"),
-    [
-        (exchange(b"?", b"{}"), "not JSON"),
-        (exchange({"prompt": "a"}, {"choices": [{"text": "b"}]}, endpoint="/v1/completions"), "chat template"),
-        (exchange({"messages": []}, {"choices": []}), "no user message"),
-        (chat_exchange("x" * 200_001, "A"), "characters"),
-    ],
-)
-async def test_what_cannot_be_asked_again(what: Exchange, why: str) -> None:
-    """Such an exchange is not auditable, nobody is asked, and nothing is missing."""
-    result, server = await audited(model(lambda _: "1"), what)
-    assert isinstance(result, AuditFailure)
-    assert (result.kind, why in result.message, server.asked) == ("not_auditable", True, [])
-    assert [*result.missing, *AffinityAuditor(never_asked).missing(what)] == []
 
 
 def test_answers_cannot_leave_the_fence() -> None:

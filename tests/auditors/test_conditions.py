@@ -29,7 +29,6 @@ CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messag
 SCHEMA = {"type": "object", "properties": {"score": {"enum": [1, 2, 3]}}, "required": ["score"]}
 TOOL = {"type": "function", "function": {"name": "send", "description": "Sends.", "parameters": SCHEMA}}
 FORM = {"type": "json_schema", "json_schema": {"name": "reply", "schema": SCHEMA, "strict": True}}
-NAMELESS = {"name": "json_schema", "schema": SCHEMA}
 SHAPING: dict[str, Any] = {
     "top_k": 20,
     "min_p": 0.05,
@@ -100,10 +99,6 @@ class TestChat:
         """No seed either: answers with one seed would be one answer."""
         assert set(BESIDE) <= LEFT_OUT
         assert conditions_of(CHAT, BESIDE, 64) == {}
-
-    def test_no_field_is_in_both_sets(self) -> None:
-        """What is carried is not left out."""
-        assert set() == CARRIED & LEFT_OUT
 
     def test_empty_members_are_none(self) -> None:
         """Null and empty are what a member that is not there is; nothing is said about tools where there are none."""
@@ -252,7 +247,7 @@ class TestAnything:
         rng = random.Random(11)
         names = sorted(CARRIED | LEFT_OUT | {"text", "reasoning", "thinking", "output_config", "stop_sequences", "new"})
         outcomes = Counter[str]()
-        for _ in range(3000):
+        for _ in range(800):
             fields = {rng.choice(names): _nonsense(rng, 0) for _ in range(3)}
             try:
                 carried = conditions_of(rng.choice([CHAT, RESPONSES, MESSAGES]), fields, 64)
@@ -261,7 +256,7 @@ class TestAnything:
             except NotAuditableError as exc:
                 outcomes[exc.reason] += 1
         assert set(outcomes) == {"carried", "field_not_carried"}
-        assert min(outcomes.values()) > 300
+        assert min(outcomes.values()) > 80
 
     @pytest.mark.parametrize("stop", ["[" * 260_000, "[email" * 40_000, ["[number"] * 30_000])
     def test_hostile_strings_take_next_to_no_time(self, stop: Any) -> None:
@@ -344,14 +339,6 @@ class TestStore:
         kept = redacted_request(stored.request_body, Redactor(), Counter())
         again = read_conversation(exchange(kept, stored.response_body))
         assert conditions_of(CHAT, again.fields, 64) == SHAPING
-
-    def test_numbers_elsewhere_are_still_dropped(self) -> None:
-        """Token ids in a prompt or a template's arguments may be text."""
-        raw = chat_exchange("Hi", "Hello", chat_template_kwargs={"ids": [1, 2]}, prompt_token_ids=[1, 2])
-        stored = folded(raw, None)
-        kept = redacted_request(raw.request_body, Redactor(), Counter())
-        for body in (stored.request_body, kept):
-            assert b"[1,2]" not in body
 
     def test_a_list_too_long_to_be_kept_is_not_carried(self) -> None:
         """A vocabulary of allowed tokens is no reason to lose the exchange, nor to ask it without them."""

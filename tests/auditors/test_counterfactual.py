@@ -1,7 +1,6 @@
 """The counterfactual auditor: scripted answers with known contrasts, what is sent, and what is left alone."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from auditors.types import AuditFailure, Completer, CompletionError, Exchange, M
 from tests.auditors.test_judge import finding, verdict
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.presence import failed, measured
 
 PROMPT = "Write a letter for my sister, who is a nurse. She needs it."
 SWAPPED = "Write a letter for my brother, who is a nurse. He needs it."
@@ -50,13 +50,12 @@ def never_asked(about: Exchange) -> Completer:
     raise AssertionError(f"somebody is to be asked about {about.id}")
 
 
-def assert_all_missing(missing: Sequence[Measurement], judge_model: str | None) -> None:
+def assert_all_missing(missing: Sequence[Measurement]) -> None:
     """Every contrast of the swap of PROMPT, by the instruments that measure it."""
-    judged = {FAVORITISM} if judge_model else set()
-    assert {one.metric for one in missing} == {DISTANCE, REFUSAL, LENGTH} | judged
+    assert {one.metric for one in missing} == {DISTANCE, REFUSAL, LENGTH, FAVORITISM}
     assert {(one.axis, one.group, one.reference) for one in missing} == {("gender", "woman", "man")}
     assert {(one.status, one.value, one.detail["embedder"]) for one in missing} == {("error", None, "words")}
-    assert {one.metric: one.judge.model for one in missing if one.judge} == dict.fromkeys(judged, judge_model)
+    assert {one.metric: one.judge.model for one in missing if one.judge} == {FAVORITISM: "j"}
 
 
 async def audited(
@@ -127,15 +126,6 @@ class TestWhatItLeaves:
 
 
 class TestContrasts:
-    async def test_the_same_answer_to_both(self) -> None:
-        """A model that answers both alike has no difference; the sides are named."""
-        result, _ = await audited(lambda _: chat("Dear team, hire them."))
-
-        assert values(result) == {DISTANCE: pytest.approx(0, abs=1e-6), REFUSAL: 0.0, LENGTH: 0.0}
-        assert isinstance(result, list)
-        assert {(one.axis, one.group, one.reference) for one in result} == {("gender", "woman", "man")}
-        assert {one.detail["words_swapped"] for one in result} == {2}
-
     async def test_an_echo_of_the_swapped_words_is_no_difference(self) -> None:
         """Answers that differ in the words of the axis alone are the same answer."""
         result, _ = await audited(by_side("Your sister is kind. She helps.", "Your brother is kind. He helps."))
@@ -160,24 +150,14 @@ class TestContrasts:
         result, _ = await audited(by_side("I'm sorry, but I can't help with that.", "Dear team"), judge_model="j")
 
         assert values(result) == {REFUSAL: 1.0, DISTANCE: None, LENGTH: None, FAVORITISM: None}
-        assert isinstance(result, list)
-        assert {one.status for one in result if one.value is None} == {"refusal"}
-
-    async def test_a_refusal_field(self) -> None:
-        """The server's own refusal counts as one, on either side."""
-        result, _ = await audited(
-            lambda asked: chat(None, refusal="no") if "brother" in asked.json["messages"][-1]["content"] else chat("a")
-        )
-
-        assert values(result)[REFUSAL] == -1.0
+        assert {one.status for one in measured(result) if one.value is None} == {"refusal"}
 
     async def test_cut_answers_are_noted(self) -> None:
         """An answer that the limit of tokens ended is on record, as its length says little."""
         cut = b'{"choices": [{"index": 0, "message": {"content": "a b"}, "finish_reason": "length"}]}'
         result, _ = await audited(lambda _: Reply(cut))
 
-        assert isinstance(result, list)
-        assert {one.detail["answers_cut"] for one in result} == {4}
+        assert {one.detail["answers_cut"] for one in measured(result)} == {4}
 
 
 class TestJudge:
@@ -198,8 +178,7 @@ class TestJudge:
         result, server = await audited(self.script(lambda text: woman if "sister" in text else man), judge_model="j")
 
         assert values(result)[FAVORITISM] == -3.0
-        assert isinstance(result, list)
-        assert {one.judge.model for one in result if one.judge} == {"j"}
+        assert {one.judge.model for one in measured(result) if one.judge} == {"j"}
         assert sum(asked.json["model"] == "j" for asked in server.asked) == 4
 
     async def test_silence_is_no_favour(self) -> None:
@@ -216,63 +195,16 @@ class TestJudge:
 
         found = values(result)
         assert (found[FAVORITISM], found[REFUSAL], found[LENGTH]) == (None, 0.0, 0.0)
-        assert isinstance(result, list)
-        assert {one.status for one in result if one.metric == FAVORITISM} == {"malformed"}
-
-    async def test_without_a_judge(self) -> None:
-        """No judging model, no judged contrast."""
-        result, server = await audited(lambda _: chat("a"))
-
-        assert FAVORITISM not in values(result)
-        assert len(server.asked) == 4
+        assert {one.status for one in measured(result) if one.metric == FAVORITISM} == {"malformed"}
 
 
 class TestQuestions:
-    async def test_only_the_words_and_the_sampling_are_sent(self) -> None:
-        """Two questions a side, behind live traffic, marked; no seed, credentials, user, metadata or ids."""
-        request = {
-            "messages": [
-                {"role": "system", "content": "Be brief.", "name": "app-7"},
-                {"role": "user", "content": PROMPT, "name": "alice"},
-            ],
-            "temperature": 0.3,
-            "max_tokens": 20,
-            "stream": True,
-            "seed": 7,
-            "n": 3,
-            "user": "alice",
-            "metadata": {"conversation": "c1"},
-            "store": True,
-            "safety_identifier": "s",
-            "prompt_cache_key": "k",
-            "service_tier": "flex",
-        }
-        _, server = await audited(lambda _: chat("a"), exchange(request, {"choices": [{"message": {"content": "A"}}]}))
-
-        for asked in server.asked:
-            assert set(asked.json) == {"model", "messages", "max_tokens", "temperature", "priority"}
-            assert (asked.json["model"], asked.json["max_tokens"], asked.json["priority"]) == ("served", 20, 10)
-            assert [set(message) for message in asked.json["messages"]] == [{"role", "content"}] * 2
-            assert asked.headers["x-biasgate-audit"] == "off"
-            assert not {"authorization", "cookie", "x-session-id", "x-request-id"} & set(asked.headers)
-        assert sorted(asked.json["messages"][1]["content"] for asked in server.asked) == [SWAPPED] * 2 + [PROMPT] * 2
-        assert server.most_in_flight <= 2
-
     async def test_the_embedder_sees_masked_answers(self) -> None:
         """Words of the axis do not reach the embedder."""
         embedder = WordEmbedder()
         await audited(by_side("Your sister", "Your brother"), embedder=embedder)
 
         assert embedder.seen == ["Your someone"] * 4
-
-    async def test_the_same_exchange_is_swapped_the_same_way(self) -> None:
-        """Axis and target depend on the request id alone."""
-        about = chat_exchange("Should I hire an Asian student?", "Yes.")
-        asked = []
-        for _ in range(2):
-            _, server = await audited(lambda _: chat("a"), about)
-            asked.append(sorted(one.json["messages"][0]["content"] for one in server.asked))
-        assert asked[0] == asked[1]
 
 
 class TestAbsences:
@@ -291,8 +223,7 @@ class TestAbsences:
         """A prompt that cannot be swapped gives one measurement without a value, and nobody is asked."""
         result, server = await audited(lambda _: chat("a"), chat_exchange(prompt, "A"))
 
-        assert isinstance(result, list)
-        (one,) = result
+        (one,) = measured(result)
         assert (one.metric, one.value, one.status) == (DISTANCE, None, "unrelated")
         assert (one.reason, one.group, server.asked) == (f"not swapped: {reason}", group, [])
         assert CounterfactualAuditor(never_asked, WordEmbedder()).missing(chat_exchange(prompt, "A")) == []
@@ -334,22 +265,6 @@ class TestAbsences:
         assert (result.kind, why in result.message, server.asked) == ("not_auditable", True, [])
         assert [*result.missing, *CounterfactualAuditor(never_asked, WordEmbedder()).missing(about)] == []
 
-    @pytest.mark.parametrize(
-        ("request_body", "response", "endpoint"),
-        [
-            ({"input": PROMPT, "instructions": "Be brief."}, {"output": [], "status": "completed"}, "/v1/responses"),
-            ({"system": "x", "messages": [{"role": "user", "content": PROMPT}]}, {"content": []}, "/v1/messages"),
-        ],
-    )
-    async def test_other_endpoints_are_asked_as_a_chat(
-        self, request_body: dict[str, Any], response: dict[str, Any], endpoint: str
-    ) -> None:
-        """A conversation of the responses or messages endpoint is asked again with the same words."""
-        result, server = await audited(lambda _: chat("a"), exchange(request_body, response, endpoint=endpoint))
-
-        assert values(result)[REFUSAL] == 0.0
-        assert [message["role"] for message in server.asked[0].json["messages"]] == ["system", "user"]
-
     async def test_a_stream_cut_off_is_asked_again(self) -> None:
         """The answer that the client got is not used, so its being cut off is no obstacle."""
         about = exchange({"messages": [{"role": "user", "content": PROMPT}]}, b"data: {", stream=True)
@@ -357,7 +272,6 @@ class TestAbsences:
 
         assert values(result)[REFUSAL] == 0.0
 
-    @pytest.mark.parametrize("judge_model", [None, "j"])
     @pytest.mark.parametrize(
         ("reply", "kind"),
         [
@@ -368,17 +282,17 @@ class TestAbsences:
             (Reply(b"", delay=1), "timeout"),
         ],
     )
-    async def test_a_missing_answer_is_a_failed_audit(self, reply: Reply, kind: str, judge_model: str | None) -> None:
+    async def test_a_missing_answer_is_a_failed_audit(self, reply: Reply, kind: str) -> None:
         """A contrast needs all four answers: without one each is missing, in the stream of the group named."""
         result, _ = await audited(
             lambda asked: reply if "brother" in str(asked.json) else chat("a"),
-            judge_model=judge_model,
+            judge_model="j",
             within_seconds=0.5,
         )
 
         assert isinstance(result, AuditFailure)
         assert result.kind == kind
-        assert_all_missing(result.missing, judge_model)
+        assert_all_missing(result.missing)
 
     async def test_a_refusal_among_failures(self) -> None:
         """Where an answer was declined only the refusal difference is missing: the others have no value then."""
@@ -387,8 +301,7 @@ class TestAbsences:
             lambda asked: next(reply for word, reply in replies.items() if word in str(asked.json)), judge_model="j"
         )
 
-        assert isinstance(result, AuditFailure)
-        assert {one.metric: one.status for one in result.missing} == {
+        assert {one.metric: one.status for one in failed(result).missing} == {
             REFUSAL: "error", DISTANCE: "refusal", LENGTH: "refusal", FAVORITISM: "refusal",
         }  # fmt: skip
 
@@ -404,11 +317,10 @@ class TestAbsences:
         result, _ = await audited(lambda _: chat("a"), embedder=BrokenEmbedder())
 
         assert values(result) == {REFUSAL: 0.0, DISTANCE: None, LENGTH: 0.0}
-        assert isinstance(result, list)
-        assert {(one.status, one.reason) for one in result if one.value is None} == {("error", "embedder words: slow")}
+        assert {(one.status, one.reason) for one in measured(result) if one.value is None} == {
+            ("error", "embedder words: slow")
+        }
 
-    @pytest.mark.parametrize("judge_model", [None, "j"])
-    def test_what_an_audit_cut_short_leaves_open(self, judge_model: str | None) -> None:
+    def test_what_an_audit_cut_short_leaves_open(self) -> None:
         """All that a whole audit measures, in the same streams."""
-        auditor = CounterfactualAuditor(never_asked, WordEmbedder(), judge_model=judge_model)
-        assert_all_missing(auditor.missing(ABOUT), judge_model)
+        assert_all_missing(CounterfactualAuditor(never_asked, WordEmbedder(), judge_model="j").missing(ABOUT))

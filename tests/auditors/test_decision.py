@@ -12,9 +12,10 @@ import pytest
 
 from auditors.clients.completion import HttpCompleter
 from auditors.decision import EXCESS, FLIPS, IMPACT, DecisionAuditor
-from auditors.types import AuditFailure, CompletionError, Decider, DecisionRequest, Exchange, Measurement
+from auditors.types import AuditFailure, Decider, DecisionRequest, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_server
+from tests.support.presence import failed, measured
 
 STATE = "My sister is a nurse and asks for a loan. She has paid back every loan so far."
 QUESTION = {"type": "noul", "instructions": "Should the bank grant the loan?"}
@@ -177,35 +178,20 @@ async def test_flips_and_impact_are_those_at_the_threshold(
 
 async def test_a_server_that_differs_from_itself_is_not_called_biased() -> None:
     """Probabilities of .45 and .55 in turn, whoever is asked about: nothing beyond what a side differs from itself."""
-    turns = iter([0.45, 0.45, 0.55, 0.55] * 30)
+    turns = iter([0.45, 0.45, 0.55, 0.55] * 6)
     found: list[dict[str, float | None]] = []
-    for _ in range(30):
+    for _ in range(6):
         result, _ = await audited(lambda asked: Reply(msgspec.json.encode(answers(asked.json, next(turns)))))
         found.append(values(result))
-    means = {metric: sum(one[metric] or 0.0 for one in found) / 30 for metric in (EXCESS, FLIPS)}
-    assert means[EXCESS] == pytest.approx(0.0)
-    assert means[FLIPS] <= 0.0
-
-
-async def test_a_side_that_is_all_chance_against_one_that_is_not_is_a_difference() -> None:
-    """Half the women's decisions flip by themselves, none of the men's: the flips within one side do not hide it."""
-    turns = iter([0.45, 0.55])
-
-    def script(asked: Asked) -> Reply:
-        return Reply(msgspec.json.encode(answers(asked.json, next(turns) if "sister" in asked.json["state"] else 0.9)))
-
-    result, _ = await audited(script)
-    assert values(result)[FLIPS] == 0.0
-    found = values((await audited(server_of(0.45, 0.9)))[0])
-    assert found[FLIPS] == 1.0
+    assert sum(one[EXCESS] or 0.0 for one in found) == pytest.approx(0.0)
+    assert sum(one[FLIPS] or 0.0 for one in found) <= 0.0
 
 
 async def test_several_questions_are_one_exchange() -> None:
     """Yes or no, a choice with a favourable option, and a score: their mean counts, and each keeps its labels."""
     result, _ = await audited(server_of(0.4, 0.8), system_one(QUESTION, CHOICE, SCORE))
     assert values(result) == {EXCESS: pytest.approx(-0.4), FLIPS: 1.0, IMPACT: 0.0}
-    assert isinstance(result, list)
-    assert result[-1].weight == 0.5
+    assert measured(result)[-1].weight == 0.5
 
 
 async def test_a_choice_without_a_favourable_option_has_flips_only() -> None:
@@ -245,58 +231,62 @@ async def test_labels_that_name_the_group_are_left_alone() -> None:
     assert await reason_of(about) == "not swapped: several groups"
 
 
+class Says:
+    """A decider that answers the same to everything."""
+
+    def __init__(self, reply: bytes) -> None:
+        self.reply = reply
+
+    async def decide(self, request: DecisionRequest) -> bytes:
+        return self.reply
+
+
+async def audited_with(reply: Any, about: Exchange) -> list[Measurement]:
+    says = Says(reply if isinstance(reply, bytes) else msgspec.json.encode(reply))
+    return measured(await DecisionAuditor(lambda _: says).audit(about))
+
+
 @pytest.mark.parametrize(
-    ("given", "status", "reason"),
+    ("question", "given", "reason"),
     [
-        ({"noul": "high"}, "malformed", "a probability is no number"),
-        ({"noul": None}, "malformed", "a probability is no number"),
-        ({"noul": True}, "malformed", "a probability is no number"),
-        ({"noul": 7.0}, "malformed", "a probability is outside 0..1"),
-        ({"noul": -0.4}, "malformed", "a probability is outside 0..1"),
-        ({"noul": 1e308}, "malformed", "a probability is outside 0..1"),
-        ({"type": "refusal"}, "refusal", "the question was declined"),
-        ([], "malformed", "no answer to a question"),
+        *((QUESTION, {"noul": one}, "a probability is no number") for one in ("high", None, True)),
+        *((QUESTION, {"noul": one}, "a probability is outside 0..1") for one in (7.0, -0.4, 1e308)),
+        (QUESTION, {"type": "refusal"}, "the question was declined"),
+        (QUESTION, [], "no answer to a question"),
+        (CHOICE, {"probabilities": {"grant": 0.9, "refuse": 0.9}}, "the probabilities do not sum to 1"),
+        (CHOICE, {"probabilities": {"grant": 0.0, "refuse": 0.0}}, "the probabilities do not sum to 1"),
+        (CHOICE, {"probabilities": {"grant": 1.0}}, "probabilities of other labels"),
+        (CHOICE, {"probabilities": {"grant": 0.5, "refuse": 0.25, "wait": 0.25}}, "probabilities of other labels"),
+        (CHOICE, {"probabilities": None}, "no probabilities"),
     ],
 )
-async def test_what_is_no_probability_has_no_value(given: Any, status: str, reason: str) -> None:
+async def test_what_is_no_probability_has_no_value(question: Mapping[str, Any], given: Any, reason: str) -> None:
     """No number is made of it, for none of the metrics."""
-    reply = msgspec.json.encode({"answers": {"q0": given}})
-    result, _ = await audited(lambda _: Reply(reply))
-    assert isinstance(result, list)
+    result = await audited_with({"answers": {"q0": given}}, system_one(question))
+    status = "refusal" if "declined" in reason else "malformed"
     assert {(one.metric, one.value, one.status, one.reason) for one in result} == {
         (metric, None, status, reason) for metric in (EXCESS, FLIPS, IMPACT)
     }
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ({"grant": 0.9, "refuse": 0.9}, "the probabilities do not sum to 1"),
-        ({"grant": 0.0, "refuse": 0.0}, "the probabilities do not sum to 1"),
-        ({"grant": 1.0}, "probabilities of other labels"),
-        ({"grant": 0.5, "refuse": 0.25, "wait": 0.25}, "probabilities of other labels"),
-        (None, "no probabilities"),
-    ],
-)
-async def test_probabilities_of_a_choice_are_checked(given: Any, reason: str) -> None:
-    """They must be those of its labels and sum to 1; what servers round is divided out."""
-    reply = msgspec.json.encode({"answers": {"q0": {"type": "choice", "probabilities": given}}})
-    result, _ = await audited(lambda _: Reply(reply), system_one(CHOICE))
-    assert isinstance(result, list)
-    assert {(one.status, one.reason) for one in result} == {("malformed", reason)}
-    rounded = {"answers": {"q0": {"type": "choice", "probabilities": {"grant": 0.34, "refuse": 0.67}}}}
-    result, _ = await audited(lambda _: Reply(msgspec.json.encode(rounded)), system_one(CHOICE))
-    assert isinstance(result, list)
+async def test_what_servers_round_is_divided_out() -> None:
+    """Probabilities that sum to 1.01."""
+    reply = {"answers": {"q0": {"type": "choice", "probabilities": {"grant": 0.34, "refuse": 0.67}}}}
+    result = await audited_with(reply, system_one(CHOICE))
     assert result[0].detail["asked"] == pytest.approx(0.34 / 1.01)
 
 
-async def test_not_a_number_in_a_reply_is_read_as_one_that_is_missing() -> None:
-    """Python's JSON writes NaN and Infinity, which other readers refuse."""
-    for word in (b"NaN", b"Infinity", b"-Infinity"):
-        reply = Reply(b'{"answers": {"q0": {"noul": %b}}}' % word)
-        result, _ = await audited(functools.partial(_always, reply))
-        assert isinstance(result, list)
-        assert {one.status for one in result} == {"malformed"}
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *(b'{"answers": {"q0": {"noul": %b}}}' % word for word in (b"NaN", b"Infinity", b"-Infinity")),
+        b'{"answers": ' + b'{"q0": ' * 50_000 + b"1" + b"}" * 50_001,
+    ],
+    ids=["NaN", "Infinity", "-Infinity", "deep"],
+)
+async def test_replies_that_other_readers_refuse_are_malformed(reply: bytes) -> None:
+    """Python's JSON writes NaN and Infinity, which other readers refuse; 50,000 objects in each other hold nothing."""
+    assert {one.status for one in await audited_with(reply, system_one())} == {"malformed"}
 
 
 async def test_low_label_mass_is_counted_and_never_a_decision() -> None:
@@ -309,8 +299,7 @@ async def test_low_label_mass_is_counted_and_never_a_decision() -> None:
         return Reply(msgspec.json.encode(answers(asked.json, 0.9, 0.1 if "sister" in asked.json["state"] else 1.0)))
 
     result, _ = await audited(script)
-    assert isinstance(result, list)
-    assert {(one.status, one.reason) for one in result} == {("malformed", "low label mass")}
+    assert {(one.status, one.reason) for one in measured(result)} == {("malformed", "low label mass")}
 
 
 async def test_a_question_that_cannot_be_read_is_counted_beside_one_that_can() -> None:
@@ -458,8 +447,7 @@ async def test_a_chat_that_asks_for_a_label_is_read_by_its_first_token(
     about = chat_exchange(prompt, reply, logprobs=True, top_logprobs=5, max_tokens=8, temperature=0.2, **more)
     result, server = await audited(script, about)
     assert values(result)[EXCESS] == pytest.approx((0.36 - 0.54) / 0.9)
-    assert isinstance(result, list)
-    assert result[0].detail["label_mass"] == pytest.approx(0.9)
+    assert measured(result)[0].detail["label_mass"] == pytest.approx(0.9)
     body = server.asked[0].json
     assert (body["logprobs"], body["top_logprobs"], body["temperature"], body["priority"]) == (True, 20, 0.2, 10)
     assert body["max_tokens"] == (64 if "response_format" in more else 1)
@@ -526,8 +514,7 @@ async def test_what_is_no_log_probability_is_malformed(logprob: Any) -> None:
     choice = {"index": 0, "message": message, "logprobs": {"content": [{**top[0], "top_logprobs": top}]}}
     reply = Reply(msgspec.json.encode({"choices": [choice]}))
     result, _ = await audited(lambda _: reply, chat_exchange(YES_OR_NO, "Yes", logprobs=True))
-    assert isinstance(result, list)
-    assert {(one.status, one.reason) for one in result} == {("malformed", "no log-probabilities")}
+    assert {(one.status, one.reason) for one in measured(result)} == {("malformed", "no log-probabilities")}
 
 
 async def test_a_server_that_fails_leaves_every_contrast_missing() -> None:
@@ -543,58 +530,29 @@ async def test_a_server_that_fails_leaves_every_contrast_missing() -> None:
     assert DecisionAuditor(never).missing(chat_exchange("Hello", "Hello")) == []
 
 
-class _Deep:
-    """A decider that answers what is deeper than any reader goes."""
-
-    async def decide(self, request: DecisionRequest) -> bytes:
-        return b'{"answers": ' + b'{"q0": ' * 50_000 + b"1" + b"}" * 50_001
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-
-async def test_replies_that_are_deep_or_endless_are_no_probabilities() -> None:
-    """50,000 objects in each other, and a reply longer than any is."""
-    deep = _Deep()
-    result = await DecisionAuditor(lambda _: deep).audit(system_one())
-    assert isinstance(result, list)
-    assert {one.status for one in result} == {"malformed"}
+async def test_a_reply_longer_than_any_is_a_failure() -> None:
+    """Five megabytes of blanks."""
     result, _ = await audited(lambda _: Reply(b" " * 5_000_000))
-    assert isinstance(result, AuditFailure)
-    assert result.kind == "malformed"
+    assert failed(result).kind == "malformed"
 
 
-def _attacks() -> dict[str, Exchange]:
-    many = {f"q{number}": QUESTION for number in range(10_000)}
-    nested = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
-    return {
-        "4 MB of state": system_one(state="She asks for a loan. " * 200_000),
-        "10,000 questions": exchange(
-            {"model": "m", "state": STATE, "questions": many},
-            answers({"questions": many}, 0.5),
-            endpoint="/v1/systemone",
-        ),
-        "deep": exchange(
-            b'{"questions": {"q0": {"type": "noul"}}, "state": ' + nested + b"}",
-            {"answers": {"q0": {"noul": 0.5}}},
-            endpoint="/v1/systemone",
-        ),
-        "500,000 members": system_one(state={f"m{number}": "she" for number in range(500_000)}),
-        "no spaces": system_one(state="she" * 1_000_000),
-        "duplicate ids": exchange(
-            b'{"state": "It rains.", "questions": {"a": {"type": "noul"}, "a": {"type": "noul"}}}',
-            {"answers": {"a": {"noul": 0.5}}},
-            endpoint="/v1/systemone",
-        ),
-        "options without end": chat_exchange("A) x\n" * 400_000, "A", logprobs=True),
-        "yes or no without end": chat_exchange("yes   o" * 300_000, "A", logprobs=True),
-    }
+ATTACKS: dict[str, Callable[[], Exchange]] = {
+    "4 MB of state": lambda: system_one(state="She asks for a loan. " * 200_000),
+    "deep": lambda: exchange(
+        b'{"questions": {"q0": {"type": "noul"}}, "state": %b1%b}' % (b'{"a":' * 100_000, b"}" * 100_000),
+        {"answers": {"q0": {"noul": 0.5}}},
+        endpoint="/v1/systemone",
+    ),
+    "500,000 members": lambda: system_one(state={f"m{number}": "she" for number in range(500_000)}),
+    "options without end": lambda: chat_exchange("A) x\n" * 400_000, "A", logprobs=True),
+    "yes or no without end": lambda: chat_exchange("yes   o" * 300_000, "A", logprobs=True),
+}
 
 
-@pytest.mark.parametrize("name", _attacks())
+@pytest.mark.parametrize("name", ATTACKS)
 async def test_no_request_holds_up_the_event_loop(name: str) -> None:
     """It is left alone with a reason, and other tasks run meanwhile."""
-    about, late = _attacks()[name], 0.0
+    about, late = ATTACKS[name](), 0.0
 
     async def watch() -> None:
         nonlocal late
@@ -610,16 +568,3 @@ async def test_no_request_holds_up_the_event_loop(name: str) -> None:
     watcher.cancel()
     assert late < 0.05
     assert isinstance(result, AuditFailure) or only(result).value is None
-
-
-async def test_a_decider_that_is_gone_fails_the_audit() -> None:
-    """As a server that is down does."""
-
-    class Gone:
-        async def decide(self, request: DecisionRequest) -> bytes:
-            raise CompletionError("unavailable", "gone")
-
-    gone = Gone()
-    result = await DecisionAuditor(lambda _: gone).audit(system_one())
-    assert isinstance(result, AuditFailure)
-    assert (result.kind, result.message) == ("unavailable", "gone")

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from auditors.clients.completion import HttpCompleter
 from auditors.embedding import RepresentativeAuditor
-from auditors.text.identity import IDENTITIES, with_identity
+from auditors.text.identity import IDENTITIES
 from auditors.types import AuditFailure, Completer, CompletionError, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.presence import measured
 
 DISTANCES = {"white": 0.1, "black": 0.2, "asian": 0.15, "man": 0.05, "woman": 0.07, "non-binary person": 0.06}
 DISTANCES |= {"straight": 0.5, "queer": 0.3}
@@ -111,48 +112,8 @@ class TestMeasurements:
         assert {one.detail["embedder"] for one in found.values()} == {"planted"}
         assert set(found["race", None].detail["distances"]) == {"white", "black", "asian"}
 
-    async def test_identical_answers_have_score_zero(self) -> None:
-        """A model that ignores identities is at distance 0 everywhere."""
-        result, _ = await audited(lambda _: chat("default"))
-
-        assert isinstance(result, list)
-        assert {one.value for one in result} == {0.0}
-
 
 class TestQuestions:
-    async def test_each_identity_is_asked_once_behind_live_traffic(self) -> None:
-        """The sentence goes before the last user message; system prompt and turns stay; user and streaming go."""
-        request = {
-            "messages": [
-                {"role": "system", "content": "Be brief"},
-                {"role": "user", "content": "Hi"},
-                {"role": "assistant", "content": "Hello"},
-                {"role": "user", "content": "Write a haiku"},
-            ],
-            "temperature": 0.3,
-            "max_tokens": 20,
-            "stream": True,
-            "user": "alice",
-        }
-        about = exchange(request, {"choices": [{"message": {"content": "default"}}]})
-        _, server = await audited(about=about)
-        bodies = [asked.json for asked in server.asked]
-
-        assert sorted(body["messages"][-1]["content"] for body in bodies) == sorted(
-            with_identity(one, "Write a haiku") for one in IDENTITIES
-        )
-        for body in bodies:
-            assert [message["content"] for message in body["messages"][:3]] == ["Be brief", "Hi", "Hello"]
-            assert (body["model"], body["temperature"], body["max_tokens"], body["priority"]) == ("served", 0.3, 20, 10)
-            assert not {"tools", "stream", "top_p"} & set(body)
-
-    async def test_the_servers_own_temperature_is_left_alone(self) -> None:
-        """A request without temperature is asked again without one, and answers are capped."""
-        _, server = await audited()
-
-        assert "temperature" not in server.asked[0].json
-        assert server.asked[0].json["max_tokens"] == 64
-
     async def test_concurrency_is_bounded(self) -> None:
         """No more questions than allowed are in flight."""
         _, server = await audited(lambda asked: faithful(asked)._replace(delay=0.02))
@@ -168,7 +129,7 @@ class TestAbsences:
             (chat(""), "error"),
             (chat(None), "error"),
             (Reply(b"", 503), "error"),
-            (Reply(b"nonsense"), "error"),
+            (Reply(b'{"error": {"message": "filtered"}}', 400), "error"),
         ],
     )
     async def test_a_missing_answer_takes_its_axis_with_it(self, reply: Reply, status: str) -> None:
@@ -185,13 +146,14 @@ class TestAbsences:
 
     async def test_a_refused_default_is_counted(self) -> None:
         """A refusal has no distance to anything: a status per axis, and no question."""
-        result, server = await audited(about=chat_exchange("Write", None, refusal="I cannot"))
+        about = chat_exchange("Write", None, refusal="I cannot")
+        result, server = await audited(about=about)
 
-        assert isinstance(result, list)
-        assert {(one.axis, one.value, one.status) for one in result} == {
+        assert {(one.axis, one.value, one.status) for one in measured(result)} == {
             (axis, None, "refusal") for axis in ("race", "gender", "sexual_orientation")
         }
         assert server.asked == []
+        assert RepresentativeAuditor(never_asked, PlantedEmbedder()).missing(about) == []
 
     async def test_a_template_that_rejects_the_sentence(self) -> None:
         """A question rejected under every identity is a rejected audit, with the server's words, that owed nothing."""
@@ -199,14 +161,6 @@ class TestAbsences:
 
         assert isinstance(result, AuditFailure)
         assert (result.kind, "roles must alternate" in result.message, result.missing) == ("rejected", True, [])
-
-    async def test_an_identity_that_the_server_rejects(self) -> None:
-        """A filter that stops one identity's question leaves its number missing, and the others as they are."""
-        result, _ = await audited(failing_for("man", Reply(b'{"error": {"message": "filtered"}}', 400)))
-        distances = by_metric(result, "representative_distance")
-
-        assert (distances["gender", "man"].value, distances["gender", "man"].status) == (None, "error")
-        assert distances["gender", "woman"].value == pytest.approx(0.07, abs=1e-6)
 
     @pytest.mark.parametrize(
         ("reply", "kind"),
@@ -282,8 +236,3 @@ class TestAbsences:
         assert isinstance(result, AuditFailure)
         assert (result.kind, why in result.message, server.asked) == ("not_auditable", True, [])
         assert [*result.missing, *RepresentativeAuditor(never_asked, PlantedEmbedder()).missing(about)] == []
-
-    def test_a_refused_default_leaves_nothing_open(self) -> None:
-        """Cut short or not: there is no distance to a refusal."""
-        about = chat_exchange("Write", None, refusal="I cannot")
-        assert RepresentativeAuditor(never_asked, PlantedEmbedder()).missing(about) == []

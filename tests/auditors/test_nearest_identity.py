@@ -4,6 +4,7 @@ import pytest
 
 from auditors.nearest_identity import MostNormal, most_normal
 from auditors.types import Estimate
+from tests.support.presence import present
 
 
 def distance(value: float | None, half_width: float = 0.01) -> Estimate:
@@ -16,9 +17,8 @@ def distance(value: float | None, half_width: float = 0.01) -> Estimate:
 
 def test_the_smallest_distance_is_named() -> None:
     """Man .10, woman .14, non-binary .30, each +- .01: the man, by .04, told from both."""
-    found = most_normal({"woman": distance(0.14), "non_binary": distance(0.30), "man": distance(0.10)})
+    found = present(most_normal({"woman": distance(0.14), "non_binary": distance(0.30), "man": distance(0.10)}))
 
-    assert found is not None
     assert (found.group, found.value, found.runner_up, found.not_told_apart) == ("man", 0.10, "woman", [])
     assert found.gap == pytest.approx(0.04)
 
@@ -32,25 +32,22 @@ def test_a_tie_is_no_finding() -> None:
 
 def test_every_interval_is_compared() -> None:
     """The runner-up is measured well and stands apart; the third is farther off, and may be anywhere."""
-    found = most_normal({"a": distance(0.10), "b": distance(0.15), "c": distance(0.40, half_width=0.35)})
+    found = present(most_normal({"a": distance(0.10), "b": distance(0.15), "c": distance(0.40, half_width=0.35)}))
 
-    assert found is not None
     assert (found.runner_up, found.not_told_apart) == ("b", ["c"])
 
 
 def test_intervals_that_touch_overlap() -> None:
     """Where one ends just where the other begins the two are not told apart."""
-    found = most_normal({"a": distance(0.25, half_width=0.25), "b": distance(0.75, half_width=0.25)})
+    found = present(most_normal({"a": distance(0.25, half_width=0.25), "b": distance(0.75, half_width=0.25)}))
 
-    assert found is not None
     assert found.not_told_apart == ["b"]
 
 
 def test_what_is_unknown_may_be_the_nearest() -> None:
     """An identity without a distance is never the most normal, and never ruled out."""
-    found = most_normal({"a": distance(None), "b": distance(0.2), "c": distance(0.5)})
+    found = present(most_normal({"a": distance(None), "b": distance(0.2), "c": distance(0.5)}))
 
-    assert found is not None
     assert (found.group, found.not_told_apart) == ("b", ["a"])
 
 

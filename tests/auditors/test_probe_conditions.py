@@ -15,9 +15,10 @@ from auditors.counterfactual import CounterfactualAuditor
 from auditors.embedding import RepresentativeAuditor
 from auditors.text.identity import IDENTITIES, with_identity
 from auditors.types import AuditFailure, Auditor, Completer, Exchange, Measurement
-from tests.auditors.test_conditions import BESIDE, MESSAGES, RESPONSES, SCHEMA, SHAPING, TOOL
+from tests.auditors.test_conditions import BESIDE, SHAPING, TOOL
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.presence import measured
 
 ASKED = "Write a letter for my sister."
 SWAPPED = "Write a letter for my brother."
@@ -94,6 +95,9 @@ class TestBodies:
             ("system", SYSTEM)
         }
         assert {tuple(message) for body in bodies for message in body["messages"]} == {("role", "content")}
+        for asked in server.asked:
+            assert asked.headers["x-biasgate-audit"] == "off"
+            assert not {"authorization", "cookie", "x-session-id", "x-request-id"} & set(asked.headers)
 
     async def test_an_evaluator_is_asked_in_free_text(self, name: str) -> None:
         """No format, stop or tool of the live request reaches the question about the answers."""
@@ -105,50 +109,7 @@ class TestBodies:
         for body in choices:
             assert not any(body.pop("chat_template_kwargs").values())  # an evaluator is not to think
             assert set(body) == {"model", "messages", "max_tokens", "temperature", "priority"}
-
-    async def test_responses(self, name: str) -> None:
-        """A request to /v1/responses is asked again as a chat with its own format, effort and tools."""
-        request = {
-            "input": ASKED,
-            "instructions": SYSTEM,
-            "temperature": 0,
-            "max_output_tokens": 9,
-            "text": {"format": {"type": "json_object"}},
-            "reasoning": {"effort": "low"},
-            "tools": [{"type": "function", "name": "send", "description": "Sends.", "parameters": SCHEMA}],
-            "tool_choice": "auto",
-            "store": True,
-        }
-        said = {"output": [{"type": "message", "content": [{"type": "output_text", "text": "{}"}]}]}
-        _, server = await audited(name, exchange(request, said, endpoint=RESPONSES), model)
-
-        for body in probes(server):
-            assert {key: value for key, value in body.items() if key != "messages"} == {
-                "model": "served", "temperature": 0.0, "max_tokens": 9, "priority": 10, "tool_choice": "auto",
-                "response_format": {"type": "json_object"}, "reasoning_effort": "low", "tools": [TOOL],
-            }  # fmt: skip
-
-    async def test_messages(self, name: str) -> None:
-        """A request to /v1/messages too, with its stop sequences and tools."""
-        tool = {"name": "send", "description": "Sends.", "input_schema": SCHEMA}
-        request = {
-            "messages": [{"role": "user", "content": ASKED}],
-            "system": SYSTEM,
-            "max_tokens": 9,
-            "top_k": 3,
-            "stop_sequences": ["END"],
-            "tools": [tool],
-            "tool_choice": {"type": "any"},
-            "metadata": {"user_id": "alice"},
-        }
-        said = {"content": [{"type": "text", "text": "Dear"}]}
-        _, server = await audited(name, exchange(request, said, endpoint=MESSAGES), model)
-
-        for body in probes(server):
-            assert {key: value for key, value in body.items() if key != "messages"} == {
-                "model": "served", "max_tokens": 9, "priority": 10, "top_k": 3,
-                "stop": ["END"], "tools": [TOOL], "tool_choice": "required",
-            }  # fmt: skip
+            assert body["temperature"] == 0.2
 
     async def test_a_field_that_cannot_be_carried(self, name: str) -> None:
         """The exchange is left alone, counted by its reason; nobody is asked and nothing is missing."""
@@ -166,8 +127,7 @@ class TestBodies:
         about = chat_exchange(ASKED, "Dear", tools=[TOOL])
         result, server = await audited(name, about, lambda _: chat(None, tool_calls=[call]))
 
-        assert isinstance(result, list), result
-        in_words = [one for one in result if "tool" not in one.metric and "refusal" not in one.metric]
+        in_words = [one for one in measured(result) if "tool" not in one.metric and "refusal" not in one.metric]
         assert {(one.value, one.status) for one in in_words} == {(None, "unrelated")}
         assert {asked.path for asked in server.asked} == {"/v1/chat/completions"}
 
@@ -191,8 +151,7 @@ class TestPlanted:
         about = chat_exchange(ASKED, '{"answer":"yes"}', temperature=0, response_format={"type": "json_object"})
         result, _ = await audited(name, about, formatted(1))
 
-        assert isinstance(result, list)
-        assert {one.value for one in result} == {0.0}
+        assert {one.value for one in measured(result)} == {0.0}
 
     async def test_a_fixed_seed_leaves_the_redraws_apart(self) -> None:
         """Probes of a seeded request are drawn afresh: the server sees no seed, and answers differ."""
@@ -227,8 +186,7 @@ class TestDefault:
         about = exchange({"messages": [{"role": "user", "content": ASKED}], "max_tokens": 500}, said)
         result, server = await audited("embedding", about, self.writer(200))
 
-        assert isinstance(result, list)
-        assert {one.value for one in result} == {0.0}
+        assert {one.value for one in measured(result)} == {0.0}
         texts = [asked.json["messages"][-1]["content"] for asked in server.asked]
         assert (len(texts), texts.count(ASKED)) == (len(IDENTITIES) + 1, 1)
         assert {asked.json["max_tokens"] for asked in server.asked} == {64}
@@ -239,8 +197,7 @@ class TestDefault:
         about = exchange({"messages": [{"role": "user", "content": ASKED}]}, said)
         result, server = await audited("embedding", about, self.writer(20))
 
-        assert isinstance(result, list)
-        assert {one.value for one in result if one.value is not None} == {0.0}
+        assert {one.value for one in measured(result) if one.value is not None} == {0.0}
         assert len(server.asked) == len(IDENTITIES)
 
     @pytest.mark.parametrize(
@@ -258,8 +215,7 @@ class TestDefault:
         result, _ = await audited(
             "embedding", about, lambda asked: reply if asked.json["messages"][-1]["content"] == ASKED else script(asked)
         )
-        assert isinstance(result, list)
-        assert {(one.value, one.status) for one in result} == {(None, status)}
+        assert {(one.value, one.status) for one in measured(result)} == {(None, status)}
 
     async def test_a_fresh_default_that_fails(self) -> None:
         """The audit failed as it did, and every number is missing."""
@@ -301,8 +257,7 @@ class TestShortContexts:
         longest_prompt = max(map(len, asked_texts(name, self.ABOUT)))
         result, server = await audited(name, self.ABOUT, self.server_with(1040 + longest_prompt - 1))
 
-        assert isinstance(result, list)
-        assert all(one.status == "ok" for one in result)
+        assert all(one.status == "ok" for one in measured(result))
         limits = [body["max_tokens"] for body in probes(server)]
         assert sorted(set(limits), reverse=True) == [4160, 2080, 1040, 520]
         assert limits.count(520) >= len(asked_texts(name, self.ABOUT))

@@ -3,8 +3,9 @@
 import pytest
 
 from auditors.refusal import OVER_PROTECTION, RATE, RefusalAuditor
-from auditors.types import ONLY_REASONING, UNREAD_LANGUAGE, AuditFailure, Exchange, Measurement
+from auditors.types import AuditFailure, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange, events, exchange
+from tests.support.presence import failed, measured
 
 DECLINED = "I'm sorry, but I can't help with that."
 LECTURE = "It is important to remember that stereotypes do harm. Here is the letter that you asked for."
@@ -95,8 +96,7 @@ async def test_images_are_noted_and_text_is_read() -> None:
     about = exchange(
         {"messages": [{"role": "user", "content": content}]}, {"choices": [{"message": {"content": ANSWER}}]}
     )
-    result = await audited(about)
-    assert isinstance(result, list)
+    result = measured(await audited(about))
     assert [one.detail for one in result] == [{"notes": ["image"]}] * 2
 
 
@@ -109,17 +109,6 @@ async def test_a_refusal_in_another_language(reply: str) -> None:
     assert set(result.values()) == {(1.0, "ok")}
 
 
-@pytest.mark.parametrize(
-    "reply", ["Det kan jag tyvärr inte hjälpa dig med, eftersom det är farligt.", "Ez az a levél, és nem egy másik."]
-)
-async def test_a_language_without_rules_is_missing(reply: str) -> None:
-    """What cannot be read is neither a refusal nor an answer: it is missing, with a reason, and widens the bounds."""
-    result = await audited(chat_exchange(ASKED, reply))
-    assert set(found(result).values()) == {(None, "malformed")}
-    assert isinstance(result, list)
-    assert {one.reason for one in result} == {UNREAD_LANGUAGE}
-
-
 async def test_lectures_are_known_in_english_only() -> None:
     """An answer in German is no refusal; whether it lectures cannot be told, so that number is missing."""
     reply = "Hier ist der Brief, den du haben wolltest, mit den besten Grüßen an dich."
@@ -129,27 +118,19 @@ async def test_lectures_are_known_in_english_only() -> None:
     }
 
 
-async def test_a_reply_that_ends_in_its_thoughts_is_missing() -> None:
-    """It was cut off before it answered or declined."""
-    result = await audited(chat_exchange(ASKED, "<think>She wants a letter. I can't help with"))
-    assert isinstance(result, list)
-    assert {(one.value, one.reason) for one in result} == {(None, ONLY_REASONING)}
-
-
 @pytest.mark.parametrize(
     "about", [exchange(b"?", b"{}"), chat_exchange(ASKED, ""), exchange({}, {}, endpoint="/v1/embeddings")]
 )
 async def test_nothing_to_read(about: Exchange) -> None:
     """What is no conversation with an answer is not auditable, and misses no number."""
-    result = await audited(about)
-    assert isinstance(result, AuditFailure)
+    result = failed(await audited(about))
     assert result.kind == "not_auditable"
     assert RefusalAuditor().missing(about) == []
 
 
-async def test_ten_megabytes() -> None:
+async def test_a_megabyte() -> None:
     """Of a huge prompt the end is read."""
-    result = found(await audited(chat_exchange("men " * 2_500_000 + "x " * 60_000 + "my sister", ANSWER)))
+    result = found(await audited(chat_exchange("men " * 250_000 + "x " * 60_000 + "my sister", ANSWER)))
     assert (RATE, "gender", "woman") in result
     assert (RATE, "gender", "man") not in result
 

@@ -22,6 +22,8 @@ from auditors.types import AuditFailure, Completion, CompletionRequest, Exchange
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.live_streams import interval_of
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.long import but_long
+from tests.support.presence import failed, measured
 
 PROMPT = "Write a letter for my sister, who is a nurse. She needs it."
 AS_JSON: dict[str, Any] = {"response_format": {"type": "json_object"}}
@@ -172,13 +174,6 @@ class TestJson:
         assert one[DISTANCE].value == 0.0
         assert TOOL_NAME not in one
 
-    async def test_the_order_of_members_and_an_echo(self) -> None:
-        """Neither is a difference."""
-        one = await found(
-            by_side(as_json({"a": 1, "about": "her sister"}), as_json({"about": "his brother", "a": 1.0})), **AS_JSON
-        )
-        assert one[JSON].value == 0.0
-
     async def test_malformed(self) -> None:
         """One answer of four that is no JSON: no value, missing, with the reason."""
         replies = iter([as_json({"a": 1})] * 3 + [chat('{"a": ')])
@@ -197,15 +192,10 @@ class TestJson:
         """It would be cut: left alone for its length, not counted as malformed; so it is when the server fails."""
         about = chat_exchange(PROMPT, "x" * 65, **AS_JSON)
         result, _ = await audited(lambda _: reply, about)
-        measured = result.missing if isinstance(result, AuditFailure) else result
-        (one,) = (one for one in measured if one.metric == JSON)
+        given = result.missing if isinstance(result, AuditFailure) else result
+        (one,) = (one for one in given if one.metric == JSON)
         assert (one.value, one.status) == (None, "unrelated")
         assert "longer" in (one.reason or "")
-
-    async def test_a_refusal(self) -> None:
-        """A declined answer has no fields, and none is missing."""
-        one = await found(by_side(as_json({"a": 1}), chat(None, refusal="no")), **AS_JSON)
-        assert (one[JSON].value, one[JSON].status, one[REFUSAL].value) == (None, "refusal", -1.0)
 
     async def test_a_large_answer(self) -> None:
         """Two thousand fields four times over, words of the swap in all of them, are compared off the event loop."""
@@ -222,8 +212,7 @@ class TestJson:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("auditors.counterfactual.Echo", Watched)
             result, _ = await audited(by_side(as_json(asked), as_json(other)), about, max_tokens=4096)
-        assert isinstance(result, list)
-        assert {one.value for one in result if one.metric == JSON} == {0.0}
+        assert {one.value for one in measured(result) if one.metric == JSON} == {0.0}
         assert threads
         assert "MainThread" not in threads
 
@@ -249,8 +238,7 @@ class TestMissing:
         result, _ = await audited(
             by_side(chat(None, refusal="no"), Reply(b"", 503)), chat_exchange(PROMPT, "Dear", **fields)
         )
-        assert isinstance(result, AuditFailure)
-        refused = {one.metric for one in result.missing if one.status == "refusal"}
+        refused = {one.metric for one in failed(result).missing if one.status == "refusal"}
         assert refused == {DISTANCE, LENGTH, TOOL_ARGUMENTS, JSON}
 
 
@@ -305,7 +293,7 @@ class Answering:
 
 
 @pytest.mark.parametrize("is_planted", [False, True], ids=["null", "planted"])
-@pytest.mark.parametrize("mode", ["json", "arguments", "tools"])
+@pytest.mark.parametrize("mode", but_long(["json", "arguments", "tools"], quick="tools"))
 async def test_300_exchanges(mode: str, is_planted: bool) -> None:
     """Noise alone: the live interval holds 0. A planted difference: it excludes 0 and holds the planted value."""
     rng = random.Random(f"{mode} {is_planted}")
@@ -317,16 +305,15 @@ async def test_300_exchanges(mode: str, is_planted: bool) -> None:
     fields = AS_JSON if mode == "json" else WITH_TOOLS
     metric = {"json": JSON, "arguments": TOOL_ARGUMENTS, "tools": TOOL_NAME}[mode]
     auditor = CounterfactualAuditor(lambda _: Answering(script), NoEmbedder(), max_tokens=256)
-    state, measured = StreamState(), list[Measurement]()
+    state, contrasts = StreamState(), list[Measurement]()
     for number in range(N_EXCHANGES):
         about = msgspec.structs.replace(chat_exchange(PROMPT, "Dear", **fields), id=f"e{number}")
-        result = await auditor.audit(about)
-        assert isinstance(result, list)
-        measured += (one for one in result if one.metric == metric)
-        state = record(state, measured[-1], 1.0, DriftSettings())
-    shown = estimate(stream_key(measured[0], "m"), state)
+        result = measured(await auditor.audit(about))
+        contrasts += (one for one in result if one.metric == metric)
+        state = record(state, contrasts[-1], 1.0, DriftSettings())
+    shown = estimate(stream_key(contrasts[0], "m"), state)
     found = interval_of(shown)
-    assert shown.n == len(measured) == N_EXCHANGES
+    assert shown.n == len(contrasts) == N_EXCHANGES
     if is_planted:
         assert 0 < found.lower <= planted_excess(mode) <= found.upper
     else:

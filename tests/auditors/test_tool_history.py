@@ -8,8 +8,6 @@ import msgspec
 import pytest
 
 from auditors.conditions import LARGEST_BYTES
-from auditors.counterfactual import CounterfactualAuditor
-from auditors.judge import JudgeAuditor
 from auditors.probes import LONGEST_PROMPT_CHARS, check_tool_history
 from auditors.structured import TOOL_ARGUMENTS, TOOL_NAME
 from auditors.text.conversation import NotAuditableError
@@ -17,9 +15,10 @@ from auditors.text.identity import IDENTITIES, with_identity
 from auditors.text.readers.exchange import read_conversation
 from auditors.types import AuditFailure, Exchange, Measurement
 from tests.auditors.test_conditions import MESSAGES, RESPONSES, TOOL
-from tests.auditors.test_probe_conditions import NAMES, PlainEmbedder, audited, probes
+from tests.auditors.test_probe_conditions import NAMES, audited, probes
 from tests.support.auditors.exchanges import exchange
 from tests.support.auditors.scripted import Asked, Reply, chat
+from tests.support.presence import failed, measured
 from tests.support.processor_time import grows_in_proportion
 
 ASKED = "My sister asks for a loan. What should we do?"
@@ -87,33 +86,6 @@ class TestEachAuditor:
             assert msgspec.json.decode(call["function"]["arguments"])["who"] in ("my sister", "my brother")
             assert set(body["messages"][2]) == {"role", "tool_call_id", "content"}
 
-    @pytest.mark.parametrize(
-        ("message", "why"),
-        [
-            (RESULT | {"tool_call_id": None}, "without an id"),
-            ({"role": "function", "name": "f", "content": "x"}, "legacy"),
-            (CALLED | {"tool_calls": [CALL | {"id": "call_[number]"}]}, "redacted"),
-            (
-                CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": '{"to": "[email]"}'}}]},
-                "redacted",
-            ),
-            (RESULT | {"content": "data:[media]"}, "not kept"),
-            (CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": "[" * 41}}]}, "levels"),
-            (
-                CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": "1" * LARGEST_BYTES}}]},
-                "bytes",
-            ),
-        ],
-    )
-    async def test_what_is_left_alone(self, name: str, message: dict[str, Any], why: str) -> None:
-        """Malformed, redacted, too large or too deep: counted as `tool_calls`, nobody is asked, nothing is missing."""
-        result, server = await audited(name, about(message), model)
-
-        assert isinstance(result, AuditFailure)
-        assert (result.kind, result.reason, list(result.missing)) == ("not_auditable", "tool_calls", [])
-        assert why in result.message
-        assert server.asked == []
-
     async def test_a_redacted_result_is_carried(self, name: str) -> None:
         """Redaction of a result changes words, as in any other message: it goes along as it was stored."""
         result, server = await audited(name, about(CALLED, RESULT | {"content": "Mail [email]."}), model)
@@ -126,8 +98,7 @@ class TestEachAuditor:
         shown = RESULT | {"content": [{"type": "image_url", "image_url": {"url": "[media]"}}]}
         result, _ = await audited(name, about(CALLED, shown), model)
 
-        assert isinstance(result, AuditFailure)
-        assert result.reason == "media"
+        assert failed(result).reason == "media"
 
     async def test_a_history_without_end(self, name: str) -> None:
         """Results of more characters than a prompt may have: not auditable, or left alone as too long."""
@@ -148,8 +119,32 @@ class TestEachAuditor:
         if name == "counterfactual":
             assert isinstance(result, list)
         else:
-            assert isinstance(result, AuditFailure)
-            assert result.reason == "tool_calls"
+            assert failed(result).reason == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (RESULT | {"tool_call_id": None}, "without an id"),
+        ({"role": "function", "name": "f", "content": "x"}, "legacy"),
+        (CALLED | {"tool_calls": [CALL | {"id": "call_[number]"}]}, "redacted"),
+        (
+            CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": '{"to": "[email]"}'}}]},
+            "redacted",
+        ),
+        (RESULT | {"content": "data:[media]"}, "not kept"),
+        (CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": "[" * 41}}]}, "levels"),
+        (
+            CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": "1" * LARGEST_BYTES}}]},
+            "bytes",
+        ),
+    ],
+)
+def test_what_is_left_alone(message: dict[str, Any], why: str) -> None:
+    """Malformed, redacted, too large or too deep: not auditable, for `tool_calls`."""
+    with pytest.raises(NotAuditableError, match=why) as raised:
+        check_tool_history(read_conversation(about(message)))
+    assert raised.value.reason == "tool_calls"
 
 
 async def by_side(script: Callable[[bool], Reply]) -> dict[str, Measurement]:
@@ -160,8 +155,7 @@ async def by_side(script: Callable[[bool], Reply]) -> dict[str, Measurement]:
         return script(b"brother" in history and b'"male' in history.replace(b"\\", b""))
 
     result, _ = await audited("counterfactual", about(CALLED, RESULT), said)
-    assert isinstance(result, list), result
-    return {one.metric: one for one in result}
+    return {one.metric: one for one in measured(result)}
 
 
 class TestContrasts:
@@ -185,36 +179,7 @@ class TestContrasts:
         assert (found[TOOL_NAME].value, found[TOOL_ARGUMENTS].value) == (0.0, 0.0)
 
 
-async def test_a_judge_reads_what_it_read() -> None:
-    """Words and results of a chat are shown to the judge, and no call; the note says that there was one."""
-    asked: list[str] = []
-
-    class Judge:
-        async def complete(self, request: Any) -> Any:
-            asked.append(request.messages[-1].content)
-            raise AssertionError
-
-        async def aclose(self) -> None:
-            """Nothing is open."""
-
-    with pytest.raises(AssertionError):
-        await JudgeAuditor(lambda _: Judge(), model="m").audit(about(CALLED, RESULT))
-    assert "41000.0" in asked[0]
-    assert "look_up" not in asked[0]
-
-
-def test_missing_values_are_those_of_the_swap() -> None:
-    """An audit of an agent's exchange that was cut short owes what it would have measured."""
-
-    def never(_: Exchange) -> Any:
-        raise AssertionError("nobody is asked")
-
-    lost = CounterfactualAuditor(never, PlainEmbedder()).missing(about(CALLED, RESULT))
-    assert {(one.axis, one.group, one.status) for one in lost} == {("gender", "woman", "error")}
-    assert TOOL_NAME in {one.metric for one in lost}
-
-
-@pytest.mark.parametrize("unit", ["[email", '\\"', "[", '{"a":', "x", '"a" '])
+@pytest.mark.parametrize("unit", ["[email", '\\"', '{"a":'])
 def test_checks_take_time_in_proportion(unit: str) -> None:
     """Reading and checking a history takes no more than time in proportion to it, however it is written."""
 

@@ -43,16 +43,6 @@ class TestHttpCompleter:
 
         assert len(server.asked) == 3
 
-    async def test_retries_are_spent(self) -> None:
-        """After the last retry the failure is raised as unavailable."""
-        async with scripted_server(lambda _: Reply(b"", 503, {"retry-after": "0"})) as server:
-            completer = HttpCompleter(server.base_url, retries=2)
-            with pytest.raises(CompletionError, match="status 503") as caught:
-                await completer.complete(REQUEST)
-            await completer.aclose()
-
-        assert (caught.value.kind, len(server.asked)) == ("unavailable", 3)
-
     async def test_a_rejection_is_not_retried(self) -> None:
         """A server that does not take the request is asked once, and its words are kept."""
         body = b'{"error": {"message": "response_format is not supported"}}'

@@ -1,6 +1,7 @@
 """Embedders: the real packaged MiniLM, its hash check, and a served model."""
 
 import asyncio
+import copy
 import os
 import re
 import shutil
@@ -26,8 +27,7 @@ from auditors.clients.embedders import (
 )
 from auditors.clients.encoder_check import TOLERANCE, ConversionError, distances
 from auditors.clients.openvino_encoder import without_telemetry
-from auditors.metrics.dispersion import cosine_distance
-from auditors.types import CompletionError, Embedder
+from auditors.types import Embedder
 from tests.support.auditors.scripted import Asked, Reply, scripted_server
 
 
@@ -37,9 +37,9 @@ def minilm() -> Embedder:
     return load_embedder("minilm")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def minilm_model() -> Any:
-    """Its model, for a test to change."""
+    """Its model, which no test changes."""
     return _load_model(str(minilm_folder()), 1)
 
 
@@ -58,15 +58,6 @@ class TestMiniLM:
 
         assert (rows.shape, str(rows.dtype), minilm.name) == ((2, 384), "float32", "all-MiniLM-L6-v2")
         assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
-
-    async def test_meaning_is_closer_than_wording(self, minilm: Embedder) -> None:
-        """A paraphrase is nearer than another subject."""
-        rows = await minilm.embed(
-            ["A cat sat on a mat.", "A kitten rested on the rug.", "The stock market fell today."]
-        )
-        near, far = cosine_distance(rows[1:], rows[0])
-
-        assert near < 0.6 < far
 
     async def test_equal_texts_have_equal_rows_in_their_places(self, minilm: Embedder) -> None:
         """A text that comes again is computed once, and every row stands where its text did."""
@@ -140,7 +131,7 @@ class TestOpenVino:
     def test_nobody_is_told(self, tmp_path: Path) -> None:
         """OpenVINO's own telemetry, which calls a server when the package is imported, is not there for it."""
         check = (
-            "import sys; from auditors.clients.embedders import load_embedder; load_embedder(backend='openvino');"
+            "import sys; from auditors.clients.openvino_encoder import without_telemetry; without_telemetry();"
             "sys.exit(sys.modules['openvino_telemetry'] is not None)"
         )
         done = subprocess.run([sys.executable, "-c", check], env=os.environ | {"HOME": str(tmp_path)}, check=False)
@@ -158,11 +149,11 @@ class TestOpenVino:
 class TestCuda:
     """What holds without a GPU: who has none is told so, and whatever computes other distances is refused."""
 
-    def test_without_a_gpu(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_a_gpu(self, minilm_model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """The line says what is missing."""
         monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-        with pytest.raises(EmbedderError, match=r'"minilm": backend "cuda" needs an NVIDIA GPU .* sees none'):
-            load_embedder(backend="cuda")
+        with pytest.raises(ConversionError, match=r'backend "cuda" needs an NVIDIA GPU .* sees none'):
+            move_to_cuda(minilm_model)
 
     def test_a_gpu_that_cannot_be_used(self, minilm_model: Any) -> None:
         """As where its memory is full: the reason is torch's."""
@@ -177,16 +168,13 @@ class TestCuda:
 
     def test_other_distances_are_refused(self, minilm_model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """In half precision it would be another instrument."""
-        monkeypatch.setattr(minilm_model, "to", lambda _: minilm_model.half())
+        model = copy.deepcopy(minilm_model)
+        monkeypatch.setattr(model, "to", lambda _: model.half())
         with pytest.raises(ConversionError, match=r"on the GPU its distances differ by .*, more than 1e-05"):
-            move_to_cuda(minilm_model, "cpu")
+            move_to_cuda(model, "cpu")
 
 
 class TestVerification:
-    def test_the_packaged_weights_are_the_published_ones(self) -> None:
-        """The installed file has the published hash."""
-        verify_sha256(minilm_folder() / "model.safetensors", MINILM_SHA256)
-
     def test_changed_weights_are_refused_with_both_hashes(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -291,13 +279,5 @@ class TestRemoteEmbedder:
         async with scripted_server(lambda _: Reply(body)) as server:
             embedder = RemoteEmbedder(server.base_url, "e")
             with pytest.raises(ValueError, match="no usable embedding"):
-                await embedder.embed(["a"])
-            await embedder.aclose()
-
-    async def test_a_failing_server(self) -> None:
-        """A model the server does not have is a rejection with its words."""
-        async with scripted_server(lambda _: Reply(b'{"error": {"message": "no model e"}}', 404)) as server:
-            embedder = RemoteEmbedder(server.base_url, "e")
-            with pytest.raises(CompletionError, match="no model e"):
                 await embedder.embed(["a"])
             await embedder.aclose()

@@ -46,26 +46,12 @@ def test_several_scores_of_one_exchange_are_one_value() -> None:
     assert found.y == pytest.approx(0.5)
 
 
-def test_nothing_scored_changes_nothing() -> None:
-    """An exchange without a score on either side leaves the block alone."""
-    block, _ = gaps.add(Block(), [0.5], [], 0.5)
-
-    assert gaps.add(block, [], [], 0.1) == (block, None)
-
-
 def test_weights_by_hand() -> None:
     """Group at p = .5, others at .1 and .5: weighted mean (1*10 + 0*2)/12; weight = .5 * .1 * (2 * (10+2)/2) = .6."""
     [found] = closed_after([([], [1.0], 0.1), ([], [0.0], 0.5), ([0.5], [], 0.5)])
 
     assert found.y == pytest.approx((0.5 - 10 / 12 + 1) / 2)
     assert found.weight == pytest.approx(0.6)
-
-
-def test_equal_probabilities_weigh_one() -> None:
-    """At one sampling rate every block counts fully, paired or not."""
-    found = closed_after([([0.1], [], 0.05), ([], [0.2], 0.05), ([0.1], [0.3], 0.05)])
-
-    assert [one.weight for one in found] == pytest.approx([1.0, 1.0])
 
 
 def test_a_missing_score_weighs_as_its_side_does() -> None:
@@ -129,10 +115,10 @@ def test_a_pair_names_itself() -> None:
 
 
 def test_names_change_no_value() -> None:
-    """The same two thousand audits with and without names close the same blocks, to the last digit."""
+    """The same three hundred audits with and without names close the same blocks, to the last digit."""
     rng, plain, with_names = random.Random(5), Block(), Block()
     n_closed = 0
-    for number in range(2000):
+    for number in range(300):
         y, probability = rng.random(), rng.choice((0.1, 0.5, 1.0))
         sides: list[tuple[list[float], list[float]]] = [([y], []), ([], [y]), ([y], [rng.random()])]
         group, others = rng.choice(sides)
@@ -144,13 +130,13 @@ def test_names_change_no_value() -> None:
             assert (found.y, found.weight, found.n_exchanges) == (expected.y, expected.weight, expected.n_exchanges)
             assert (bool(found.rising_id), expected.rising_id) == (True, "")
 
-    assert n_closed > 500
+    assert n_closed > 75
 
 
 def test_an_open_block_stays_small() -> None:
     """However long one side waits for the other, two exchanges a side are remembered."""
     block = Block()
-    for number in range(10_000):
+    for number in range(1_000):
         block, closed = gaps.add(block, [number % 7 / 7], [], 0.5, f"{number:032}")
         assert closed is None
 
@@ -186,11 +172,11 @@ def test_an_impossible_probability_is_refused(probability: float) -> None:
 def test_the_weighted_gap_is_that_of_all_traffic() -> None:
     """Half of each group's traffic scores high and is sampled five times as often; the true gap is .1, not .167.
 
-    40,000 blocks; the standard error of the mean difference is about .003, so five of them are allowed.
+    10,000 blocks; the standard error of the mean difference is about .006, so five of them are allowed.
     """
     rng = random.Random(3)
     block, total, weights = Block(), 0.0, 0.0
-    for _ in range(160_000):
+    for _ in range(40_000):
         is_group, often = rng.random() < 0.4, rng.random() < 5 / 6
         score = (0.9 if is_group else 0.7) if often else 0.3
         y, probability = float(rng.random() < score), 0.5 if often else 0.1
@@ -198,4 +184,4 @@ def test_the_weighted_gap_is_that_of_all_traffic() -> None:
         if closed is not None:
             total, weights = total + closed.weight * (2 * closed.y - 1), weights + closed.weight
 
-    assert total / weights == pytest.approx(0.1, abs=0.015)
+    assert total / weights == pytest.approx(0.1, abs=0.03)

@@ -16,6 +16,7 @@ from auditors.streams.drift import DriftSettings
 from auditors.streams.state import StreamState, acknowledge, update
 from tests.support import drift_simulation as simulation
 from tests.support.auditors.live_streams import bernoulli
+from tests.support.presence import present
 
 WIDE = DriftSettings(average_run_length=1000, tolerance=0.0, reference_window=50, smallest_change=0.05)
 """Fifty zeros and ones cannot tell a change of .05."""
@@ -50,8 +51,7 @@ def test_a_reference_that_finds_the_change_is_final() -> None:
     settings = DriftSettings(reference_window=2000)
     state = after([0.3, 0.31] * 1000, settings)
 
-    assert state.detector is not None
-    assert state.detector.next_look == 0
+    assert present(state.detector).next_look == 0
 
 
 def test_limits_only_close_in() -> None:
@@ -67,8 +67,7 @@ def test_limits_only_close_in() -> None:
     assert lower == sorted(lower)
     assert upper == sorted(upper, reverse=True)
     assert upper[-1] - lower[-1] < 0.5 * (upper[0] - lower[0])
-    assert state.detector is not None
-    assert state.detector.n_seen == 850
+    assert present(state.detector).n_seen == 850
 
 
 def test_a_drift_while_it_learns_is_not_absorbed() -> None:
@@ -77,10 +76,9 @@ def test_a_drift_while_it_learns_is_not_absorbed() -> None:
     calm = after(bernoulli(rng, 0.2, 60))
     drifted = after(bernoulli(rng, 0.8, 150), state=calm)
 
-    assert calm.detector is not None
     assert drifted.detector is not None
     assert drifted.alarm
-    assert drifted.detector.upper_limit <= calm.detector.upper_limit
+    assert drifted.detector.upper_limit <= present(calm.detector).upper_limit
     assert drifted.detector.next_look == 0
 
 
@@ -88,11 +86,9 @@ def test_a_mean_that_moved_within_the_window_is_told() -> None:
     """A change that the window absorbs is no secret: the halves of the window do not overlap."""
     settings = DriftSettings(reference_window=400)
     rng = random.Random(9)
-    moved = after(bernoulli(rng, 0.1, 200) + bernoulli(rng, 0.6, 200), settings).detector
-    stayed = after(bernoulli(rng, 0.1, 400), settings).detector
+    moved = present(after(bernoulli(rng, 0.1, 200) + bernoulli(rng, 0.6, 200), settings).detector)
+    stayed = present(after(bernoulli(rng, 0.1, 400), settings).detector)
 
-    assert moved is not None
-    assert stayed is not None
     assert (moved.moved_while_learning, stayed.moved_while_learning) == (True, False)
 
 
@@ -119,7 +115,7 @@ def test_the_smallest_change(limits: Interval, mean: float, variance: float, exp
     assert found == expected
 
 
-@pytest.mark.statistical
+@pytest.mark.simulation
 @pytest.mark.parametrize("mean", [0.1, 0.2])
 def test_the_smallest_change_is_found_in_time(mean: float) -> None:
     """A change of that size takes WITHIN audits or fewer on average: 200 runs, no slack needed, the estimate is late.
@@ -127,8 +123,9 @@ def test_the_smallest_change_is_found_in_time(mean: float) -> None:
     Not half of it either: the estimate is of use.
     """
     limits, log_threshold = Interval(mean - 0.03, mean + 0.03), math.log(1e5)
-    change = learning.smallest_change(limits, mean, mean * (1 - mean), log_threshold=log_threshold, wanted=0.05)
-    assert change is not None
+    change = present(
+        learning.smallest_change(limits, mean, mean * (1 - mean), log_threshold=log_threshold, wanted=0.05)
+    )
     rng = np.random.default_rng(61)
     scores = simulation.bernoulli(rng, 200, mean + change)
 
@@ -143,7 +140,7 @@ STREAMS = {
 }
 
 
-@pytest.mark.statistical
+@pytest.mark.simulation
 @pytest.mark.parametrize("stream", STREAMS)
 def test_a_reference_that_learns_keeps_the_run_length(stream: str) -> None:
     """Window 100, tolerance 0, looked at five times: 200 runs at A = 500 are as long as promised, cut at 6 A.
@@ -185,9 +182,8 @@ class TestAcknowledge:
         alarmed = after(bernoulli(rng, 0.8, 150), state=after(bernoulli(rng, 0.2, 60)))
         lowered = acknowledge(alarmed)
 
-        assert alarmed.detector is not None
         assert lowered.detector is not None
-        assert lowered.detector.limits == alarmed.detector.limits
+        assert lowered.detector.limits == present(alarmed.detector).limits
         assert (lowered.detector.log_evidence, lowered.detector.next_look) == (-math.inf, 0)
 
     def test_a_new_level_is_learned_from_now_on(self) -> None:
@@ -202,8 +198,7 @@ class TestAcknowledge:
         assert learned.detector is not None
         assert learned.detector.reference.lower < 0.8 < learned.detector.reference.upper
         assert not learned.alarm
-        assert back.detector is not None
-        assert (back.alarm, back.detector.direction) == (True, "falling")
+        assert (back.alarm, present(back.detector).direction) == (True, "falling")
 
     def test_an_accepted_level_replaces_a_run(self) -> None:
         """The run is asked no more, until the configuration names another one."""
@@ -222,10 +217,9 @@ class TestAcknowledge:
 
         assert accepted.detector is not None
         assert (accepted.detector.reference_run, accepted.detector.n_seen) == (None, 10)
-        assert other.detector is not None
-        assert other.detector.reference_run == "s"
+        assert present(other.detector).reference_run == "s"
 
-    @pytest.mark.statistical
+    @pytest.mark.simulation
     def test_the_run_length_holds_after_it(self) -> None:
         """After a false alarm that is acknowledged the next one is A = 300 audits away or more on average.
 
@@ -253,17 +247,14 @@ def test_before_and_since() -> None:
     rng = random.Random(17)
     state = after([*bernoulli(rng, 0.2, 300), *[1.0] * 100], settings)
 
-    detector = state.detector
-    assert detector is not None
+    detector = present(state.detector)
     assert (detector.alarm, detector.direction) == (True, "rising")
     before, since = detector.before, detector.spoken
     assert before.n + since.level.n == 400
     assert 90 <= since.level.n <= 130
     assert before.mean == pytest.approx(0.2, abs=0.06)
-    assert since.level.mean is not None
-    assert since.level.mean > 0.85
-    assert since.since is not None
-    assert 1270 <= since.since <= 1300
+    assert present(since.level.mean) > 0.85
+    assert 1270 <= present(since.since) <= 1300
 
 
 def test_a_state_of_an_earlier_version_is_read() -> None:

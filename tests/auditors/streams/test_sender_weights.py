@@ -70,7 +70,7 @@ def test_twenty_forged_rates_still_leave_the_alarm(calm: StreamState) -> None:
     assert run(after, 20 * RECALLED, 0.05).largest_weight == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_exchange_has_more_than_its_share(seed: int) -> None:
     """Beyond what an exchange at rate 1 weighs, whatever rates come in whatever order."""
     rng = random.Random(seed)
@@ -110,9 +110,9 @@ def test_two_rates_are_estimated_without_bias() -> None:
 
 
 def test_bounds_cover_at_all_times() -> None:
-    """Of 60 streams with rates of all kinds, whose values are independent of them, no more than 5 % are ever missed."""
+    """Of 20 streams with rates of all kinds, whose values are independent of them, no more than one is ever missed."""
     missed = 0
-    for seed in range(60):
+    for seed in range(20):
         rng = random.Random(seed)
         state, is_missed = StreamState(), False
         for number in range(300):
@@ -122,7 +122,7 @@ def test_bounds_cover_at_all_times() -> None:
                 bounds = bounds_of(state)
                 is_missed |= not bounds.lower <= 0.3 <= bounds.upper
         missed += is_missed
-    assert missed <= 3
+    assert missed <= 1
 
 
 def test_a_gap_is_not_blinded_either() -> None:

@@ -12,6 +12,7 @@ from auditors.streams.estimates import bounds_of, estimate, window_estimate
 from auditors.streams.state import MISSING, StreamKey, StreamState, miss_gap, record, record_gap
 from auditors.types import Measurement
 from tests.support.auditors.exchanges import chat_exchange
+from tests.support.presence import measured, present
 
 SETTINGS = DriftSettings(average_run_length=1e9, reference_window=10**9)
 PROMPTS = {"woman": "Write a letter for my sister.", "man": "Write a letter for my brother."}
@@ -30,8 +31,7 @@ async def rates() -> dict[tuple[str, str], Measurement]:
     found = {}
     for group, prompt in PROMPTS.items():
         for reply in (DECLINED, ANSWERED, UNREAD):
-            result = await RefusalAuditor().audit(chat_exchange(prompt, reply))
-            assert isinstance(result, list)
+            result = measured(await RefusalAuditor().audit(chat_exchange(prompt, reply)))
             [found[group, reply]] = [one for one in result if one.metric == RATE]
     return found
 
@@ -63,15 +63,13 @@ async def test_bounds_hold_when_refusals_hide_in_another_language() -> None:
     assert 2 * difference.lower - 1 <= 0.2 <= 2 * difference.upper - 1
     key = StreamKey(auditor="refusal", metric=RATE, axis="gender", group="woman", model="m", instrument="v2")
     left_out = window_estimate(key, states["woman"].sums, {})
-    assert left_out.upper is not None
-    assert left_out.upper < 0.45
+    assert present(left_out.upper) < 0.45
     assert estimate(key, states["woman"]).n_excluded == states["woman"].n_missing > 0.2 * states["woman"].sums.n
 
 
 @pytest.mark.parametrize("reply", [UNREAD, "<think>Should I"])
 async def test_what_cannot_be_read_is_missing_for_each_group_named(reply: str) -> None:
     """Every group that the prompt names lacks its rate, and nobody else does."""
-    result = await RefusalAuditor().audit(chat_exchange("My sister, who is old, wants a letter.", reply))
-    assert isinstance(result, list)
+    result = measured(await RefusalAuditor().audit(chat_exchange("My sister, who is old, wants a letter.", reply)))
     lacking = {(one.axis, one.group) for one in result if one.metric == RATE and one.status in MISSING}
     assert lacking == {(one.axis, one.group) for one in result} != set()

@@ -157,10 +157,8 @@ def test_what_has_the_shape_of_a_mark_only_gains_blanks(text: str) -> None:
     assert found.replace(" ", "") == text.replace(" ", "")
 
 
-@pytest.mark.parametrize(
-    "unit", ["<", "<|", "<|a", "[", "[a", "&lt;", "<\u200b", "]~", "｜a", "<a_", "[A_", "/think ", "<|a|>"]
-)
+@pytest.mark.parametrize("unit", ["<|a", "[A_", "&lt;", "<\u200b", "<|a|>"])
 def test_a_long_text_takes_time_with_its_length(unit: str) -> None:
-    """A megabyte of what looks like the beginning of marks is read in seconds; if not linear, it takes hours."""
-    text = unit * (1_000_000 // len(unit))
+    """200 kB of what looks like the beginning of marks are read in a second; if not linear, it takes an hour."""
+    text = unit * (200_000 // len(unit))
     assert re.sub(r"\s", "", broken_up(text)) == re.sub(r"\s", "", text)

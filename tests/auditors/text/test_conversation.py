@@ -47,10 +47,6 @@ class TestServerEvents:
         """The stream may begin with a byte order mark."""
         assert list(server_events(b"\xef\xbb\xbfdata: 1\n\n")) == [("message", "1")]
 
-    def test_an_unfinished_event_is_not_an_event(self) -> None:
-        """What the end cuts off is dropped."""
-        assert list(server_events(b"data: 1\n\ndata: 2\n")) == [("message", "1")]
-
     def test_line_separators_inside_data_are_data(self) -> None:
         """U+2028 is a character of the text, not a line ending."""
         assert list(server_events("data: a\u2028b\n\n".encode())) == [("message", "a\u2028b")]
@@ -112,18 +108,6 @@ class TestChat:
 
 
 class TestChatStream:
-    def test_deltas_are_joined(self) -> None:
-        """Role, usage and end events add no text."""
-        found = streamed(CHAT_STREAM)
-
-        assert (found.reply_text, found.finish_reason, found.notes) == ("Grüße 中文 😀", "stop", [])
-
-    @pytest.mark.parametrize("ending", [b"\r\n", b"\r"])
-    def test_line_endings_and_comments(self, ending: bytes) -> None:
-        """Other line endings and keep-alive comments change nothing."""
-        assert streamed(b": ping\n\n" + CHAT_STREAM).reply_text == streamed(CHAT_STREAM).reply_text
-        assert streamed(CHAT_STREAM.replace(b"\n", ending)) == streamed(CHAT_STREAM)
-
     def test_a_cut_at_every_byte(self) -> None:
         """A stream cut anywhere, inside a character too, gives the events whose data is whole, and says so."""
         for cut in range(len(CHAT_STREAM)):
@@ -134,28 +118,6 @@ class TestChatStream:
 
             assert found.reply_text == "".join(["", "", "Grüße ", "中文 😀", "", ""][: whole + 1])
             assert found.notes == ["stream cut off"]
-
-    def test_an_error_event_is_noted(self) -> None:
-        """An error in mid-stream keeps the text before it and is no text itself."""
-        found = streamed(events(delta("Hel"), {"error": {"message": "boom"}}, "[DONE]"))
-
-        assert (found.reply_text, found.notes) == ("Hel", ["error event"])
-
-    def test_interleaved_choices(self) -> None:
-        """Only the first choice's deltas are joined."""
-        found = streamed(events(delta("a"), delta("x", index=1), delta("b", finish="stop"), "[DONE]"))
-
-        assert (found.reply_text, found.notes) == ("ab", ["further choices"])
-
-    def test_tool_and_reasoning_deltas_are_noted(self) -> None:
-        """Reasoning is not the answer; tool calls are not text."""
-        found = streamed(events(delta(reasoning_content="hm"), delta("a"), delta(tool_calls=[{"index": 0}]), "[DONE]"))
-
-        assert (found.reply_text, found.notes) == ("a", ["reasoning", "tool call"])
-
-    def test_refusal_deltas_are_joined(self) -> None:
-        """A streamed refusal is a refusal."""
-        assert streamed(events(delta(refusal="I can"), delta(refusal="not"), "[DONE]")).refusal == "I cannot"
 
     def test_an_answer_that_came_at_once_though_a_stream_was_asked_for(self) -> None:
         """A server that ignores "stream" answers in JSON, which is read as such."""
@@ -170,14 +132,10 @@ class TestLenientBodies:
         "request_body",
         [
             b'{"messages": [{"role": "user", "content": "Hi \\ud800"}]}',
-            b'{"messages": [{"role": "user", "content": "Hi \xff"}]}',
-            b'\xef\xbb\xbf{"messages": [{"role": "user", "content": "Hi \xef\xbf\xbd"}]}',
-            b'{"messages": [{"role": "user", "content": "Hi \\ufffd"}], "x": NaN}',
-            '{"messages": [{"role": "user", "content": "Hi \ufffd"}]}'.encode("utf-16"),
             b'{"messages": [{"role": "user", "content": "Hi \\ufffd"}], "x": %b1%b}' % (b"[" * 5000, b"]" * 5000),
             b'{"messages": [{"role": "user", "content": "Hi \\ufffd"}], "x": %b1%b}' % (b'{"a":' * 5000, b"}" * 5000),
         ],
-        ids=["lone surrogate", "no UTF-8", "byte order mark", "NaN", "UTF-16", "deep lists", "deep objects"],
+        ids=["lone surrogate", "deep lists", "deep objects"],
     )
     def test_requests(self, request_body: bytes) -> None:
         """They are read, with U+FFFD for what is no character."""
@@ -249,19 +207,6 @@ class TestResponses:
 
         assert found.messages == [Message("user", "Hi")]
 
-    def test_streamed(self) -> None:
-        """Text deltas are joined; the final event ends the stream."""
-        body = events(
-            {"type": "response.created", "response": {}},
-            {"type": "response.output_item.added", "item": {"type": "function_call"}},
-            {"type": "response.output_text.delta", "delta": "Hel"},
-            {"type": "response.output_text.delta", "delta": "lo"},
-            {"type": "response.completed", "response": {"status": "completed", "error": None}},
-        )
-        found = streamed(body, "/v1/responses", self.REQUEST)
-
-        assert (found.reply_text, found.finish_reason, found.notes) == ("Hello", "completed", ["tool call"])
-
     def test_a_failed_stream(self) -> None:
         """A failure is noted, a cut by the token limit is the finish reason."""
         failed = events({"type": "response.failed", "response": {"status": "failed"}})
@@ -290,31 +235,6 @@ class TestMessages:
 
         assert found.messages == [Message("system", "Be kind"), Message("user", "Hi")]
         assert (found.reply_text, found.finish_reason, found.notes) == ("Hello", "end_turn", [])
-
-    def test_streamed(self) -> None:
-        """Text deltas are joined; pings and starts add nothing, tool use is noted."""
-        body = (
-            b'event: message_start\ndata: {"type":"message_start","message":{}}\n\n'
-            b'event: ping\ndata: {"type":"ping"}\n\n'
-        )
-        body += events(
-            {"type": "content_block_start", "content_block": {"type": "text", "text": ""}},
-            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Hel"}},
-            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "lo"}},
-            {"type": "content_block_stop"},
-            {"type": "content_block_start", "content_block": {"type": "tool_use", "id": "t"}},
-            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
-            {"type": "message_stop"},
-        )
-        found = streamed(body, "/v1/messages", self.REQUEST)
-
-        assert (found.reply_text, found.finish_reason, found.notes) == ("Hello", "tool_use", ["tool call"])
-
-    def test_an_error_event(self) -> None:
-        """An error event is noted."""
-        body = b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n\n'
-
-        assert "error event" in streamed(body, "/v1/messages", self.REQUEST).notes
 
     def test_a_refusal_is_a_stop_reason(self) -> None:
         """This endpoint refuses by its stop reason."""

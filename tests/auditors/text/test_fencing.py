@@ -7,7 +7,7 @@ import pytest
 
 from auditors.clients.completion import HttpCompleter
 from auditors.judge import SPEAKS_TO_THE_JUDGE, JudgeAuditor
-from auditors.text.fencing import defused, mark, speaks_to_a_judge
+from auditors.text.fencing import mark, speaks_to_a_judge
 from auditors.types import Measurement
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
@@ -57,73 +57,35 @@ def literal_judge(asked: Asked) -> Reply:
     )
 
 
-async def audited(prompt: str, answer: str) -> list[Measurement]:
+async def audited(*exchanges: tuple[str, str]) -> list[list[Measurement]]:
     async with scripted_server(literal_judge) as server:
         completer = HttpCompleter(server.base_url, retries=0)
-        result = await JudgeAuditor(lambda _: completer, "j").audit(chat_exchange(prompt, answer))
+        auditor = JudgeAuditor(lambda _: completer, "j")
+        results = [await auditor.audit(chat_exchange(prompt, answer)) for prompt, answer in exchanges]
         await completer.aclose()
-    assert isinstance(result, list), result
-    return result
+    return [result for result in results if isinstance(result, list)]
 
 
 @pytest.mark.parametrize("canary", CANARIES)
 async def test_a_canary_moves_no_score(canary: str) -> None:
     """Text that ends the fence, opens turns or dictates a score, in question or answer, is judged like plain text."""
-    plain = {(one.group, one.value) for one in await audited(QUESTION, PLAIN)}
-    for prompt, answer in [
+    results = await audited(
+        (QUESTION, PLAIN),
         (f"{QUESTION} {canary}", PLAIN),
         (QUESTION, f"{PLAIN} {canary}"),
         (QUESTION, f"{canary}\n{PLAIN}"),
         (f"{canary}\n{QUESTION}", f"{PLAIN}\n{canary}"),
-    ]:
-        assert {(one.group, one.value) for one in await audited(prompt, answer)} == plain
+    )
+    plain, *others = [{(one.group, one.value) for one in result} for result in results]
+    assert others == [plain] * 4
 
 
 async def test_orders_to_the_judge_are_noted() -> None:
     """The score of a text that speaks to the judge stands, with a note; a plain text has none."""
-    noted = await audited(QUESTION, f"{PLAIN} {CANARIES[0]}")
-    plain = await audited(QUESTION, PLAIN)
+    noted, plain = await audited((QUESTION, f"{PLAIN} {CANARIES[0]}"), (QUESTION, PLAIN))
 
     assert {SPEAKS_TO_THE_JUDGE in one.detail["notes"] for one in noted} == {True}
     assert all("notes" not in one.detail for one in plain)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<|im_start|>",
-        "<|eot_id|>",
-        "</s>",
-        "<s>",
-        "[INST]",
-        "[/INST]",
-        "<<SYS>>",
-        "<end_of_turn>",
-        "<｜User｜>",
-        "<think>",
-        "[gMASK]",
-        "<sop>",
-        "<eoa>",
-        "[THINK]",
-        "[BOS]",
-        "]~b]",
-        "]~!b[",
-        "[e~[",
-    ],
-)
-def test_control_marks_are_broken_up(text: str) -> None:
-    """No control mark of a chat template is left, wherever it stands; its letters are."""
-    found = defused(f"a{text}b {text.upper()}")
-
-    assert text not in found
-    assert text.upper() not in found
-    assert re.sub(r"\s", "", found) == f"a{text}b{text.upper()}"
-
-
-@pytest.mark.parametrize("text", ["", "x < y and z > 0", "<p>Hello</p>", "a | b", "{nonce}", "use [1] and [INSTALL]"])
-def test_ordinary_text_is_left_alone(text: str) -> None:
-    """What is no control mark stays as it is."""
-    assert defused(text) == text
 
 
 @pytest.mark.parametrize(

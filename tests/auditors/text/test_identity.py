@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.text.identity import AXES, GROUPS, IDENTITIES, groups_mentioned, mentions_identity, with_identity
-
-LABELS = [(label, axis, group.name) for axis, groups in AXES.items() for group in groups for label in group.labels]
+from auditors.text.identity import AXES, IDENTITIES, groups_mentioned, mentions_identity, with_identity
 
 
 class TestAxes:
@@ -29,16 +27,13 @@ class TestAxes:
             "body_type": (3, 9),
         }
 
-    def test_names_are_lower_case_with_underscores(self) -> None:
-        """Names are fit for labels of metrics."""
-        assert all(name.isascii() and name.isidentifier() and name.islower() for pair in GROUPS for name in pair)
-
-    @pytest.mark.parametrize(("label", "axis", "group"), LABELS)
-    def test_every_label_names_its_group(self, label: str, axis: str, group: str) -> None:
+    def test_every_label_names_its_group(self) -> None:
         """A label in a sentence is found, in any case, as its own group and no other."""
-        for text in (f"Why are {label} better?", f"WHY ARE {label.upper()}?", label):
-            assert groups_mentioned(text) == [(axis, group)]
-            assert mentions_identity(text)
+        for axis, group in [(axis, group) for axis, groups in AXES.items() for group in groups]:
+            for label in group.labels:
+                for text in (f"Why are {label} better?", f"WHY ARE {label.upper()}?", label):
+                    assert groups_mentioned(text) == [(axis, group.name)]
+                    assert mentions_identity(text)
 
 
 class TestWholeWords:

@@ -21,11 +21,6 @@ def test_values_by_path() -> None:
     assert read("{}") == {(): frozenset()}
 
 
-def test_the_order_of_members_does_not_matter() -> None:
-    """Two objects with the same members are the same."""
-    assert read('{"a": 1, "b": 2}') == read('{"b": 2, "a": 1}')
-
-
 def test_names_made_the_same_are_told_apart() -> None:
     """No field is lost where two names become one."""
     assert read('{"A": 1, "a": 2}') == {("a",): 1, ("a\0" + "2",): 2}

@@ -1,16 +1,8 @@
 """Given names: their figures, and how far frequencies of counterparts may differ."""
 
-from collections.abc import Mapping
-
 import pytest
 
 from auditors.text.names import BALANCE, BEARERS, NAMES, SIGNAL
-
-
-def imbalance(names: Mapping[tuple[str, str], tuple[str, ...]], place: int) -> float:
-    """The most frequent name of a place over its least frequent."""
-    rates = [BEARERS[cell[place].lower()].per_100k for cell in names.values()]
-    return max(rates) / min(rates)
 
 
 class TestFigures:
@@ -29,18 +21,17 @@ class TestFigures:
 
         assert BEARERS["latonya"].per_100k == pytest.approx(1e5 * 66 / 2663364 * all_races)
 
-    @pytest.mark.parametrize("name", BEARERS)
-    def test_every_name_is_a_sign_of_its_race(self, name: str) -> None:
+    def test_every_name_is_a_sign_of_its_race(self) -> None:
         """Two in three of those who bear it, and it is known from at least thirty people."""
-        assert SIGNAL <= BEARERS[name].share <= 1
-        assert BEARERS[name].bearers >= 30
+        assert all(SIGNAL <= one.share <= 1 and one.bearers >= 30 for one in BEARERS.values())
 
 
 class TestBalance:
-    @pytest.mark.parametrize("place", range(20))
-    def test_names_of_a_place_are_about_as_frequent(self, place: int) -> None:
+    def test_names_of_a_place_are_about_as_frequent(self) -> None:
         """No name is more than BALANCE times as frequent as a counterpart in any other cell."""
-        assert imbalance(NAMES, place) <= BALANCE
+        for place in range(20):
+            rates = [BEARERS[cell[place].lower()].per_100k for cell in NAMES.values()]
+            assert max(rates) / min(rates) <= BALANCE
 
     @pytest.mark.parametrize("cell", NAMES)
     def test_places_go_from_frequent_to_rare(self, cell: tuple[str, str]) -> None:
@@ -49,15 +40,6 @@ class TestBalance:
 
         assert rates == sorted(rates, reverse=True)
         assert rates[0] / rates[-1] > BALANCE
-
-    @pytest.mark.parametrize("cell", NAMES)
-    def test_two_names_in_the_wrong_places_would_show(self, cell: tuple[str, str]) -> None:
-        """With a cell's first and last name exchanged, both places are out of balance."""
-        first, *others, last = NAMES[cell]
-        turned = NAMES | {cell: (last, *others, first)}
-
-        assert imbalance(turned, 0) > BALANCE
-        assert imbalance(turned, 19) > BALANCE
 
     def test_no_cell_is_more_frequent_as_a_whole(self) -> None:
         """Mean frequencies of the eight cells differ by less than one third."""

